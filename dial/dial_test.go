@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -77,8 +78,7 @@ func TestForwarderComesLate(t *testing.T) {
 		}
 		joined <- err
 	}()
-	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") ||
-		!strings.Contains(what, syscall.ENOENT.Error()) {
+	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") {
 		t.Errorf("told %q", what)
 	}
 	ln, err := shm.Listen(path, 0)
@@ -89,6 +89,27 @@ func TestForwarderComesLate(t *testing.T) {
 	if err := <-joined; err != nil {
 		t.Error(err)
 	}
+}
+
+// absent is a transport to where nobody is.
+type absent struct{}
+
+func (absent) Dial(context.Context, string) (transport.Link, error) { return nil, syscall.ENOENT }
+
+// TestNotReachedIsTold: who is not reached after a while is named, with the reason.
+func TestNotReachedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told string
+		begin := time.Now()
+		d := Dialer{Transport: absent{}, Notify: func(what string) { told = what }}
+		_, _, err := d.Dial(t.Context(), "zip", identity(patience, alone))
+		if !errors.Is(err, syscall.ENOENT) || time.Since(begin) != patience {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if want := "forwarder zip is not reached yet: " + syscall.ENOENT.Error() + "; trying for 20s in all"; told != want {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
 }
 
 // TestWaitingIsTold: a rank that waits for others hears from the forwarder who is missing: after a
@@ -278,11 +299,14 @@ func TestNotAForwarder(t *testing.T) {
 				}
 			}()
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			d := &Dialer{Silence: 200 * time.Millisecond}
-			if name == "cancelled" {
+			d := &Dialer{Silence: patience}
+			switch {
+			case name == "cancelled":
 				cancel()
 				ctx, cancel = context.WithTimeout(context.Background(), 200*time.Millisecond)
 				d.Silence = 0
+			case strings.HasPrefix(name, "silent"):
+				d.Silence = 200 * time.Millisecond
 			}
 			if name == "silent within a frame" {
 				d.Limit, d.Silence = 100*time.Millisecond, patience // a link that is made again
