@@ -111,7 +111,8 @@ func (b *Bed) Compile(mpi, source string, extra ...string) string {
 		if c.err = os.MkdirAll(filepath.Dir(out), 0o755); c.err != nil {
 			return
 		}
-		args := []string{"-O1", "-g", "-o", out, src}
+		made := fmt.Sprintf("%s.%d", out, os.Getpid()) // other tests may run what is there
+		args := []string{"-O1", "-g", "-o", made, src}
 		if strings.HasPrefix(compiler, "mpif") {
 			args = append(args, "-J"+filepath.Dir(out))
 		} else {
@@ -120,7 +121,9 @@ func (b *Bed) Compile(mpi, source string, extra ...string) string {
 		cmd := exec.Command(compiler+"."+mpi, append(append(args, extra...), "-lm")...)
 		if msg, err := cmd.CombinedOutput(); err != nil {
 			c.err = fmt.Errorf("%s: %w\n%s", cmd, err, msg)
+			return
 		}
+		c.err = os.Rename(made, out)
 	})
 	if c.err != nil {
 		b.T.Fatal(c.err)

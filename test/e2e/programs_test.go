@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,10 +91,23 @@ func TestPrograms(t *testing.T) {
 				longer = p.only
 			}
 			overSplits(t, "", asked(byLength(p.splits, longer)), func(b *Bed, s split) {
+				b.unlessItStandsStill(p, s)
 				path := compileFor(b, s.clusters, p.file, p.flags...)
 				b.asNatively(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...)
 			})
 		})
+	}
+}
+
+// unlessItStandsStill skips the test of a program that Open MPI 6 does not always end, whoever asks.
+func (b *Bed) unlessItStandsStill(p program, s split) {
+	b.T.Helper()
+	if p.title() != "threads_multiple" || !strings.HasPrefix(version(OpenMPI), "6.") {
+		return
+	}
+	if slices.ContainsFunc(s.clusters, func(c Cluster) bool { return c.MPI == OpenMPI && c.Ranks > 1 }) {
+		b.T.Skip("Open MPI 6.0.0rc2 alone (mpirun -n 3, without zipper) stood still in three of fourteen runs where " +
+			"several threads wait by MPI_Test, MPI_Iprobe and MPI_Improbe, which is how zipped ones do")
 	}
 }
 
