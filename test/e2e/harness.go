@@ -188,9 +188,15 @@ type Job struct {
 // in argv stands for each cluster's MPI library.
 func (b *Bed) Zipped(j Job, argv ...string) Result {
 	b.T.Helper()
+	return b.zippedBy(nil, j, argv...)
+}
+
+// zippedBy is Zipped with words before zipper.
+func (b *Bed) zippedBy(words []string, j Job, argv ...string) Result {
+	b.T.Helper()
 	args, id := b.runArgs(j)
 	args = append(append(args, "--"), argv...)
-	r := b.Run(j.Stdin, j.Env, args...)
+	r := b.Run(j.Stdin, j.Env, append(slices.Clone(words), args...)...)
 	b.NothingLeft(id)
 	return r
 }

@@ -86,11 +86,11 @@ func (w *witnesses) faults() string {
 	return strings.Join(out, "\n")
 }
 
-// compare runs a program zipped; it must print what it prints on one library alone. If it fails, it
-// must fail on one of them natively, too: then the test is skipped, and says how.
+// compare runs a program zipped; it must print what it prints on one library alone. If it fails or
+// does not end, so must it on one of them natively: then the test is skipped, and says how.
 func (b *Bed) compare(w *witnesses, j Job, argv ...string) {
 	b.T.Helper()
-	zipped := b.Zipped(j, argv...)
+	zipped := b.zippedBy([]string{"timeout", fmt.Sprint((b.Limit * 3 / 4).Seconds())}, j, argv...)
 	if zipped.Status != 0 {
 		if faults := w.faults(); faults != "" {
 			b.T.Skipf("fails, as it does without zipper; %s", faults)
