@@ -67,6 +67,7 @@ static int begin(int class_, int needs_text, const char *function, const char *t
   int code = needs_text ? code_with_text(class_, line) : class_;
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
+    z_be_heard();
     if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
   }
   if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);

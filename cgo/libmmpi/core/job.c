@@ -1,7 +1,12 @@
 /* The state of the process that everything reads; start/ and the engine set it. */
 #include "core/job.h"
+#include "core/limits.h"
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 
 struct z_real real;
 z_engine z_eng;
@@ -24,4 +29,23 @@ void z_no_memory(const char *what) {
   fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
   if (z_on) z_eng.ze_abort(1);
   abort();
+}
+
+/* ---- last words ----
+ *
+ * MPICH's launcher ends as soon as it hears that a process has called MPI_Abort, and what its
+ * daemon has not read of the process's standard error by then is lost. On a busy host a daemon that
+ * was held up between two looks may see the abort first. It passes on in the order in which it
+ * reads, so whoever waits until it has read is heard. */
+
+/* Whether what is in the pipe, or socket, of standard error has not been read. */
+static int unread(void) {
+  struct stat is;
+  int n = 0;
+  if (fstat(2, &is) || (!S_ISFIFO(is.st_mode) && !S_ISSOCK(is.st_mode))) return 0;
+  return !ioctl(2, S_ISFIFO(is.st_mode) ? FIONREAD : SIOCOUTQ, &n) && n > 0;
+}
+
+void z_be_heard(void) {
+  for (int ms = 0; ms < Z_HEARD_MS && unread(); ms++) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }

@@ -41,6 +41,9 @@ static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_
  * belongs to. */
 void z_no_memory(const char *what) __attribute__((noreturn));
 
+/* Waits until standard error has been read; before ze_abort, since that may end this process. */
+void z_be_heard(void);
+
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
 static inline void z_lock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_lock(m);

@@ -88,6 +88,10 @@ enum { Z_LEAVES = 16 };
 /* Bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
 enum { Z_PACK_BYTES = 1 << 30 };
 
+/* How long a process that ends the job waits for who reads its standard error, ms (core/job.c):
+ * longer than a daemon waits for its turn on a busy host. Chosen, not measured. */
+enum { Z_HEARD_MS = 5000 };
+
 /* How many error texts of our own there may be, since codes are never given back (core/error.c).
  * Further errors have the text of their class. */
 enum { Z_ERROR_TEXTS = 256 };

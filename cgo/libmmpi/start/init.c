@@ -82,6 +82,9 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
 int z_Finalize(void) { return zsession_finalize() ? MPI_SUCCESS : real.Finalize(); }
 
 int z_Abort(MPI_Comm comm, int code) {
-  if (z_on) z_eng.ze_abort(code);
+  if (z_on) {
+    z_be_heard(); /* what the program has said of it */
+    z_eng.ze_abort(code);
+  }
   return real.Abort(comm, code);
 }

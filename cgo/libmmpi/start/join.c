@@ -157,6 +157,7 @@ int zjob_join(void) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
     fflush(NULL);
+    z_be_heard();
     return real.Abort(MPI_COMM_WORLD, 1);
   }
   if (!z_layout.runs) {

@@ -2,8 +2,10 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "test.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,4 +163,62 @@ TEST(no_memory_for_handles_ends_the_job_and_says_so) {
   CHECK(strstr(text, "MMPI: virtual rank 2: out of memory for a table of handles"));
   CHECK(strstr(text, "all clusters end with 1"));
   CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+}
+
+/* ---- last words (core/job.c) ---- */
+
+/* Standard error goes to one end, what is read comes from the other. */
+static void stderr_to(int end) { CHECK(dup2(end, 2) == 2); }
+
+static int from, heard;
+
+static void reads(void *when) {
+  char text[100];
+  ssize_t n = read(from, text, sizeof text - 1);
+  CHECK(n > 0);
+  text[n] = 0;
+  heard = !!strstr(text, "no way\n");
+  *(double *)when = fake.now;
+}
+
+static void fatal_words(int ends[2]) {
+  FAKE_WORLD(2, 2, 1);
+  double when = -1;
+  int kept = dup(2);
+  from = ends[0];
+  stderr_to(ends[1]);
+  fake.handler = MPI_ERRORS_ARE_FATAL;
+  fake_at(fake.now + 300e3, reads, &when); /* the reader is busy */
+  z_raise(z_whole, MPI_ERR_OTHER, "MPI_Recv", "no way");
+  stderr_to(kept);
+  CHECK(heard);
+  CHECK(fake.now >= when && fake.now < when + 10e3); /* and is waited for no longer */
+}
+
+TEST(a_fatal_error_in_a_pipe_is_read_before_the_process_ends) {
+  int ends[2];
+  CHECK(!pipe(ends));
+  fatal_words(ends);
+}
+
+TEST(a_fatal_error_in_a_socket_is_read_before_the_process_ends) {
+  int ends[2];
+  CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+  fatal_words(ends);
+}
+
+TEST(nobody_who_reads_is_not_waited_for_long) {
+  FAKE_WORLD(0, 2, 1);
+  int ends[2], kept = dup(2);
+  CHECK(!pipe(ends) && write(ends[1], "x", 1) == 1);
+  stderr_to(ends[1]);
+  z_be_heard();
+  CHECK(fake.now >= Z_HEARD_MS * 1e3 && fake.now < Z_HEARD_MS * 1e3 + 10e3);
+  double before = fake.now;
+  CHECK(!close(ends[0]) && !close(ends[1]));
+  int file = open("/dev/null", O_WRONLY);
+  stderr_to(file);
+  z_be_heard();
+  stderr_to(kept);
+  SAME(fake.now, before);
 }
