@@ -30,8 +30,10 @@ type Cluster struct {
 	Latency Time // of a message within the cluster
 	// Buffer, if given, is the bytes that a connection over the network may have on its way: with
 	// the latency it bounds the rate.
-	Buffer  Size
-	Streams int  // connections between two zippers over the network, for large messages; default 4 over a long path, else 1
+	Buffer Size
+	// Streams is how many connections between two zippers over the network large messages have;
+	// default 4 over a long path, else 1.
+	Streams int
 	Seal    Rate // if given, messages to other clusters are sealed: what one core seals or opens
 	// Lone is the rate of a lone transfer, 1/alpha of the penalty rule; default
 	// is what the adapter sends.

@@ -11,8 +11,8 @@ type event struct {
 	n   uint64 // for stale
 }
 
-// happening is what an event does. All are pointers or functions, so that an event needs no memory of
-// its own.
+// happening is what an event does. All are pointers or functions, so that an event needs no memory
+// of its own.
 type happening interface {
 	due()
 	// stale reports whether the event, of a number, is not to happen any more.

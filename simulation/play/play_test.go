@@ -197,7 +197,8 @@ func TestTranslated(t *testing.T) {
 }
 
 // TestStanding: what waits in front of a slow network is kept short, so small messages beside large
-// ones of the same pair take less than 1 ms, as was measured (docs/decisions/0021), in place of 2.8.
+// ones of the same pair take less than 1 ms in place of 2.8, as was measured
+// (docs/decisions/0021).
 func TestStanding(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 1, nic: 1gbit, latency: 30us}\n"+
 		"  - {name: b, hosts: 1, nic: 1gbit, latency: 30us}\nzippers:\n  - {name: z, ports: {a: 1gbit, b: 1gbit}}\n")

@@ -46,8 +46,8 @@ func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	}
 }
 
-// sleepOn sleeps until a descriptor is ready, for up to Together, or soon after something changes in
-// native MPI.
+// sleepOn sleeps until a descriptor is ready, for up to Together, or soon after something changes
+// in native MPI.
 func (s system) sleepOn(set []unix.PollFd) {
 	m, k := s.m, s.m.world.K
 	if m.bell == 0 {

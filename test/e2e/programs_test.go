@@ -99,7 +99,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// unlessItStandsStill skips the test of a program that Open MPI 6 does not always end, whoever asks.
+// unlessItStandsStill skips the test of a program that Open MPI 6 does not always end, whoever
+// asks.
 func (b *Bed) unlessItStandsStill(p program, s split) {
 	b.T.Helper()
 	if p.title() != "threads_multiple" || !strings.HasPrefix(version(OpenMPI), "6.") {
