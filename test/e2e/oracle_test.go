@@ -145,13 +145,13 @@ func (b *Bed) okOrAsNatively(r Result, j Job, argv ...string) {
 }
 
 // askLibraries is asked what a program, with "{mpi}" in its path, does on each of the job's
-// libraries alone.
+// libraries alone, with the job's environment.
 func (b *Bed) askLibraries(j Job, argv ...string) *witnesses {
 	ranks := split{clusters: j.Clusters}.ranks()
 	w := &witnesses{ask: func(mpi string) Result {
 		// The launcher, too: processes that were spawned have no limit
 		return b.nativeBy([]string{"timeout", "-k", "10", "60"}, mpi, ranks,
-			append([]string{"timeout", nativeLimit}, forMPI(mpi, argv)...)...)
+			slices.Concat([]string{"timeout", nativeLimit, "env"}, j.Env, forMPI(mpi, argv))...)
 	}}
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		if slices.ContainsFunc(j.Clusters, func(c Cluster) bool { return c.MPI == mpi }) {

@@ -184,8 +184,11 @@ func (b *Bed) NothingLeft(id string) {
 var errNoProcess = errors.New("no such process")
 
 // Victim finds a process of the job that runs the program.
-func Victim(id, program string) (int, error) {
-	for _, p := range Processes(id) {
+func Victim(id, program string) (int, error) { return running(Processes(id), program) }
+
+// running finds one of the processes that runs the program.
+func running(pids []int, program string) (int, error) {
+	for _, p := range pids {
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
 		if err == nil && exe == program {
 			return p, nil
