@@ -99,15 +99,16 @@ func (absent) Dial(context.Context, string) (transport.Link, error) { return nil
 // TestNotReachedIsTold: who is not reached after a while is named, with the reason.
 func TestNotReachedIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told string
+		told := make(chan string, 1) // a goroutine of its own notifies
 		begin := time.Now()
-		d := Dialer{Transport: absent{}, Notify: func(what string) { told = what }}
+		d := Dialer{Transport: absent{}, Notify: func(what string) { told <- what }}
 		_, _, err := d.Dial(t.Context(), "zip", identity(patience, alone))
 		if !errors.Is(err, syscall.ENOENT) || time.Since(begin) != patience {
 			t.Errorf("after %v: %v", time.Since(begin), err)
 		}
-		if want := "forwarder zip is not reached yet: " + syscall.ENOENT.Error() + "; trying for 20s in all"; told != want {
-			t.Errorf("told %q, want %q", told, want)
+		want := "forwarder zip is not reached yet: " + syscall.ENOENT.Error() + "; trying for 20s in all"
+		if got := <-told; got != want {
+			t.Errorf("told %q, want %q", got, want)
 		}
 	})
 }
