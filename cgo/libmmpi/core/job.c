@@ -27,6 +27,7 @@ int z_on_open_mpi(void) {
 
 void z_no_memory(const char *what) {
   fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
+  z_be_heard();
   if (z_on) z_eng.ze_abort(1);
   abort();
 }

@@ -86,6 +86,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
       stderr);
   /* Such a program will not look at the code, and would crash without a session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
+    z_be_heard();
     if (z_on) z_eng.ze_abort(1);
     exit(1);
   }
