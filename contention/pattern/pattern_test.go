@@ -154,13 +154,15 @@ func TestReplayWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []int64{80, 20, 50} {
-		if ms[i].Work.Cmp(big.NewRat(want, 1e9)) != 0 {
-			t.Errorf("message %d: %v ns", i, new(big.Rat).Mul(ms[i].Work, big.NewRat(1e9, 1)).RatString())
+	for i, want := range [][2]int64{{80, 180}, {20, 10}, {50, 40}} {
+		for end, got := range []*big.Rat{ms[i].Work, ms[i].Taken} {
+			if got.Cmp(big.NewRat(want[end], 1e9)) != 0 {
+				t.Errorf("message %d, end %d: %v ns", i, end, new(big.Rat).Mul(got, big.NewRat(1e9, 1)).RatString())
+			}
 		}
 	}
-	if ms[0].Follows != 0 || ms[1].Follows != 1 || ms[2].Follows != 0 {
-		t.Errorf("after %d, %d, %d", ms[0].Follows, ms[1].Follows, ms[2].Follows)
+	if got := fmt.Sprint(ms[0].Turn, ms[1].Turn, ms[2].Turn); got != "[0 0] [1 1] [2 2]" {
+		t.Errorf("turns %v", got)
 	}
 	if ms, err = Replay(tr, places, nil); err != nil || ms[1].Work != nil {
 		t.Errorf("communication-only replay kept work: %v", err)

@@ -25,8 +25,9 @@ const Segment = 128 << 10
 // sender had sent, and the last one that it had received. One that was still under way then, like
 // one of a set of nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
 // which do not wait for the receiver. What passed between is taken as computation and repeated,
-// multiplied by compute: 0 replays communication only, 1 keeps the gaps. A trace without messages
-// gives one message per pair of its matrix, all at once.
+// multiplied by compute: 0 replays communication only, 1 keeps the gaps. Where the recording has
+// processor times, messages also tell each rank's turns and what it computed between them. A trace
+// without messages gives one message per pair of its matrix, all at once.
 func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Message, error) {
 	if n := t.Ranks(); n > len(places) {
 		return nil, fmt.Errorf("the trace has %d ranks, the platform has room for %d", n, len(places))
@@ -65,11 +66,7 @@ func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Messa
 		}
 		if compute != nil && compute.Sign() > 0 {
 			x.Delay = new(big.Rat).Mul(big.NewRat(m.Start-last, 1e9), compute)
-			x.Work, x.Follows = used.before(m, last)
-			if x.Work != nil {
-				x.Work.Mul(x.Work, compute)
-			}
-			used.begun[m.Src] = i + 1
+			used.describe(&x, i, compute)
 		}
 		list = append(list, x)
 	}

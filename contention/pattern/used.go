@@ -5,65 +5,60 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// processorTimes are what ranks had used at their events, as recorded.
+// processorTimes are ranks' turns in the order in which they had them, a message sent or one taken,
+// and what each had computed by then.
 type processorTimes struct {
-	ms    []trace.Message
 	known bool
-	of    [][]usedAt // by rank, in order
-	begun []int      // by rank: the message sent last, plus 1; 0: none
+	turns [][2]turn // by message: the sender's and the receiver's
 }
 
-type usedAt struct{ at, used int64 }
+type turn struct {
+	place    int
+	computed int64 // since the turn before, ns
+}
 
 func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
-	p := &processorTimes{ms: ms, of: make([][]usedAt, ranks), begun: make([]int, ranks)}
-	for _, m := range ms {
-		p.known = p.known || m.SrcUsed > 0 || m.DstUsed > 0
-		p.of[m.Src] = append(p.of[m.Src], usedAt{m.Start, m.SrcUsed})
-		p.of[m.Dst] = append(p.of[m.Dst], usedAt{m.End, m.DstUsed})
+	type event struct {
+		at, used int64
+		message  int
+		end      int // 0: it is sent, 1: it is taken
 	}
-	for _, list := range p.of {
-		slices.SortFunc(list, func(a, b usedAt) int {
-			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.used, b.used))
+	p := &processorTimes{turns: make([][2]turn, len(ms))}
+	of := make([][]event, ranks)
+	for i, m := range ms {
+		p.known = p.known || m.SrcUsed > 0 || m.DstUsed > 0
+		of[m.Src] = append(of[m.Src], event{m.Start, m.SrcUsed, i, 0})
+		of[m.Dst] = append(of[m.Dst], event{m.End, m.DstUsed, i, 1})
+	}
+	for _, list := range of {
+		// What is sent goes before what is taken at the same time: so nobody can wait for himself.
+		slices.SortFunc(list, func(a, b event) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.end, b.end), cmp.Compare(a.message, b.message))
 		})
-		for i := 1; i < len(list); i++ { // clocks have been set
-			list[i].used = max(list[i].used, list[i-1].used)
+		last := int64(0)
+		for place, e := range list {
+			// A clock that was set can have changed the order of two that were near each other.
+			p.turns[e.message][e.end] = turn{place, max(0, e.used-last)}
+			last = max(last, e.used)
 		}
 	}
 	return p
 }
 
-// at is what a rank had used at a time; between two events as if it had used it evenly.
-func (p *processorTimes) at(rank int, t int64) int64 {
-	list := p.of[rank]
-	i, found := slices.BinarySearchFunc(list, t, func(e usedAt, t int64) int { return cmp.Compare(e.at, t) })
-	switch {
-	case found:
-		return list[i].used
-	case i == len(list):
-		return list[i-1].used
-	}
-	a, b := usedAt{}, list[i]
-	if i > 0 {
-		a = list[i-1]
-	}
-	return a.used + int64(float64(b.used-a.used)*float64(t-a.at)/float64(b.at-a.at))
-}
-
-// before is the processor time that the sender of a message used before it: since the last message
-// that it had waited for had ended, and since it had begun its message before. follows-1 is that
-// message.
-func (p *processorTimes) before(m trace.Message, last int64) (work *big.Rat, follows int) {
+// describe has a message tell its turns, and what was computed before them, multiplied by compute.
+func (p *processorTimes) describe(x *platform.Message, i int, compute *big.Rat) {
 	if !p.known {
-		return nil, 0
+		return
 	}
-	follows = p.begun[m.Src]
-	since := p.at(m.Src, last)
-	if follows > 0 {
-		since = max(since, p.ms[follows-1].SrcUsed)
+	t := &p.turns[i]
+	computed := func(t turn) *big.Rat {
+		c := big.NewRat(t.computed, 1e9)
+		return c.Mul(c, compute)
 	}
-	return big.NewRat(max(0, m.SrcUsed-since), 1e9), follows
+	x.Turn = [2]int{t[0].place, t[1].place}
+	x.Work, x.Taken = computed(t[0]), computed(t[1])
 }

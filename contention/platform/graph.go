@@ -20,11 +20,11 @@ type Message struct {
 	Delay    *big.Rat // seconds between start and first byte; nil is 0
 	After    []int    // indices of messages that must have finished
 	Sent     []int    // and of those from the same host that it must be through with: solve.Transfer.Sent
-	// Work is what the sender computes before, in seconds of a processor, after it has begun
-	// message Follows-1 (0: none) and those of After and Sent are over: for simulation of hosts
-	// that share cores, in place of Delay; nil: not known.
-	Work    *big.Rat
-	Follows int
+	// Turn is the place of its sending among all that its sender does, and of its being taken among
+	// what its receiver does; Work and Taken are what each of them computes before, since its last
+	// turn, in seconds of a processor. For simulation, in place of Delay and After; nil: not known.
+	Turn        [2]int
+	Work, Taken *big.Rat
 	// SameHost allows From = To: two ranks of one host.
 	SameHost bool
 	Ranks    []int // from and to, of messages between virtual ranks; nil: between hosts

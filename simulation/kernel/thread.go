@@ -91,6 +91,17 @@ func (k *Kernel) Sleep(d time.Duration) {
 	}
 }
 
+// Await has the running thread sleep until something is so; it looks when it is waked.
+func (k *Kernel) Await(so func() bool) {
+	t := k.running
+	for t.catchUp(); !so(); t.catchUp() {
+		t.sleep(-1)
+	}
+}
+
+// Wake has a thread look again that sleeps in Await.
+func (t *Thread) Wake() { t.wake() }
+
 // sleep returns when somebody wakes the thread, or d is over; negative: never.
 func (t *Thread) sleep(d time.Duration) {
 	t.catchUp()

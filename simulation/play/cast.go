@@ -26,6 +26,8 @@ type proc struct {
 	pending [][]operation   // by job
 	coming  map[*proc][]int // messages whose receives are not posted, by sender
 	data    []byte          // of every message: nobody looks at it
+	turns   []step
+	player  *kernel.Thread // that has them; nil: there are none
 }
 
 // simJob is a job of all processes over some forwarders: over all, or, where messages are spread

@@ -23,9 +23,11 @@ type message struct {
 	tag      int
 	waits    int   // messages that must be over first,
 	then     []int // those that wait for its end, or
-	sent     []int // until it has been sent, or
-	next     []int // until it has begun
+	sent     []int // until it has been sent
 	begins   time.Duration
+	played   bool // by turns of its sender and receiver: it waits for nothing else
+	left     bool // its sender is through with it
+	there    bool
 	start    time.Duration
 	finish   time.Duration
 	stands   []stand
@@ -50,7 +52,8 @@ func (r *run) read(list []platform.Message) error {
 	for i := range list {
 		m := &list[i]
 		x := &r.messages[i]
-		*x = message{Message: m, from: of(m, 0, m.From), to: of(m, 1, m.To), begins: seconds(m.Start)}
+		*x = message{Message: m, from: of(m, 0, m.From), to: of(m, 1, m.To), begins: seconds(m.Start),
+			played: m.Work != nil}
 		size, _ := m.Bytes.Float64()
 		if x.bytes = int(size); size < 0 || size > 1<<40 {
 			return fmt.Errorf("message %s has %v bytes", m.Name, size)
@@ -74,11 +77,8 @@ func (r *run) read(list []platform.Message) error {
 			r.messages[k].sent = append(r.messages[k].sent, i)
 		}
 		r.messages[i].waits = len(m.After) + len(m.Sent)
-		if r.works(&m) && m.Follows > 0 {
-			r.messages[m.Follows-1].next = append(r.messages[m.Follows-1].next, i)
-			r.messages[i].waits++
-		}
 	}
+	r.share()
 	return nil
 }
 
@@ -208,24 +208,30 @@ func (r *run) over(i int) {
 	if r.world.Say != nil {
 		r.world.Say("%s is there: %d bytes after %v", m.Name, m.bytes, m.finish-m.start)
 	}
+	m.there = true
+	m.to.goOn()
 	r.release(m.then)
 }
 
 // wasSent has the sender of a message be through with it.
-func (r *run) wasSent(i int) { r.release(r.messages[i].sent) }
+func (r *run) wasSent(i int) {
+	m := &r.messages[i]
+	m.left = true
+	m.from.goOn()
+	r.release(m.sent)
+}
 
 // release counts down what messages wait for.
 func (r *run) release(list []int) {
 	for _, k := range list {
-		if r.messages[k].waits--; r.messages[k].waits == 0 {
-			r.start(k)
-		}
+		r.messages[k].waits--
+		r.launch(k)
 	}
 }
 
-// launch starts a message that waits for no other.
+// launch starts a message that waits for no other, unless that is its sender's turn.
 func (r *run) launch(i int) {
-	if r.messages[i].waits == 0 {
+	if m := &r.messages[i]; m.waits == 0 && !m.played {
 		r.start(i)
 	}
 }
@@ -234,19 +240,7 @@ func (r *run) launch(i int) {
 // that is its sender's.
 func (r *run) start(i int) {
 	m := &r.messages[i]
-	at := max(r.k.Now(), r.begin+m.begins)
-	if r.works(m.Message) {
-		work := seconds(m.Work)
-		r.moved = max(r.moved, at+work)
-		r.k.After(at-r.k.Now(), func() {
-			m.from.p.Go(func() {
-				r.k.Compute(work)
-				m.from.send(i)
-			})
-		})
-		return
-	}
-	at += seconds(m.Delay)
+	at := max(r.k.Now(), r.begin+m.begins) + seconds(m.Delay)
 	r.moved = max(r.moved, at)
 	if at == r.k.Now() && r.k.Running() == m.from.p {
 		m.from.send(i)
@@ -255,15 +249,10 @@ func (r *run) start(i int) {
 	r.k.After(at-r.k.Now(), func() { m.from.p.Go(func() { m.from.send(i) }) })
 }
 
-// works reports whether a message's sender computes before it on cores that hosts share: else its
-// gap, in which it may have waited for them, is kept.
-func (r *run) works(m *platform.Message) bool { return r.p.Machine.Cores > 0 && m.Work != nil }
-
 func (p *proc) send(i int) {
 	r := p.r
 	m := &r.messages[i]
 	m.start = r.k.Now()
-	defer r.release(m.next)
 	r.stands(m)
 	p.compute()
 	if !m.engine {

@@ -4,8 +4,8 @@
 // from the same platform file and messages; docs/howto/predicting.md says when to use which.
 //
 // site.go makes the platform's adapters and hosts; run.go knows what there is; cast.go makes
-// forwarders and processes; message.go has processes send and receive; fault.go does harm;
-// report.go sums up.
+// forwarders and processes; message.go has processes send and receive; turn.go has ranks do
+// what was recorded of them; fault.go does harm; report.go sums up.
 package play
 
 import (
@@ -116,6 +116,7 @@ func (r *run) allIn() {
 		r.harmLater()
 		for _, p := range r.procs {
 			p.work()
+			p.play()
 		}
 		for i := range r.messages {
 			r.launch(i)
