@@ -75,12 +75,17 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	return r, err
 }
 
-// replayed are the messages of a recorded job on a platform, a rank on each host.
+// replayed are the messages of a recorded job between clusters, on a platform, a rank on each host.
 func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
 	t, err := trace.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	var cluster []int // of ranks
+	for i, c := range t.Clusters {
+		cluster = append(cluster, slices.Repeat([]int{i}, c.Ranks)...)
+	}
+	t.Messages = slices.DeleteFunc(t.Messages, func(m trace.Message) bool { return cluster[m.Src] == cluster[m.Dst] })
 	if len(t.Messages) == 0 || len(t.Clusters) != len(p.Clusters) {
 		return nil, fmt.Errorf("%s: want messages between %d clusters", file, len(p.Clusters))
 	}

@@ -331,3 +331,17 @@ func ze_record(rank int32, bytes int64) {
 		e.RecordLocal(int(rank), bytes)
 	}
 }
+
+//export ze_record_taken
+func ze_record_taken(rank int32) {
+	if e := running.Load(); e != nil {
+		e.RecordTaken(int(rank))
+	}
+}
+
+//export ze_record_wait
+func ze_record_wait(begins int32) {
+	if e := running.Load(); e != nil {
+		e.RecordWait(begins != 0)
+	}
+}

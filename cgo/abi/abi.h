@@ -56,7 +56,7 @@ typedef struct z_world {
   int32_t clusters, cluster; /* number of clusters; index of mine */
   int32_t offset;            /* virtual rank of my cluster's native rank 0 */
   int32_t tag_ub;            /* minimum over all MPI libraries of the job */
-  int32_t recording;         /* 1: ze_record is to be told of messages inside the cluster */
+  int32_t recording;         /* 1: ze_record… are to be told of messages inside the cluster, and of waits */
   const int32_t *order;      /* [size] of every rank of MPI_COMM_WORLD the virtual rank; NULL: the same. Stays */
   const char *namesake;      /* my cluster's name if another one has a host named as mine, else NULL. Stays */
   int32_t libraries;         /* different MPI libraries in the job, whatever their versions */
@@ -317,6 +317,10 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_win_test, (int32_t win, int32_t * over))                                                                  \
   /* recording is on: a message went to this virtual rank of the own cluster natively */                              \
   F(void, ze_record, (int32_t rank, int64_t bytes))                                                                   \
+  /* … and one from there has been received */                                                                      \
+  F(void, ze_record_taken, (int32_t rank))                                                                            \
+  /* … and this process waits for messages, from now on (begins = 1) or no longer (0) */                            \
+  F(void, ze_record_wait, (int32_t begins))                                                                           \
   /* a port of this process; room: bytes of name */                                                                   \
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \

@@ -199,13 +199,41 @@ func TestJoinFirstRefused(t *testing.T) {
 	}
 }
 
+// burn uses processor time.
+func burn(d time.Duration) {
+	for begun := processorTime(); processorTime() < begun+d; {
+	}
+}
+
+// A recording has the processor time outside waits.
+func TestRecordedWaits(t *testing.T) {
+	r := newRecording(t.TempDir()+"/part-", 3, "host")
+	const long = 20 * time.Millisecond
+	burn(long)
+	r.Waits(true)
+	before := r.computed()
+	burn(long)
+	r.Waits(true) // one inside it
+	burn(long)
+	r.Waits(false)
+	if during := r.computed(); before < long || during != before {
+		t.Errorf("%v were computed, %v in waits", before, during-before)
+	}
+	r.Waits(false)
+	after := r.computed()
+	burn(long)
+	if last := r.computed(); after-before > long/2 || last-after < long {
+		t.Errorf("%v were computed in waits, %v after them", after-before, last-after)
+	}
+}
+
 // A recording that cannot be left says so when the engine finishes.
 func TestRecording(t *testing.T) {
 	dir := t.TempDir() + "/"
 	r := newRecording(dir+"part-", 3, "host")
 	r.Sent(5, 1, 100)
 	r.Received(9, 1)
-	r.Inside(2, 7)
+	r.Sent(0, 2, 7)
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,19 +18,47 @@ type recording struct {
 	trace *trace.Recorder
 	path  string
 	host  string
-	used  time.Duration // processor time before
+
+	mu     sync.Mutex
+	unused time.Duration // processor time that was not computing: before, and in waits that are over
+	waits  int           // under way
+	begun  time.Duration // processor time when the first of them began
 }
 
 func newRecording(prefix string, rank int, host string) *recording {
-	return &recording{trace.NewRecorder(rank, recordLimit), fmt.Sprintf("%s%d", prefix, rank), host, processorTime()}
+	return &recording{trace: trace.NewRecorder(rank, recordLimit), path: fmt.Sprintf("%s%d", prefix, rank), host: host,
+		unused: processorTime()}
 }
 
 func (r *recording) Sent(at time.Duration, to, bytes int) {
-	r.trace.Sent(int64(at), int64(processorTime()-r.used), to, int64(bytes))
+	r.trace.Sent(int64(at), int64(r.computed()), to, int64(bytes))
 }
 
 func (r *recording) Received(at time.Duration, from int) {
-	r.trace.Received(int64(at), int64(processorTime()-r.used), from)
+	r.trace.Received(int64(at), int64(r.computed()), from)
+}
+
+// computed is the processor time that this process has used so far for what it does itself: waits
+// spin, and how long is the messages' affair.
+func (r *recording) computed() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waits > 0 {
+		return r.begun - r.unused
+	}
+	return processorTime() - r.unused
+}
+
+func (r *recording) Waits(begins bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if begins {
+		if r.waits++; r.waits == 1 {
+			r.begun = processorTime()
+		}
+	} else if r.waits--; r.waits == 0 {
+		r.unused += processorTime() - r.begun
+	}
 }
 
 // processorTime is what this process has had so far: what passed without it was waiting, for
@@ -41,8 +70,6 @@ func processorTime() time.Duration {
 	}
 	return time.Duration(t.Nano())
 }
-
-func (r *recording) Inside(to int, bytes int64) { r.trace.Count(to, bytes) }
 
 // Close leaves this rank's part where the launcher looks for it.
 func (r *recording) Close() error {

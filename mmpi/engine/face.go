@@ -174,10 +174,28 @@ func (e *Engine) Window(id int32) *Window { return e.windows.Window(id) }
 // Recording reports whether traffic is being recorded.
 func (e *Engine) Recording() bool { return e.recorder != nil }
 
-// RecordLocal counts a message to a rank of this cluster, which the engine does not see. Safe for
-// concurrent use.
+// RecordLocal notes a message to a rank of this cluster, which the engine does not see. Safe for
+// concurrent use, also from what the engine calls.
 func (e *Engine) RecordLocal(rank int, bytes int64) {
-	if e.recorder != nil && rank != e.world.Rank && e.sameCluster(rank) {
-		e.recorder.Inside(rank, bytes)
+	if e.records(rank) {
+		e.recorder.Sent(e.links.Now(), rank, int(bytes))
+	}
+}
+
+// RecordTaken notes that one from there has been received, likewise.
+func (e *Engine) RecordTaken(rank int) {
+	if e.records(rank) {
+		e.recorder.Received(e.links.Now(), rank)
+	}
+}
+
+func (e *Engine) records(rank int) bool {
+	return e.recorder != nil && rank != e.world.Rank && e.sameCluster(rank)
+}
+
+// RecordWait notes that the program waits for messages, or no longer, likewise.
+func (e *Engine) RecordWait(begins bool) {
+	if e.recorder != nil {
+		e.recorder.Waits(begins)
 	}
 }

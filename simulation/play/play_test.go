@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 const lab = `
@@ -135,6 +137,41 @@ func TestFaults(t *testing.T) {
 	for _, bad := range []string{"cut", "cut@", "cut@1", "burn@1s", "cut@-1s", "cut@1s/x"} {
 		if _, err := ParseFault(bad); err == nil {
 			t.Errorf("fault %q was accepted", bad)
+		}
+	}
+}
+
+// TestTurns: a recorded rank computes before it takes messages, too, and nobody waits meanwhile whose
+// turn does not depend on it.
+func TestTurns(t *testing.T) {
+	p := read(t, "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 1, nic: 100gbit}\n"+
+		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}}\n")
+	const s = int64(time.Second)
+	recorded := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 2}, {Name: "b", Ranks: 1}},
+		Messages: []trace.Message{ // 2 computes 3 s before it takes each of 0's; waits, and their times, do not matter
+			{Start: 1 * s, End: 13 * s, Src: 0, Dst: 2, Bytes: 100, SrcUsed: 1 * s, DstUsed: 3 * s},
+			{Start: 2 * s, End: 17 * s, Src: 0, Dst: 2, Bytes: 100, SrcUsed: 2 * s, DstUsed: 6 * s},
+			{Start: 3 * s, End: 4 * s, Src: 0, Dst: 1, Bytes: 100, SrcUsed: 3 * s, DstUsed: 1 * s},
+			{Start: 18 * s, End: 19 * s, Src: 2, Dst: 1, Bytes: 100, SrcUsed: 7 * s, DstUsed: 1 * s},
+		}}
+	places, ok := pattern.Recorded(recorded, p)
+	if !ok {
+		t.Fatal("there is no room")
+	}
+	for compute, want := range map[int64][]float64{1: {1, 2, 3, 7}, 2: {2, 4, 6, 14}, 0: {0, 0, 0, 0}} {
+		list, err := pattern.Replay(recorded, places, big.NewRat(compute, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(p, list, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range r.Report.Messages {
+			if math.Abs(m.Start-want[i]) > 0.01 || m.Finish-m.Start > 0.01 {
+				t.Errorf("times %d: message %d began at %.3f s and took %.3f, want %.3f", compute, i, m.Start, m.Finish-m.Start,
+					want[i])
+			}
 		}
 	}
 }

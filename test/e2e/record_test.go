@@ -52,6 +52,15 @@ func TestRecordedMatrix(t *testing.T) {
 			if local == 0 {
 				t.Error("nothing was recorded inside the clusters")
 			}
+			inside := 0
+			for _, m := range x.Messages {
+				if m.Src/2 == m.Dst/2 {
+					inside++
+				}
+			}
+			if inside == 0 {
+				t.Error("no message inside the clusters has times")
+			}
 			if len(x.Messages) == 0 || len(x.Hosts) != 4 {
 				t.Errorf("%d messages with times, %d hosts", len(x.Messages), len(x.Hosts))
 			}

@@ -26,7 +26,7 @@ type event struct {
 	at    int64 // ns since the job's start
 	peer  int32
 	bytes int64
-	used  int64 // processor time of the rank so far, ns
+	used  int64 // processor time that the rank has computed for so far, ns
 }
 
 // NewRecorder records for a virtual rank. limit is the number of events of each
@@ -37,7 +37,8 @@ func NewRecorder(rank, limit int) *Recorder {
 }
 
 // Sent notes a message to a rank. at is when the send call was made (ns since
-// the job's start), and used the rank's processor time by then (ns).
+// the job's start), and used the processor time that the rank had computed for
+// by then (ns).
 func (r *Recorder) Sent(at, used int64, dst int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,13 +46,6 @@ func (r *Recorder) Sent(at, used int64, dst int, bytes int64) {
 	if len(r.sent) < r.limit {
 		r.sent = append(r.sent, event{at, int32(dst), bytes, used})
 	}
-}
-
-// Count adds a message to the matrix without its times.
-func (r *Recorder) Count(dst int, bytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count(dst, bytes)
 }
 
 func (r *Recorder) count(dst int, bytes int64) {
@@ -112,7 +106,9 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 // was kept (beyond a limit, or never received) are left out and counted in
 // unmatched; the totals have them. What the ranks' clocks seem to differ by is
 // taken out of the times (align); a message that ends before it starts even so
-// ends when it starts.
+// ends when it starts. Inside a cluster ranks do not know of everything that they
+// receive: if one has received less from another than this has sent it, the times
+// of that pair are left out, and not counted in unmatched.
 func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatched int, err error) {
 	t = &Trace{Job: job, Clusters: clusters, Hosts: make(map[int]string)}
 	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]event)}
@@ -121,6 +117,7 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 			return nil, 0, fmt.Errorf("part %d: %w", i, err)
 		}
 	}
+	m.unseen()
 	m.align()
 	for pair, sent := range m.sent {
 		ends := m.received[pair]
@@ -141,6 +138,23 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 		return 0
 	})
 	return t, unmatched, nil
+}
+
+// unseen leaves out the pairs inside a cluster some of whose messages were not seen to arrive: which
+// of them is not known.
+func (m *merger) unseen() {
+	var cluster []int
+	for i, c := range m.t.Clusters {
+		for range c.Ranks {
+			cluster = append(cluster, i)
+		}
+	}
+	for pair, sent := range m.sent {
+		if cluster[pair[0]] == cluster[pair[1]] && len(sent) != len(m.received[pair]) {
+			delete(m.sent, pair)
+			delete(m.received, pair)
+		}
+	}
 }
 
 // longest is the greatest time in a part, in ns: sums of them are numbers, too.

@@ -27,7 +27,7 @@ func TestRecordAndMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := parts[0].String()
-	x, unmatched, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{&parts[0], &parts[1]})
+	x, unmatched, err := Merge("job", []Cluster{{"c", 1}, {"d", 1}}, []io.Reader{&parts[0], &parts[1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +107,32 @@ func TestClocksAreAligned(t *testing.T) {
 	x, unmatched, err := Merge("job", []Cluster{{"c", 5}}, parts)
 	if err != nil || unmatched != 0 || !reflect.DeepEqual(x.Messages, want) {
 		t.Errorf("%v, %d unmatched:\n%v\nwant\n%v", err, unmatched, x.Messages, want)
+	}
+}
+
+// Inside a cluster a rank may not see all that it receives: then the times of that pair are not
+// known, and no others suffer.
+func TestUnseenInsideACluster(t *testing.T) {
+	rs := []*Recorder{NewRecorder(0, 9), NewRecorder(1, 9), NewRecorder(2, 9)}
+	rs[0].Sent(10, 1, 1, 5)
+	rs[0].Sent(20, 2, 1, 5)
+	rs[1].Received(30, 1, 0) // of which?
+	rs[1].Sent(40, 2, 0, 7)
+	rs[0].Received(50, 3, 1)
+	rs[0].Sent(60, 4, 2, 9)
+	rs[2].Received(70, 1, 0)
+	var parts []io.Reader
+	for _, r := range rs {
+		var b bytes.Buffer
+		if err := r.Write(&b, "h"); err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, &b)
+	}
+	x, unmatched, err := Merge("job", []Cluster{{"a", 2}, {"b", 1}}, parts)
+	if err != nil || unmatched != 0 || len(x.Messages) != 2 || x.Messages[0].Src != 1 || x.Messages[1].Dst != 2 ||
+		x.Matrix()[[2]int{0, 1}] != 10 {
+		t.Errorf("%+v, %d unmatched, %v", x, unmatched, err)
 	}
 }
 

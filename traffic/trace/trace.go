@@ -13,7 +13,8 @@
 // SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the
 // job's start on one clock, of the send call and of the receive's completion;
 // messages are in no particular order. USED is the processor time that the
-// sender had used until START, and the receiver until END, in nanoseconds. total
+// sender had computed for until START, and the receiver until END, in
+// nanoseconds: without what waiting for messages takes. total
 // lines add up (every rank may write its own). A file may have totals only,
 // messages only, or both; the last line counts all lines before it but the
 // first, so that a file cut short is noticed.
@@ -54,7 +55,8 @@ type Message struct {
 	Src, Dst   int
 	Bytes      int64
 	Line       int
-	// Processor time that the sender had used by Start and the receiver by End, ns; 0: not known.
+	// Processor time that the sender had computed for by Start and the receiver by End, ns; 0: not
+	// known.
 	SrcUsed, DstUsed int64
 }
 

@@ -3,6 +3,7 @@
  * inside the engine: nothing here may call it. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
+#include "p2p/p2p.h"
 #include <limits.h>
 
 /* One on its way. */
@@ -13,6 +14,7 @@ typedef struct running {
   zsmall *small; /* not NULL: it is done like that instead */
   zcomm *asks;   /* not NULL: what smallstage.c needs is brought beside it */
   zmany many;    /* bytes of a broadcast */
+  zcomm *told;   /* not NULL: of what each process sends each other, which is recorded as messages */
   _Alignas(8) char counts[];
 } running;
 
@@ -117,6 +119,19 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
   }
 }
 
+/* zipper run --record: of the collectives inside a cluster, alltoall alone moves what all algorithms
+ * have to, from each to each. */
+static void tell_begin(running *r, zcomm *c, const z_coll *a) {
+  r->told = z_layout.recording && a->op == Z_ALLTOALLV ? c : NULL;
+  for (int i = 0; r->told && i < c->native_size; i++)
+    if (i != c->native_rank) p2p_note(c->native, i, a->send_counts[i], MPI_BYTE);
+}
+
+static void tell_end(const running *r) {
+  for (int i = 0; r->told && i < r->told->native_size; i++)
+    if (i != r->told->native_rank) p2p_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
+}
+
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   zcomm *c = comm;
   running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int64_t));
@@ -125,6 +140,7 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   r->asks = NULL;
   r->many.made = 0;
   r->small = NULL;
+  tell_begin(r, c, a);
   int rc = start_stage(r, c, a);
   if (rc) {
     zmany_end(&r->many);
@@ -167,6 +183,7 @@ int z_cb_coll_test(uint64_t token) {
   while (*at != r) at = &(*at)->next;
   *at = r->next;
   int rc = r->rc;
+  tell_end(r);
   zmany_end(&r->many);
   free(r->small);
   free(r);

@@ -34,6 +34,19 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
+/* zipper run --record: this process waits for messages from now on, or no longer. */
+static inline void z_record_wait(int begins) {
+  if (__builtin_expect(z_layout.recording, 0)) z_eng.ze_record_wait(begins);
+}
+
+/* Runs a call that may wait inside native MPI. */
+#define Z_WAITS(CALL) \
+  do {                \
+    z_record_wait(1); \
+    CALL;             \
+    z_record_wait(0); \
+  } while (0)
+
 /* Ends the job, in all clusters, for want of memory; `what` is in the message. A call that can
  * still fail raises MPI_ERR_NO_MEM instead, and nothing has happened then. It does so where the
  * program decides how much is needed: buffers, one entry for each rank or request. This function is

@@ -154,6 +154,7 @@ int z_cb_test(z_cell *cell) {
     z_looks++;
     return 0;
   }
+  if (r->kind == ZREQ_RECV && r->comm && !rc) p2p_note_taken(r->comm->native, r->status.MPI_SOURCE, &r->status);
   if (r->comm) z_status_translate(r->comm, &r->status);
   cell->source = r->status.MPI_SOURCE;
   cell->tag = r->status.MPI_TAG;
@@ -216,8 +217,9 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
   if (c && (rc = p2p_check(c, "MPI_Recv", count, type, source, tag, 1))) return rc;
   if (!c || p2p_receives_natively(c, source, tag)) {
     MPI_Request request;
-    rc = real.Irecv(buf, count, type, c ? p2p_native_rank(c, source) : source, tag, comm, &request);
-    if (!rc) rc = z_wait_for_call(comm, &request, status);
+    int native = c ? p2p_native_rank(c, source) : source;
+    rc = real.Irecv(buf, count, type, native, tag, comm, &request);
+    if (!rc && !(rc = z_wait_for_call(comm, &request, status))) p2p_note_taken(comm, native, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
@@ -226,17 +228,25 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
   return zreq_complete(r, status);
 }
 
+static inline int receive_natively(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                                   MPI_Status *status) {
+  int rc;
+  Z_WAITS(rc = real.Recv(buf, count, type, source, tag, comm, status));
+  if (!rc) p2p_note_taken(comm, source, status);
+  return rc;
+}
+
 /* While the engine has nothing to do, it has no receive that could take a local source's
  * message. */
 int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
-  if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
+  if (!c) return receive_natively(buf, count, type, source, tag, comm, status);
   if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE)
     return receive(buf, count, type, source, tag, comm, status);
   if (status == MPI_STATUS_IGNORE)
-    return real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
-  int rc = real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
+    return receive_natively(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
+  int rc = receive_natively(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
   z_status_translate(c, status);
   return rc;
 }

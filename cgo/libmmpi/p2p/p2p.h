@@ -18,14 +18,26 @@ static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
 }
 
+/* … and notes that one from such a rank has been received. From MPI_ANY_SOURCE: from whom the
+ * native status says, if the program has one; else nobody knows, and the times of messages of that
+ * pair are not recorded. */
+void p2p_record_taken(MPI_Comm comm, int source);
+static inline void p2p_note_taken(MPI_Comm comm, int source, const MPI_Status *status) {
+  if (!__builtin_expect(z_layout.recording, 0)) return;
+  if (source == MPI_ANY_SOURCE && status != MPI_STATUS_IGNORE) source = status->MPI_SOURCE;
+  if (source >= 0) p2p_record_taken(comm, source);
+}
+
 static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                   MPI_Comm comm) {
+  int rc;
   p2p_note(comm, dest, count, type);
   switch (mode) {
-  case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
-  case P2P_READY: return real.Rsend(buf, count, type, dest, tag, comm);
-  default: return real.Send(buf, count, type, dest, tag, comm);
+  case P2P_SYNCHRONOUS: Z_WAITS(rc = real.Ssend(buf, count, type, dest, tag, comm)); break;
+  case P2P_READY: Z_WAITS(rc = real.Rsend(buf, count, type, dest, tag, comm)); break;
+  default: Z_WAITS(rc = real.Send(buf, count, type, dest, tag, comm));
   }
+  return rc;
 }
 
 static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,

@@ -147,8 +147,8 @@ static int until(probe p) {
   int native = !p.c || p2p_receives_natively(p.c, p.source, p.tag);
   if (native && z_may_block()) {
     int source = p.c ? p2p_native_rank(p.c, p.source) : p.source;
-    p.rc = p.matched ? real.Mprobe(source, p.tag, p.comm, p.message, p.status)
-                     : real.Probe(source, p.tag, p.comm, p.status);
+    Z_WAITS(p.rc = p.matched ? real.Mprobe(source, p.tag, p.comm, p.message, p.status)
+                             : real.Probe(source, p.tag, p.comm, p.status));
     found_natively(&p);
   } else if (!try_once(&p)) {
     if (native) z_wait(try_once, &p);
@@ -241,7 +241,7 @@ int z_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_S
   if (!m || !m->remote) {
     MPI_Request request;
     if (z_may_block()) {
-      rc = real.Mrecv(buf, count, type, message, status);
+      Z_WAITS(rc = real.Mrecv(buf, count, type, message, status));
     } else if (!(rc = real.Imrecv(buf, count, type, message, &request))) {
       rc = z_wait_native(&request, status);
     }

@@ -48,9 +48,11 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   if (c && (rc = check(c, "MPI_Sendrecv", sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag)))
     return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
-    p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, sendcount, sendtype);
-    rc = real.Sendrecv(sendbuf, sendcount, sendtype, c ? p2p_native_rank(c, dest) : dest, sendtag, recvbuf, recvcount,
-                       recvtype, c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
+    int to = c ? p2p_native_rank(c, dest) : dest, from = c ? p2p_native_rank(c, source) : source;
+    p2p_note(comm, to, sendcount, sendtype);
+    Z_WAITS(rc = real.Sendrecv(sendbuf, sendcount, sendtype, to, sendtag, recvbuf, recvcount, recvtype, from, recvtag,
+                               comm, status));
+    if (!rc) p2p_note_taken(comm, from, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
@@ -66,6 +68,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   }
   rc = z_wait_for_call(comm, &out, MPI_STATUS_IGNORE);
   int rc2 = z_wait_for_call(comm, &in, status);
+  if (!rc2) p2p_note_taken(comm, source, status);
   return rc ? rc : rc2;
 }
 
@@ -90,11 +93,12 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
   int rc;
   if (c && (rc = check(c, "MPI_Sendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag))) return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
-    p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, count, type);
+    int to = c ? p2p_native_rank(c, dest) : dest, from = c ? p2p_native_rank(c, source) : source;
+    p2p_note(comm, to, count, type);
     z_enter(); /* Open MPI calls PMPI_Sendrecv from there, with native ranks */
-    rc = real.Sendrecv_replace(buf, count, type, c ? p2p_native_rank(c, dest) : dest, sendtag,
-                               c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
+    Z_WAITS(rc = real.Sendrecv_replace(buf, count, type, to, sendtag, from, recvtag, comm, status));
     z_leave();
+    if (!rc) p2p_note_taken(comm, from, status);
     if (c) z_status_translate(c, status);
     return rc;
   }

@@ -95,7 +95,11 @@ static int any(int n, MPI_Request requests[], int *index, int *flag, MPI_Status 
 }
 
 int z_Waitany(int n, MPI_Request requests[], int *index, MPI_Status *status) {
-  if (z_may_block() && zbatch_untouched(n, requests)) return real.Waitany(n, requests, index, status);
+  if (z_may_block() && zbatch_untouched(n, requests)) {
+    int rc;
+    Z_WAITS(rc = real.Waitany(n, requests, index, status));
+    return rc;
+  }
   return any(n, requests, index, NULL, status, "MPI_Waitany");
 }
 
@@ -113,7 +117,11 @@ static int several(int n, MPI_Request requests[], int *count, int indices[], MPI
 }
 
 int z_Waitsome(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[]) {
-  if (z_may_block() && zbatch_untouched(n, requests)) return real.Waitsome(n, requests, count, indices, statuses);
+  if (z_may_block() && zbatch_untouched(n, requests)) {
+    int rc;
+    Z_WAITS(rc = real.Waitsome(n, requests, count, indices, statuses));
+    return rc;
+  }
   return several(n, requests, count, indices, statuses, 1, "MPI_Waitsome");
 }
 

@@ -30,11 +30,13 @@ static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told no
 static int waits;               /* of ours, of all threads, that have switched it off */
 
 static void begin_wait(void) {
+  z_record_wait(1);
   if (let_yield && !__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED)) let_yield(false);
 }
 
 static void end_wait(void) {
   if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
+  z_record_wait(0);
 }
 
 static int (*stages_moved)(void);
@@ -228,7 +230,10 @@ static int wait_in_turns(MPI_Request *request, MPI_Status *status, enum wait_for
 }
 
 int z_wait_native(MPI_Request *request, MPI_Status *status) {
-  return z_may_block() ? real.Wait(request, status) : wait_in_turns(request, status, NATIVE);
+  if (!z_may_block()) return wait_in_turns(request, status, NATIVE);
+  int rc;
+  Z_WAITS(rc = real.Wait(request, status));
+  return rc;
 }
 
 int z_wait_stage(MPI_Request *request) { return wait_in_turns(request, MPI_STATUS_IGNORE, STAGE); }
@@ -245,7 +250,11 @@ int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
 }
 
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
-  if (z_may_block()) return real.Waitall(n, requests, statuses);
+  if (z_may_block()) {
+    int rc;
+    Z_WAITS(rc = real.Waitall(n, requests, statuses));
+    return rc;
+  }
   natives w = {n, MPI_SUCCESS, requests, statuses};
   wait(natives_over, &w, NATIVE);
   return w.rc;

@@ -49,12 +49,14 @@ type Probe struct {
 // Recorder keeps a process's traffic. Times are since the engine's start. Its methods are called
 // from any thread, also at once.
 type Recorder interface {
-	// Sent notes a message to a virtual rank of another cluster when its send is called.
+	// Sent notes a message to another virtual rank when its send is called. Those to ranks of the
+	// own cluster are native MPI's.
 	Sent(at time.Duration, to, bytes int)
-	// Received notes that a message of another cluster has arrived completely.
+	// Received notes that a message has been received: from another cluster all, from the own one
+	// those of which this is known.
 	Received(at time.Duration, from int)
-	// Inside notes a message to another rank of the own cluster, which native MPI carries.
-	Inside(to int, bytes int64)
+	// Waits notes that a thread begins to wait for messages, or no longer does.
+	Waits(begins bool)
 	// Close is called once, when the engine has finished; its error is Finish's.
 	Close() error
 }

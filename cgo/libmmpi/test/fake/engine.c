@@ -142,10 +142,16 @@ static uint64_t ze_next_context(int32_t link) {
 static const char *ze_error(void) { return "the fake engine says no"; }
 static void ze_abort(int32_t code) { fake.aborted = code; }
 static void ze_record(int32_t rank, int64_t bytes) { fake.recorded_rank = rank, fake.recorded_bytes = bytes; }
+static void ze_record_taken(int32_t rank) { fake.taken_from = rank; }
+static void ze_record_wait(int32_t begins) {
+  fake.waits_begun += begins, fake.waits_deep += begins ? 1 : -1;
+  FAKE_ASSERT(fake.waits_deep >= 0, "a wait ends that has not begun");
+}
 
 void fake_install_engine(void) {
 #define ENGINE(NAME) z_eng.NAME = NAME
   ENGINE(ze_isend), ENGINE(ze_irecv), ENGINE(ze_shadowed), ENGINE(ze_cancel), ENGINE(ze_progress);
   ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_leaf), ENGINE(ze_next_context);
   ENGINE(ze_error), ENGINE(ze_abort), ENGINE(ze_record);
+  ENGINE(ze_record_taken), ENGINE(ze_record_wait);
 }

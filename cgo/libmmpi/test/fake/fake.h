@@ -56,10 +56,12 @@ typedef struct fake_state {
   int raised;                  /* how many errors were raised; */
   int raised_code;             /* the last: its code */
   MPI_Comm raised_on;
-  MPI_Errhandler handler; /* of every communicator */
-  int aborted;            /* the last code of ze_abort */
-  int peer, tag;          /* of the last native send or receive */
-  int recorded_rank;      /* the last that ze_record was told */
+  MPI_Errhandler handler;      /* of every communicator */
+  int aborted;                 /* the last code of ze_abort */
+  int peer, tag;               /* of the last native send or receive */
+  int recorded_rank;           /* the last that ze_record was told */
+  int taken_from;              /* … and ze_record_taken */
+  int waits_begun, waits_deep; /* what ze_record_wait was told: how many, and how many are not over */
   int64_t recorded_bytes;
   int shadowed;       /* what ze_shadowed says */
   int cluster_of[64]; /* of every virtual rank */

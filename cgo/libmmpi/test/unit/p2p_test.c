@@ -250,5 +250,6 @@ TEST(messages_inside_the_cluster_are_counted) {
   fake.recorded_rank = -1;
   z_Send(data, 3, MPI_INT, 1, 9, MPI_COMM_WORLD); /* the engine counts that itself */
   SAME(fake.recorded_rank, -1);
+  CHECK(fake.waits_begun > 0 && !fake.waits_deep);
   SAME(fake.groups, 0);
 }
