@@ -129,7 +129,7 @@ static void tell_begin(running *r, zcomm *c, const z_coll *a) {
 
 static void tell_end(const running *r) {
   for (int i = 0; r->told && i < r->told->native_size; i++)
-    if (i != r->told->native_rank) p2p_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
+    if (i != r->told->native_rank) z_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
 }
 
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {

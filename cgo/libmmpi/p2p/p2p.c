@@ -154,7 +154,7 @@ int z_cb_test(z_cell *cell) {
     z_looks++;
     return 0;
   }
-  if (r->kind == ZREQ_RECV && r->comm && !rc) p2p_note_taken(r->comm->native, r->status.MPI_SOURCE, &r->status);
+  if (r->kind == ZREQ_RECV && r->comm && !rc) z_note_taken(r->comm->native, r->status.MPI_SOURCE, &r->status);
   if (r->comm) z_status_translate(r->comm, &r->status);
   cell->source = r->status.MPI_SOURCE;
   cell->tag = r->status.MPI_TAG;
@@ -219,7 +219,7 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
     MPI_Request request;
     int native = c ? p2p_native_rank(c, source) : source;
     rc = real.Irecv(buf, count, type, native, tag, comm, &request);
-    if (!rc && !(rc = z_wait_for_call(comm, &request, status))) p2p_note_taken(comm, native, status);
+    if (!rc && !(rc = z_wait_for_call(comm, &request, status))) z_note_taken(comm, native, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
@@ -232,7 +232,7 @@ static inline int receive_natively(void *buf, int count, MPI_Datatype type, int 
                                    MPI_Status *status) {
   int rc;
   Z_WAITS(rc = real.Recv(buf, count, type, source, tag, comm, status));
-  if (!rc) p2p_note_taken(comm, source, status);
+  if (!rc) z_note_taken(comm, source, status);
   return rc;
 }
 

@@ -3,6 +3,7 @@
 #define ZIPPER_P2P_H
 #include "core/error.h"
 #include "core/privcomm.h"
+#include "core/record.h"
 #include "core/status.h"
 #include "request/request.h"
 #include "request/wait.h"
@@ -16,16 +17,6 @@ enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
-}
-
-/* … and notes that one from such a rank has been received. From MPI_ANY_SOURCE: from whom the
- * native status says, if the program has one; else nobody knows, and the times of messages of that
- * pair are not recorded. */
-void p2p_record_taken(MPI_Comm comm, int source);
-static inline void p2p_note_taken(MPI_Comm comm, int source, const MPI_Status *status) {
-  if (!__builtin_expect(z_layout.recording, 0)) return;
-  if (source == MPI_ANY_SOURCE && status != MPI_STATUS_IGNORE) source = status->MPI_SOURCE;
-  if (source >= 0) p2p_record_taken(comm, source);
 }
 
 static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,

@@ -52,7 +52,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
     p2p_note(comm, to, sendcount, sendtype);
     Z_WAITS(rc = real.Sendrecv(sendbuf, sendcount, sendtype, to, sendtag, recvbuf, recvcount, recvtype, from, recvtag,
                                comm, status));
-    if (!rc) p2p_note_taken(comm, from, status);
+    if (!rc) z_note_taken(comm, from, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
@@ -68,7 +68,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   }
   rc = z_wait_for_call(comm, &out, MPI_STATUS_IGNORE);
   int rc2 = z_wait_for_call(comm, &in, status);
-  if (!rc2) p2p_note_taken(comm, source, status);
+  if (!rc2) z_note_taken(comm, source, status);
   return rc ? rc : rc2;
 }
 
@@ -98,7 +98,7 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
     z_enter(); /* Open MPI calls PMPI_Sendrecv from there, with native ranks */
     Z_WAITS(rc = real.Sendrecv_replace(buf, count, type, to, sendtag, from, recvtag, comm, status));
     z_leave();
-    if (!rc) p2p_note_taken(comm, from, status);
+    if (!rc) z_note_taken(comm, from, status);
     if (c) z_status_translate(c, status);
     return rc;
   }

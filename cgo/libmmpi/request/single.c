@@ -29,12 +29,21 @@ int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **bla
 
 void zdone_translate(zcomm *c, MPI_Status *status) {
   if (!c) return;
+  z_note_taken(c->native, MPI_ANY_SOURCE, status);
   z_status_translate(c, status);
   zcomm_release(c);
 }
 
+/* The program's status, or where it wants none and the traffic is recorded, one that says from whom
+ * a message came. */
+static MPI_Status *status_for(MPI_Status *status, MPI_Status *own) {
+  return z_layout.recording && status == MPI_STATUS_IGNORE ? own : status;
+}
+
 int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status) {
+  MPI_Status own;
   MPI_Request was = *request;
+  status = status_for(status, &own);
   zcomm *c = z_threads ? z_receives_take(was) : NULL;
   *flag = 0;
   int rc = real.Test(request, flag, status);
@@ -50,6 +59,8 @@ int z_Wait(MPI_Request *request, MPI_Status *status) {
     return zdone_conclude(r, request, status, NULL);
   }
   zcomm *c = z_receives_take(*request); /* first: see zdone_test_native */
+  MPI_Status own;
+  status = status_for(status, &own);
   int rc = z_wait_native(request, status);
   zdone_translate(c, status);
   return rc;
