@@ -177,19 +177,19 @@ func (e *Engine) Recording() bool { return e.recorder != nil }
 // RecordLocal notes a message to a rank of this cluster, which the engine does not see. Safe for
 // concurrent use, also from what the engine calls.
 func (e *Engine) RecordLocal(rank int, bytes int64) {
-	if e.records(rank) {
+	if records(e, rank) {
 		e.recorder.Sent(e.links.Now(), rank, int(bytes))
 	}
 }
 
 // RecordTaken notes that one from there has been received, likewise.
 func (e *Engine) RecordTaken(rank int) {
-	if e.records(rank) {
+	if records(e, rank) {
 		e.recorder.Received(e.links.Now(), rank)
 	}
 }
 
-func (e *Engine) records(rank int) bool {
+func records(e *Engine, rank int) bool {
 	return e.recorder != nil && rank != e.world.Rank && e.sameCluster(rank)
 }
 

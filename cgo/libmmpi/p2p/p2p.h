@@ -3,8 +3,8 @@
 #define ZIPPER_P2P_H
 #include "core/error.h"
 #include "core/privcomm.h"
-#include "core/record.h"
 #include "core/status.h"
+#include "request/record.h"
 #include "request/request.h"
 #include "request/wait.h"
 #include "type/type.h"

@@ -2,8 +2,8 @@
 #ifndef ZIPPER_COMPLETION_H
 #define ZIPPER_COMPLETION_H
 #include "core/error.h"
-#include "core/record.h"
 #include "core/status.h"
+#include "request/record.h"
 #include "request/request.h"
 #include "request/wait.h"
 

@@ -1,4 +1,4 @@
-#include "core/record.h"
+#include "request/record.h"
 #include "core/privcomm.h"
 
 int32_t z_record_number(MPI_Comm comm, int rank) {
