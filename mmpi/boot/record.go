@@ -23,6 +23,7 @@ type recording struct {
 	unused time.Duration // processor time that was not computing: before, and in waits that are over
 	waits  int           // under way
 	begun  time.Duration // processor time when the first of them began
+	early  []int         // whose messages arrived, in order, while nobody waited
 }
 
 func newRecording(prefix string, rank int, host string) *recording {
@@ -38,6 +39,20 @@ func (r *recording) Received(at time.Duration, from int) {
 	r.trace.Received(int64(at), int64(r.computed()), from)
 }
 
+// Arrived keeps what nobody waits for until somebody looks: to the program it makes no difference
+// when that arrives, and so to a simulation, in which it can be later.
+func (r *recording) Arrived(at time.Duration, from int) {
+	r.mu.Lock()
+	early := r.waits == 0
+	if early {
+		r.early = append(r.early, from)
+	}
+	r.mu.Unlock()
+	if !early {
+		r.Received(at, from)
+	}
+}
+
 // computed is the processor time that this process has used so far for what it does itself: waits
 // spin, and how long is the messages' affair.
 func (r *recording) computed() time.Duration {
@@ -49,16 +64,25 @@ func (r *recording) computed() time.Duration {
 	return processorTime() - r.unused
 }
 
-func (r *recording) Waits(begins bool) {
+func (r *recording) Waits(at time.Duration, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if begins {
 		if r.waits++; r.waits == 1 {
 			r.begun = processorTime()
 		}
+		r.look(at)
 	} else if r.waits--; r.waits == 0 {
 		r.unused += processorTime() - r.begun
 	}
+}
+
+// look notes that what arrived early is there. The caller holds mu, and begun is now.
+func (r *recording) look(at time.Duration) {
+	for _, from := range r.early {
+		r.trace.Received(int64(at), int64(r.begun-r.unused), from)
+	}
+	r.early = r.early[:0]
 }
 
 // processorTime is what this process has had so far: what passed without it was waiting, for
@@ -72,7 +96,8 @@ func processorTime() time.Duration {
 }
 
 // Close leaves this rank's part where the launcher looks for it.
-func (r *recording) Close() error {
+func (r *recording) Close(at time.Duration) error {
+	r.Waits(at, true) // for nothing more; what arrived is in the recording
 	f, err := os.Create(r.path)
 	if err != nil {
 		return fmt.Errorf("recording traffic: %w", err)

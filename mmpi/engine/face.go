@@ -196,6 +196,6 @@ func records(e *Engine, rank int) bool {
 // RecordWait notes that the program waits for messages, or no longer, likewise.
 func (e *Engine) RecordWait(begins bool) {
 	if e.recorder != nil {
-		e.recorder.Waits(begins)
+		e.recorder.Waits(e.links.Now(), begins)
 	}
 }

@@ -33,7 +33,7 @@ func (e *Engine) Finish() error {
 	}
 	e.close()
 	if e.recorder != nil {
-		err = errors.Join(err, e.recorder.Close())
+		err = errors.Join(err, e.recorder.Close(e.links.Now()))
 	}
 	return err
 }

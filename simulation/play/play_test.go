@@ -141,8 +141,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTurns: a recorded rank computes before it takes messages, too, and nobody waits meanwhile whose
-// turn does not depend on it.
+// TestTurns: a recorded rank computes before it takes messages, too, and nobody waits meanwhile
+// whose turn does not depend on it.
 func TestTurns(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 1, nic: 100gbit}\n"+
 		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}}\n")

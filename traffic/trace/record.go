@@ -140,8 +140,8 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 	return t, unmatched, nil
 }
 
-// unseen leaves out the pairs inside a cluster some of whose messages were not seen to arrive: which
-// of them is not known.
+// unseen leaves out the pairs inside a cluster some of whose messages were not seen to arrive:
+// which of them is not known.
 func (m *merger) unseen() {
 	var cluster []int
 	for i, c := range m.t.Clusters {

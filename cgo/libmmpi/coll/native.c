@@ -119,8 +119,8 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
   }
 }
 
-/* zipper run --record: of the collectives inside a cluster, alltoall alone moves what all algorithms
- * have to, from each to each. */
+/* zipper run --record: of the collectives inside a cluster, alltoall alone moves what all
+ * algorithms have to, from each to each. */
 static void tell_begin(running *r, zcomm *c, const z_coll *a) {
   r->told = z_layout.recording && a->op == Z_ALLTOALLV ? c : NULL;
   for (int i = 0; r->told && i < c->native_size; i++)

@@ -79,6 +79,7 @@ int zreq_over(zreq *r) {
 int zreq_finish(zreq *r, MPI_Status *status) {
   if (!r->finished) {
     r->finished = 1;
+    if (r->kind == ZREQ_RECV) Z_WAITS((void)0); /* it may have been over before anybody waited */
     if (r->finish) r->class_ = r->finish(r);
     if (r->is_native) {
       if (!r->class_) r->class_ = r->cell.error;

@@ -52,13 +52,16 @@ type Recorder interface {
 	// Sent notes a message to another virtual rank when its send is called. Those to ranks of the
 	// own cluster are native MPI's.
 	Sent(at time.Duration, to, bytes int)
-	// Received notes that a message has been received: from another cluster all, from the own one
-	// those of which this is known.
+	// Arrived notes that all of a message of another cluster is there. The program learns of it
+	// when it next waits.
+	Arrived(at time.Duration, from int)
+	// Received notes that the program has received a message of its own cluster. Not of all that is
+	// known.
 	Received(at time.Duration, from int)
 	// Waits notes that a thread begins to wait for messages, or no longer does.
-	Waits(begins bool)
+	Waits(at time.Duration, begins bool)
 	// Close is called once, when the engine has finished; its error is Finish's.
-	Close() error
+	Close(at time.Duration) error
 }
 
 // Config is what an Endpoint starts with.

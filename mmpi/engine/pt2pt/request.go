@@ -178,7 +178,7 @@ func (r *Request) release() {
 func (r *Request) received(n int64) {
 	ep := r.comm.ep
 	if ep.recorder != nil && r.comm.context != controlContext {
-		ep.recorder.Received(ep.links.Now(), r.peer.Rank)
+		ep.recorder.Arrived(ep.links.Now(), r.peer.Rank)
 	}
 	c := r.cell
 	c.Source, c.Tag, c.Bytes = int32(r.source), int32(r.tag), n
