@@ -51,7 +51,7 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	case b.state != running || br.first() == nil:
 	case s.Gone:
 		b.unsure = b.unsure || s.Reason != ""
-		if !b.left[s.Rank] {
+		if !b.left[s.Rank] || s.Reason != "" { // what it has acknowledged may have been lost since
 			b.markLeft(s.Rank, br.network)
 		}
 	case s.Up && absent && b.table[s.Rank].CompareAndSwap(nil, br.first().conn):
@@ -93,10 +93,11 @@ func (j *job) markLeft(rank uint32, network int) {
 		}
 		return
 	}
-	tellBridges(j, gone, network)
 	if j.unsure {
 		j.tellRanks(gone)
+		gone.Reason = openedAgain // so is whoever hears it there
 	}
+	tellBridges(j, gone, network)
 }
 
 // tell sends a RailState to all whose way to the rank leads through here. With f.mu.
@@ -287,14 +288,18 @@ func (br *bridge) mayBeBad() bool {
 	return br.trunk.bad.more(br.f.cfg.clock.Now())
 }
 
-// startWithout has the ranks of a job that starts know who has left before. With f.mu.
+// startWithout has the ranks of a job that starts know who has left before, also those that reach
+// them through here: the forwarder that was here before may not have passed it on. With f.mu.
 func startWithout(j *job) {
 	if j.hops == nil {
 		return
 	}
 	for _, v := range slices.Sorted(maps.Keys(j.hops.left)) {
 		j.unsure = true
-		j.left[v] = true
-		j.tellRanks(wire.RailState{Rank: v, Gone: true})
+		network := j.clusterOf[v]
+		if br := j.via[v]; br != nil {
+			network = br.network
+		}
+		j.markLeft(v, network)
 	}
 }
