@@ -105,10 +105,28 @@ func (br *bridge) expect(p *peer, number int) bool {
 // notComing sees to a connection that has ended before it was in use. With f.mu.
 func (br *bridge) notComing(p *peer, cause error) {
 	t := &br.trunk
-	if slices.Contains(t.coming, p) {
+	switch {
+	case slices.Contains(t.coming, p):
 		t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
 		br.notThere(p.number, cause)
+	case br.missing():
+		br.f.log.Warn("a link to another forwarder is lost before it is in use", zap.String("job", br.job.id),
+			zap.String("forwarder", br.addr), zap.Error(cause))
+		br.f.cfg.clock.AfterFunc(trunk.Redial, func() {
+			br.f.mu.Lock()
+			again := br.missing()
+			br.f.mu.Unlock()
+			if again {
+				br.f.reachOut(br.job, br)
+			}
+		})
 	}
+}
+
+// missing reports whether a job that gathers waits for the link, which is dialled from here. With
+// f.mu.
+func (br *bridge) missing() bool {
+	return br.job.state == gathering && br.dials && br.job.hops.bridges[br.zipper] == nil
 }
 
 // notThere goes on when a connection could not be opened: it is tried again. With f.mu.

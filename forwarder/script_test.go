@@ -42,7 +42,9 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	                                               first has dialled: all connections, or one
 //	hold NAME NAME N, release NAME NAME N          of what the first sends over one of these nothing
 //	                                               arrives; then it does
-//	aside [error]                                  does what was to be done aside, or has it fail
+//	lose NAME NAME N                               the first finds that one of these is dead
+//	aside [error] [cut]                            does what was to be done aside, or has it fail, or
+//	                                               links that are dialled break before they are used
 //	wait D                                         lets time pass
 //	status NAME, stop NAME, kill NAME
 //
@@ -93,6 +95,7 @@ type script struct {
 	joined []string // of ends
 	asides []func()
 	broken error // what is done aside fails with it
+	cuts   bool  // links that are dialled break at once
 	job    handshake.Identity
 	out    strings.Builder
 }
@@ -101,6 +104,7 @@ type script struct {
 type scripted struct {
 	f     *Forwarder
 	links map[string][]*memnet.Link // to other forwarders, as they were dialled
+	taken map[string][]*memnet.Link // that others have dialled
 }
 
 // processEnd is a process's end of its link.

@@ -64,17 +64,29 @@ func (s *script) do(w []string) {
 			l.Cut()
 		}
 	case "hold", "release":
-		s.zips[p[0]].links[p[1]][s.num(p[2])].Hold(w[0] == "hold")
+		links := s.zips[p[0]].links[p[1]]
+		if len(links) == 0 {
+			links = s.zips[p[0]].taken[p[1]]
+		}
+		links[s.num(p[2])].Hold(w[0] == "hold")
+	case "lose":
+		z := s.zips[p[0]]
+		for o := range z.f.peers {
+			if l, ok := o.conn.Link().(named); ok && l.Link == z.links[p[1]][s.num(p[2])] {
+				o.end(memnet.ErrCut)
+			}
+		}
 	case "aside":
-		if len(p) > 0 {
+		if slices.Contains(p, "error") {
 			s.broken = errors.New("does not work")
 		}
+		s.cuts = slices.Contains(p, "cut")
 		work := s.asides
 		s.asides = nil
 		for _, fn := range work {
 			fn()
 		}
-		s.broken = nil
+		s.broken, s.cuts = nil, false
 	case "wait":
 		s.wait(s.duration(p[0]))
 	case "status":
@@ -106,7 +118,7 @@ func (s *script) do(w []string) {
 
 func (s *script) forwarder(p []string, opt map[string]string) {
 	name := p[0]
-	z := &scripted{links: map[string][]*memnet.Link{}}
+	z := &scripted{links: map[string][]*memnet.Link{}, taken: map[string][]*memnet.Link{}}
 	var far time.Duration
 	if d := opt["far"]; d != "" {
 		far = s.duration(d)
@@ -128,6 +140,10 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 				from, to = fmt.Sprintf("%s/%d", name, n), fmt.Sprintf("%s/%d", addr, n)
 			}
 			z.links[addr] = append(z.links[addr], a)
+			other.taken[name] = append(other.taken[name], b)
+			if s.cuts {
+				a.Cut()
+			}
 			other.f.take(named{b, from, far}, other.f.mayConnect, (*peer).challenge)
 			return named{a, to, far}, nil
 		},

@@ -122,7 +122,7 @@ func (p *pipe) write(bufs [][]byte) (int, error) {
 		return 0, transport.ErrClosed
 	case p.failure != nil:
 		return 0, p.failure
-	case p.reader:
+	case p.reader && !p.held: // else that has not been heard here either
 		return 0, io.ErrClosedPipe
 	case total == 0:
 		return 0, nil
