@@ -359,9 +359,9 @@ func (br *bridge) refused(p *peer, code wire.RefuseCode, reason string) {
 	case !br.wanted() || br.first() != nil:
 	case code == wire.RefuseJob:
 		br.giveUp("the forwarder " + br.addr + ": " + reason)
-	case code == wire.RefuseTaken && br.said:
+	case code == wire.RefuseTaken && br.said && p.number == 0:
 		br.giveUp(reason)
-	case code == wire.RefuseTaken:
+	case code == wire.RefuseTaken: // also where all is said: it may gather, and hears from us who has left
 		br.trunk.ignorant = p.number != 0
 	}
 }
