@@ -94,7 +94,7 @@ func (br *bridge) lost(p *peer, cause error) {
 		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr),
 			zap.Int("connection", p.number), zap.Int("left", len(br.conns)), zap.Error(cause))
 		if b.goesOn() {
-			br.goOn(p, reason)
+			br.goOn(p, i == 0, reason)
 			return
 		}
 		if len(br.conns) > 0 {

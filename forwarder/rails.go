@@ -58,8 +58,10 @@ func (br *bridge) unreachable(s *wire.RailState) {
 		b.markReachable(s.Rank, br.network)
 	case s.Up:
 	case b.table[s.Rank].CompareAndSwap(br.first().conn, nil), absent && was.cut != why.cut:
-		b.log.Warn("another forwarder does not reach a rank", zap.String("job", b.id),
-			zap.Uint32("virtual_rank", s.Rank), zap.String("reason", s.Reason))
+		if s.Reason != openedAgain { // which it does at once
+			b.log.Warn("another forwarder does not reach a rank", zap.String("job", b.id),
+				zap.Uint32("virtual_rank", s.Rank), zap.String("reason", s.Reason))
+		}
 		b.markUnreachable(s.Rank, why, br.network)
 	}
 }

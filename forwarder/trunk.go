@@ -142,7 +142,7 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 
 var errOpenedAgain = errors.New("the other forwarder has opened it again")
 
-// openedAgain is a RailState's reason of a rank that has left.
+// openedAgain is a RailState's reason of a rank that has left, or that is there all the time.
 const openedAgain = "a link between forwarders was opened again"
 
 // use has a connection carry frames of the job. With f.mu.
@@ -180,7 +180,7 @@ func (br *bridge) use(p *peer) {
 	}
 	br.spread()
 	if br.said {
-		br.tellAll(p)
+		br.tellAll(p, false)
 		p.sayBye()
 	}
 	br.job.sayBye()
@@ -229,8 +229,8 @@ func (br *bridge) look() {
 	br.trunk.watch.Reset(trunk.Measure)
 }
 
-// goOn goes on after the loss of a connection that was in use. With f.mu.
-func (br *bridge) goOn(p *peer, reason string) {
+// goOn goes on after the loss of a connection that was in use, the first one perhaps. With f.mu.
+func (br *bridge) goOn(p *peer, first bool, reason string) {
 	b := br.job
 	br.trunk.lost++
 	b.unsure = true
@@ -246,7 +246,7 @@ func (br *bridge) goOn(p *peer, reason string) {
 		br.spread()
 		if !br.said && !br.heard { // else nothing comes any more that needs an answer, or can go
 			br.repeat(reason)
-			br.tellAll(now)
+			br.tellAll(now, first)
 		}
 	}
 	b.sayBye()
@@ -270,8 +270,9 @@ func (br *bridge) repeat(reason string) {
 }
 
 // tellAll says to the other end, over p, which ranks it can reach through here: it may not have
-// heard the last. With f.mu.
-func (br *bridge) tellAll(p *peer) {
+// heard the last. missed: nor that one of them had gone and was back; what it sent meanwhile came
+// here, and no further. With f.mu.
+func (br *bridge) tellAll(p *peer, missed bool) {
 	b := br.job
 	for v := range b.table {
 		if b.hops.next(br.zipper, b.clusterOf[v]) != b.hops.here {
@@ -281,6 +282,9 @@ func (br *bridge) tellAll(p *peer) {
 		gone := b.left[uint32(v)]
 		if gone { // what it has acknowledged may have been lost
 			why.reason = openedAgain
+		}
+		if missed && !absent && !gone { // have it sent again
+			p.sendState(wire.RailState{Rank: uint32(v), Cut: true, Reason: openedAgain})
 		}
 		p.sendState(wire.RailState{Rank: uint32(v), Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
 	}
@@ -311,7 +315,7 @@ func (br *bridge) restore() {
 		}
 	}
 	if !br.said {
-		br.tellAll(br.first())
+		br.tellAll(br.first(), false)
 	}
 	b.log.Info("the link to another forwarder is back", zap.String("job", b.id), zap.String("forwarder", br.addr))
 }
