@@ -15,8 +15,12 @@ typedef struct running {
   zcomm *asks;   /* not NULL: what smallstage.c needs is brought beside it */
   zmany many;    /* bytes of a broadcast */
   zcomm *told;   /* not NULL: of what each process sends each other, which is recorded as messages */
+  char *sends;   /* who sends this process any; after the counts */
   _Alignas(8) char counts[];
 } running;
+
+/* Bytes of counts and displacements, for sending and for receiving, of n ranks. */
+#define COUNTS(N) (4 * (size_t)(N) * sizeof(int64_t))
 
 static running *under_way;
 
@@ -120,21 +124,26 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
 }
 
 /* zipper run --record: of the collectives inside a cluster, alltoall alone moves what all
- * algorithms have to, from each to each. */
+ * algorithms have to, from each to each. Where it moves nothing no message is told of:
+ * several stages can be under way, and end in any order. */
 static void tell_begin(running *r, zcomm *c, const z_coll *a) {
+  int n = c->native_size;
   r->told = z_layout.recording && a->op == Z_ALLTOALLV ? c : NULL;
-  for (int i = 0; r->told && i < c->native_size; i++)
-    if (i != c->native_rank) p2p_note(c->native, i, a->send_counts[i], MPI_BYTE);
+  r->sends = r->counts + COUNTS(n);
+  for (int i = 0; r->told && i < n; i++) {
+    r->sends[i] = i != c->native_rank && a->recv_counts[i];
+    if (i != c->native_rank && a->send_counts[i]) p2p_note(c->native, i, a->send_counts[i], MPI_BYTE);
+  }
 }
 
 static void tell_end(const running *r) {
   for (int i = 0; r->told && i < r->told->native_size; i++)
-    if (i != r->told->native_rank) z_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
+    if (r->sends[i]) z_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
 }
 
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   zcomm *c = comm;
-  running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int64_t));
+  running *r = malloc(sizeof *r + COUNTS(c->native_size) + (size_t)c->native_size);
   if (!r) return -Z_ERR_INTERNAL;
   r->request = MPI_REQUEST_NULL;
   r->asks = NULL;
