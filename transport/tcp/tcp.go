@@ -212,7 +212,7 @@ func (l *link) fail(op string, e syscall.Errno) error {
 func (l *link) Home() (here, there netip.Addr) {
 	if l.ref.Acquire() {
 		if at, err := unix.Getsockname(l.fd); err == nil {
-			here, _ = place(at)
+			here = place(at)
 		}
 		l.ref.Release()
 	}
@@ -276,19 +276,25 @@ func prepare(c syscall.Conn) error {
 	return nil
 }
 
-// place is an address as the kernel has it.
-func place(s unix.Sockaddr) (addr netip.Addr, port int) {
+// place is an address as x/sys has it.
+func place(s unix.Sockaddr) (addr netip.Addr) {
 	switch a := s.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrFrom4(a.Addr), a.Port
+		return netip.AddrFrom4(a.Addr)
 	case *unix.SockaddrInet6:
-		addr = netip.AddrFrom16(a.Addr).Unmap()
-		if a.ZoneId != 0 && addr.Is6() {
-			addr = addr.WithZone(zone(int(a.ZoneId)))
-		}
-		return addr, a.Port
+		return scoped(a.Addr, a.ZoneId)
 	}
-	return addr, 0
+	return addr
+}
+
+// scoped is an IPv6 address with the interface that it is of, if it is link-local, or the IPv4
+// address in it.
+func scoped(a [16]byte, index uint32) netip.Addr {
+	addr := netip.AddrFrom16(a).Unmap()
+	if index != 0 && addr.Is6() {
+		addr = addr.WithZone(zone(int(index)))
+	}
+	return addr
 }
 
 // zone is the name of a network interface, for people.
@@ -379,7 +385,7 @@ func From(l *net.TCPListener) (*Listener, error) {
 // Accept blocks for the next link.
 func (l *Listener) Accept() (transport.Link, error) {
 	fd := -1
-	var from unix.Sockaddr
+	var from netip.AddrPort
 	var failed error
 	err := l.raw.Read(func(s uintptr) bool {
 		fd, from, failed = accept(int(s))
@@ -393,18 +399,43 @@ func (l *Listener) Accept() (transport.Link, error) {
 	case failed != nil:
 		return nil, fmt.Errorf("accept %s: %w", l.addr, failed)
 	}
-	addr, port := place(from)
-	return newLink(fd, netip.AddrPortFrom(addr, uint16(port))), nil
+	return newLink(fd, from), nil
 }
 
-// accept takes one connection, whichever comes first that its other end has not given up.
-func accept(fd int) (int, unix.Sockaddr, error) {
+// accept takes one connection, whichever comes first that its other end has not given up. x/sys
+// would ask the kernel for the socket's protocol as well, for each.
+func accept(fd int) (int, netip.AddrPort, error) {
+	var from unix.RawSockaddrAny
 	for {
-		c, from, err := unix.Accept4(fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		if err != unix.EINTR && err != unix.ECONNABORTED {
-			return c, from, err
+		size := uint32(unix.SizeofSockaddrAny)
+		c, _, e := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from)),
+			uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		switch e {
+		case 0:
+			return int(c), origin(&from), nil
+		case unix.EINTR, unix.ECONNABORTED:
+		default:
+			return -1, netip.AddrPort{}, e
 		}
 	}
+}
+
+// origin is where a connection comes from, as the kernel has it.
+func origin(a *unix.RawSockaddrAny) netip.AddrPort {
+	switch a.Addr.Family {
+	case unix.AF_INET:
+		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(a))
+		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), hostOrder(in.Port))
+	case unix.AF_INET6:
+		in := (*unix.RawSockaddrInet6)(unsafe.Pointer(a))
+		return netip.AddrPortFrom(scoped(in.Addr, in.Scope_id), hostOrder(in.Port))
+	}
+	return netip.AddrPort{}
+}
+
+func hostOrder(port uint16) uint16 {
+	b := (*[2]byte)(unsafe.Pointer(&port))
+	return uint16(b[0])<<8 | uint16(b[1])
 }
 
 // Addr returns "ip:port" as listened on.
