@@ -110,7 +110,9 @@ func (f *Forwarder) start(b *job) {
 		joining[i] = p.joining
 	}
 	layout := b.layout
-	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
+	// one for all: with each of its own this would take memory in proportion to the square of the
+	// ranks
+	room := make([]byte, 0, admitRoom)
 	for i, p := range ranks {
 		if i%handshake.Jointly == 0 {
 			handshake.Prove(joining[i:min(i+handshake.Jointly, len(joining))])
@@ -118,7 +120,7 @@ func (f *Forwarder) start(b *job) {
 		layout.Rank, layout.Namesake = uint32(p.waiting.rank), b.namesakes[b.hosts[p.waiting.rank]]
 		p.conn.Seal(p.seal)
 		room = p.joining.Admit(&layout, room)
-		p.say()
+		p.admit()
 	}
 	for _, p := range ranks { // only now: a connection with its place does not wait for the lock
 		p.run(&member{job: b, rank: uint32(p.waiting.rank)})

@@ -73,6 +73,10 @@ const (
 	// the time, 5 %.
 	limitedFrom = 0.05
 
+	// admitRoom is the room in which a job's Layouts are made, to begin with, 4 KiB: that of most
+	// jobs, with a Proof and a Count.
+	admitRoom = 4 << 10
+
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
 

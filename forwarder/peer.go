@@ -80,6 +80,11 @@ func (p *peer) say() {
 	_ = handshake.Drive(p.joining, p.sendFrame, func(handshake.Event) error { return nil })
 }
 
+// admit is say for a peer that is let in, and run next. With f.mu.
+func (p *peer) admit() {
+	_ = handshake.Drive(p.joining, p.conn.SendCounted, func(handshake.Event) error { return nil })
+}
+
 // refusal is why somebody cannot be in, for refuse or the exchange.
 func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}

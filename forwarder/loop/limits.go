@@ -14,6 +14,14 @@ const (
 	// and a sleeper is back sooner.
 	crowded = 500 * time.Microsecond
 
+	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job starts
+	// later; shorter: more processor time for each who joins
+	// (docs/decisions/0026-joins-show-a-pass.md).
+	batchFor = 500 * time.Microsecond
+
+	// maxGap: much comes if what two looks found was less than 1 ms apart, twice batchFor.
+	maxGap = 2 * batchFor
+
 	// maxPenalty: at most so many waits without spinning follow one another on a crowded core.
 	maxPenalty = 1024
 

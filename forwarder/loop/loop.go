@@ -4,11 +4,12 @@
 // One turn of the loop:
 //
 //  1. links that were read are armed; one that has more to read already is read at once (armAll);
-//  2. epoll says which descriptors are ready (poll); if none is, the loop looks again for a while
+//  2. where much comes and nobody is in a hurry more of it is let come (crowd.go);
+//  3. epoll says which descriptors are ready (poll); if none is, the loop looks again for a while
 //     (spin.go) and then sleeps;
-//  3. handlers of ready descriptors are called, Writable before Readable;
-//  4. posted work is done (runInbox);
-//  5. if it is time, every handler's Tick is called.
+//  4. handlers of ready descriptors are called, Writable before Readable;
+//  5. posted work is done (runInbox);
+//  6. if it is time, every handler's Tick is called.
 //
 // Handlers and posted work must not block. The thread is one of its own, with a nice value of its
 // own (nice.go).
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -42,7 +44,7 @@ type Source interface {
 
 // Values of Config.Poll.
 const (
-	Adaptive = "adaptive" // spins a little, then sleeps
+	Adaptive = "adaptive" // spins a little where somebody is in a hurry, then sleeps
 	Event    = "event"    // sleeps at once
 	Busy     = "busy"     // never sleeps
 )
@@ -73,6 +75,8 @@ type Loop struct {
 	now     time.Time
 	next    time.Time // Tick
 	spin    spinner
+	hurried atomic.Int64 // Hurry
+	crowd   crowd
 	prio    priority
 	events  [maxEvents]unix.EpollEvent
 	stopped bool
@@ -167,6 +171,10 @@ func (l *Loop) Stop() {
 	})
 }
 
+// Hurry adds to the count of sources for which an Adaptive loop looks again before it sleeps. With
+// none it sleeps at once: whoever joins waits for others anyhow. Any thread.
+func (l *Loop) Hurry(n int) { l.hurried.Add(int64(n)) }
+
 // Now is the time at which this turn began.
 func (l *Loop) Now() time.Time { return l.now }
 
@@ -197,6 +205,9 @@ func (l *Loop) Turn() { l.turn(true) }
 
 func (l *Loop) turn(wait bool) (found bool) {
 	ready := l.armAll()
+	if wait && !ready && l.batches() {
+		l.batch()
+	}
 	n := l.poll(0)
 	l.now = l.cfg.Now()
 	if n == 0 && !ready && wait && !l.lookAgain() {
@@ -205,6 +216,7 @@ func (l *Loop) turn(wait bool) (found bool) {
 	}
 	if found = n > 0 || ready; found {
 		l.spin.found(l.now)
+		l.crowd.found(l.now)
 	}
 	woken := false
 	for i := range l.events[:n] {
@@ -247,6 +259,10 @@ func (l *Loop) lookAgain() bool {
 	case Busy:
 		return true
 	case Event:
+		return false
+	}
+	if l.hurried.Load() <= 0 {
+		l.spin.rest()
 		return false
 	}
 	if !l.spin.again(l.now) {

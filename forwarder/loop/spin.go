@@ -21,6 +21,9 @@ func (s *spinner) found(now time.Time) {
 	s.busy, s.last, s.tired = now, now, false
 }
 
+// rest: the loop sleeps without having looked again.
+func (s *spinner) rest() { s.tired = true }
+
 // again reports after a look that found nothing whether to give way to others and look again.
 func (s *spinner) again(now time.Time) bool {
 	gap := now.Sub(s.last)

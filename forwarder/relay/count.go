@@ -53,11 +53,29 @@ func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	}
 }
 
+// putCounted is write for frames of our own with a Count behind them, made of how much goes before
+// it: one write, where putCount would be another one.
+func (o *output) putCounted(frames []byte, make func(wire.Count) ([]byte, error)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.pending() && !o.closed {
+		b, err := make(wire.Count{Number: o.counts + 1, Bytes: o.sent + uint64(len(frames))})
+		if err == nil {
+			frames = append(frames, b...)
+			o.counts++
+			o.counted = o.sent + uint64(len(frames))
+		}
+	}
+	var one [1][]byte
+	_, err := o.put(one[:], nil, wire.Nobody, frames, nil)
+	return err
+}
+
 // uncounted reports whether something was sent since the last Count.
 func (o *output) uncounted() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sent > o.counted
+	return o.counts == 0 || o.sent > o.counted
 }
 
 // sendCount tells the other end how much was sent. On the connection's loop, or before it runs.
@@ -69,13 +87,27 @@ func (c *Conn) sendCount() {
 		c.sealing.mu.Lock() // numbers rise in the order in which frames are written
 		defer c.sealing.mu.Unlock()
 	}
-	c.out.putCount(func(x wire.Count) (b []byte, err error) {
-		err = c.seal(wire.AppendFrame(nil, wire.Control(wire.TypeCount), &x), func(frame []byte) error {
-			b = frame
-			return nil
-		})
-		return b, err
+	c.out.putCount(c.countFrame)
+}
+
+// SendCounted writes the last frames before the connection runs, which are not sealed, or queues
+// them, with the first Count behind them. The error is Send's. Any thread.
+func (c *Conn) SendCounted(frames []byte) error {
+	if c.sealing.channel.Load() != nil {
+		c.sealing.mu.Lock()
+		defer c.sealing.mu.Unlock()
+	}
+	return c.out.putCounted(frames, c.countFrame)
+}
+
+// countFrame is a Count as it goes over the link. With sealing.mu, if there is a channel.
+func (c *Conn) countFrame(x wire.Count) (b []byte, err error) {
+	b = wire.AppendFrame(make([]byte, 0, wire.HeaderLen+wire.CountLen), wire.Control(wire.TypeCount), &x)
+	err = c.seal(b, func(frame []byte) error {
+		b = frame
+		return nil
 	})
+	return b, err
 }
 
 // tickCount sends a Count if it is time for one.

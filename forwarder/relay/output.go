@@ -46,6 +46,11 @@ type output struct {
 func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.put(vec, from, src, b, owner)
+}
+
+// put is write with o.mu.
+func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	if o.closed {
 		return false, nil
 	}

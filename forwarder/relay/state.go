@@ -59,7 +59,7 @@ func (c *Conn) Run(r *Route) {
 	c.out.watch(r.Blocked)
 	c.out.runs()
 	c.route.Store(r)
-	if c.to(Running) {
+	if c.to(Running) && c.out.uncounted() {
 		c.sendCount()
 	}
 }
@@ -73,8 +73,15 @@ func (c *Conn) to(next State) bool {
 			return false
 		}
 		if c.state.CompareAndSwap(uint32(s), uint32(next)) {
-			c.shared.cfg.Log.Debug("connection", zap.Stringer("was", s), zap.Stringer("is", next),
-				zap.Object("peer", c.ctl))
+			switch {
+			case next == Running:
+				c.worker.Loop.Hurry(1)
+			case s == Running:
+				c.worker.Loop.Hurry(-1)
+			}
+			if e := c.shared.cfg.Log.Check(zap.DebugLevel, "connection"); e != nil {
+				e.Write(zap.Stringer("was", s), zap.Stringer("is", next), zap.Object("peer", c.ctl))
+			}
 			return true
 		}
 	}
