@@ -134,7 +134,7 @@ func (p *peer) Route() *relay.Route {
 	if m := p.member.Load(); m != nil {
 		return &m.route
 	}
-	return &relay.Route{Rank: wire.Nobody, Allowed: mayJoin}
+	return &p.f.joining
 }
 
 // mayJoin lets frames through that belong to some join exchange; the exchange knows which of them

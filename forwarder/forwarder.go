@@ -57,6 +57,7 @@ type Forwarder struct {
 	log     *zap.Logger
 	memory  *budget.Budget // what all jobs and links may keep
 	relay   *relay.Relay
+	joining relay.Route // of those who join
 	workers workers
 	works   chan struct{} // closed when the workers are there
 	asides  sync.WaitGroup
@@ -91,7 +92,8 @@ func New(cfg Config) (*Forwarder, error) {
 	f := &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()),
-		works: make(chan struct{}), drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
+		joining: relay.Route{Rank: wire.Nobody, Allowed: mayJoin},
+		works:   make(chan struct{}), drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
 	return f, nil
 }

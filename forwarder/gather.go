@@ -22,7 +22,7 @@ import (
 // gather puts a verified joiner to its job, or says why it cannot be in. On the peer's own loop,
 // with f.mu.
 func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
-	j := &e.Join
+	j := e.Join
 	if f.stopping {
 		return refusal(wire.RefuseShutdown, stopReason)
 	}
@@ -91,9 +91,11 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	p.waiting = &waiting{b, rank, p.inside(j), j.Instance, b.kept - had}
 	b.waiting[p] = p.waiting
 	p.joining.Placed()
-	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster),
-		zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),
-		zap.String("host", j.Host), zap.String("link", p.conn.Link().Remote()))
+	if e := f.log.Check(zap.DebugLevel, "rank joined"); e != nil {
+		e.Write(zap.String("job", b.id), zap.String("cluster", j.Cluster),
+			zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),
+			zap.String("host", j.Host), zap.String("link", p.conn.Link().Remote()))
+	}
 	switch {
 	case b.hops != nil:
 		f.joinedHere(b, j, p.joining.Certificate(j))

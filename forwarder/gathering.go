@@ -47,7 +47,7 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 // open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers.
 // With f.mu.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshake.Refused) {
-	j := &e.Join
+	j := e.Join
 	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster,
 		f.cfg.clock.Now()); gone != "" {
 		return nil, refusal(wire.RefuseHalf,
@@ -111,7 +111,8 @@ func linksOf(j *wire.Join, here int) int {
 // keep books a Join that a job keeps as long as it is there, or says that there is no room. With
 // f.mu.
 func (b *job) keep(memory *budget.Budget, j *wire.Join) *handshake.Refused {
-	n := int64(len(j.Append(nil)))
+	b.room = j.Append(b.room[:0])
+	n := int64(len(b.room))
 	most := joinsLeast + int64(b.gather.Ranks())*joinShare
 	switch {
 	case b.kept+n > most:
@@ -176,11 +177,14 @@ func (f *Forwarder) notice(b *job) {
 // noteRefusal tells the job that somebody who wanted to be in was refused, and ends the gathering
 // if the rest waits in vain. With f.mu.
 func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
-	b := f.jobs.find(&e.Join)
+	if e.Join == nil {
+		return
+	}
+	b := f.jobs.find(e.Join)
 	if e.Err.Code == wire.RefuseSecret { // whose it is nobody has proven: it may belong to any of that id
 		for _, b := range f.jobs[e.Join.Job] {
 			if b.state == gathering {
-				b.gather.NoteRefusal(&e.Join, e.Err.Code)
+				b.gather.NoteRefusal(e.Join, e.Err.Code)
 				f.noticeSoon(b)
 			}
 		}
@@ -190,7 +194,7 @@ func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
 		return
 	}
 	f.noticeSoon(b)
-	if !b.gather.NoteRefusal(&e.Join, e.Err.Code) {
+	if !b.gather.NoteRefusal(e.Join, e.Err.Code) {
 		return
 	}
 	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: "+

@@ -109,7 +109,7 @@ func (br *bridge) announce(j *wire.Join) {
 // bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with
 // f.mu.
 func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
-	j, here, number := &e.Join, e.To, e.Number
+	j, here, number := e.Join, e.To, e.Number
 	if f.stopping {
 		return refusal(wire.RefuseShutdown, stopReason)
 	}

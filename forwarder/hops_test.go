@@ -442,7 +442,7 @@ func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
 	if e, _ = a.NextEvent(); e.Kind != handshake.Verified {
 		t.Fatalf("%+v", e)
 	}
-	return a.Certificate(&e.Join)
+	return a.Certificate(e.Join)
 }
 
 func linkKeys(t *testing.T) *seal.Forwarder {

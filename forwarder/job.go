@@ -88,8 +88,9 @@ type job struct {
 	opener    *strangers.Stranger // whose Join was the first
 	created   time.Time
 	started   time.Time
-	kept      int64 // bytes of its Joins
-	live      int   // links of the running job
+	kept      int64  // bytes of its Joins
+	room      []byte // in which they are measured
+	live      int    // links of the running job
 	code      int32
 	reason    string // why it failed
 	clusters  []wire.Cluster
@@ -233,9 +234,7 @@ func (j *job) place(rank uint32) (cluster string, native int) {
 
 // inOrder is who waits, by rank.
 func (j *job) inOrder() []*peer {
-	byRank := func(p, q *peer) int {
-		return j.waiting[p].rank - j.waiting[q].rank
-	}
+	byRank := func(p, q *peer) int { return p.waiting.rank - q.waiting.rank }
 	return slices.SortedFunc(maps.Keys(j.waiting), byRank)
 }
 

@@ -104,7 +104,7 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 			p.seal = e.Seal
 			refused = f.bridgeIn(p, &e)
 		case handshake.Said:
-			refused = p.said(&e.Half)
+			refused = p.said(e.Half)
 		case handshake.Ended:
 			p.notIn(&e)
 		}

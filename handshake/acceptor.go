@@ -36,8 +36,9 @@ func NewAcceptor(nonce [wire.NonceLen]byte, terms *Terms) *Acceptor {
 	if terms.HostKey != nil {
 		copy(c.HostKey[:], terms.HostKey.Public().(ed25519.PublicKey))
 	}
-	a.challenge = c.Append(nil)
-	a.send(wire.TypeChallenge, c)
+	frame := wire.AppendFrame(make([]byte, 0, roomForFrame), wire.Control(wire.TypeChallenge), c)
+	a.challenge = frame[wire.HeaderLen:]
+	a.push(Event{Kind: Send, Frame: frame})
 	return a
 }
 
@@ -53,9 +54,9 @@ type Passes func(j *wire.Join) *seal.Pass
 
 // Examined is what of a Join or Bridge does not depend on how far the exchange is.
 type Examined struct {
-	join    wire.Join
-	bridge  wire.Bridge
-	half    wire.Half
+	join    *wire.Join
+	bridge  *wire.Bridge
+	half    *wire.Half
 	err     error
 	genuine bool          // signed as it has to be
 	wanted  bool          // made from the operator's secret, if there is one
@@ -74,22 +75,26 @@ type Examined struct {
 func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:
-		x.join, x.err = wire.ParseJoin(body)
+		var j wire.Join
+		j, x.err = wire.ParseJoin(body)
+		x.join = &j
 		x.genuine = x.err == nil && wire.Speaks(x.join.Version) && x.join.LinkKey == a.terms.Keys.Public &&
 			a.member(&x, body, known)
-		x.wanted = x.genuine && a.wanted(&x.join)
+		x.wanted = x.genuine && a.wanted(x.join)
 		if x.wanted && x.join.Sealed() {
 			x.seal, x.err = a.terms.Keys.Link(x.join.SealKey, a.nonce)
 		}
 		if x.wanted {
-			x.user, x.ticket = a.ticket(&x.join)
+			x.user, x.ticket = a.ticket(x.join)
 			if a.terms.HostKey != nil {
 				x.signs = proofOf(a.challenge, h.Type, body)
 			}
 		}
 	case wire.TypeBridge:
-		x.bridge, x.err = wire.ParseBridge(body)
-		f := &x.bridge
+		var b wire.Bridge
+		b, x.err = wire.ParseBridge(body)
+		f := &b
+		x.bridge = f
 		x.genuine = x.err == nil && wire.Speaks(f.Version) && verify(&f.Join, f.Nonce) &&
 			f.OwnKey == f.Join.LinkKey && f.LinkKey == a.terms.Keys.Public && a.visits(f)
 		x.wanted = x.genuine && a.wanted(&f.Join)
@@ -103,8 +108,10 @@ func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined
 			x.proof = a.prove(h.Type, body)
 		}
 	case wire.TypeHalf:
-		x.half, x.err = wire.ParseHalf(body)
-		h := &x.half
+		var b wire.Half
+		b, x.err = wire.ParseHalf(body)
+		h := &b
+		x.half = h
 		x.genuine = x.err == nil && wire.Speaks(h.Version) &&
 			ed25519.Verify(h.PublicKey[:], signedHalf(h, a.nonce), h.Signature[:])
 		x.wanted = x.genuine && a.ofOperator(h.Job, h.PublicKey)
@@ -117,7 +124,7 @@ func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined
 // Join of a job, because it says whose the pass is; and in all Joins of a job of several hops,
 // because other forwarders see them.
 func (a *Acceptor) member(x *Examined, body []byte, known Passes) bool {
-	j := &x.join
+	j := x.join
 	if known != nil && len(j.Zippers) == 0 {
 		x.pass = known(j)
 	}
@@ -153,7 +160,7 @@ func (a *Acceptor) HandleExamined(h wire.Header, body []byte, x *Examined) {
 
 func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 	j, err := x.join, x.err
-	a.came = &j
+	a.came = j
 	switch {
 	case err != nil:
 		a.malformed(h, err)

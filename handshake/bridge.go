@@ -107,7 +107,7 @@ func (b *Bridger) answer(c *wire.Challenge, body []byte) {
 }
 
 func (b *Bridger) bridged() {
-	b.push(Event{Kind: Bridged, Join: b.cert.join, Seal: b.seal})
+	b.push(Event{Kind: Bridged, Join: &b.cert.join, Seal: b.seal})
 	b.to(over)
 }
 
@@ -139,7 +139,7 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 	default:
 		a.to(awaitDecision)
 		a.sendProof(x)
-		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal, User: x.user,
+		a.push(Event{Kind: Bridged, Join: &f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal, User: x.user,
 			Ticket: x.ticket})
 	}
 }

@@ -22,7 +22,7 @@ func certified(t testing.TB, id Identity) Certificate {
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}
-	return a.Certificate(&e.Join)
+	return a.Certificate(e.Join)
 }
 
 func introduce(t *testing.T, b *Bridger, a *Acceptor) (Event, Event) {

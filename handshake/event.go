@@ -13,15 +13,15 @@ type Event struct {
 	Kind  EventKind
 	Frame []byte // Send: one or more whole frames
 	// Verified, Bridged; Acceptor's Ended: what of a Join came. Unless the Refused is of
-	// RefuseSecret or RefuseMalformed, it is proven to be made with its key
-	Join   wire.Join
+	// RefuseSecret or RefuseMalformed, it is proven to be made with its key. nil: none came
+	Join   *wire.Join
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Number int         // Bridged: which connection of the trunk between the two it is
 	Layout wire.Layout // Joined
 	User   string      // Verified, Bridged: whom the ticket names
 	Ticket error       // Verified, Bridged: why the Join's ticket is not good; nil: it is, or none is demanded
 	Text   string      // Told, Heard
-	Half   wire.Half   // Said
+	Half   *wire.Half  // Said
 	// Verified, Bridged, Joined, if the job is sealed: for frames of a running job between the two
 	// ends of the link; else nil
 	Seal *seal.Channel

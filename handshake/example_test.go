@@ -41,8 +41,8 @@ func ExampleJoiner() {
 	carry(rank.NextEvent, forwarder.HandleMessage) // Join
 	verified := carry(forwarder.NextEvent, rank.HandleMessage)
 
-	job := handshake.NewGather(&verified.Join)
-	if _, refused := job.Add(&verified.Join); refused != nil {
+	job := handshake.NewGather(verified.Join)
+	if _, refused := job.Add(verified.Join); refused != nil {
 		log.Fatal(refused)
 	}
 	layout, refused := job.Layout()

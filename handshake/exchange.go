@@ -127,11 +127,7 @@ func (x *exchange) unexpected(h wire.Header) { x.malformed(h, errUnexpected) }
 
 func (x *exchange) fail(why *Refused) {
 	x.to(over)
-	e := Event{Kind: Ended, Err: why}
-	if x.came != nil {
-		e.Join = *x.came
-	}
-	x.push(e)
+	x.push(Event{Kind: Ended, Err: why, Join: x.came})
 }
 
 // challenged takes the first frame of the end that speaks first; ok: it is good.

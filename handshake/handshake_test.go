@@ -74,12 +74,12 @@ func TestJoin(t *testing.T) {
 			t.Fatalf("event %+v", e)
 		}
 		if g == nil {
-			g = NewGather(&e.Join)
+			g = NewGather(e.Join)
 		}
 		if g.Complete() {
 			t.Fatal("complete too early")
 		}
-		v, refused := g.Add(&e.Join)
+		v, refused := g.Add(e.Join)
 		if refused != nil {
 			t.Fatal(refused)
 		}
@@ -168,13 +168,13 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, first := upToDecision(t, member("a", 0), acceptor(1, ""))
-			g := NewGather(&first.Join)
-			g.Add(&first.Join)
+			g := NewGather(first.Join)
+			g.Add(first.Join)
 			a := acceptor(2, c.owner)
 			j, e := upToDecision(t, c.id, a)
 			var here *Refused
 			if e.Kind == Verified {
-				_, here = g.Add(&e.Join)
+				_, here = g.Add(e.Join)
 				if here == nil {
 					t.Fatal("let in")
 				}

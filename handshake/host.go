@@ -17,8 +17,9 @@ import (
 // proofOf is what a forwarder signs: body is that of a frame of type t.
 func proofOf(challenge []byte, t wire.Type, body []byte) []byte {
 	c, b := sha256.Sum256(challenge), sha256.Sum256(body)
-	out := append([]byte("zipper proof\x00"), byte(t))
-	return append(append(out, c[:]...), b[:]...)
+	const of = "zipper proof\x00"
+	out := append(make([]byte, 0, len(of)+1+len(c)+len(b)), of...)
+	return append(append(append(out, byte(t)), c[:]...), b[:]...)
 }
 
 // prove signs for the acceptor's Proof; nil without a host key.

@@ -51,7 +51,7 @@ func TestHostKey(t *testing.T) {
 			j.state != over {
 			t.Errorf("%s: %+v", what, refused)
 		}
-		if e.Kind != Ended || e.Err.Code != wire.RefuseHostKey || !e.Err.Remote || e.Join.Job != "" {
+		if e.Kind != Ended || e.Err.Code != wire.RefuseHostKey || !e.Err.Remote || e.Join != nil {
 			t.Errorf("%s: a forwarder that is not the right one gets %+v", what, e)
 		}
 	}
@@ -143,7 +143,7 @@ func TestForwardersCheckEachOther(t *testing.T) {
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}
-	cert := a.Certificate(&e.Join)
+	cert := a.Certificate(e.Join)
 	for _, c := range []struct {
 		what      string
 		own, peer ed25519.PrivateKey

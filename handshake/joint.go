@@ -44,7 +44,7 @@ func proveJointly(list []*Acceptor) {
 	proofs := make([]wire.JointProof, len(list))
 	for i, a := range list {
 		level[i] = leaf(a.unproven)
-		proofs[i].Place = uint32(i)
+		proofs[i].Place, proofs[i].Nodes = uint32(i), make([][wire.NodeLen]byte, 0, wire.MaxDepth)
 	}
 	for up := 0; len(level) > 1; up++ {
 		for i := range proofs {
@@ -58,7 +58,7 @@ func proveJointly(list []*Acceptor) {
 	signature := ed25519.Sign(list[0].terms.HostKey, signedRoot(level[0]))
 	for i, a := range list {
 		copy(proofs[i].Signature[:], signature)
-		a.proof = wire.AppendFrame(nil, wire.Control(wire.TypeJointProof), &proofs[i])
+		a.proof = wire.AppendFrame(make([]byte, 0, roomForFrame), wire.Control(wire.TypeJointProof), &proofs[i])
 		a.unproven = nil
 	}
 }
@@ -66,7 +66,10 @@ func proveJointly(list []*Acceptor) {
 func leaf(proof []byte) [wire.NodeLen]byte { return sha256.Sum256(append([]byte{0}, proof...)) }
 
 func node(left, right [wire.NodeLen]byte) [wire.NodeLen]byte {
-	return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
+	b := [1 + 2*wire.NodeLen]byte{1}
+	copy(b[1:], left[:])
+	copy(b[1+wire.NodeLen:], right[:])
+	return sha256.Sum256(b[:])
 }
 
 func signedRoot(root [wire.NodeLen]byte) []byte {

@@ -1,5 +1,9 @@
 package handshake
 
+// roomForFrame is what a Challenge or a JointProof takes, in bytes, and a little more: each is made
+// for every rank of a job.
+const roomForFrame = 320
+
 // What one end tells people is bounded, because the other end, or strangers, decide how much there
 // is.
 const (

@@ -44,9 +44,9 @@ func TestSealedJoin(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 		if g == nil {
-			g = NewGather(&e.Join)
+			g = NewGather(e.Join)
 		}
-		if v, refused := g.Add(&e.Join); v != i || refused != nil {
+		if v, refused := g.Add(e.Join); v != i || refused != nil {
 			t.Fatal(v, refused)
 		}
 		machines, joiners, channels = append(machines, a), append(joiners, j), append(channels, e.Seal)
@@ -84,7 +84,7 @@ func TestSealedJoin(t *testing.T) {
 		Host:  "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal},
 		acceptor(7, "s"))
 	e.Join.Instance = ids[0].Instance
-	if _, refused := g.Again(&e.Join); refused == nil {
+	if _, refused := g.Again(e.Join); refused == nil {
 		t.Error("a rank comes back with another key")
 	}
 }
@@ -113,9 +113,9 @@ func TestLinkKeyIsTheForwarders(t *testing.T) {
 // TestSealedOrNot: all of a job are sealed or none is, and a joiner believes no other.
 func TestSealedOrNot(t *testing.T) {
 	_, e := upToDecision(t, sealedMember(t, "a", 0, 0), acceptor(1, "s"))
-	g := NewGather(&e.Join)
+	g := NewGather(e.Join)
 	_, e = upToDecision(t, member("b", 0), acceptor(2, "s"))
-	if _, refused := g.Add(&e.Join); refused == nil || refused.Code != wire.RefuseSettings ||
+	if _, refused := g.Add(e.Join); refused == nil || refused.Code != wire.RefuseSettings ||
 		!strings.Contains(refused.Reason, "level plain") {
 		t.Errorf("%v", refused)
 	}
