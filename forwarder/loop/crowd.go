@@ -23,9 +23,9 @@ func (l *Loop) batches() bool {
 	return l.cfg.Poll == Adaptive && l.crowd.dense && l.hurried.Load() <= 0
 }
 
-// batch lets more come. Behind the Go scheduler's back, as lookAgain: it would take longer than the
-// rest to give the thread's place to others and back. A signal, as the scheduler sends it to threads
-// that it needs, ends it.
+// batch lets more come. Behind the Go scheduler's back, as lookAgain: to give the thread's place to
+// others and back would take longer than the rest. A signal ends it, as the scheduler sends it to
+// threads that it needs.
 func (l *Loop) batch() {
 	nap := unix.NsecToTimespec(int64(batchFor))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&nap)), 0, 0)

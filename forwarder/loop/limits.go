@@ -14,8 +14,8 @@ const (
 	// and a sleeper is back sooner.
 	crowded = 500 * time.Microsecond
 
-	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job starts
-	// later; shorter: more processor time for each who joins
+	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job
+	// starts later; shorter: more processor time for each who joins
 	// (docs/decisions/0026-joins-show-a-pass.md).
 	batchFor = 500 * time.Microsecond
 
