@@ -113,6 +113,9 @@ func (v *failover) railDown(r *rail, reason string) {
 	if !s.ended {
 		v.reconnect(r)
 	}
+	if v.finishing {
+		v.leaveLater()
+	}
 }
 
 // laneDown replays what a rail carried to a peer; nothing of that peer is queued there any more.
@@ -187,6 +190,9 @@ func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 	r.purge(p)
 	r.laneDown(p)
 	v.updateRank(rank)
+	if v.finishing {
+		v.leaveLater()
+	}
 	return nil
 }
 

@@ -17,13 +17,41 @@ func (s *Set) SayBye() {
 	for _, r := range s.rails {
 		if r.state == up {
 			s.failover.leave(r)
-		} else if s.resumes && r.peer == nil && (r.state == down || r.state == dialling) {
-			r.leaves = true // as soon as it is back: it is not to wait for others there
-			if r.retry != nil {
-				r.retry()
-			}
 		}
 	}
+	s.failover.leaveLater()
+}
+
+// leaveLater has good-bye said on rails without a link as soon as they have one, if there is
+// somebody to whom no other one leads: the last acknowledgements go there.
+func (v *failover) leaveLater() {
+	for _, r := range v.set.forwarders {
+		if r.leaves || r.redial == nil || r.state > dialling || !needed(r) {
+			continue
+		}
+		r.leaves = true // it is not to wait for others there
+		switch {
+		case r.state == down:
+			v.reconnect(r)
+		case r.retry != nil:
+			r.retry()
+		}
+	}
+}
+
+// needed reports whether the rail leads to a process that no other one reaches.
+func needed(r *rail) bool {
+	s := r.set
+	for rank := range s.size {
+		if rank == s.world.Rank {
+			continue
+		}
+		rails := s.railsTo(rank)
+		if slices.Contains(rails, r) && !slices.ContainsFunc(rails, func(o *rail) bool { return o.reaches(rank) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // leave says good-bye on a rail.

@@ -74,8 +74,8 @@ type redialer func(ctx context.Context, leaves bool) error
 //	down ─reconnect→ dialling ─link there→ up          down ─the other end has dialled→ up
 //	dialling ─refused, or too late→ down
 //	up ─lost→ down      up ─Finish→ byeSent ─ByeAck→ closed      up ─Bye of the other process→ leaving
-//	byeSent ─the only one is lost→ down
-//	byeSent, leaving ─lost→ closed                     any ─end of the job→ closed
+//	byeSent ─lost→ down, to say it again              leaving ─lost→ closed
+//	any ─end of the job→ closed
 type railState uint8
 
 const (
@@ -213,7 +213,10 @@ func (r *rail) pop() *Frame {
 
 // fail notes that the link is of no use any more.
 func (r *rail) fail() {
-	if r.leaves = r.state == byeSent && r.set.resumes && r.peer == nil; r.state == up || r.leaves {
+	// Whether the forwarder has read Bye nobody knows. If it has not it tells others that this
+	// process is lost.
+	r.leaves = r.state == byeSent && r.set.replays && r.redial != nil && r.peer == nil
+	if r.state == up || r.leaves {
 		r.to(down)
 	} else {
 		r.to(closed) // one end is through

@@ -64,7 +64,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 	switch isFinal := errors.As(err, &final) && final.Final(); {
 	case r.peer != nil:
 		s.direct.news(r, err)
-	case !s.resumes:
+	case !s.resumes && !r.leaves:
 		r.failed = err
 		if s.paths != nil && r.lostAt > 0 && (isFinal || s.Now()-r.lostAt > s.limit.NoRail) {
 			r.redial = nil // its row goes on without it

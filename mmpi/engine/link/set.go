@@ -105,7 +105,7 @@ type Set struct {
 	upper  Upper
 	limit  Limits
 	system wait.System
-	start  time.Duration // by its time, when Now is 0
+	start  time.Duration // by its time, when Now would be 0; where times are kept 0 is none
 	warn   func(string)
 	woken  func()
 	trace  func(string)
@@ -149,7 +149,7 @@ func New(cfg Config) (*Set, error) {
 	if n == 0 && len(cfg.World.Clusters) > 1 || n > MaxRails {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
-	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System, start: cfg.System.Now(),
+	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System, start: cfg.System.Now() - 1,
 		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
 		checked: cfg.Level == wire.LevelChecked, seal: cfg.Seal, size: cfg.World.Size(), slots: n, turn: turnSize}
 	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
@@ -207,6 +207,9 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if !s.wants(r) {
+		if r.state == dialling {
+			r.to(down) // until leaveLater wants it
+		}
 		return false
 	}
 	r.takeIntoUse(l)
