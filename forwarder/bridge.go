@@ -137,15 +137,15 @@ func (j *job) rankLeft() {
 
 // sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those
 // behind bridges that lead to other networks. What comes from a forwarder on the same network never
-// goes on to another one there. On one that is cut it is said when that is back, unless other rows
-// have seen to all. With Forwarder.mu.
+// goes on to another one there. On one that is cut it is said when that is back, or never (giveUp):
+// the other end may have been started again, and cannot gather the job without this one, in a job
+// of several rows either. With Forwarder.mu.
 func (j *job) sayBye() {
 	if j.state != running || j.hops.staying > 0 {
 		return
 	}
-	over := false // something is that others wait for
 	for _, br := range j.bridges() {
-		still := br.said || br.first() == nil && j.resumes()
+		still := br.said || br.first() == nil
 		for _, o := range j.hops.bridges {
 			still = still || o.network != br.network && !o.heard
 		}
@@ -153,18 +153,12 @@ func (j *job) sayBye() {
 			continue
 		}
 		br.said = true
-		if br.first() == nil { // nothing comes over it any more either
-			br.theirs, br.heard, over = true, true, true
-		}
-		if !j.goesOn() || br.first() == nil {
+		if !j.goesOn() {
 			br.noMore()
 		}
 		for _, p := range br.conns {
 			p.sayBye()
 		}
-	}
-	if over {
-		j.sayBye()
 	}
 }
 
