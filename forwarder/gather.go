@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,7 +16,8 @@ import (
 //     (open);
 //  2. its ticket is good, if one is demanded;
 //  3. into a running job only a rank comes that was there before (rails.go, again);
-//  4. its Join agrees with the first one's, and takes its rank's place (handshake.Gather);
+//  4. its Join agrees with the first one's, and takes its rank's place (handshake.Gather), which
+//     only the same process can take over (takesOver);
 //  5. it waits, at most until the time-out of the one with the least patience;
 //  6. the last one completes the job (layout.go), or other forwarders hear of it (hops.go).
 
@@ -66,6 +68,9 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	if b.state == ending && b.reason != "" {
 		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
 	}
+	if v, same := b.gather.Same(j); same && f.takesOver(p, b, v, j) {
+		return nil
+	}
 	rank, refused := b.gather.Add(j)
 	switch {
 	case refused != nil:
@@ -86,11 +91,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		b.expires = t
 		b.timer.Reset(timeout)
 	}
-	p.deadline = time.Time{}
-	f.strangers.Settle(p.guest)
-	p.waiting = &waiting{b, rank, p.inside(j), j.Instance, b.kept - had}
-	b.waiting[p] = p.waiting
-	p.joining.Placed()
+	p.waits(&waiting{b, rank, p.inside(j), j.Instance, b.kept - had})
 	if e := f.log.Check(zap.DebugLevel, "rank joined"); e != nil {
 		e.Write(zap.String("job", b.id), zap.String("cluster", j.Cluster),
 			zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),
@@ -103,6 +104,40 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		f.complete(b)
 	}
 	return nil
+}
+
+// waits gives a peer its place. On its own loop, with f.mu.
+func (p *peer) waits(w *waiting) {
+	p.deadline = time.Time{}
+	p.f.strangers.Settle(p.guest)
+	p.waiting = w
+	w.job.waiting[p] = w
+	p.joining.Placed()
+}
+
+// takesOver has a process that waits do so over another link, p's: it knows sooner than we that the
+// one it had is dead. If that is not, one forwarder has two addresses in the job, and the process
+// hears that. With f.mu.
+func (f *Forwarder) takesOver(p *peer, b *job, rank int, j *wire.Join) bool {
+	old := b.waitsAs(rank)
+	if old == nil {
+		return false
+	}
+	w := old.waiting
+	if b.state == ready { // what the kernel opens leads to where it was
+		f.leave(old)
+	} else {
+		old.waiting = nil
+		delete(b.waiting, old)
+	}
+	old.refuse(wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q has come to job %q over another link: does the "+
+		"job name this forwarder twice?", j.Rank, j.Cluster, b.id))
+	if !b.gather.In(rank) { // it joins anew
+		return false
+	}
+	w.inside = p.inside(j)
+	p.waits(w)
+	return true
 }
 
 // A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). The process

@@ -238,6 +238,16 @@ func (j *job) inOrder() []*peer {
 	return slices.SortedFunc(maps.Keys(j.waiting), byRank)
 }
 
+// waitsAs is who waits as a rank; nil: nobody.
+func (j *job) waitsAs(rank int) *peer {
+	for p, w := range j.waiting {
+		if w.rank == rank {
+			return p
+		}
+	}
+	return nil
+}
+
 // bridges are those that are there, by the index of the other end; none in a job of one hop.
 func (j *job) bridges() (list []*bridge) {
 	if j.hops == nil {

@@ -31,7 +31,7 @@ func TestRefusedJoins(t *testing.T) {
 		code   wire.RefuseCode
 	}{
 		"job":   {func(i *handshake.Identity) { i.Job = "k" }, wire.RefuseJob},
-		"taken": {func(i *handshake.Identity) { i.Cluster, i.Rank = "a", 0 }, wire.RefuseTaken},
+		"taken": {func(i *handshake.Identity) { i.Cluster, i.Rank, i.Instance = "a", 0, 2 }, wire.RefuseTaken},
 	} {
 		id := identity("j", "b", 1, twoClusters...)
 		c.change(&id)

@@ -30,9 +30,9 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	                                               round trip to those that it dials
 //	job ID CLUSTER=N… [rails=N] [patience=D] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops
-//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside]
+//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside] [other]
 //	                                               a process of the job opens a link (a0 is the
-//	                                               first of cluster a)
+//	                                               first of cluster a), or another one in its place
 //	eager RANK TO SIZE, data RANK TO SIZE          sends a frame to a virtual rank
 //	bye RANK, abort RANK CODE, garbage RANK        says so, or sends what is no frame
 //	close RANK                                     closes its link

@@ -227,6 +227,9 @@ func (s *script) join(p []string, opt map[string]string) {
 	id := s.job
 	id.Cluster, id.Rank = who[:1], s.num(who[1:])
 	id.Library, id.Host, id.Instance = "lib-"+id.Cluster, "host-"+id.Cluster, uint64(id.Cluster[0])<<8+uint64(id.Rank)
+	if slices.Contains(p, "other") {
+		id.Instance++
+	}
 	for k, z := range id.Zippers {
 		if z.Ports[0].Address == zip {
 			id.Here = k

@@ -80,11 +80,21 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	if refused != nil {
 		return 0, refused
 	}
-	if r := g.ranks[v]; r.instance != j.Instance || r.key.Key != j.SealKey {
+	if _, same := g.Same(j); !same {
 		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id",
 			g.job), false}
 	}
 	return v, nil
+}
+
+// Same returns the virtual rank of the process that a Join is of, if it is in already.
+func (g *Gather) Same(j *wire.Join) (int, bool) {
+	v, refused := g.place(j)
+	if refused != nil {
+		return 0, false
+	}
+	r, in := g.ranks[v]
+	return v, in && r.instance == j.Instance && r.key.Key == j.SealKey
 }
 
 // Fits checks that a Join is for this job: secret, layout, forwarders and settings agree.
