@@ -153,17 +153,27 @@ func TestABIPython(t *testing.T) {
 // TestABIExample: the README of examples/abi is right.
 func TestABIExample(t *testing.T) { newABI(t).follow("examples/abi/README.md") }
 
-// TestABIReadme runs the example "One binary" of the README as it stands there.
-func TestABIReadme(t *testing.T) {
-	b := newABI(t)
+// oneBinary is the README's example "One binary".
+func (b *Bed) oneBinary() string {
+	b.T.Helper()
 	text, err := os.ReadFile(filepath.Join(b.Root, "README.md"))
 	if err != nil {
-		t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	found := regexp.MustCompile("(?s)### One binary\n.*?\n```\n(.*?)```").FindSubmatch(text)
 	if found == nil {
-		t.Fatal(`no example below "One binary"`)
+		b.T.Fatal(`no example below "One binary"`)
 	}
+	return string(found[1])
+}
+
+// TestReadmeOneBinary: the README has that example, also where nothing can run it.
+func TestReadmeOneBinary(t *testing.T) { New(t).oneBinary() }
+
+// TestABIReadme runs the example "One binary" of the README as it stands there.
+func TestABIReadme(t *testing.T) {
+	b := newABI(t)
+	example := b.oneBinary()
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Dir(b.Zipper), filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
@@ -175,7 +185,7 @@ func TestABIReadme(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prog.c"), source, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := b.OK(b.Run(nil, nil, "sh", "-euc", `cd "$1"; eval "$2"`, "sh", dir, string(found[1])))
+	r := b.OK(b.Run(nil, nil, "sh", "-euc", `cd "$1"; eval "$2"`, "sh", dir, example))
 	for _, want := range []string{"standard ABI", "verified"} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("no %q:\n%v", want, r)
