@@ -27,7 +27,8 @@ type bridge struct {
 	said, heard bool    // Bye, over all connections
 	theirs      bool    // heard over one
 	trunk       trunkState
-	dials       bool // from here
+	dials       bool   // from here
+	open        func() // dials the first one, while the job gathers; nil: the other end does
 	cert        handshake.Certificate
 	lacks, told string // links that the other end lacks, and we, as we have told it (tree.go)
 	notices     int    // that came of the former

@@ -40,8 +40,9 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 		h.dialled = true
 		for k := range h.zippers {
 			if n, ok := h.neighbour(k); ok && n.dials {
-				f.reachOut(b, &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true,
-					cert: cert})
+				br := &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true, cert: cert}
+				br.open = func() { f.reachOut(b, br) }
+				br.open()
 			}
 		}
 		tellGaps(b)

@@ -117,7 +117,7 @@ func (br *bridge) notComing(p *peer, cause error) {
 			again := br.missing()
 			br.f.mu.Unlock()
 			if again {
-				br.f.reachOut(br.job, br)
+				br.open()
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func (br *bridge) notComing(p *peer, cause error) {
 // missing reports whether a job that gathers waits for the link, which is dialled from here. With
 // f.mu.
 func (br *bridge) missing() bool {
-	return br.job.state == gathering && br.dials && br.job.hops.bridges[br.zipper] == nil
+	return br.job.state == gathering && br.open != nil && br.job.hops.bridges[br.zipper] == nil
 }
 
 // notThere goes on when a connection could not be opened: it is tried again. With f.mu.
