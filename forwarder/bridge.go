@@ -114,17 +114,6 @@ func (p *peer) departed(j *job) {
 	j.rankLeft()
 }
 
-// byeHeard notes that the other end has said Bye over a connection, and reports whether we have,
-// too. Any loop.
-func (br *bridge) byeHeard(p *peer) (both bool) {
-	br.f.mu.Lock()
-	defer br.f.mu.Unlock()
-	p.byeCame, br.theirs = true, true
-	br.heard = br.heard || br.byesCame()
-	br.job.sayBye()
-	return br.said
-}
-
 // byesCame reports whether Bye has come over all connections that there are. With f.mu.
 func (br *bridge) byesCame() bool {
 	return !slices.ContainsFunc(br.conns, func(p *peer) bool { return !p.byeCame })

@@ -254,6 +254,35 @@ func (f *Forwarder) leaves(m *member) {
 	}
 }
 
+// byeHeard notes that the other end has said Bye over a connection, and reports whether we have,
+// too. Any loop.
+func (br *bridge) byeHeard(p *peer) (both bool) {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	p.byeCame, br.theirs = true, true
+	if !br.heard && br.byesCame() {
+		br.heard = true
+		br.allLeft()
+	}
+	br.job.sayBye()
+	return br.said
+}
+
+// allLeft notes that whoever is behind the bridge has taken its leave, as Bye says. That they have
+// said so may have been lost with a connection. In a job of several rows they may be in others. With
+// f.mu.
+func (br *bridge) allLeft() {
+	b := br.job
+	if b.state != running || !b.resumes() {
+		return
+	}
+	for v := range b.table {
+		if b.via[v] == br && !b.left[uint32(v)] {
+			b.markLeft(uint32(v), br.network)
+		}
+	}
+}
+
 // bad counts damaged frames.
 type bad struct {
 	since time.Time
