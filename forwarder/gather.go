@@ -68,7 +68,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	if b.state == ending && b.reason != "" {
 		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
 	}
-	if v, same := b.gather.Same(j); same && f.takesOver(p, b, v, j) {
+	if v, same := b.gather.Same(j); same && takesOver(p, b, v, j) {
 		return nil
 	}
 	rank, refused := b.gather.Add(j)
@@ -118,14 +118,14 @@ func (p *peer) waits(w *waiting) {
 // takesOver has a process that waits do so over another link, p's: it knows sooner than we that the
 // one it had is dead. If that is not, one forwarder has two addresses in the job, and the process
 // hears that. With f.mu.
-func (f *Forwarder) takesOver(p *peer, b *job, rank int, j *wire.Join) bool {
-	old := b.waitsAs(rank)
+func takesOver(p *peer, b *job, rank int, j *wire.Join) bool {
+	old := waitsAs(b, rank)
 	if old == nil {
 		return false
 	}
 	w := old.waiting
 	if b.state == ready { // what the kernel opens leads to where it was
-		f.leave(old)
+		p.f.leave(old)
 	} else {
 		old.waiting = nil
 		delete(b.waiting, old)

@@ -239,8 +239,8 @@ func (j *job) inOrder() []*peer {
 }
 
 // waitsAs is who waits as a rank; nil: nobody.
-func (j *job) waitsAs(rank int) *peer {
-	for p, w := range j.waiting {
+func waitsAs(b *job, rank int) *peer {
+	for p, w := range b.waiting {
 		if w.rank == rank {
 			return p
 		}
