@@ -303,16 +303,21 @@ func (v *failover) checkOnly(now time.Duration) {
 		if r.linked() || r.lostAt == 0 {
 			continue
 		}
-		limit := v.set.limit.NoRail
-		if v.set.paths == nil && errors.Is(r.failed, unix.ECONNREFUSED) {
-			limit = min(limit, refusedFor)
+		limit, failed := v.set.limit.NoRail, r.failed
+		if errors.Is(failed, unix.ECONNREFUSED) {
+			switch {
+			case r.trying: // that comes at once: this attempt waits there for the others
+				failed = nil
+			case v.set.paths == nil:
+				limit = min(limit, refusedFor)
+			}
 		}
 		if now-r.lostAt <= limit {
 			continue
 		}
 		reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", r.why, limit)
-		if r.failed != nil {
-			reason += fmt.Sprintf(": %v", r.failed)
+		if failed != nil {
+			reason += fmt.Sprintf(": %v", failed)
 		}
 		v.abortJob(v.set.world.Rank, reason)
 		return

@@ -22,6 +22,7 @@ type rail struct {
 	peer   *Peer    // direct: the process at the other end
 	redial redialer // opens the link and hands it over; nil: never, or the other end does
 	retry  func()   // ends the attempt to open it that is under way; nil: none is
+	trying bool     // one is
 	failed error    // why the last attempt to open it failed
 	told   bool     // forwarder: the user knows that it is not in use
 	leaves bool     // Bye is to be said again when the link is back

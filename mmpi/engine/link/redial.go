@@ -50,9 +50,15 @@ func (v *failover) attempt(r *rail, redial redialer) error {
 	defer cancel()
 	s.lock.Lock()
 	leaves := r.leaves
-	r.retry = cancel
+	r.retry, r.trying = cancel, true
 	s.lock.Unlock()
-	return redial(ctx, leaves)
+	err := redial(ctx, leaves)
+	if err == nil { // else redialFailed says so, and why
+		s.lock.Lock()
+		r.trying = false
+		s.lock.Unlock()
+	}
+	return err
 }
 
 // redialFailed notes why a link could not be opened, and reports whether that is the end.
@@ -60,6 +66,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 	s := v.set
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	r.trying = false
 	var final interface{ Final() bool } // the forwarder does not let this process in any more
 	switch isFinal := errors.As(err, &final) && final.Final(); {
 	case r.peer != nil:
