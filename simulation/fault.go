@@ -97,11 +97,10 @@ func (j *job) harm(f Fault) {
 		p.Stop()
 		k.After(f.For, p.Continue)
 	case Restart:
-		z := j.zips[pick(len(j.zips))]
+		i := pick(len(j.zips))
+		z := j.zips[i]
 		j.say("fault: %v: %s", f, z.Addr)
-		for _, r := range j.ranks { // those that were through do not come back to the only forwarder
-			j.excused = j.excused || r.ended && len(j.zips) == 1
-		}
+		j.killed[i] = k.Now()
 		z.Proc.Kill()
 		k.After(f.For, z.Start)
 	case Kill, Abort:
@@ -117,6 +116,26 @@ func (j *job) harm(f Fault) {
 			r.abort = true // as soon as its program waits
 		}
 	}
+}
+
+// forgot reports whether nobody is left who knows that some rank is through: it has said good-bye
+// to forwarders that were killed since, and does not come back to those that were started in their
+// place. They wait for it, and the others with them. A forwarder of a row is told by its
+// neighbours; others ask nobody.
+func (j *job) forgot() bool {
+	if len(j.zips) > 1 && j.plan.Zippers != nil {
+		return false
+	}
+	for _, r := range j.ranks {
+		gone := r.ended && r.err == nil
+		for _, at := range j.killed {
+			gone = gone && at > r.dialled
+		}
+		if gone {
+			return true
+		}
+	}
+	return false
 }
 
 // perish notes that a rank does not come to its end.

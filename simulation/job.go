@@ -33,6 +33,7 @@ type job struct {
 	env      jobenv.Job
 	clusters []wire.Cluster
 	zips     []*process.Forwarder
+	killed   []time.Duration // those were last; 0: never
 	world    process.World
 	ranks    []*rank
 	ends     []*kernel.End    // of all connections, those that dialled
@@ -73,6 +74,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 	for _, addr := range p.forwarders() {
 		j.zips = append(j.zips, j.world.NewForwarder(addr, nil, j.forwarderConfig()))
 	}
+	j.killed = make([]time.Duration, len(j.zips))
 	j.clusters = process.Clusters(&j.env)
 	if p.Direct {
 		for i := range min(p.Sizes[0], p.Sizes[1]) {
@@ -161,6 +163,11 @@ func (j *job) say(format string, args ...any) {
 
 // dial opens a connection that faults may meet.
 func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
+	for _, r := range j.ranks {
+		if r.Proc == p && !strings.HasPrefix(addr, doors) {
+			r.dialled = j.k.Now()
+		}
+	}
 	e, err := p.Dial(ctx, addr, j.plan.Path)
 	if err == nil {
 		j.ends = append(j.ends, e)
@@ -230,6 +237,7 @@ func (j *job) judge() (err error, failed bool) {
 	if j.broken != nil {
 		errs = append(errs, j.broken)
 	}
+	j.excused = j.excused || j.forgot()
 	for _, r := range j.ranks {
 		var bad wrong
 		switch {

@@ -21,11 +21,12 @@ type rank struct {
 	job       *job
 	rand      *rand.Rand // what it does when
 	ended     bool
-	finishing bool   // it has called Finish
-	harmed    bool   // a fault is to end it
-	abort     bool   // it ends the job as soon as it can
-	err       error  // how it ended
-	checked   uint64 // turns of the process when its counters were compared
+	finishing bool          // it has called Finish
+	harmed    bool          // a fault is to end it
+	abort     bool          // it ends the job as soon as it can
+	err       error         // how it ended
+	dialled   time.Duration // when it tried last to reach a forwarder
+	checked   uint64        // turns of the process when its counters were compared
 }
 
 // newRank makes it; its main thread joins and does the work.
@@ -83,6 +84,11 @@ func (r *rank) enter(in, local int) error {
 	return r.Enter(&e, r.job.clusters)
 }
 
+// door is where a rank has another one come to.
+func door(rank, other int) string { return fmt.Sprintf("%s%d-%d", doors, rank, other) }
+
+const doors = "door"
+
 // directs are the openers of direct links: of ranks with the same local number.
 func (r *rank) directs() map[int]engine.Opener {
 	if !r.job.plan.Direct {
@@ -93,7 +99,7 @@ func (r *rank) directs() map[int]engine.Opener {
 		list[o] = nil
 		if o < r.Rank { // the other one listens
 			list[o] = func(ctx context.Context) (transport.Link, error) {
-				l, err := r.job.dial(ctx, r.Proc, fmt.Sprintf("door%d-%d", o, r.Rank))
+				l, err := r.job.dial(ctx, r.Proc, door(o, r.Rank))
 				if err != nil {
 					return nil, err
 				}
@@ -101,7 +107,7 @@ func (r *rank) directs() map[int]engine.Opener {
 			}
 			continue
 		}
-		r.Proc.Listen(fmt.Sprintf("door%d-%d", r.Rank, o), func(e *kernel.End) {
+		r.Proc.Listen(door(r.Rank, o), func(e *kernel.End) {
 			r.Proc.Go(func() {
 				if r.Engine == nil || !r.Engine.DirectUp(o, e) {
 					e.Close()
