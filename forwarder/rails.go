@@ -269,8 +269,8 @@ func (br *bridge) byeHeard(p *peer) (both bool) {
 }
 
 // allLeft notes that whoever is behind the bridge has taken its leave, as Bye says. That they have
-// said so may have been lost with a connection. In a job of several rows they may be in others. With
-// f.mu.
+// said so may have been lost with a connection. In a job of several rows they may be in others.
+// With f.mu.
 func (br *bridge) allLeft() {
 	b := br.job
 	if b.state != running || !b.resumes() {

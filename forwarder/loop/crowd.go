@@ -1,11 +1,6 @@
 package loop
 
-import (
-	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // crowd says whether what a loop waits for comes so fast that a look is better put off: each time
 // that the loop wakes costs as much as much of what it wakes for, and thousands may join at once.
@@ -21,12 +16,4 @@ func (c *crowd) found(now time.Time) { c.dense, c.last = now.Sub(c.last) < maxGa
 // batches reports whether the loop lets more come before it looks: nobody is in a hurry.
 func (l *Loop) batches() bool {
 	return l.cfg.Poll == Adaptive && l.crowd.dense && l.hurried.Load() <= 0
-}
-
-// batch lets more come. Behind the Go scheduler's back, as lookAgain: to give the thread's place to
-// others and back would take longer than the rest. A signal ends it, as the scheduler sends it to
-// threads that it needs.
-func (l *Loop) batch() {
-	nap := unix.NsecToTimespec(int64(batchFor))
-	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&nap)), 0, 0)
 }

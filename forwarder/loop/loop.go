@@ -206,7 +206,7 @@ func (l *Loop) Turn() { l.turn(true) }
 func (l *Loop) turn(wait bool) (found bool) {
 	ready := l.armAll()
 	if wait && !ready && l.batches() {
-		l.batch()
+		l.sys.Sleep(batchFor)
 	}
 	n := l.poll(0)
 	l.now = l.cfg.Now()

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,9 @@ type System interface {
 
 	// Close frees any of them.
 	Close(fd int)
+
+	// Sleep has the thread do nothing for about so long.
+	Sleep(d time.Duration)
 }
 
 type linux struct{}
@@ -61,3 +65,10 @@ func (linux) Drain(fd int) {
 }
 
 func (linux) Close(fd int) { unix.Close(fd) }
+
+// Sleep is behind the Go scheduler's back: to give the thread's place to others and back would take
+// longer than the rest. A signal ends it, as the scheduler sends it to threads that it needs.
+func (linux) Sleep(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+}
