@@ -16,7 +16,7 @@ const (
 
 	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job
 	// starts later; shorter: more processor time for each who joins
-	// (docs/decisions/0026-joins-show-a-pass.md).
+	// (docs/decisions/0029-joins-in-batches.md).
 	batchFor = 500 * time.Microsecond
 
 	// maxGap: much comes if what two looks found was less than 1 ms apart, twice batchFor.
