@@ -37,9 +37,9 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	h := b.hops
 	b.spread(j)
 	if !h.dialled {
-		h.dialled = true
+		h.dialled, h.cert = true, &cert
 		for k := range h.zippers {
-			if n, ok := h.neighbour(k); ok && n.dials {
+			if n, ok := h.neighbour(k); ok && n.dials && h.bridges[k] == nil {
 				br := &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true, cert: cert}
 				br.open = func() { f.reachOut(b, br) }
 				br.open()

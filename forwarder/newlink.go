@@ -30,11 +30,15 @@ import (
 // extend dials the connections that are not there: over a long path those for bursts first, since
 // others are cold, and would take their place. With f.mu.
 func (br *bridge) extend() {
-	if !br.dials || !br.wanted() || br.f.stopping {
+	if !br.dials && !br.instead() || !br.wanted() || br.f.stopping {
 		return
 	}
 	t := &br.trunk
 	missing := t.size.Connections() - len(br.conns) - len(t.dialled)
+	if !br.dials {
+		br.cert = *br.job.hops.cert
+		missing = 1 - len(t.dialled)
+	}
 	if t.ignorant {
 		missing = 0
 		if !t.dialled[0] {
@@ -146,7 +150,12 @@ func (br *bridge) notThere(number int, why error) {
 
 // extendIn dials what is missing in a while. With f.mu.
 func (br *bridge) extendIn(pause time.Duration) {
-	if !br.dials || !br.wanted() {
+	switch {
+	case !br.wanted():
+		return
+	case br.instead():
+		pause = max(pause, trunk.Instead)
+	case !br.dials:
 		return
 	}
 	if br.trunk.again != nil {

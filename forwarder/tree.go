@@ -20,11 +20,12 @@ type hops struct {
 	clusters int // networks below this index have ranks
 	zippers  []wire.Zipper
 	routes   *vrank.Routes
-	bridges  map[int]*bridge // that are there, by the index of the other end
-	joins    []*wire.Join    // of all ranks so far; a forwarder that begins anew is told
-	ready    []bool          // forwarders that see all ranks
-	dialled  bool
-	ctx      context.Context // ends with the gathering
+	bridges  map[int]*bridge        // that are there, by the index of the other end
+	joins    []*wire.Join           // of all ranks so far; a forwarder that begins anew is told
+	ready    []bool                 // forwarders that see all ranks
+	dialled  bool                   // a rank has joined here
+	cert     *handshake.Certificate // its Join
+	ctx      context.Context        // ends with the gathering
 	cancel   context.CancelFunc
 	life     context.Context // ends with the job
 	over     context.CancelFunc
@@ -203,10 +204,10 @@ func (j *job) belongs(join *wire.Join) *handshake.Refused {
 // numbered; the link is that of a job that begins, or a further one (trunk.go).
 func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 	h := j.hops
-	n, ok := h.neighbour(from)
+	_, ok := h.neighbour(from)
 	br := h.bridges[from]
 	switch {
-	case here != h.here || !ok || n.dials || number >= maxConnections:
+	case here != h.here || !ok || j.dialsTo(from) || number >= maxConnections:
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
 	case j.state == running && (br == nil || !br.wanted() || !j.goesOn() && (br.said || number == 0)):

@@ -67,6 +67,7 @@ func (br *bridge) begin() {
 	if br.trunk.far = known && path.RoundTrip > trunk.Far; br.trunk.far {
 		br.trunk.watch = br.f.cfg.clock.AfterFunc(trunk.Measure, br.look)
 	}
+	br.trunk.dialled = map[int]bool{}
 	if !br.dials {
 		return
 	}
@@ -75,7 +76,6 @@ func (br *bridge) begin() {
 		fixed = trunk.First
 	}
 	br.trunk.size = trunk.New(path, known, fixed)
-	br.trunk.dialled = map[int]bool{}
 	br.extend()
 }
 
@@ -110,7 +110,7 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 	case wire.TypePing:
 		_ = p.conn.Send(frame(wire.TypePong, nil))
 	case wire.TypePong:
-		if p.answered() && !br.dials && p.number != 0 {
+		if p.answered() && p.guest != nil && p.number != 0 {
 			br.admit(p)
 		}
 	case wire.TypeRefuse:
@@ -130,7 +130,7 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 		case err != nil:
 			p.end(err)
 		case p.number == 0 && int(r.Zipper) != br.zipper: // which that one has heard of
-		case br.wanted() && (br.dials || p.number == 0):
+		case br.wanted() && (p.guest == nil || p.number == 0):
 			br.use(p)
 		default:
 			p.end(errNotWanted)

@@ -49,6 +49,11 @@ const (
 	// asked more often; later: the job waits longer.
 	Redial = 500 * time.Millisecond
 
+	// Instead is how long a link has to be cut until the end dials that is not to, 2 s: the other
+	// one may have been started again, and have nobody left who would have it dial. Sooner: both
+	// do; later: the job waits longer.
+	Instead = 2 * time.Second
+
 	// Attempt is how long one attempt to dial a connection takes at most, 3 s: after an outage the
 	// kernel would wait longer and longer until it asks again. Some round trips of the longest
 	// path.
