@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/simulation/process"
 )
 
 // Fault is something that goes wrong.
@@ -97,11 +98,9 @@ func (j *job) harm(f Fault) {
 		p.Stop()
 		k.After(f.For, p.Continue)
 	case Restart:
-		i := pick(len(j.zips))
-		z := j.zips[i]
+		z := j.zips[pick(len(j.zips))]
 		j.say("fault: %v: %s", f, z.Addr)
-		j.killed[i] = k.Now()
-		z.Proc.Kill()
+		j.kill(z)
 		k.After(f.For, z.Start)
 	case Kill, Abort:
 		r := j.ranks[pick(len(j.ranks))]
@@ -118,25 +117,29 @@ func (j *job) harm(f Fault) {
 	}
 }
 
-// forgot reports whether nobody is left who knows that some rank is through: it has said good-bye
-// to forwarders that were killed since, and does not come back to those that were started in their
-// place. They wait for it, and the others with them. A forwarder of a row is told by its
-// neighbours; others ask nobody.
-func (j *job) forgot() bool {
-	if len(j.zips) > 1 && j.plan.Zippers != nil {
-		return false
-	}
+// told is how long what a forwarder has said before it was killed may be on its way.
+const told = time.Second
+
+// kill ends a forwarder. If nobody else has heard, nor hears, that some rank has taken its leave,
+// forwarders wait for that rank until the job fails, unless it comes back.
+func (j *job) kill(z *process.Forwarder) {
+	at := j.k.Now()
 	for _, r := range j.ranks {
-		gone := r.ended && r.err == nil
-		for _, at := range j.killed {
-			gone = gone && at > r.dialled
+		if z.Proc.Dead() || !z.Knows(r.Rank) {
+			continue
 		}
-		if gone {
-			return true
-		}
+		knows := func(o *process.Forwarder) bool { return !o.Proc.Dead() && o.Knows(r.Rank) }
+		j.k.After(told, func() {
+			if j.dead < len(j.ranks) && !slices.ContainsFunc(j.zips, knows) { // else the job is over
+				r.forgotten = at
+			}
+		})
 	}
-	return false
+	z.Proc.Kill()
 }
+
+// gone reports whether nobody knows any more that the rank is through.
+func (r *rank) gone() bool { return r.ended && r.err == nil && r.forgotten > r.dialled }
 
 // perish notes that a rank does not come to its end.
 func (j *job) perish(r *rank) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,6 @@ type job struct {
 	env      jobenv.Job
 	clusters []wire.Cluster
 	zips     []*process.Forwarder
-	killed   []time.Duration // those were last; 0: never
 	world    process.World
 	ranks    []*rank
 	ends     []*kernel.End    // of all connections, those that dialled
@@ -74,7 +74,6 @@ func Run(p Plan, tell bool) (o Outcome) {
 	for _, addr := range p.forwarders() {
 		j.zips = append(j.zips, j.world.NewForwarder(addr, nil, j.forwarderConfig()))
 	}
-	j.killed = make([]time.Duration, len(j.zips))
 	j.clusters = process.Clusters(&j.env)
 	if p.Direct {
 		for i := range min(p.Sizes[0], p.Sizes[1]) {
@@ -237,7 +236,7 @@ func (j *job) judge() (err error, failed bool) {
 	if j.broken != nil {
 		errs = append(errs, j.broken)
 	}
-	j.excused = j.excused || j.forgot()
+	j.excused = j.excused || slices.ContainsFunc(j.ranks, (*rank).gone)
 	for _, r := range j.ranks {
 		var bad wrong
 		switch {

@@ -26,6 +26,7 @@ type rank struct {
 	abort     bool          // it ends the job as soon as it can
 	err       error         // how it ended
 	dialled   time.Duration // when it tried last to reach a forwarder
+	forgotten time.Duration // when the last one was killed that knew that it had left
 	checked   uint64        // turns of the process when its counters were compared
 }
 
