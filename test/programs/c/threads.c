@@ -2,10 +2,13 @@
  * (multiple, too). With multiple, several threads of every rank send, receive, probe and do
  * collectives at once, each on a communicator of its own and all on one with a tag each. If the
  * library grants less than asked the program does what is granted and says only whether it went
- * well.
+ * well. Compiled with -DPOLLED it waits as MMPI does.
  */
 #include "check.h"
 #include <pthread.h>
+#ifdef POLLED
+#include "polled.h"
+#endif
 
 enum { THREADS = 3, ROUNDS = 60 };
 static MPI_Comm own[THREADS];
