@@ -22,6 +22,12 @@ import (
 //  3. When the new one sees all ranks it says Ready and its job runs. Then the old one uses the
 //     connection as any that takes the place of a lost one (trunk.go), and all ranks send again
 //     what is not acknowledged.
+//
+// Which of the two dials is fixed, and whoever does shows what a rank has shown it. A forwarder
+// that was started again when all its ranks had left has nothing to show: it would be waited for in
+// vain, and could not gather the job for those who still need it on their way. So the other end of
+// a link that is cut dials as well, after a while (instead). It is taken where another forwarder
+// has begun the job, and no rank has joined (dialsTo); from then on it opens that link.
 
 var errBegunAnew = errors.New("the other forwarder begins anew")
 
@@ -68,4 +74,20 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 		}
 	}
 	return ""
+}
+
+// instead reports whether this end dials a link that is cut though the other end is to. With f.mu.
+func (br *bridge) instead() bool {
+	h := br.job.hops
+	n, ok := h.neighbour(br.zipper)
+	return !br.dials && br.first() == nil && h.cert != nil && ok && n.addr != ""
+}
+
+// dialsTo reports whether this forwarder opens the link to that one. With f.mu.
+func (h *hops) dialsTo(zipper int) bool {
+	if br := h.bridges[zipper]; br != nil {
+		return br.dials
+	}
+	n, _ := h.neighbour(zipper)
+	return n.dials && (h.dialled || len(h.bridges) == 0)
 }

@@ -207,7 +207,7 @@ func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 	_, ok := h.neighbour(from)
 	br := h.bridges[from]
 	switch {
-	case here != h.here || !ok || j.dialsTo(from) || number >= maxConnections:
+	case here != h.here || !ok || h.dialsTo(from) || number >= maxConnections:
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
 	case j.state == running && (br == nil || !br.wanted() || !j.goesOn() && (br.said || number == 0)):

@@ -79,7 +79,7 @@ func (o *output) uncounted() bool {
 }
 
 // sendCount tells the other end how much was sent. On the connection's loop, or before it runs.
-func (c *Conn) sendCount() {
+func sendCount(c *Conn) {
 	if c.State() != Running {
 		return
 	}
@@ -87,7 +87,7 @@ func (c *Conn) sendCount() {
 		c.sealing.mu.Lock() // numbers rise in the order in which frames are written
 		defer c.sealing.mu.Unlock()
 	}
-	c.out.putCount(c.countFrame)
+	c.out.putCount(func(x wire.Count) ([]byte, error) { return countFrame(c, x) })
 }
 
 // SendCounted writes the last frames before the connection runs, which are not sealed, or queues
@@ -97,11 +97,11 @@ func (c *Conn) SendCounted(frames []byte) error {
 		c.sealing.mu.Lock()
 		defer c.sealing.mu.Unlock()
 	}
-	return c.out.putCounted(frames, c.countFrame)
+	return c.out.putCounted(frames, func(x wire.Count) ([]byte, error) { return countFrame(c, x) })
 }
 
 // countFrame is a Count as it goes over the link. With sealing.mu, if there is a channel.
-func (c *Conn) countFrame(x wire.Count) (b []byte, err error) {
+func countFrame(c *Conn, x wire.Count) (b []byte, err error) {
 	b = wire.AppendFrame(make([]byte, 0, wire.HeaderLen+wire.CountLen), wire.Control(wire.TypeCount), &x)
 	err = c.seal(b, func(frame []byte) error {
 		b = frame
@@ -114,7 +114,7 @@ func (c *Conn) countFrame(x wire.Count) (b []byte, err error) {
 func tickCount(c *Conn, now time.Time) {
 	if now.Sub(c.counted) >= c.shared.cfg.PingInterval && c.out.uncounted() {
 		c.counted = now
-		c.sendCount()
+		sendCount(c)
 	}
 }
 

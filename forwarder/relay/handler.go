@@ -82,7 +82,7 @@ func (c *Conn) Tick(now time.Time) {
 		c.pinged = true
 		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
 		c.counted = now
-		c.sendCount()
+		sendCount(c)
 	}
 }
 

@@ -89,7 +89,7 @@ func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 				c.Bad("pings, but does not read the answers")
 				return
 			}
-			c.sendCount() // the other end may be too idle to ask for the next
+			sendCount(c) // the other end may be too idle to ask for the next
 			return
 		case wire.TypePong:
 			return

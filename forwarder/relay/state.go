@@ -60,7 +60,7 @@ func (c *Conn) Run(r *Route) {
 	c.out.runs()
 	c.route.Store(r)
 	if c.to(Running) && c.out.uncounted() {
-		c.sendCount()
+		sendCount(c)
 	}
 }
 

@@ -103,8 +103,8 @@ func TestPrograms(t *testing.T) {
 }
 
 // asPolled decides, where Open MPI 6 has threads in a cluster of several ranks, by native runs that
-// wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 stands still, not
-// always, with messages of a host under way. False: there is no need for that.
+// wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 stands still,
+// not always, with messages of a host under way. False: there is no need for that.
 func (b *Bed) asPolled(p program, s split, j Job) bool {
 	b.T.Helper()
 	if p.title() != "threads_multiple" || !strings.HasPrefix(version(OpenMPI), "6.") ||
