@@ -170,7 +170,7 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	rows := 0 // that bc has seen end
 	ended := func() {
 		rows += 2
-		b.WaitFor(10*time.Second, "the forwarder between b and c to see both rows end",
+		b.WaitFor(30*time.Second, "the forwarder between b and c to see both rows end",
 			func() bool { return strings.Count(bc.Stderr(), "\tjob ended\t") == rows })
 		b.NothingLeft(id)
 	}
