@@ -75,19 +75,3 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 	}
 	return ""
 }
-
-// instead reports whether this end dials a link that is cut though the other end is to. With f.mu.
-func (br *bridge) instead() bool {
-	h := br.job.hops
-	n, ok := h.neighbour(br.zipper)
-	return !br.dials && br.first() == nil && h.cert != nil && ok && n.addr != ""
-}
-
-// dialsTo reports whether this forwarder opens the link to that one. With f.mu.
-func (h *hops) dialsTo(zipper int) bool {
-	if br := h.bridges[zipper]; br != nil {
-		return br.dials
-	}
-	n, _ := h.neighbour(zipper)
-	return n.dials && (h.dialled || len(h.bridges) == 0)
-}

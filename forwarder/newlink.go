@@ -27,6 +27,13 @@ import (
 //     that a connection of a running job is in use. Only the connections that take bursts are
 //     warmed.
 
+// instead reports whether this end dials a link that is cut though the other end is to. With f.mu.
+func (br *bridge) instead() bool {
+	h := br.job.hops
+	n, ok := h.neighbour(br.zipper)
+	return !br.dials && br.first() == nil && h.cert != nil && ok && n.addr != ""
+}
+
 // extend dials the connections that are not there: over a long path those for bursts first, since
 // others are cold, and would take their place. With f.mu.
 func (br *bridge) extend() {

@@ -200,6 +200,15 @@ func (j *job) belongs(join *wire.Join) *handshake.Refused {
 	return nil
 }
 
+// dialsTo reports whether this forwarder opens the link to that one. With f.mu.
+func (h *hops) dialsTo(zipper int) bool {
+	if br := h.bridges[zipper]; br != nil {
+		return br.dials
+	}
+	n, _ := h.neighbour(zipper)
+	return n.dials && (h.dialled || len(h.bridges) == 0)
+}
+
 // mayBridge checks that a forwarder may have a link with this one, as that one says they are
 // numbered; the link is that of a job that begins, or a further one (trunk.go).
 func (j *job) mayBridge(from, here, number int) *handshake.Refused {

@@ -87,14 +87,15 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	return v, nil
 }
 
-// Same returns the virtual rank of the process that a Join is of, if it is in already.
+// Same returns the virtual rank of the process that a Join is of, if it is in already. One without
+// an instance is nobody's.
 func (g *Gather) Same(j *wire.Join) (int, bool) {
 	v, refused := g.place(j)
 	if refused != nil {
 		return 0, false
 	}
 	r, in := g.ranks[v]
-	return v, in && r.instance == j.Instance && r.key.Key == j.SealKey
+	return v, in && j.Instance != 0 && r.instance == j.Instance && r.key.Key == j.SealKey
 }
 
 // Fits checks that a Join is for this job: secret, layout, forwarders and settings agree.
