@@ -173,9 +173,10 @@ func (w *Waiter) Block(d time.Duration) {
 // Pause sleeps with the lock until a link takes more, for up to d: at the end of the job only, when
 // nothing else may happen. What comes is not read any more, so nobody is waked by it.
 func (w *Waiter) Pause(d time.Duration) {
-	set := w.d.Poll(nil)
+	// Links that want to write nothing are left out: of one that is closed poll(2) tells unasked.
+	set := slices.DeleteFunc(w.d.Poll(nil), func(p unix.PollFd) bool { return p.Events&unix.POLLOUT == 0 })
 	for i := range set {
-		set[i].Events &^= unix.POLLIN
+		set[i].Events = unix.POLLOUT
 	}
 	w.sys.Hold(set, d)
 }

@@ -17,6 +17,7 @@ type fakeDriver struct {
 	flushes int
 	busy    bool // not quiet
 	ended   bool
+	links   []unix.PollFd
 }
 
 func (d *fakeDriver) Unlock()                              { d.w.Alert(false); d.Mutex.Unlock() }
@@ -28,7 +29,7 @@ func (d *fakeDriver) Ended() bool                          { return d.ended }
 func (d *fakeDriver) Quiet() bool                          { return !d.busy }
 func (d *fakeDriver) Pending() bool                        { return false }
 func (d *fakeDriver) Arm() bool                            { return false }
-func (d *fakeDriver) Poll(set []unix.PollFd) []unix.PollFd { return set }
+func (d *fakeDriver) Poll(set []unix.PollFd) []unix.PollFd { return append(set, d.links...) }
 func (d *fakeDriver) look()                                { d.Lock(); d.w.Polled(); d.tickIfDue(); d.Unlock() }
 func (d *fakeDriver) sleep(t time.Duration)                { d.Lock(); d.w.Polled(); d.w.Block(t); d.Unlock() }
 func (d *fakeDriver) leave(f func())                       { d.Lock(); f(); d.Unlock() }
@@ -226,5 +227,37 @@ func TestEachIsWaked(t *testing.T) {
 		if readable(t, s.wake, 0) {
 			t.Error("an event is left signaled: the next sleep would be none")
 		}
+	}
+}
+
+// TestPause: the end of a job is not spent spinning on a link that the other end has closed
+// already, while another one takes no more.
+func TestPause(t *testing.T) {
+	d, w := newFake(t)
+	pair := func() [2]int {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(p[0]) })
+		return p
+	}
+	gone, full := pair(), pair()
+	unix.Close(gone[1])
+	defer unix.Close(full[1])
+	for err := error(nil); err == nil; _, err = unix.Write(full[0], make([]byte, 1<<16)) {
+	}
+	d.links = []unix.PollFd{{Fd: int32(gone[0]), Events: unix.POLLIN},
+		{Fd: int32(full[0]), Events: unix.POLLIN | unix.POLLOUT}}
+	const long = 30 * time.Millisecond
+	begin := time.Now()
+	if w.Pause(long); time.Since(begin) < long {
+		t.Errorf("waked after %v by a link that is closed", time.Since(begin))
+	}
+	for err := error(nil); err == nil; _, err = unix.Read(full[1], make([]byte, 1<<20)) {
+	}
+	begin = time.Now()
+	if w.Pause(10 * time.Second); time.Since(begin) > 5*time.Second {
+		t.Error("not waked by a link that takes more")
 	}
 }
