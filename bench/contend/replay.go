@@ -81,10 +81,7 @@ func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	var cluster []int // of ranks
-	for i, c := range t.Clusters {
-		cluster = append(cluster, slices.Repeat([]int{i}, c.Ranks)...)
-	}
+	cluster := t.Places()
 	t.Messages = slices.DeleteFunc(t.Messages, func(m trace.Message) bool { return cluster[m.Src] == cluster[m.Dst] })
 	if len(t.Messages) == 0 || len(t.Clusters) != len(p.Clusters) {
 		return nil, fmt.Errorf("%s: want messages between %d clusters", file, len(p.Clusters))

@@ -143,12 +143,7 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 // unseen leaves out the pairs inside a cluster some of whose messages were not seen to arrive:
 // which of them is not known.
 func (m *merger) unseen() {
-	var cluster []int
-	for i, c := range m.t.Clusters {
-		for range c.Ranks {
-			cluster = append(cluster, i)
-		}
-	}
+	cluster := m.t.Places()
 	for pair, sent := range m.sent {
 		if cluster[pair[0]] == cluster[pair[1]] && len(sent) != len(m.received[pair]) {
 			delete(m.sent, pair)

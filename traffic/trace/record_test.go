@@ -96,15 +96,7 @@ func TestClocksAreAligned(t *testing.T) {
 	pass(13_100, 80, 3, 2)
 	pass(14_000, 80, 0, 3)
 	pass(15_000, 80, 0, 4)
-	var parts []io.Reader
-	for _, r := range rs {
-		var b bytes.Buffer
-		if err := r.Write(&b, "h"); err != nil {
-			t.Fatal(err)
-		}
-		parts = append(parts, &b)
-	}
-	x, unmatched, err := Merge("job", []Cluster{{"c", 5}}, parts)
+	x, unmatched, err := Merge("job", []Cluster{{"c", 5}}, written(t, rs))
 	if err != nil || unmatched != 0 || !reflect.DeepEqual(x.Messages, want) {
 		t.Errorf("%v, %d unmatched:\n%v\nwant\n%v", err, unmatched, x.Messages, want)
 	}
@@ -121,7 +113,16 @@ func TestUnseenInsideACluster(t *testing.T) {
 	rs[0].Received(50, 3, 1)
 	rs[0].Sent(60, 4, 2, 9)
 	rs[2].Received(70, 1, 0)
-	var parts []io.Reader
+	x, unmatched, err := Merge("job", []Cluster{{"a", 2}, {"b", 1}}, written(t, rs))
+	if err != nil || unmatched != 0 || len(x.Messages) != 2 || x.Messages[0].Src != 1 || x.Messages[1].Dst != 2 ||
+		x.Matrix()[[2]int{0, 1}] != 10 {
+		t.Errorf("%+v, %d unmatched, %v", x, unmatched, err)
+	}
+}
+
+// written are the parts that recorders leave.
+func written(t *testing.T, rs []*Recorder) (parts []io.Reader) {
+	t.Helper()
 	for _, r := range rs {
 		var b bytes.Buffer
 		if err := r.Write(&b, "h"); err != nil {
@@ -129,11 +130,7 @@ func TestUnseenInsideACluster(t *testing.T) {
 		}
 		parts = append(parts, &b)
 	}
-	x, unmatched, err := Merge("job", []Cluster{{"a", 2}, {"b", 1}}, parts)
-	if err != nil || unmatched != 0 || len(x.Messages) != 2 || x.Messages[0].Src != 1 || x.Messages[1].Dst != 2 ||
-		x.Matrix()[[2]int{0, 1}] != 10 {
-		t.Errorf("%+v, %d unmatched, %v", x, unmatched, err)
-	}
+	return parts
 }
 
 func TestRecorderIsConcurrent(t *testing.T) {

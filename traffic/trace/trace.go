@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,6 +77,14 @@ func (t *Trace) Ranks() int {
 		n += c.Ranks
 	}
 	return n
+}
+
+// Places is the cluster of each virtual rank, as an index of Clusters.
+func (t *Trace) Places() (list []int) {
+	for i, c := range t.Clusters {
+		list = append(list, slices.Repeat([]int{i}, c.Ranks)...)
+	}
+	return list
 }
 
 // Matrix is the communication matrix: bytes by pair, from the totals, or from
