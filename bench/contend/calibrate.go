@@ -44,10 +44,18 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 		}
 		out.Zippers = append(out.Zippers, z)
 	}
-	if o.Quick || len(s.Zippers) < 2 {
+	if o.Quick {
 		return out, nil
 	}
 	var err error
+	if s.Machine > 0 && len(s.Clusters) > 1 {
+		if out.Links, err = m.links(&out); err != nil {
+			return out, fmt.Errorf("links: %w", err)
+		}
+	}
+	if len(s.Zippers) < 2 {
+		return out, nil
+	}
 	out.Striped, err = m.striped()
 	return out, err
 }

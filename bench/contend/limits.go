@@ -1,5 +1,7 @@
 package contend
 
+import "time"
+
 // Near is the error up to which a transfer counts as predicted well.
 const Near = 0.10
 
@@ -41,3 +43,17 @@ const (
 
 // histogramBins are of 5 % each, symmetric about 0; what is beyond counts in the outermost.
 const histogramBins = 20
+
+// What processors take for links is measured for so long at least; small messages go to and fro so
+// often.
+const (
+	busyTime = time.Second
+	toAndFro = 4000
+)
+
+// A small message through a forwarder is so many calls and wakings of threads in simulation, of
+// both ranks and the forwarder together (TestSmallMessage).
+const (
+	smallCalls   = 5
+	smallWakings = 2.3
+)

@@ -69,14 +69,19 @@ func (u usage) since(a usage) (p Processors) {
 
 const userHz = 100.0 // ticks a second in /proc
 
-func (l *Lab) usage() (u usage, err error) {
+// machine is what became of the machine's processor time so far.
+func machine() (u usage, err error) {
 	u.at = time.Now()
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return u, err
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
-	if err := u.machine(line); err != nil {
+	return u, u.machine(line)
+}
+
+func (l *Lab) usage() (u usage, err error) {
+	if u, err = machine(); err != nil {
 		return u, err
 	}
 	u.ours = l.Session.CPU()

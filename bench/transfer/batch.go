@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
@@ -125,7 +126,7 @@ func (m *mover) run(at int64) (answer, error) {
 		}
 	}
 	wg.Wait()
-	used, err := processorTime(syscall.RUSAGE_SELF)
+	used, err := processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 	x.CPU = used.Seconds()
 	return x, errors.Join(append(errs, err)...)
 }

@@ -89,7 +89,7 @@ func connected() (from, to int, err error) {
 // moving is the processor time of writing n bytes and reading them.
 func moving(from, to, n int) (seconds float64, err error) {
 	b := make([]byte, n)
-	begin, err := processorTime(unix.RUSAGE_THREAD)
+	begin, err := processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ func moving(from, to, n int) (seconds float64, err error) {
 			got += k
 		}
 	}
-	end, err := processorTime(unix.RUSAGE_THREAD)
+	end, err := processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	return (end - begin).Seconds() / costsCalls, err
 }
 

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
@@ -198,7 +199,7 @@ func (x *player) play() (answer, error) {
 		x.err = errors.New(strconv.Itoa(x.left) + " messages were not over in time")
 	}
 	took := time.Since(begin).Seconds()
-	used, err := processorTime(syscall.RUSAGE_SELF)
+	used, err := processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 	return answer{Took: took, CPU: used.Seconds()}, errors.Join(x.err, err)
 }
 

@@ -2,17 +2,17 @@ package transfer
 
 import (
 	"runtime"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what a process or thread has used so far.
-func processorTime(who int) (time.Duration, error) {
-	var use syscall.Rusage
-	err := syscall.Getrusage(who, &use)
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano()), err
+// processorTime is what a process or thread has used so far, by one of its clocks: getrusage knows
+// what a thread had used at the last tick only, and a median of short measurements is then 0.
+func processorTime(clock int32) (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(clock, &t)
+	return time.Duration(t.Nano()), err
 }
 
 // copyRate is how fast one thread copies what is too large for caches, bytes/s of processor time:
@@ -22,11 +22,11 @@ func copyRate() (float64, error) {
 	defer runtime.UnlockOSThread()
 	from, to := make([]byte, copyBytes), make([]byte, copyBytes)
 	clear(to[:copy(to, from)]) // the pages are there
-	begin, err := processorTime(unix.RUSAGE_THREAD)
+	begin, err := processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	now, bytes := begin, 0
 	for err == nil && now-begin < copyTime {
 		bytes += copy(to, from)
-		now, err = processorTime(unix.RUSAGE_THREAD)
+		now, err = processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	}
 	return float64(bytes) / (now - begin).Seconds(), err
 }

@@ -46,6 +46,10 @@ type Costs struct {
 	Byte   float64 `json:"byte_s"`   // each byte that is read or written
 }
 
+// Links are what the processors of a machine take for links that are its own work, in seconds: for
+// a packet, and for each byte.
+type Links struct{ Packet, Byte float64 }
+
 // Zipper are the measurements of one zipper node. Maps are by cluster, or by
 // direction "a>b".
 type Zipper struct {
@@ -80,6 +84,7 @@ type Samples struct {
 	// Packet and Burst are how adapters pass bytes, for simulation; 0: not known.
 	Packet, Burst int
 	Machine       int // cores, if all hosts are one machine; 0: each has its own
+	Links         Links
 }
 
 // Thresholds of the decisions below; rates nearer than this are the same.
@@ -155,7 +160,8 @@ func (s *Samples) write(w *strings.Builder) error {
 		fmt.Fprintf(w, "network: {packet: %d, burst: %d} # bytes\n", s.Packet, s.Burst)
 	}
 	if s.Machine > 0 {
-		fmt.Fprintf(w, "machine: {cores: %d} # that all hosts and zippers share\n", s.Machine)
+		fmt.Fprintf(w, "machine: {cores: %d, packet: %.2fus, byte: %.4fns} # that all hosts and zippers share\n",
+			s.Machine, 1e6*s.Links.Packet, 1e9*s.Links.Byte)
 	}
 	switch {
 	case len(ethernet) > 0:

@@ -117,6 +117,9 @@ type Network struct {
 // simulation.
 type Machine struct {
 	Cores int // that they share; default: each has its own
+	// What these take for a packet that crosses a link, and for each of its bytes, beside the calls
+	// of sender and receiver: links are the machine's work, too.
+	Packet, Byte Time
 }
 
 // Route names the zippers between two clusters that have several ways; by

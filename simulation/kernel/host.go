@@ -1,6 +1,9 @@
 package kernel
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // Host is where processes run whose threads take processor time: those of all of them share its
 // cores. Threads of processes without a host take none, and how soon they run is drawn.
@@ -9,12 +12,16 @@ type Host struct {
 	Cores int
 	Share *Host // whose cores they are, if several hosts are one machine; nil: its own
 	Costs Costs
+	Links Links         // of the whole machine, if several hosts are one
 	Used  time.Duration // processor time so far
 
-	busy    int
-	waiting []*Thread // for a core, in order
-	behind  []*Thread // those that compute, behind these
-	late    map[string]time.Duration
+	busy       int
+	computing  int             // of these, by threads that compute
+	interrupts []time.Duration // when each core has done with what came
+	debt       time.Duration   // what interrupts took from threads, not paid yet
+	waiting    []*Thread       // for a core, in order
+	behind     []*Thread       // those that compute, behind these
+	late       map[string]time.Duration
 }
 
 // Late is how long packets from a host have waited here for a processor so far, together: those
@@ -26,6 +33,36 @@ type Costs struct {
 	Switch time.Duration // until a thread that is waked does something
 	Call   time.Duration // reading or writing once
 	Byte   float64       // each byte that is read or written, nanoseconds
+}
+
+// Links are what a machine's processors take for a packet of links that it is itself, as in a lab
+// of namespaces: its kernel's work in interrupts, before the packet is there.
+type Links struct {
+	Packet time.Duration
+	Byte   float64 // nanoseconds
+}
+
+// interrupt is when a packet of n bytes that has come is there. Interrupts go before threads. What
+// they take from those that compute is in what these are recorded to have computed for; others are
+// that much later.
+func (h *Host) interrupt(now time.Duration, n int) time.Duration {
+	cost := h.Links.Packet + time.Duration(h.Links.Byte*float64(n))
+	if cost == 0 {
+		return now
+	}
+	if h.interrupts == nil {
+		h.interrupts = make([]time.Duration, h.Cores)
+	}
+	first := &h.interrupts[0]
+	for i := range h.interrupts {
+		if h.interrupts[i] < *first {
+			first = &h.interrupts[i]
+		}
+	}
+	*first = max(*first, now) + cost
+	h.Used += cost
+	h.debt += cost * time.Duration(h.busy-h.computing) / time.Duration(h.Cores)
+	return *first
 }
 
 // On puts a process on a host, before it has threads.
@@ -84,8 +121,12 @@ func (t *Thread) leave() {
 	h.busy--
 }
 
-// slice is for how long a thread computes before others may have its core.
-const slice = 100 * time.Microsecond
+// slice is for how long a thread computes before others may have its core: Linux's base slice,
+// which grows with the cores up to eight (EEVDF, base_slice_ns). Ranks that wait look, and give way
+// to one that computes for as long.
+func (h *Host) slice() time.Duration {
+	return 700 * time.Microsecond * time.Duration(bits.Len(uint(min(h.Cores, 8))))
+}
 
 // Compute has the running thread compute for d as programs do: whoever else has something to do
 // goes first, and those that compute take turns.
@@ -96,9 +137,9 @@ func (k *Kernel) Compute(d time.Duration) {
 		k.Sleep(d)
 		return
 	}
-	for h := t.p.host.cores(); d > 0; d -= slice {
-		t.spent += min(d, slice)
-		t.catchUp()
+	h := t.p.host.cores()
+	for slice := h.slice(); d > 0; d -= slice {
+		t.compute(h, min(d, slice))
 		if len(h.waiting) == 0 && len(h.behind) == 0 {
 			continue
 		}
@@ -108,6 +149,18 @@ func (k *Kernel) Compute(d time.Duration) {
 			panic(killed{})
 		}
 	}
+}
+
+// compute has it compute for d without a pause.
+func (t *Thread) compute(h *Host, d time.Duration) {
+	t.spent += d
+	t.computes = true
+	h.computing++
+	defer func() {
+		t.computes = false
+		h.computing--
+	}()
+	t.catchUp()
 }
 
 // unread are packets that wait for a processor.

@@ -36,7 +36,30 @@ func TestCompute(t *testing.T) {
 			t.Errorf("%s has computed 100 ms after %v", name, at)
 		}
 	}
-	if len(ends) != 2 || late > slice {
+	if len(ends) != 2 || late > machine.slice() {
 		t.Errorf("%v; who has less to do waited %v", ends, late)
+	}
+}
+
+// TestLinks: what comes over links of the machine itself takes its cores' time, before it is there;
+// whoever does not compute is later by that.
+func TestLinks(t *testing.T) {
+	machine := &Host{Name: "m", Cores: 2, Links: Links{Packet: 10 * time.Microsecond, Byte: 1}}
+	at := time.Millisecond
+	for i, want := range []time.Duration{20, 20, 40, 40} { // two at a time
+		if got := machine.interrupt(at, 10_000) - at; got != want*time.Microsecond {
+			t.Errorf("packet %d is there after %v, want %v us", i, got, int64(want))
+		}
+	}
+	if got := machine.interrupt(2*at, 0) - 2*at; got != 10*time.Microsecond {
+		t.Errorf("one of no bytes is there after %v", got)
+	}
+	if machine.Used != 90*time.Microsecond || machine.debt != 0 {
+		t.Errorf("used %v, owed %v while nobody ran", machine.Used, machine.debt)
+	}
+	machine.busy, machine.computing = 2, 1
+	machine.interrupt(3*at, 10_000)
+	if machine.debt != 10*time.Microsecond {
+		t.Errorf("of 20 us the one of two that does not compute owes %v", machine.debt)
 	}
 }

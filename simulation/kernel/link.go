@@ -64,8 +64,8 @@ func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *E
 	x = &End{k: k, p: a, remote: nameB}
 	y = &End{k: k, p: b, remote: nameA}
 	xy, yx := &pipe{k: k, path: path, from: x, to: y}, &pipe{k: k, path: path, from: y, to: x}
-	xy.on(path.Out, xy.arrives, func() { x.self.changed() })
-	yx.on(path.In, yx.arrives, func() { y.self.changed() })
+	xy.on(path.Out, xy.arrives, xy.takenIn, func() { x.self.changed() })
+	yx.on(path.In, yx.arrives, yx.takenIn, func() { y.self.changed() })
 	x.in, x.out, y.in, y.out = yx, xy, xy, yx
 	for _, e := range []*End{x, y} {
 		e.self = &descriptor{readable: e.readable, writable: e.writable,
@@ -214,6 +214,14 @@ func (q *pipe) arrives(b []byte) {
 	q.air = append(q.air, b)
 	q.bytes += len(b)
 	q.land()
+}
+
+// takenIn is when the reader's machine has n bytes that come now.
+func (q *pipe) takenIn(n int) time.Duration {
+	if h := q.to.p.host; h != nil {
+		return h.cores().interrupt(q.k.now, n)
+	}
+	return q.k.now
 }
 
 // land has the next bytes arrive.

@@ -37,18 +37,19 @@ func (p *Process) Dead() bool { return p.dead }
 
 // Thread is one flow of control.
 type Thread struct {
-	p       *Process
-	resume  func() (struct{}, bool)
-	end     func()
-	yield   func(struct{}) bool
-	sleeps  uint64 // how often it has
-	waking  bool   // it is about to go on
-	asleep  bool
-	over    bool
-	joiners []*Thread
-	on      []*descriptor // that it sleeps on
-	spent   time.Duration // since it went on, by a process on a host
-	onCore  bool
+	p        *Process
+	resume   func() (struct{}, bool)
+	end      func()
+	yield    func(struct{}) bool
+	sleeps   uint64 // how often it has
+	waking   bool   // it is about to go on
+	asleep   bool
+	over     bool
+	joiners  []*Thread
+	on       []*descriptor // that it sleeps on
+	spent    time.Duration // since it went on, by a process on a host
+	onCore   bool
+	computes bool
 }
 
 // killed unwinds a thread.
@@ -210,6 +211,10 @@ func (t *Thread) catchUp() {
 	d := t.spent
 	t.spent = 0
 	t.p.host.Used += d
+	if h := t.p.host.cores(); !t.computes {
+		d += h.debt
+		h.debt = 0
+	}
 	t.runAt(t.p.k.now + d)
 	if !t.yield(struct{}{}) {
 		panic(killed{})

@@ -36,16 +36,17 @@ const (
 // flow is a pipe's state on a Way.
 type flow struct {
 	way     *Way
-	arrived func([]byte) // is given what has; nil: the end of the stream
-	takes   func()       // is told that the writer may write
-	pending [][]byte     // not on its way; nil: the end of the stream
-	notsent int          // bytes of these
-	flight  int          // bytes on their way, as far as the sender knows
-	local   int          // bytes in the first line
-	most    int          // bytes that may be in flight: slow start
-	full    bool         // the writer waits for room
-	limited bool         // by the reader
-	pumps   bool         // pump is called soon
+	arrived func([]byte)              // is given what has; nil: the end of the stream
+	there   func(n int) time.Duration // when the reader's machine has n bytes that come now
+	takes   func()                    // is told that the writer may write
+	pending [][]byte                  // not on its way; nil: the end of the stream
+	notsent int                       // bytes of these
+	flight  int                       // bytes on their way, as far as the sender knows
+	local   int                       // bytes in the first line
+	most    int                       // bytes that may be in flight: slow start
+	full    bool                      // the writer waits for room
+	limited bool                      // by the reader
+	pumps   bool                      // pump is called soon
 	lands   time.Duration
 	held    bool // by the first line, since
 	since   time.Duration
@@ -117,9 +118,9 @@ func (q *pipe) localMost() int {
 }
 
 // on puts a pipe on a way.
-func (q *pipe) on(w *Way, arrived func([]byte), takes func()) {
+func (q *pipe) on(w *Way, arrived func([]byte), there func(int) time.Duration, takes func()) {
 	if w != nil {
-		q.flow = flow{way: w, arrived: arrived, takes: takes, most: firstPackets * w.Packet}
+		q.flow = flow{way: w, arrived: arrived, there: there, takes: takes, most: firstPackets * w.Packet}
 	}
 }
 
@@ -232,7 +233,13 @@ func (p *packet) passed() {
 		p.enter()
 		return
 	}
-	q.lands = max(q.k.now+q.way.Delay, q.lands+1)
+	q.k.at(q.k.now+q.way.Delay, p.come)
+}
+
+// come has a packet be there when the reader's machine has taken it in.
+func (p *packet) come() {
+	q := p.of
+	q.lands = max(q.there(len(p.data)), q.lands+1) // none overtakes
 	q.k.at(q.lands, p.arrive)
 }
 

@@ -35,6 +35,7 @@ type Result struct {
 	Forwarders []Forwarder
 	Started    time.Duration // how long the job took to gather
 	Steps      uint64        // events
+	Used       time.Duration // processor time of all hosts together, without that of links
 	Faults     []string      // that happened
 }
 

@@ -142,6 +142,9 @@ func (r *run) result() *Result {
 			}
 		}
 	}
+	for name, h := range r.hosts {
+		x.Used += h.Used - r.used[name]
+	}
 	x.Report = p
 	return x
 }

@@ -26,7 +26,8 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 		hosts: map[string]*kernel.Host{}, ways: map[[3]string]*kernel.Way{}}
 	var all *kernel.Host
 	if p.Machine.Cores > 0 {
-		all = &kernel.Host{Name: "machine", Cores: p.Machine.Cores}
+		all = &kernel.Host{Name: "machine", Cores: p.Machine.Cores,
+			Links: kernel.Links{Packet: seconds(p.Machine.Packet.Rat), Byte: 1e9 * number(p.Machine.Byte.Rat)}}
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
@@ -160,19 +161,19 @@ func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
 	if from == to {
 		return 0
 	}
-	receiver := s.hosts[to].Costs
+	receiver, packet := s.hosts[to].Costs, seconds(s.p.Machine.Packet.Rat)
 	z := s.zipper(from)
 	if z == nil {
 		z = s.zipper(to)
 	}
 	switch {
 	case z == nil || z.Through.Rat == nil && z.Latency.Rat == nil:
-		return max(0, seconds(c.Latency.Rat)-receiver.Switch-2*receiver.Call)
+		return max(0, seconds(c.Latency.Rat)-packet-receiver.Switch-2*receiver.Call)
 	case z.Through.Rat == nil:
-		return max(0, seconds(c.Latency.Rat)+seconds(z.Latency.Rat)/2-receiver.Switch-2*receiver.Call)
+		return max(0, seconds(c.Latency.Rat)+seconds(z.Latency.Rat)/2-packet-receiver.Switch-2*receiver.Call)
 	}
 	mine, end := s.hosts[z.Name].Costs, costs(&c.Processor)
-	return max(0, (seconds(z.Through.Rat)-mine.Switch-2*mine.Call-end.Switch-2*end.Call)/2)
+	return max(0, (seconds(z.Through.Rat)-mine.Switch-2*mine.Call-end.Switch-2*end.Call)/2-packet)
 }
 
 // path is the connection of a place that dials with another one.
