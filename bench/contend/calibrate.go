@@ -62,8 +62,9 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 
 type measurer struct {
 	Options
-	ctx  context.Context
-	site *Site
+	ctx        context.Context
+	site       *Site
+	background float64 // what processors do in busyTime when nothing is measured, seconds
 }
 
 // rates repeats messages(turn) until the first message's rate is known well enough; rate turns the

@@ -12,6 +12,10 @@ import (
 // to do meanwhile, without the calls of both ends. A kernel does it in the time of whoever runs.
 func (m *measurer) links(out *calibrate.Samples) (l calibrate.Links, err error) {
 	a, b := out.Clusters[0], out.Clusters[1]
+	rest := func() error { time.Sleep(busyTime); return nil }
+	if m.background, _, err = m.busy(rest, 1); err != nil {
+		return l, err
+	}
 	small, err := m.small(a.Hosts[0], b.Hosts[0])
 	if err != nil {
 		return l, err
@@ -64,8 +68,9 @@ func (m *measurer) small(a, b string) (float64, error) {
 	return (long/float64(n) - short/float64(k)) / (toAndFro - toAndFro/10), nil
 }
 
-// busy is how long processors were not idle while what was done n times; 0: as often as it takes
-// for busyTime. The kernel counts idle time exactly, and tells of it in steps of 1/userHz.
+// busy is how long processors were not idle while what was done n times, beside what they do
+// anyway; 0: as often as it takes for busyTime. The kernel counts idle time exactly, and tells of
+// it in steps of 1/userHz.
 func (m *measurer) busy(what func() error, n int) (seconds float64, times int, err error) {
 	before, err := machine()
 	if err != nil {
@@ -80,5 +85,6 @@ func (m *measurer) busy(what func() error, n int) (seconds float64, times int, e
 	}
 	took := time.Since(begin)
 	after, err := machine()
-	return took.Seconds()*float64(runtime.NumCPU()) - (after.rest - before.rest), times, err
+	seconds = took.Seconds()*float64(runtime.NumCPU()) - (after.rest - before.rest)
+	return seconds - m.background*took.Seconds()/busyTime.Seconds(), times, err
 }

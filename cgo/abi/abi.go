@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -133,6 +134,9 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	job, err := readJob()
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
+	}
+	if l.Embedded && loc.threads != 0 {
+		runtime.GOMAXPROCS(threadsAtOnce)
 	}
 	if err != nil && l.Spawned { // of the job's description it may have no more than this
 		job, err = jobenv.Job{ID: os.Getenv(jobenv.VarJob), Cluster: os.Getenv(jobenv.VarCluster)}, nil

@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 13 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 14 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -248,6 +248,7 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   const char *library; /* "Open MPI 4.1.4" */
   const char *host;
   const int32_t *hosts; /* [size]: of every native rank the first one on its host. Not kept */
+  int32_t threads;      /* 1: several threads may be in the engine at once */
   int32_t spawned;      /* 1: MPI_Comm_spawn of some process has started this native world, beside the job's */
 } z_local;
 

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/transport"
 )
 
 func TestCoalesceKeeps(t *testing.T) {
@@ -56,5 +59,53 @@ func TestHeldMessagesArrive(t *testing.T) {
 	}
 	if !slices.Equal(buf, []byte{0, 1, 2, 3, 4, 5, 6}) {
 		t.Errorf("got %v", buf)
+	}
+}
+
+// writes counts them.
+type writes struct {
+	transport.Link
+	n *atomic.Int32
+}
+
+func (w writes) TryWrite(bufs ...[]byte) (int, error) {
+	w.n.Add(1)
+	return w.Link.TryWrite(bufs...)
+}
+
+// TestHeldBetweenReceives: a program that sends and receives by turns has its messages go out
+// together, too.
+func TestHeldBetweenReceives(t *testing.T) {
+	const n = 64
+	var wrote atomic.Int32
+	e, c := pairOf(t, false, func(rank int, cfg *Config) {
+		if rank == 0 {
+			cfg.Links[0] = writes{cfg.Links[0], &wrote}
+		}
+	})
+	var sent, back, got [n]Cell
+	var buf [n]byte
+	before := wrote.Load()
+	for i := range sent {
+		if err := e[0].Irecv(c[0], KindP2P, buf[i:i+1], 1, i, &got[i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := e[0].Isend(c[0], KindP2P, []byte{byte(i)}, 1, i, false, &sent[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k := wrote.Load() - before; k > n/2 { // 7, and one for each time that nothing ran for wait.FlushAfter
+		t.Errorf("%d messages went out in %d writes", n, k)
+	}
+	for i := range got { // what is there already is answered at once
+		if err := e[1].Isend(c[1], KindP2P, []byte{1}, 0, i, false, &back[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e[1].Progress(0)
+	for end := time.Now().Add(20 * time.Second); !got[n-1].Done(); e[0].Progress(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the answers do not arrive")
+		}
 	}
 }

@@ -53,15 +53,16 @@ func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 	return nil
 }
 
-// Irecv starts to receive into buf. Application threads only.
+// Irecv starts to receive into buf. Small messages that are held stay so, if it has met none: a
+// program may send and receive by turns. Application threads only.
 func (e *Engine) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
 	e.lock()
 	defer e.unlock()
-	if err := e.p2p.Irecv(c, kind, buf, source, tag, cell); err != nil {
-		return err
+	met, err := e.p2p.Irecv(c, kind, buf, source, tag, cell)
+	if met {
+		e.links.Flush()
 	}
-	e.links.Flush()
-	return nil
+	return err
 }
 
 // Shadowed reports whether a receive from a local rank has to be given to Irecv; otherwise it may

@@ -135,6 +135,7 @@ int zjob_join(void) {
     return rc;
   if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
   local.tag_ub = found ? *ub : 32767;
+  local.threads = level == MPI_THREAD_MULTIPLE;
   library_name(library);
   local.library = library;
   gethostname(host, sizeof host - 1);
@@ -165,7 +166,7 @@ int zjob_join(void) {
     return MPI_SUCCESS;
   }
 
-  z_threads = level == MPI_THREAD_MULTIPLE;
+  z_threads = local.threads;
   z_native_size = local.size;
   z_poll_start(local.size, zstages_moved);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;

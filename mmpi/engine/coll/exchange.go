@@ -49,7 +49,7 @@ func (x *collective) RecvAtMost(from, stage int, b []byte) (collectives.Request,
 
 func (x *collective) receive(from, stage int, b []byte, size int64) (collectives.Request, error) {
 	m := &message{size: size}
-	if err := x.set.ep.Irecv(x.q.c, pt2pt.KindCollective, b, from, x.tag|stage, &m.cell); err != nil {
+	if _, err := x.set.ep.Irecv(x.q.c, pt2pt.KindCollective, b, from, x.tag|stage, &m.cell); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -7,14 +7,14 @@ import (
 
 // Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank
 // of another cluster, from AnySource, or from a rank of this cluster if Shadowed says so. If the
-// message comes natively, Native.Imrecv or Native.Irecv is called and buf is not used. Application
-// threads only.
-func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
+// message comes natively, Native.Imrecv or Native.Irecv is called and buf is not used. met: it was
+// there already, and there may be something to answer. Application threads only.
+func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) (met bool, err error) {
 	if ep.err != nil {
-		return ep.err
+		return false, ep.err
 	}
 	if source != AnySource && (source < 0 || source >= c.size) || tag < AnyTag || kind < 0 || kind >= kinds {
-		return fault.New(fault.Arg, "receive from %d, tag %d, kind %d", source, tag, kind)
+		return false, fault.New(fault.Arg, "receive from %d, tag %d, kind %d", source, tag, kind)
 	}
 	r := ep.request(c, kind, buf, cell)
 	r.source, r.tag = source, tag
@@ -24,15 +24,15 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 	if c.mayBeRemote(source) {
 		if m := c.queues[kind].take(source, tag); m != nil {
 			r.accept(m)
-			return nil
+			return true, nil
 		}
 	}
 	if source != AnySource && c.nativeOf(source) != Remote && !c.shadowed(source, tag, nil) {
 		r.startNative(ep.native.Irecv(r)) // the shadow has gone since the caller asked
-		return nil
+		return false, nil
 	}
 	r.post()
-	return nil
+	return false, nil
 }
 
 // meet notes in a receive which message it has met.

@@ -57,7 +57,8 @@ func (w *Window) Drop() error {
 
 func (w *Window) post(s *slot) error {
 	s.cell = pt2pt.Cell{}
-	return w.set.ep.Irecv(w.c, pt2pt.KindInternal, s.buf, pt2pt.AnySource, 0, &s.cell)
+	_, err := w.set.ep.Irecv(w.c, pt2pt.KindInternal, s.buf, pt2pt.AnySource, 0, &s.cell)
+	return err
 }
 
 // serve handles the messages that have come.
