@@ -235,7 +235,7 @@ func (m *measurer) striped() (out calibrate.Striped, err error) {
 // zipper is steps 1, 4 and 5.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
-	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment,
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, Bytes: m.Bytes,
 		Socket: tcp.Unsent + m.site.InFlight, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	for range m.Most {

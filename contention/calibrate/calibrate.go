@@ -59,6 +59,7 @@ type Zipper struct {
 	// Single is one message through the forwarder; Both the same with one in the
 	// other direction; Many the sum of several from different hosts.
 	Single, Both, Many map[string][]float64
+	Bytes              int       // of each of these messages; 0: so many that Segment does not count
 	Through            []float64 // a small message from cluster to cluster, seconds
 	// Handshake is what a message of more than Eager bytes waits before its first one goes,
 	// seconds; empty if not known.
@@ -335,8 +336,13 @@ func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]fl
 			}
 			serial := 1 / (1/in[a] + 1/out[b])
 			blocking = blocking && math.Abs(single.Value-serial) < near*serial && most.Value < (1+near)*serial
-			if ports := min(in[a], out[b]); most.Value < (1-near)*ports && (copyRate == 0 || most.Value < copyRate) {
-				copyRate = most.Value
+			// The last pieces cross the second link when all others have crossed both.
+			passed := most.Value
+			if z.Segment > 0 && z.Bytes > 0 {
+				passed *= 1 + float64(z.Segment)/float64(z.Bytes)
+			}
+			if ports := min(in[a], out[b]); passed < (1-near)*ports && (copyRate == 0 || passed < copyRate) {
+				copyRate = passed
 			}
 			if len(z.Both[d]) == 0 {
 				half = false

@@ -118,3 +118,26 @@ func TestMissingMeasurements(t *testing.T) {
 		}
 	}
 }
+
+// TestSegments: that the last pieces of a message cross a second link when all others have is not
+// taken for a slow forwarder, however short messages are.
+func TestSegments(t *testing.T) {
+	for rate, want := range map[float64]string{ // of 500 kB over ports of 6.3 MB/s
+		5.1: "# forwarder: as fast as its ports",
+		3.9: "forwarder: {copy: 4922362, half: false}",
+	} {
+		rates := func(x float64) map[string][]float64 {
+			return map[string][]float64{"a": {6.3e6, 6.3e6}, "b": {6.3e6, 6.3e6}, "a>b": {1e6 * x, 1e6 * x}}
+		}
+		z := Zipper{Name: "z", In: rates(rate), Out: rates(rate), Single: rates(rate), Many: rates(rate), Bytes: 500_000,
+			Segment: 128 << 10}
+		var file bytes.Buffer
+		if err := z.forwarder(&file, []string{"a", "b"}, map[string]float64{"a": 6.3e6, "b": 6.3e6},
+			map[string]float64{"a": 6.3e6, "b": 6.3e6}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(file.String()); !strings.HasPrefix(got, want) {
+			t.Errorf("%.1f MB/s: %s, want %s", rate, got, want)
+		}
+	}
+}

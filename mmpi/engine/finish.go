@@ -15,8 +15,11 @@ import (
 func (e *Engine) Finish() error {
 	err := e.barrier()
 	if err == nil {
+		e.lock()
+		link.Met(e.links)
+		e.unlock()
 		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.links.Unacked() == 0 })
-		if err != nil && e.byeLost() {
+		if err != nil && e.lost(link.AcksLost) {
 			err = nil // all have come this far; what is not acknowledged has been, by who has left
 		}
 	}
@@ -27,7 +30,7 @@ func (e *Engine) Finish() error {
 		e.links.Flush()
 		e.unlock()
 		err = e.await(byeTimeout, "the forwarder's good-bye", e.links.ByeAcked)
-		if err != nil && e.byeLost() {
+		if err != nil && e.lost(link.ByeLost) {
 			err = nil // all is done; a forwarder for which the job is over gathers another one for us
 		}
 	}
@@ -38,12 +41,11 @@ func (e *Engine) Finish() error {
 	return err
 }
 
-// byeLost reports whether all that is missing is the good-bye of forwarders to which the link is
-// lost.
-func (e *Engine) byeLost() bool {
+// lost reports whether all that is missing cannot come any more.
+func (e *Engine) lost(cannot func(*link.Set) bool) bool {
 	e.lock()
 	defer e.unlock()
-	return e.p2p.Err() == nil && link.ByeLost(e.links)
+	return e.p2p.Err() == nil && cannot(e.links)
 }
 
 // close ends the progress thread and the links.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -312,6 +313,38 @@ func TestRailsAllGone(t *testing.T) {
 			!strings.Contains(n.failed, "link rank") {
 			t.Errorf("rank %d: %q", e.world.Rank, n.failed)
 		}
+	}
+}
+
+// TestRailsGoneAtTheEnd: once everybody has come to the end, whom no forwarder reaches may have
+// left. The end is an error neither by that nor by acknowledgements that can come no more.
+func TestRailsGoneAtTheEnd(t *testing.T) {
+	engines, proxies, _ := railed(t, 2, 1, 1)
+	e := engines[0]
+	e.lock()
+	e.links.Limit().NoRail = 50 * time.Millisecond
+	link.Met(e.links)
+	e.unlock()
+	if !e.lost(link.AcksLost) {
+		t.Error("with nothing unacknowledged acknowledgements are missed")
+	}
+	var cell Cell
+	if err := e.Isend(spanAll(t, e), KindP2P, []byte{1}, 1, 0, false, &cell); err != nil {
+		t.Fatal(err)
+	}
+	if e.lost(link.AcksLost) {
+		t.Error("acknowledgements are given up that may come")
+	}
+	proxies[0].kill()
+	proxies[1].kill()
+	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; {
+		e.Progress(time.Millisecond)
+	}
+	if n := e.native.(*fakeNative); e.Err() != nil || n.failed != "" {
+		t.Errorf("%v, %q", e.Err(), n.failed)
+	}
+	if !e.lost(link.AcksLost) {
+		t.Error("acknowledgements are waited for that cannot come")
 	}
 }
 

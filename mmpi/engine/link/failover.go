@@ -25,8 +25,9 @@ import (
 //     sequenced frames not acknowledged. Credit and acknowledgement are said again.
 //  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer
 //     alone.
-//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable). Where one rail
-//     leads to a rank its forwarder decides that (checkOnly).
+//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable), unless everybody
+//     has come to its end (Met). Where one rail leads to a rank its forwarder decides that
+//     (checkOnly).
 
 // failover is what is known of losses.
 type failover struct {
@@ -34,6 +35,7 @@ type failover struct {
 	lastErr          string                // why the last rail was lost
 	noneSince        time.Duration         // tick since which there is no rail; 0: there is one
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
+	met              bool                  // everybody has come to the end: whom nothing reaches may have left
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
 	toldCut          bool                  // the user knows that ranks are out of reach
@@ -260,7 +262,7 @@ func (v *failover) updateRank(rank int) {
 // checkReachable ends the job when there has been no way for too long.
 func (v *failover) checkReachable(now time.Duration) {
 	s := v.set
-	if v.finishing {
+	if v.met || v.finishing {
 		return
 	}
 	if s.resumes {

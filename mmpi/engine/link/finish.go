@@ -7,6 +7,23 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
+// Met: every process has come to the end of the job. Who is out of reach from now on may have left,
+// and is not taken for dead.
+func Met(s *Set) { s.failover.met = true }
+
+// AcksLost reports whether no rail leads to any process that has not acknowledged everything.
+func AcksLost(s *Set) bool {
+	for _, p := range s.peers.All() {
+		if p == nil || p.retained.First() == nil {
+			continue
+		}
+		if slices.ContainsFunc(s.railsTo(p.Rank), func(r *rail) bool { return r.reaches(p.Rank) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Finish has links that come from now on refused, and losses no longer matter.
 func (s *Set) Finish() { s.failover.finishing = true }
 
