@@ -48,7 +48,7 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 		return out, nil
 	}
 	var err error
-	if s.Machine > 0 && len(s.Clusters) > 1 {
+	if s.Machine > 0 && len(s.Clusters) > 1 && len(s.Zippers) > 0 {
 		if out.Links, err = m.links(&out); err != nil {
 			return out, fmt.Errorf("links: %w", err)
 		}
