@@ -18,7 +18,9 @@ func (e *Engine) Finish() error {
 		e.lock()
 		link.Met(e.links)
 		e.unlock()
-		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.links.Unacked() == 0 })
+		err = e.await(byeTimeout, "acknowledgements", func() bool {
+			return e.links.Unacked() == 0 || link.Gone(e.links)
+		})
 		if err != nil && e.lost(link.AcksLost) {
 			err = nil // all have come this far; what is not acknowledged has been, by who has left
 		}
@@ -29,7 +31,7 @@ func (e *Engine) Finish() error {
 		e.links.SayBye()
 		e.links.Flush()
 		e.unlock()
-		err = e.await(byeTimeout, "the forwarder's good-bye", e.links.ByeAcked)
+		err = e.await(byeTimeout, "the forwarder's good-bye", func() bool { return e.links.ByeAcked() || link.Gone(e.links) })
 		if err != nil && e.lost(link.ByeLost) {
 			err = nil // all is done; a forwarder for which the job is over gathers another one for us
 		}

@@ -348,6 +348,23 @@ func TestRailsGoneAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestAbortAtTheEnd: nor is it an error that the job is ended then.
+func TestAbortAtTheEnd(t *testing.T) {
+	engines, _, _ := railed(t, 1, 1, 1)
+	e := engines[0]
+	e.lock()
+	link.Met(e.links)
+	e.unlock()
+	engines[1].Abort(3, "too late")
+	gone := func() bool { return link.Gone(e.links) }
+	if err := e.await(10*time.Second, "end of the job", gone); err != nil {
+		t.Error(err)
+	}
+	if n := e.native.(*fakeNative); e.Err() != nil || n.failed != "" {
+		t.Errorf("%v, %q", e.Err(), n.failed)
+	}
+}
+
 // TestStatesInOrder: what a forwarder says of other ranks' links is believed in the order in which
 // it was said only. Where one is left out, or two have changed places, the link is lost, and the
 // next one begins with how things are.

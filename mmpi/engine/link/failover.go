@@ -36,6 +36,7 @@ type failover struct {
 	noneSince        time.Duration         // tick since which there is no rail; 0: there is one
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
 	met              bool                  // everybody has come to the end: whom nothing reaches may have left
+	gone             bool                  // and the job has been ended since
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
 	toldCut          bool                  // the user knows that ranks are out of reach

@@ -8,8 +8,11 @@ import (
 )
 
 // Met: every process has come to the end of the job. Who is out of reach from now on may have left,
-// and is not taken for dead.
+// and is not taken for dead; an end of the job is no failure any more (Gone).
 func Met(s *Set) { s.failover.met = true }
+
+// Gone reports whether the job has been ended after Met: nothing more comes.
+func Gone(s *Set) bool { return s.failover.gone }
 
 // AcksLost reports whether no rail leads to any process that has not acknowledged everything.
 func AcksLost(s *Set) bool {

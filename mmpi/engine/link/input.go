@@ -355,6 +355,10 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if r.set.seal != nil {
 			reason = sealedReason(r.set, a)
 		}
+		if v := &r.set.failover; v.met { // whoever is missed has left, or had nothing left to do
+			v.gone = true
+			return nil
+		}
 		r.set.failover.giveWay(int(a.Rank))
 		r.set.upper.Fatal(fault.Aborted, int(a.Code), reason)
 	default:
