@@ -122,6 +122,11 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 		_ = f.byWay(b, j) // makes room
 		b = nil
 	}
+	if b != nil && opensAgain(b, j, number) {
+		f.giveUp(b, wire.RefuseShutdown, fmt.Sprintf("the link to the forwarder %s is lost: it opens another one",
+			b.hops.name(int(j.Here))))
+		b = nil
+	}
 	begins := b == nil
 	if e.Ticket != nil && (begins || b.state != running) {
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)

@@ -232,6 +232,17 @@ func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 	return nil
 }
 
+// opensAgain reports whether another forwarder opens the first connection of a link that it has
+// while the job gathers: it knows sooner than we that the one it had is dead. Then it has given up
+// the job that it gathered, and begins anew. With f.mu.
+func opensAgain(j *job, join *wire.Join, number int) bool {
+	if j.state != gathering || j.hops == nil || number > 0 || j.gather.Fits(join) != nil {
+		return false
+	}
+	br := j.hops.bridges[int(join.Here)]
+	return br != nil && !br.dials
+}
+
 // clusterIndex finds a Join's cluster, which is in its layout.
 func (j *job) clusterIndex(name string) int {
 	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
