@@ -211,7 +211,8 @@ func (t *Thread) catchUp() {
 	d := t.spent
 	t.spent = 0
 	t.p.host.Used += d
-	if h := t.p.host.cores(); !t.computes {
+	if !t.computes { // what interrupts took is in what was recorded of those that do
+		h := t.p.host.cores()
 		d += h.debt
 		h.debt = 0
 	}

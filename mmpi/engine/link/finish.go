@@ -11,7 +11,7 @@ import (
 // and is not taken for dead; an end of the job is no failure any more (Gone).
 func Met(s *Set) { s.failover.met = true }
 
-// Gone reports whether the job has been ended after Met: nothing more comes.
+// Gone reports whether the job has been ended after Met: nothing more comes. With the lock, as Met.
 func Gone(s *Set) bool { return s.failover.gone }
 
 // AcksLost reports whether no rail leads to any process that has not acknowledged everything.
