@@ -250,12 +250,3 @@ func (d *Driven) Turn() { d.f.workers[0].Loop.Turn() }
 
 // Status is Forwarder.Status.
 func (d *Driven) Status() Status { return d.f.Status() }
-
-// Knows reports whether a job here has heard that a rank has taken its leave.
-func (d *Driven) Knows(rank uint32) bool {
-	d.f.mu.Lock()
-	defer d.f.mu.Unlock()
-	return slices.ContainsFunc(d.f.jobs.inOrder(), func(b *job) bool {
-		return b.left[rank] || b.hops != nil && b.hops.left[rank]
-	})
-}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/simulation/kernel"
-	"github.com/leidenzipper/zipper/simulation/process"
 )
 
 // Fault is something that goes wrong.
@@ -100,7 +99,7 @@ func (j *job) harm(f Fault) {
 	case Restart:
 		z := j.zips[pick(len(j.zips))]
 		j.say("fault: %v: %s", f, z.Addr)
-		j.kill(z)
+		z.Proc.Kill()
 		k.After(f.For, z.Start)
 	case Kill, Abort:
 		r := j.ranks[pick(len(j.ranks))]
@@ -116,30 +115,6 @@ func (j *job) harm(f Fault) {
 		}
 	}
 }
-
-// told is how long what a forwarder has said before it was killed may be on its way.
-const told = time.Second
-
-// kill ends a forwarder. If nobody else has heard, nor hears, that some rank has taken its leave,
-// forwarders wait for that rank until the job fails, unless it comes back.
-func (j *job) kill(z *process.Forwarder) {
-	at := j.k.Now()
-	for _, r := range j.ranks {
-		if z.Proc.Dead() || !z.Knows(r.Rank) {
-			continue
-		}
-		knows := func(o *process.Forwarder) bool { return !o.Proc.Dead() && o.Knows(r.Rank) }
-		j.k.After(told, func() {
-			if j.dead < len(j.ranks) && !slices.ContainsFunc(j.zips, knows) { // else the job is over
-				r.forgotten = at
-			}
-		})
-	}
-	z.Proc.Kill()
-}
-
-// gone reports whether nobody knows any more that the rank is through.
-func (r *rank) gone() bool { return r.ended && r.err == nil && r.forgotten > r.dialled }
 
 // perish notes that a rank does not come to its end.
 func (j *job) perish(r *rank) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -162,11 +161,6 @@ func (j *job) say(format string, args ...any) {
 
 // dial opens a connection that faults may meet.
 func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
-	for _, r := range j.ranks {
-		if r.Proc == p && !strings.HasPrefix(addr, doors) {
-			r.dialled = j.k.Now()
-		}
-	}
 	e, err := p.Dial(ctx, addr, j.plan.Path)
 	if err == nil {
 		j.ends = append(j.ends, e)
@@ -236,7 +230,6 @@ func (j *job) judge() (err error, failed bool) {
 	if j.broken != nil {
 		errs = append(errs, j.broken)
 	}
-	j.excused = j.excused || slices.ContainsFunc(j.ranks, (*rank).gone)
 	for _, r := range j.ranks {
 		var bad wrong
 		switch {

@@ -21,13 +21,11 @@ type rank struct {
 	job       *job
 	rand      *rand.Rand // what it does when
 	ended     bool
-	finishing bool          // it has called Finish
-	harmed    bool          // a fault is to end it
-	abort     bool          // it ends the job as soon as it can
-	err       error         // how it ended
-	dialled   time.Duration // when it tried last to reach a forwarder
-	forgotten time.Duration // when the last one was killed that knew that it had left
-	checked   uint64        // turns of the process when its counters were compared
+	finishing bool   // it has called Finish
+	harmed    bool   // a fault is to end it
+	abort     bool   // it ends the job as soon as it can
+	err       error  // how it ended
+	checked   uint64 // turns of the process when its counters were compared
 }
 
 // newRank makes it; its main thread joins and does the work.

@@ -79,9 +79,10 @@ func TestSeeds(t *testing.T) {
 
 // TestFound: runs that have failed once and are not among the first, of what a script of the
 // forwarder does not bring about: a connection of a trunk that is still being warmed when the job
-// ends (99), and when the connection breaks that is in use (3274, 3485).
+// ends (99), and when the connection breaks that is in use (3274, 3485); two forwarders of a row
+// that are started again at the job's end (42091337, 43102913).
 func TestFound(t *testing.T) {
-	for _, s := range []uint64{99, 3274, 3485} {
+	for _, s := range []uint64{99, 3274, 3485, 42091337, 43102913} {
 		if o := Run(Draw(s), false); o.Err != nil {
 			t.Errorf("seed %d: %s", s, transcript(Draw(s)))
 		}

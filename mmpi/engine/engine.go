@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/coll"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
@@ -39,6 +40,7 @@ type Engine struct {
 	native    Native
 	recorder  Recorder // nil: off
 	poll      Poll
+	patience  time.Duration // Limits.NoRail
 
 	mu       sync.Mutex
 	stopping bool // Finish is at its end: no links are taken any more
@@ -61,6 +63,7 @@ func New(cfg Config) (*Engine, error) {
 	e.firstMine, e.endMine = e.world.Mine()
 	d := (*driver)(e)
 	limits := cfg.Limits.withDefaults(cfg.World.Size())
+	e.patience = limits.NoRail
 	system := cfg.System
 	if system == nil {
 		system = wait.NewLinux()

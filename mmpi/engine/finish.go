@@ -8,16 +8,27 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
-// Finish ends the engine in step with all other processes: what was sent is flushed and
-// acknowledged, everybody has come this far, the forwarder knows that the end of the link is meant.
+// Finish ends the engine in step with all other processes:
+//
+//  1. Everybody has come this far (barrier). From then on this process has all that it needs, and
+//     nothing that is lost is a failure of its job any more (link.Met).
+//  2. Everybody knows that, or some process has left, which none does before (barrier again). So a
+//     process that still needs something finds all others there, whatever was lost meanwhile: a
+//     forwarder that was started again gathers the whole job.
+//  3. What was sent is acknowledged, and the forwarders know that the end of the links is meant.
+//
 // It blocks as long as other processes have work to do; no other call may be under way. Application
 // threads only.
 func (e *Engine) Finish() error {
-	err := e.barrier()
+	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
 	if err == nil {
 		e.lock()
 		link.Met(e.links)
 		e.unlock()
+		err = e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
+			without: func(rank int) bool { return link.Left(e.links, rank) || link.Gone(e.links) }})
+	}
+	if err == nil {
 		err = e.await(byeTimeout, "acknowledgements", func() bool {
 			return e.links.Unacked() == 0 || link.Gone(e.links)
 		})
@@ -64,26 +75,32 @@ func (e *Engine) close() {
 	e.wait.Close()
 }
 
-// barrier returns when every process of the job has called it. Messages go between clusters only,
-// up a tree and down again.
-func (e *Engine) barrier() error {
-	const arrive, leave = 0, 1
+// phase is one of the barriers of Finish.
+type phase struct {
+	up, down int                 // tags
+	without  func(rank int) bool // that one need not be waited for; with the lock
+	limit    time.Duration       // of the wait for one; 0: none
+}
+
+// barrier returns when every process of the job has called it, or need not be waited for. Messages
+// go between clusters only, up a tree and down again.
+func (e *Engine) barrier(p phase) error {
 	parent, children := finishTree(&e.world)
 	if parent < 0 && len(children) == 0 {
 		return nil // one cluster
 	}
-	if err := e.exchange(children, arrive, false); err != nil {
+	if err := e.exchange(children, p.up, false, p); err != nil {
 		return fmt.Errorf("waiting for all processes to finish: %w", err)
 	}
 	if parent >= 0 {
-		if err := e.exchange([]int{parent}, arrive, true); err != nil {
+		if err := e.exchange([]int{parent}, p.up, true, p); err != nil {
 			return err
 		}
-		if err := e.exchange([]int{parent}, leave, false); err != nil {
+		if err := e.exchange([]int{parent}, p.down, false, p); err != nil {
 			return fmt.Errorf("waiting for all processes to finish: %w", err)
 		}
 	}
-	return e.exchange(children, leave, true)
+	return e.exchange(children, p.down, true, p)
 }
 
 // finishTree gives a process's place in a tree of all, in which parents and children are of
@@ -115,8 +132,9 @@ func finishTree(w *World) (parent int, children []int) {
 	return first + (w.Rank-1)/fanB, children
 }
 
-// exchange sends an empty control message to each rank, or receives one from each.
-func (e *Engine) exchange(ranks []int, tag int, send bool) error {
+// exchange sends an empty control message to each rank, or receives one from each, and waits for
+// that as a phase has it.
+func (e *Engine) exchange(ranks []int, tag int, send bool, p phase) error {
 	c := e.p2p.Control()
 	cells := make([]Cell, len(ranks))
 	for i, r := range ranks {
@@ -131,7 +149,7 @@ func (e *Engine) exchange(ranks []int, tag int, send bool) error {
 		}
 	}
 	for i := range cells {
-		if err := e.await(0, "", cells[i].Done); err != nil {
+		if err := e.await(p.limit, "word of all processes", func() bool { return cells[i].Done() || p.without(ranks[i]) }); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,8 @@ type pipe struct {
 	air    [][]byte // on its way; nil: the end of the stream
 	bytes  int      // of air
 	eof    bool
-	stuck  bool
+	stuck  bool         // nothing arrives, for a while
+	cut    bool         // or any more
 	harm   func([]byte) // to the next bytes that are sent
 	unread []unread     // by size, as in here
 	flow
@@ -305,7 +306,7 @@ func (e *End) Cut(mine, other time.Duration) {
 	}
 	e.in.air, e.out.air, e.in.bytes, e.out.bytes = nil, nil, 0, 0
 	e.in.pending, e.out.pending = nil, nil
-	e.in.stuck, e.out.stuck = true, true
+	e.in.stuck, e.out.stuck, e.in.cut, e.out.cut = true, true, true, true
 	far := e.out.to
 	e.k.After(mine, func() { e.fail() })
 	e.k.After(other, func() { far.fail() })
@@ -319,7 +320,7 @@ func (e *End) Stall(d time.Duration) {
 	}
 	q.stuck = true
 	q.k.After(d, func() {
-		q.stuck = false
+		q.stuck = q.cut
 		for n := len(q.air); n > 0; n-- {
 			q.land()
 		}

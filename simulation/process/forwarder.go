@@ -36,9 +36,6 @@ func (w *World) NewForwarder(addr string, host *kernel.Host, cfg forwarder.Confi
 // Status is what it says of itself.
 func (z *Forwarder) Status() forwarder.Status { return z.f.Status() }
 
-// Knows reports whether it has heard that a rank has taken its leave of the job.
-func (z *Forwarder) Knows(rank int) bool { return z.f.Knows(uint32(rank)) }
-
 // forwarderSystem is its operating system.
 type forwarderSystem struct {
 	*kernel.Kernel

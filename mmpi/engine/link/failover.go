@@ -25,9 +25,9 @@ import (
 //     sequenced frames not acknowledged. Credit and acknowledgement are said again.
 //  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer
 //     alone.
-//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable), unless everybody
-//     has come to its end (Met). Where one rail leads to a rank its forwarder decides that
-//     (checkOnly).
+//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable). Where one rail
+//     leads to a rank its forwarder decides that (checkOnly).
+//  6. When everybody has come to the job's end, what would fail it ends the waiting (fail).
 
 // failover is what is known of losses.
 type failover struct {
@@ -35,8 +35,8 @@ type failover struct {
 	lastErr          string                // why the last rail was lost
 	noneSince        time.Duration         // tick since which there is no rail; 0: there is one
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
-	met              bool                  // everybody has come to the end: whom nothing reaches may have left
-	gone             bool                  // and the job has been ended since
+	met              bool                  // everybody has come to the end
+	gone             bool                  // and the job has failed since
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
 	toldCut          bool                  // the user knows that ranks are out of reach
@@ -50,21 +50,31 @@ func (v *failover) lost(r *rail, err error) {
 		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.end())
 	}
 	reason := fmt.Sprintf("link rank %d - %s %s lost: %v", s.world.Rank, r.end(), r.link.Remote(), err)
+	if why := v.hopeless(r, err, reason); why != "" {
+		v.abortJob(s.world.Rank, why)
+		if !v.met {
+			return
+		}
+	}
+	v.railDown(r, reason)
+}
+
+// hopeless says why the job ends with the loss of a rail; empty: it does not.
+func (v *failover) hopeless(r *rail, err error, reason string) string {
 	var b breach
 	var k keyless
 	switch {
 	case errors.As(err, &k):
-		v.abortJob(s.world.Rank, err.Error())
-	case r.peer == nil && !s.replays:
+		return err.Error()
+	case r.peer == nil && !v.set.replays:
 		if !errors.As(err, &b) {
 			r.fail() // nothing can be said there any more
 		}
-		v.abortJob(s.world.Rank, reason)
+		return reason
 	case v.struckOut(r):
-		v.abortJob(s.world.Rank, fmt.Sprintf("%s (%d times in a row, with nothing new between)", reason, r.strikes))
-	default:
-		v.railDown(r, reason)
+		return fmt.Sprintf("%s (%d times in a row, with nothing new between)", reason, r.strikes)
 	}
+	return ""
 }
 
 // struckOut counts the loss of a rail, and reports whether it is one too many.
@@ -263,7 +273,7 @@ func (v *failover) updateRank(rank int) {
 // checkReachable ends the job when there has been no way for too long.
 func (v *failover) checkReachable(now time.Duration) {
 	s := v.set
-	if v.met || v.finishing {
+	if v.finishing || v.gone {
 		return
 	}
 	if s.resumes {
@@ -277,8 +287,7 @@ func (v *failover) checkReachable(now time.Duration) {
 		}
 	}
 	if v.noneSince > 0 && now-v.noneSince > limit {
-		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit,
-			v.lastErr))
+		v.fail(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, v.lastErr))
 		return
 	}
 	for rank, since := range v.unreachableSince {
@@ -327,13 +336,23 @@ func (v *failover) checkOnly(now time.Duration) {
 	}
 }
 
-// abortJob ends the job for everybody: one rank, the cause, cannot go on.
+// fail ends the job here. When everybody has come to its end that is no failure.
+func (v *failover) fail(code fault.Code, status int, reason string) {
+	if v.met {
+		v.gone = true
+		return
+	}
+	v.set.upper.Fatal(code, status, reason)
+}
+
+// abortJob ends the job for everybody: one rank, the cause, cannot go on. When everybody has come
+// to its end, others find out for themselves whether they miss something.
 func (v *failover) abortJob(cause int, reason string) {
 	s := v.set
 	if s.ended {
 		return
 	}
-	if slices.ContainsFunc(s.rails, (*rail).linked) {
+	if !v.met && slices.ContainsFunc(s.rails, (*rail).linked) {
 		s.SayAbort(1, cause, reason)
 		for _, r := range s.rails {
 			if r.pending() {
@@ -342,7 +361,7 @@ func (v *failover) abortJob(cause int, reason string) {
 		}
 		v.giveWay(cause)
 	}
-	s.upper.Fatal(fault.Link, 1, reason)
+	v.fail(fault.Link, 1, reason)
 }
 
 // giveWay lets the cluster's own launcher end this process when the cause is a rank of the same

@@ -7,12 +7,20 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Met: every process has come to the end of the job. Who is out of reach from now on may have left,
-// and is not taken for dead; an end of the job is no failure any more (Gone).
+// Met: every process has come to the end of the job. Nothing that is lost from now on is a failure
+// of it: instead this process waits for others no more (Gone). With the lock, as those that follow.
 func Met(s *Set) { s.failover.met = true }
 
-// Gone reports whether the job has been ended after Met: nothing more comes. With the lock, as Met.
+// Gone reports whether nothing more comes, after Met: the job has been ended, or others are out of
+// reach for as long as would have ended it.
 func Gone(s *Set) bool { return s.failover.gone }
+
+// Left reports whether a process has taken its leave, as far as this one has been told. None does
+// before all have met.
+func Left(s *Set, rank int) bool {
+	p := s.peers.Get(rank)
+	return p != nil && p.left
+}
 
 // AcksLost reports whether no rail leads to any process that has not acknowledged everything.
 func AcksLost(s *Set) bool {

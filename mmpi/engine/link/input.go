@@ -355,12 +355,11 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if r.set.seal != nil {
 			reason = sealedReason(r.set, a)
 		}
-		if v := &r.set.failover; v.met { // whoever is missed has left, or had nothing left to do
-			v.gone = true
-			return nil
+		v := &r.set.failover
+		if !v.met {
+			v.giveWay(int(a.Rank))
 		}
-		r.set.failover.giveWay(int(a.Rank))
-		r.set.upper.Fatal(fault.Aborted, int(a.Code), reason)
+		v.fail(fault.Aborted, int(a.Code), reason)
 	default:
 		return breach{fmt.Errorf("unexpected %v frame", h.Type)}
 	}

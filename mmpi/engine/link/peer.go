@@ -39,6 +39,7 @@ type Peer struct {
 	path *flow.Path
 	pair *sealing.Pair // at level sealed, from the first frame on
 
+	left      bool  // it has taken its leave
 	direct    *rail // that leads to it alone; nil: there can be none
 	preferred int   // the rail for everything but segments, if it reaches the peer: a place in Set.railsTo
 }
@@ -136,6 +137,7 @@ func (p *Peer) acked(ack uint64) error {
 
 // gone notes that a peer has taken its leave: it has all that it waited for, and says no more.
 func (p *Peer) gone() {
+	p.left = true
 	for n := p.retained.First(); n != nil; n = p.retained.First() {
 		f := n.Of
 		p.retained.Remove(n)

@@ -89,7 +89,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 		s.wake()
 		return true
 	case isFinal:
-		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", r.why, err))
+		v.fail(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", r.why, err))
 		return true
 	default:
 		r.failed = err

@@ -1,0 +1,33 @@
+package kernel
+
+import (
+	"testing"
+	"time"
+)
+
+// TestCutStalled: a connection that is cut while one of its directions stands still brings nothing
+// any more, also when that is over: what was on its way is lost.
+func TestCutStalled(t *testing.T) {
+	k := New(1)
+	x, y := k.Process("x"), k.Process("y")
+	a, b := x.Connect(y, Path{Delay: time.Millisecond, Buffer: 100})
+	write := func(s string) {
+		if _, err := a.TryWrite([]byte(s)); err != nil {
+			t.Error(err)
+		}
+	}
+	x.Go(func() {
+		write("lost")
+		a.Stall(5 * time.Millisecond)
+		a.Cut(50*time.Millisecond, 50*time.Millisecond)
+		write("behind it")
+		k.Sleep(20 * time.Millisecond)
+		if n := len(b.in.here); n > 0 {
+			t.Errorf("%d bytes have come over a connection that is cut", n)
+		}
+	})
+	k.Run(func() bool { return false })
+	if b.dead == nil {
+		t.Error("the reader has not heard that the connection is cut")
+	}
+}
