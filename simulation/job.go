@@ -139,14 +139,14 @@ func (j *job) begin() {
 
 // joined counts ranks.
 func (j *job) joined() {
-	if j.in++; j.in == len(j.ranks) && !j.plan.Early && !j.plan.Late {
+	if j.in++; j.in == len(j.ranks) && !j.plan.Early && (!j.plan.Late || j.ending > 0) {
 		j.begin()
 	}
 }
 
 // finishes notes that a rank has come to its end.
 func (j *job) finishes() {
-	if j.ending++; j.ending == 1 && j.plan.Late {
+	if j.ending++; j.ending == 1 && j.plan.Late && j.in == len(j.ranks) {
 		j.begin()
 	}
 }

@@ -34,7 +34,7 @@ type Plan struct {
 	Rounds   int
 	Faults   []Fault
 	Early    bool // the faults come while ranks join, which may fail then
-	Late     bool // they come from when the first rank has nothing left but to end
+	Late     bool // they come from when all have joined, and the first has nothing left but to end
 	Trunk    int  // connections for large frames between forwarders; 0: as they decide
 	Naps     bool // ranks take every nap in which nothing happens
 }
