@@ -32,6 +32,10 @@ const (
 	// unacknowledged. Default 20 ms: acknowledgements come in bursts of up to some milliseconds.
 	measureFor = 20 * time.Millisecond
 
+	// steady is the share of a measurement for which nothing may be unacknowledged, if its rate is
+	// to be that of the path. Default 8: an eighth.
+	steady = 8
+
 	// fastest is the rate above which nothing is done, in bytes per second. Default 10 Gbit/s: a
 	// megabyte takes less than 1 ms there, and processors are the limit.
 	fastest = 1250e6

@@ -9,22 +9,23 @@ import "time"
 // Queue bounds what a connection's socket holds, as long as that costs no speed. A state machine,
 // for the connection's writer.
 //
-// A socket is free until a queue has stood for some measurements. Then it is bounded, lower and
-// lower, down to what the path holds and `ahead` besides. If the connection becomes slower with a
-// bound, because its writer did not come back before the socket ran dry, the bound is doubled, and
-// lowered again later and later. A connection that is slower even with the highest bound, or is
-// very fast, is free again.
+// A socket is free until a queue has stood for some measurements. Then it is bounded to what the
+// path holds, and `ahead` besides. If the connection becomes slower with that, because its writer
+// did not come back before the socket ran dry, the bound is doubled, and lowered again later and
+// later. A connection that is slower even with the highest bound, or is very fast, is free again.
 type Queue struct {
 	at    time.Duration // of the last measurement,
 	acked uint64        // bytes by then,
 	busy  time.Duration // and how long something had been unacknowledged, in all
 	rate  float64       // lately, bytes per second,
-	best  float64       // and the best one of late; 0: not known
-	full  bool          // the socket has been, since the last measurement
-	stood int           // measurements in a row at which a queue stood; below 0: how many more are not believed
-	bound int           // bytes that the socket may hold; 0: free
-	hold  int           // measurements for which the bound is not lowered yet,
-	next  int           // and for how many it will not be when it has been too low again
+	best  float64       // and the best of late that lasted for three measurements; 0: not known
+
+	lately [2]float64 // rates of the last two measurements, the last one first
+	full   bool       // the socket has been, since the last measurement
+	stood  int        // measurements in a row at which a queue stood; below 0: how many more are not believed
+	bound  int        // bytes that the socket may hold; 0: free
+	hold   int        // measurements for which the bound is not lowered yet,
+	next   int        // and for how many it will not be when it has been too low again
 
 	written int // bytes since the last sample
 	fulls   int // times that the socket was full, since
@@ -52,21 +53,24 @@ func (q *Queue) Wrote(n int, full bool) bool {
 func (q *Queue) Measured(s Sample) {
 	q.full = q.full || q.fulls > 0
 	q.written, q.fulls = 0, 0
-	busy := s.Busy - q.busy
-	if d := s.At - q.at; q.full && busy > d/2 { // there was more to send all the time
-		busy = d
-	}
+	busy, d := s.Busy-q.busy, s.At-q.at
 	if busy < measureFor || busy < 2*s.Trip {
 		return
 	}
-	rate := float64(s.Acked-q.acked) / busy.Seconds()
+	full := q.full && busy > d/2 // there was more to send all the time
+	rate := float64(s.Acked-q.acked) / d.Seconds()
+	q.at, q.acked, q.busy, q.full = s.At, s.Acked, s.Busy, false
+	if !full && busy < d-d/steady { // what passes after a pause may be faster than what the path carries
+		q.stood = min(q.stood, 0)
+		return
+	}
+	q.best = max(min(rate, q.lately[0], q.lately[1]), q.best*(1-forget))
+	q.lately = [2]float64{rate, q.lately[0]}
 	if q.rate > 0 {
 		rate = (q.rate + rate) / 2
 	}
-	q.at, q.acked, q.busy, q.rate = s.At, s.Acked, s.Busy, rate
-	q.best = max(rate, q.best*(1-forget))
-	harm := q.full && rate < slower*q.best
-	q.full = false
+	q.rate = rate
+	harm := full && rate < slower*q.best
 	switch {
 	case q.bound > 0 && (q.best > fastest || harm && q.bound == mostHeld):
 		q.bound, q.stood = 0, -leaveFor
@@ -82,7 +86,7 @@ func (q *Queue) Measured(s Sample) {
 		q.stood = min(q.stood+1, 0)
 	default:
 		if q.stood++; q.stood == stands {
-			q.bound = max(min(int(rate*s.Trip.Seconds()), mostHeld), q.enough(s.Least))
+			q.bound = q.enough(s.Least)
 			q.hold, q.next = 0, holdFor
 		}
 	}

@@ -138,3 +138,28 @@ func TestQueueFree(t *testing.T) {
 		t.Error("never bound again")
 	}
 }
+
+// A token bucket that has filled in a pause lets a burst pass at any rate. Neither that, nor one
+// measurement that is too high since acknowledgements came late, is taken for what the path
+// carries: the bound would be lifted until it is gone.
+func TestQueueBursts(t *testing.T) {
+	var q Queue
+	var s Sample
+	p := path{125e6, 50 * time.Microsecond}
+	p.drive(&q, &s, 40)
+	low := q.bound
+	burst := func(idle time.Duration) {
+		s.At, s.Busy, s.Acked = s.At+idle+measureFor, s.Busy+measureFor, s.Acked+uint64(500e6*measureFor.Seconds())
+		q.Wrote(0, true)
+		q.Measured(s)
+	}
+	for range 20 {
+		burst(time.Second)
+		p.drive(&q, &s, 3)
+		burst(0)
+		p.drive(&q, &s, 3)
+	}
+	if q.bound != low {
+		t.Errorf("bound to %d, %d before the bursts", q.bound, low)
+	}
+}

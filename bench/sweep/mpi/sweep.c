@@ -22,7 +22,7 @@
 #include <time.h>
 
 enum { TAG = 1, ACK = 2, SMALL = 3 };
-enum { WINDOW = 64, FLOOD = 500, THREADS = 4, BULKS = 24, BULK = 4 << 20, BULKS_AT_ONCE = 4, MOST_STAMPS = 1 << 14 };
+enum { WINDOW = 64, FLOOD = 500, THREADS = 4, BULKS = 120, BULK = 4 << 20, BULKS_AT_ONCE = 4, MOST_STAMPS = 1 << 14 };
 enum { LEAST_BLOCKS = 3, BLOCKS = 8, MOST_CALLS = 10000 };
 
 static int rank, ranks, last, size;
