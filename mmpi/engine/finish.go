@@ -15,26 +15,26 @@ import (
 //  2. Everybody knows that, or some process has left, which none does before (barrier again). So a
 //     process that still needs something finds all others there, whatever was lost meanwhile: a
 //     forwarder that was started again gathers the whole job.
-//  3. What was sent is acknowledged, and the forwarders know that the end of the links is meant.
+//  3. What was sent is acknowledged, and the forwarders know that the end of the links is meant
+//     (linger).
 //
 // It blocks as long as other processes have work to do; no other call may be under way. Application
 // threads only.
 func (e *Engine) Finish() error {
+	gone := func() bool { return link.Gone(e.links) }
+	linger := func(answered func() bool) error { // others get, or answer, what this process has sent last
+		return e.forgive(e.await(byeTimeout, "answer", func() bool { return answered() || gone() }))
+	}
 	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
 	if err == nil {
 		e.lock()
 		link.Met(e.links)
 		e.unlock()
-		err = e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
-			without: func(rank int) bool { return link.Left(e.links, rank) || link.Gone(e.links) }})
+		err = e.forgive(e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
+			without: func(rank int) bool { return link.Left(e.links, rank) || gone() }}))
 	}
 	if err == nil {
-		err = e.await(byeTimeout, "acknowledgements", func() bool {
-			return e.links.Unacked() == 0 || link.Gone(e.links)
-		})
-		if err != nil && e.lost(link.AcksLost) {
-			err = nil // all have come this far; what is not acknowledged has been, by who has left
-		}
+		err = linger(func() bool { return e.links.Unacked() == 0 })
 	}
 	if err == nil {
 		e.lock()
@@ -42,10 +42,7 @@ func (e *Engine) Finish() error {
 		e.links.SayBye()
 		e.links.Flush()
 		e.unlock()
-		err = e.await(byeTimeout, "the forwarder's good-bye", func() bool { return e.links.ByeAcked() || link.Gone(e.links) })
-		if err != nil && e.lost(link.ByeLost) {
-			err = nil // all is done; a forwarder for which the job is over gathers another one for us
-		}
+		err = linger(e.links.ByeAcked)
 	}
 	e.close()
 	if e.recorder != nil {
@@ -54,11 +51,13 @@ func (e *Engine) Finish() error {
 	return err
 }
 
-// lost reports whether all that is missing cannot come any more.
-func (e *Engine) lost(cannot func(*link.Set) bool) bool {
-	e.lock()
-	defer e.unlock()
-	return e.p2p.Err() == nil && cannot(e.links)
+// forgive has nothing missed that has not come in time after all have met: it may have been lost,
+// and who sent it have left.
+func (e *Engine) forgive(err error) error {
+	if e.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 // close ends the progress thread and the links.

@@ -22,19 +22,6 @@ func Left(s *Set, rank int) bool {
 	return p != nil && p.left
 }
 
-// AcksLost reports whether no rail leads to any process that has not acknowledged everything.
-func AcksLost(s *Set) bool {
-	for _, p := range s.peers.All() {
-		if p == nil || p.retained.First() == nil {
-			continue
-		}
-		if slices.ContainsFunc(s.railsTo(p.Rank), func(r *rail) bool { return r.reaches(p.Rank) }) {
-			return false
-		}
-	}
-	return true
-}
-
 // Finish has links that come from now on refused, and losses no longer matter.
 func (s *Set) Finish() { s.failover.finishing = true }
 
@@ -107,9 +94,6 @@ func (s *Set) ByeAcked() bool {
 	}
 	return true
 }
-
-// ByeLost reports whether those that have not answered cannot any more: their links are lost.
-func ByeLost(s *Set) bool { return !slices.ContainsFunc(s.rails, (*rail).open) }
 
 // SayAbort puts an Abort on all rails: the rank is the cause.
 func (s *Set) SayAbort(status, rank int, reason string) {
