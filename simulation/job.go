@@ -41,6 +41,7 @@ type job struct {
 	excused  bool             // it may
 	in       int              // ranks that have joined
 	ending   int              // and that have come to their end
+	last     time.Duration    // when the last one has
 	dead     int              // and whose processes have ended
 	moves    int              // rises with whatever programs do
 	history  *strings.Builder // nil: nobody reads it
@@ -149,6 +150,9 @@ func (j *job) finishes() {
 	if j.ending++; j.ending == 1 && j.plan.Late && j.in == len(j.ranks) {
 		j.begin()
 	}
+	if j.ending == len(j.ranks) {
+		j.last = j.k.Now()
+	}
 }
 
 // say adds to the history.
@@ -224,6 +228,10 @@ func (j *job) forgotten() error {
 	return nil
 }
 
+// lingers is how long ranks may stay when all have come to the end and nothing goes wrong: half of
+// what they wait for an answer.
+const lingers = 5 * time.Second
+
 // judge says how it went, and whether the job has failed.
 func (j *job) judge() (err error, failed bool) {
 	var errs []error
@@ -240,6 +248,8 @@ func (j *job) judge() (err error, failed bool) {
 			if j.why == "" && !j.excused {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
+		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > lingers:
+			errs = append(errs, fmt.Errorf("rank %d stays for %v after all have come to the end", r.Rank, r.left-j.last))
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
 			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.Rank, j.why))
 		}

@@ -21,11 +21,12 @@ type rank struct {
 	job       *job
 	rand      *rand.Rand // what it does when
 	ended     bool
-	finishing bool   // it has called Finish
-	harmed    bool   // a fault is to end it
-	abort     bool   // it ends the job as soon as it can
-	err       error  // how it ended
-	checked   uint64 // turns of the process when its counters were compared
+	finishing bool          // it has called Finish
+	harmed    bool          // a fault is to end it
+	abort     bool          // it ends the job as soon as it can
+	left      time.Duration // when it has ended
+	err       error         // how it ended
+	checked   uint64        // turns of the process when its counters were compared
 }
 
 // newRank makes it; its main thread joins and does the work.
@@ -34,7 +35,7 @@ func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
 	r.Proc.Go(func() {
 		r.err = r.main(in, local)
-		r.ended = true
+		r.ended, r.left = true, j.k.Now()
 		j.say("rank %d ends: %v", number, r.err)
 		r.end() // as processes that end do
 	})
