@@ -148,7 +148,8 @@ func (e *Engine) exchange(ranks []int, tag int, send bool, p phase) error {
 		}
 	}
 	for i := range cells {
-		if err := e.await(p.limit, "word of all processes", func() bool { return cells[i].Done() || p.without(ranks[i]) }); err != nil {
+		done := func() bool { return cells[i].Done() || p.without(ranks[i]) }
+		if err := e.await(p.limit, "word of all processes", done); err != nil {
 			return err
 		}
 	}

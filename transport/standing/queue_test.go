@@ -62,6 +62,13 @@ func TestQueueBounded(t *testing.T) {
 	}
 }
 
+// bounded is a queue that has settled in front of a path of 1 Gbit/s, and the last sample.
+func bounded() (p path, q *Queue, s Sample) {
+	p, q = path{125e6, 50 * time.Microsecond}, new(Queue)
+	p.drive(q, &s, 40)
+	return p, q, s
+}
+
 // A queue that has not stood for long, or a short one, is none.
 func TestQueueStands(t *testing.T) {
 	var q Queue
@@ -87,26 +94,23 @@ func TestQueueStands(t *testing.T) {
 
 // A bound that was too low is lifted, and lowered again later and later.
 func TestQueueShort(t *testing.T) {
-	var q Queue
-	var s Sample
-	p := path{125e6, 50 * time.Microsecond}
-	p.drive(&q, &s, 40)
+	p, q, s := bounded()
 	low := q.bound
 	for k := holdFor; k < longestHold; k *= 2 {
 		q.short()
 		if q.bound != min(2*low, mostHeld) {
 			t.Fatalf("bound to %d after %d", q.bound, low)
 		}
-		p.drive(&q, &s, k)
+		p.drive(q, &s, k)
 		if q.bound != min(2*low, mostHeld) {
 			t.Fatalf("lowered to %d within %d measurements", q.bound, k)
 		}
-		if p.drive(&q, &s, 20); q.bound > low*101/100 {
+		if p.drive(q, &s, 20); q.bound > low*101/100 {
 			t.Fatalf("bound to %d after %d", q.bound, k)
 		}
 		q.next = 2 * k
 	}
-	p.drive(&q, &s, 2*longestHold)
+	p.drive(q, &s, 2*longestHold)
 	if q.next != holdFor {
 		t.Errorf("after a long time of peace the next hold is %d", q.next)
 	}
@@ -115,10 +119,7 @@ func TestQueueShort(t *testing.T) {
 // One that makes the connection slower is lifted until it is gone: another's queue may be what the
 // round trip is of.
 func TestQueueFree(t *testing.T) {
-	var q Queue
-	var s Sample
-	p := path{125e6, 50 * time.Microsecond}
-	p.drive(&q, &s, 40)
+	p, q, s := bounded()
 	for range 20 {
 		s.At, s.Busy, s.Acked, s.Trip = s.At+measureFor, s.Busy+measureFor, s.Acked+uint64(25e6*measureFor.Seconds()), 5*time.Millisecond
 		q.Wrote(0, true)
@@ -130,11 +131,11 @@ func TestQueueFree(t *testing.T) {
 		t.Errorf("bound to %d", q.bound)
 	}
 	for range leaveFor / 2 {
-		if p.drive(&q, &s, 1); q.bound > 0 {
+		if p.drive(q, &s, 1); q.bound > 0 {
 			t.Fatal("bound again at once")
 		}
 	}
-	if p.drive(&q, &s, leaveFor); q.bound == 0 {
+	if p.drive(q, &s, leaveFor); q.bound == 0 {
 		t.Error("never bound again")
 	}
 }
@@ -143,10 +144,7 @@ func TestQueueFree(t *testing.T) {
 // measurement that is too high since acknowledgements came late, is taken for what the path
 // carries: the bound would be lifted until it is gone.
 func TestQueueBursts(t *testing.T) {
-	var q Queue
-	var s Sample
-	p := path{125e6, 50 * time.Microsecond}
-	p.drive(&q, &s, 40)
+	p, q, s := bounded()
 	low := q.bound
 	burst := func(idle time.Duration) {
 		s.At, s.Busy, s.Acked = s.At+idle+measureFor, s.Busy+measureFor, s.Acked+uint64(500e6*measureFor.Seconds())
@@ -155,9 +153,9 @@ func TestQueueBursts(t *testing.T) {
 	}
 	for range 20 {
 		burst(time.Second)
-		p.drive(&q, &s, 3)
+		p.drive(q, &s, 3)
 		burst(0)
-		p.drive(&q, &s, 3)
+		p.drive(q, &s, 3)
 	}
 	if q.bound != low {
 		t.Errorf("bound to %d, %d before the bursts", q.bound, low)

@@ -59,7 +59,8 @@ func (v *failover) lost(r *rail, err error) {
 	v.railDown(r, reason)
 }
 
-// hopeless says why the job ends with the loss of a rail; empty: it does not.
+// hopeless says why the job ends with the loss of a rail; empty: it does not. If nothing can be
+// said over the rail any more, so that others are not told there either, it fails.
 func (v *failover) hopeless(r *rail, err error, reason string) string {
 	var b breach
 	var k keyless
@@ -68,7 +69,7 @@ func (v *failover) hopeless(r *rail, err error, reason string) string {
 		return err.Error()
 	case r.peer == nil && !v.set.replays:
 		if !errors.As(err, &b) {
-			r.fail() // nothing can be said there any more
+			r.fail()
 		}
 		return reason
 	case v.struckOut(r):
