@@ -21,6 +21,9 @@ import (
 //  4. when its last link is closed the kernel takes back, aside, what it has opened for it
 //     (finish);
 //  5. then it has ended, and Config.JobEnd is told (bury).
+//
+// A transition that legalJob does not have is a defect of the forwarder: it ends that job, and the
+// forwarder and its other jobs go on (job.broken).
 
 // forget takes a connection that has ended out of everything.
 func (f *Forwarder) forget(p *peer, cause error) {
@@ -192,20 +195,26 @@ func (f *Forwarder) finish(b *job) *Summary {
 	if b.ways == nil {
 		return f.bury(b)
 	}
+	if !b.to(closing) {
+		return nil
+	}
 	f.aside(func() { b.closeWays(b.ways) }, func() {
 		f.mu.Lock()
 		s := f.bury(b)
 		f.mu.Unlock()
-		if f.cfg.JobEnd != nil {
+		if s != nil && f.cfg.JobEnd != nil {
 			f.cfg.JobEnd(*s)
 		}
 	})
 	return nil
 }
 
-// bury forgets a job of which nothing is left. With f.mu.
+// bury forgets a job of which nothing is left. The summary is nil if the job has ended before. With
+// f.mu.
 func (f *Forwarder) bury(b *job) *Summary {
-	b.to(ended)
+	if !b.to(ended) {
+		return nil
+	}
 	last := b.status()
 	f.totals.over(&last)
 	for cluster := range b.suspended {

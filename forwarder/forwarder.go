@@ -72,6 +72,7 @@ type Forwarder struct {
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
 	drain     drain
+	illegal   func(j *job, next jobState) // handles an illegal transition of a job, with mu
 	stopping  bool
 	empty     chan struct{} // closed when stopping and the last link is gone
 }
@@ -95,6 +96,7 @@ func New(cfg Config) (*Forwarder, error) {
 		joining: relay.Route{Rank: wire.Nobody, Allowed: mayJoin},
 		works:   make(chan struct{}), drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
+	f.illegal = func(j *job, next jobState) { j.broken(f, next) }
 	return f, nil
 }
 
@@ -231,6 +233,7 @@ type Driven struct{ f *Forwarder }
 func NewDriven(cfg Config, sys System) (*Driven, error) {
 	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = drivenClock{sys}, sys.Go, sys, 1, PollEvent
 	cfg.files = math.MaxInt // in memory there is room
+	cfg.strict = true
 	f, err := New(cfg)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	if back {
 		return f.again(p, b, j)
 	}
-	if b.state == ending && b.reason != "" {
+	if (b.state == ending || b.state == closing) && b.reason != "" {
 		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
 	}
 	if v, same := b.gather.Same(j); same && takesOver(p, b, v, j) {

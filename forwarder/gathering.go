@@ -69,8 +69,8 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 		return nil, refused
 	}
 	now, timeout := f.cfg.clock.Now(), f.policy.Load().timeout(j)
-	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, gather: handshake.NewGather(j),
-		waiting: map[*peer]*waiting{}, created: now,
+	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, illegal: f.illegal,
+		gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error

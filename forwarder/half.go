@@ -14,7 +14,7 @@ import (
 
 // What launchers say of their halves (wire.Half): who holds a job's secret may end it, by name.
 //
-//  1. a half has ended: a job that gathers or runs ends with that reason (halfEnded). A job of one
+//  1. a half has ended: a job that gathers or runs ends with that reason (stop). A job of one
 //     forwarder waits a moment for a rank whose link was closed (rails.go), so the launcher's word,
 //     which knows the cause, comes before that;
 //  2. the job is not here: another half may come later, and is told then what it would wait for
@@ -57,7 +57,10 @@ func (p *peer) hear(h *wire.Half) (text string, refused *handshake.Refused) {
 	for _, b := range here {
 		switch h.State {
 		case wire.HalfEnded:
-			b.halfEnded(f, h)
+			b.stop(f, wire.RefuseHalf, max(h.Code, 1), b.endedBy(h.Reason))
+			if b.state == ended { // it was gathering: others of its ranks may be on their way
+				f.halves.Gone(b.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
+			}
 		case wire.HalfSuspended:
 			b.suspend(f, h)
 		case wire.HalfResumed:
@@ -98,19 +101,37 @@ func (j *job) endedBy(reason string) string {
 	return fmt.Sprintf("job %s ended: %s", handshake.JobID(j.id), reason)
 }
 
-// halfEnded ends a job of which a half has ended. With f.mu.
-func (j *job) halfEnded(f *Forwarder, h *wire.Half) {
+// broken ends a job after an illegal transition, with an internal error that names the transition.
+// The job ends after the event that is being handled, because that may still change it. A strict
+// forwarder panics. With f.mu.
+func (j *job) broken(f *Forwarder, next jobState) {
+	reason := fmt.Sprintf("internal error: the forwarder cannot move the job from %v to %v (please report this, with the forwarder's log)",
+		j.state, next)
+	if f.cfg.strict {
+		panic(reason)
+	}
+	f.totals.Internal++
+	f.log.Error("internal error", zap.String("job", j.id), zap.Stringer("was", j.state), zap.Stringer("next", next),
+		zap.Stack("stack"))
+	f.aside(func() {}, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		j.stop(f, wire.RefuseShutdown, 1, reason)
+	})
+}
+
+// stop ends a job for a reason that none of its ranks has given: ranks that wait are refused with a
+// code, those of a running job get Abort with an exit status. With f.mu.
+func (j *job) stop(f *Forwarder, refusal wire.RefuseCode, status int32, reason string) {
 	switch j.state {
-	case ready: // what the kernel opens meanwhile is not used
+	case ready: // the ways that the kernel is about to open are not used
 		j.to(gathering)
 		j.opening = nil
 		fallthrough
 	case gathering:
-		f.giveUp(j, wire.RefuseHalf, j.endedBy(h.Reason))
-		// others of its ranks may be on their way
-		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
+		f.giveUp(j, refusal, reason)
 	case running:
-		j.failFor(f, max(h.Code, 1), j.endedBy(h.Reason))
+		j.failFor(f, status, reason)
 	}
 }
 

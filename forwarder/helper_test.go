@@ -66,7 +66,8 @@ func start(t *testing.T, n network, change func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, ln: n.listen(t), over: make(chan struct{}), ends: make(chan Summary, 64)}
 	b.dialer = n.dial(b.ln)
-	cfg := Config{Listeners: []transport.Listener{b.ln}, Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel)), Loops: 2, Linger: 2 * time.Second, JobEnd: func(s Summary) { b.ends <- s }}
+	cfg := Config{Listeners: []transport.Listener{b.ln}, Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel)), Loops: 2, Linger: 2 * time.Second, strict: true,
+		JobEnd: func(s Summary) { b.ends <- s }}
 	if change != nil {
 		change(&cfg)
 	}

@@ -1,7 +1,6 @@
 package forwarder
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -25,7 +24,8 @@ import (
 //	ready ─a rank leaves→ gathering
 //	gathering ─time-out, hopeless, or all have left→ ended
 //	running ─abort, a rank or a bridge is lost, release→ ending ─last link closed→ ended
-//	running ─last link closed after Bye→ ending, while the kernel takes its ways back → ended
+//	running ─last link closed after Bye→ ending → ended
+//	ending ─last link closed, the kernel has ways of the job open→ closing ─they are closed→ ended
 type jobState uint8
 
 const (
@@ -44,11 +44,15 @@ const (
 	// nothing is relayed any more.
 	ending
 
+	// closing: the job has no links any more, and the kernel takes back the ways that it has opened
+	// for it. Timers and launchers have no say any more.
+	closing
+
 	// ended: no links any more. Its id is free.
 	ended
 )
 
-var jobStateNames = [...]string{"gathering", "ready", "running", "ending", "ended"}
+var jobStateNames = [...]string{"gathering", "ready", "running", "ending", "closing", "ended"}
 
 func (s jobState) String() string { return jobStateNames[s] }
 
@@ -57,17 +61,21 @@ var legalJob = [...]uint8{
 	gathering: 1<<ready | 1<<ended,
 	ready:     1<<running | 1<<gathering,
 	running:   1 << ending,
-	ending:    1 << ended,
+	ending:    1<<closing | 1<<ended,
+	closing:   1 << ended,
 	ended:     0,
 }
 
-// to moves a job to the next state. With Forwarder.mu.
-func (j *job) to(next jobState) {
+// to moves a job to the next state and reports whether that is a legal transition. An illegal one
+// leaves the state alone and is reported to illegal. With Forwarder.mu.
+func (j *job) to(next jobState) bool {
 	if legalJob[j.state]&(1<<next) == 0 {
-		panic(fmt.Sprintf("forwarder: job goes from %v to %v", j.state, next))
+		j.illegal(j, next)
+		return false
 	}
 	j.log.Debug("job", zap.String("job", j.id), zap.Stringer("was", j.state), zap.Stringer("is", next))
 	j.state = next
+	return true
 }
 
 // job is a set of connections that talk to each other. Guarded by Forwarder.mu except where noted.
@@ -78,8 +86,9 @@ type job struct {
 	pass      *seal.Pass              // that its ranks show; nil: none has, yet
 	guest     [wire.SealKeyLen]byte   // and the key that it is made with
 	log       *zap.Logger
-	state     jobState          // set by to
-	gather    *handshake.Gather // while it gathers; afterwards for who comes back
+	state     jobState                    // set by to
+	illegal   func(j *job, next jobState) // handles an illegal transition, with Forwarder.mu
+	gather    *handshake.Gather           // while it gathers; afterwards for who comes back
 	waiting   map[*peer]*waiting
 	notice    timer               // tells those that wait what is missing,
 	soon      bool                // before long, since somebody was refused

@@ -27,7 +27,9 @@ func (f *Forwarder) complete(b *job) {
 		f.giveUp(b, refused.Code, refused.Reason)
 		return
 	}
-	b.to(ready)
+	if !b.to(ready) {
+		return
+	}
 	b.layout = layout
 	b.hosts = make([]string, b.gather.Ranks())
 	b.clusterOf, b.namesakes = nil, b.gather.Namesakes()
@@ -84,6 +86,9 @@ func (f *Forwarder) opened(b *job, o *opening) {
 
 // start has a job run. With f.mu.
 func (f *Forwarder) start(b *job) {
+	if !b.to(running) {
+		return
+	}
 	b.timer.Stop()
 	b.notice.Stop()
 	f.strangers.Over(b.opener)
@@ -97,7 +102,6 @@ func (f *Forwarder) start(b *job) {
 	if f.cfg.Protocol == Classic {
 		b.classic = relay.NewClassic(f.cfg.ControlLimit)
 	}
-	b.to(running)
 	ranks := b.inOrder()
 	for _, p := range ranks {
 		b.table[p.waiting.rank].Store(p.conn)

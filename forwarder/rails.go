@@ -177,7 +177,9 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 // release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other
 // forwarders it is a bridge that is lost. With Forwarder.mu.
 func (j *job) release(reason string) {
-	j.to(ending)
+	if !j.to(ending) {
+		return
+	}
 	j.code, j.reason = 1, reason
 	for _, br := range j.bridges() {
 		br.end(errors.New(reason))

@@ -20,6 +20,7 @@ type Totals struct {
 	LostLinks  uint64            `json:"lost_links"`       // that jobs outlived
 	BadFrames  uint64            `json:"bad_frames"`       // damaged, or none at all
 	LostTrunks uint64            `json:"lost_connections"` // to other forwarders
+	Internal   uint64            `json:"internal_errors"`  // illegal transitions, each of which ended its job
 	Traffic    Traffic           `json:"traffic"`          // from and to are empty
 }
 

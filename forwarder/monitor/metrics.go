@@ -64,7 +64,7 @@ type collector struct {
 	f Source
 
 	links, jobs, ranks, queued, memory, limit             *prometheus.Desc
-	accepted, lost, bad, refused, ended                   *prometheus.Desc
+	accepted, lost, bad, refused, ended, internal         *prometheus.Desc
 	messages, payload, header, frames                     *prometheus.Desc
 	again, passed, placed                                 *prometheus.Desc
 	trunk, rtt, trunkLost                                 *prometheus.Desc
@@ -89,6 +89,7 @@ func newCollector(f Source) *collector {
 		bad:      desc("bad_frames_total", "Frames that were damaged, or none at all."),
 		refused:  desc("refused_joins_total", "Links that were refused, by why.", "reason"),
 		ended:    desc("jobs_ended_total", "Jobs that ended: ok, failed, or incomplete: they never began.", "result"),
+		internal: desc("internal_errors_total", "Defects of the forwarder, each of which ended one job; the log has them."),
 		messages: desc("messages_total", "Messages between ranks."),
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data."),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames."),
@@ -143,6 +144,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ch.count(c.ended, t.OK, "ok")
 	ch.count(c.ended, t.Failed, "failed")
 	ch.count(c.ended, t.Incomplete, "incomplete")
+	ch.count(c.internal, t.Internal)
 	ch.count(c.messages, t.Traffic.Messages)
 	ch.count(c.payload, t.Traffic.PayloadBytes)
 	ch.count(c.header, t.Traffic.HeaderBytes)

@@ -1,0 +1,130 @@
+package forwarder
+
+import (
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// unhurriedTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that
+// other events of the job arrive while the ways are taken back.
+type unhurriedTable struct{ passed }
+
+func (u *unhurriedTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+	at, _, err = u.passed.OpenWays(ways)
+	return at, u, err
+}
+
+func (u *unhurriedTable) Close() error {
+	time.Sleep(20 * time.Millisecond)
+	return u.passed.Close()
+}
+
+// A job whose links close together ends once: the deadlines for its ranks to come back pass while
+// the kernel takes back its ways. A second job on the same forwarder goes on.
+func TestJobEndsOnceWhenItsLinksCloseTogether(t *testing.T) {
+	const rounds = 100
+	for name, layout := range map[string][]wire.Cluster{
+		"12 and 12 ranks": {{Name: "a", Size: 12}, {Name: "b", Size: 12}},
+		"two ranks":       {{Name: "a", Size: 1}, {Name: "b", Size: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := &unhurriedTable{}
+			b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+			other := b.join("other", twoClusters...)
+			for range rounds {
+				r := b.joinInside(func(int) string { return "127.0.0.1:5000" },
+					func(id *handshake.Identity) { id.Patience = 20 }, layout...)
+				var all sync.WaitGroup
+				for _, x := range r {
+					all.Go(func() { x.link.Close() })
+				}
+				all.Wait()
+				if s := b.ended(); s.OK || s.Job != "j" {
+					t.Fatalf("summary %+v, want a failure of job j", s)
+				}
+				pingPong(t, other[0], other[2])
+			}
+			if n := table.closings(); n != rounds {
+				t.Errorf("the kernel took back the ways of %d jobs, want %d", n, rounds)
+			}
+			if got := b.f.Status().Totals; got.Failed != rounds {
+				t.Errorf("%d failed jobs are counted, want %d", got.Failed, rounds)
+			}
+		})
+	}
+}
+
+// An illegal transition ends its job with an internal error, is counted, and leaves the forwarder
+// and its other jobs alone.
+func TestIllegalTransitionEndsItsJobAlone(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) { c.strict = false })
+	other := b.join("other", twoClusters...)
+	r := b.join("j", twoClusters...)
+	b.f.mu.Lock()
+	moved := b.f.jobs.named("j").to(ready)
+	b.f.mu.Unlock()
+	if moved {
+		t.Error("a running job became ready")
+	}
+	for _, x := range r {
+		_, body := x.expect(wire.TypeAbort)
+		if a, err := wire.ParseAbort(body); err != nil || a.Code != 1 || a.Rank != wire.Nobody ||
+			!strings.HasPrefix(a.Reason, "internal error: ") || !strings.Contains(a.Reason, "from running to ready") {
+			t.Errorf("Abort %+v, %v; want an internal error that names the transition", a, err)
+		}
+		x.link.Close()
+	}
+	if s := b.ended(); s.OK || s.Job != "j" {
+		t.Errorf("summary %+v, want a failure of job j", s)
+	}
+	pingPong(t, other[0], other[2])
+	if got := b.f.Status().Totals.Internal; got != 1 {
+		t.Errorf("%d internal errors are counted, want 1", got)
+	}
+}
+
+// A launcher's word that a half has ended is of no effect while the kernel takes back the ways of
+// its job, which then ends once.
+func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
+	table := newSlowTable()
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
+	other := b.join("other", twoClusters...)
+	joined := make(chan []*rank)
+	go func() {
+		joined <- b.joinInside(func(int) string { return "127.0.0.1:5000" },
+			func(id *handshake.Identity) { id.Patience = patience.Milliseconds() }, twoClusters...)
+	}()
+	<-table.begun
+	table.answer <- true
+	for _, x := range <-joined {
+		x.link.Close()
+	}
+	linked := func() bool {
+		return slices.ContainsFunc(b.f.Status().Jobs, func(j JobStatus) bool { return j.Job == "j" && j.Joined > 0 })
+	}
+	for linked() {
+		pingPong(t, other[0], other[2])
+	}
+	for range 4 {
+		if said, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || said != "heard" {
+			t.Fatalf("%q, %v; want the word to be heard", said, err)
+		}
+	}
+	<-table.begun
+	pingPong(t, other[0], other[2])
+	table.answer <- true
+	if s := b.ended(); s.Code != 7 || s.Reason != "job j ended: cluster b is why" {
+		t.Errorf("summary %+v, want the launcher's reason", s)
+	}
+	pingPong(t, other[1], other[3])
+}
