@@ -2,12 +2,20 @@ package forwarder
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -95,6 +103,63 @@ func TestReload(t *testing.T) {
 	}
 	r2 := b.join("second", twoClusters...)
 	pingPong(t, r2[0], r2[3])
+}
+
+// TestReloadKeepsWhatNeedsARestart: Reload takes the fields that its documentation lists, and no other.
+func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	before := b.f.policy.Load().Config
+	other := Config{Loops: 7, ReadBuffer: 1 << 20, Protocol: Classic, Poll: PollBusy, Nice: 9, Trunk: 5,
+		JoinTimeout: time.Minute, Patience: time.Minute, PingInterval: time.Minute, PeerTimeout: time.Hour,
+		Unreachable: time.Minute, Linger: time.Minute, FlowLimit: 1, ControlLimit: 1, File: "another",
+		Level: wire.LevelSealed, Secret: "s", Jobs: []string{"j"}, Memory: 1 << 24, JobMemory: 1 << 20,
+		MaxTimeout: time.Minute, MaxRanks: 9, MaxGathering: 9, MaxGatheringFrom: 9, MaxUnjoined: 9,
+		MaxUnjoinedFrom: 9, MaxJobs: 9, MaxJobsOf: 9, MaxLinksFrom: 9,
+		Ticket: func(*wire.Join) (string, error) { return "", nil },
+		Dial: func(context.Context, string, func(error)) (transport.Link, error) {
+			return nil, errors.New("nobody is there")
+		},
+		Listeners: []transport.Listener{silent{"another"}}, NAT: scriptNAT{}, HostKey: make(ed25519.PrivateKey, 64),
+		Log: zap.NewNop(), JobEnd: func(Summary) {}, Meters: Meters{Gather: &counted{}}}
+	if err := b.f.Reload(other); err != nil {
+		t.Fatal(err)
+	}
+	after := b.f.policy.Load().Config
+	reloads := map[string]bool{"Level": true, "Secret": true, "Ticket": true, "Jobs": true, "Dial": true,
+		"Memory": true, "JobMemory": true}
+	was, is, given := reflect.ValueOf(before), reflect.ValueOf(after), reflect.ValueOf(other)
+	for i, f := range reflect.VisibleFields(was.Type()) {
+		if !f.IsExported() || f.Name == "Log" { // a logger has no value to compare
+			continue
+		}
+		want := was
+		if reloads[f.Name] || strings.HasPrefix(f.Name, "Max") {
+			want = given
+		}
+		text := func(v reflect.Value) string { return fmt.Sprintf("%#v", v.Field(i).Interface()) }
+		if text(was) == text(given) {
+			t.Errorf("%s: the test does not change it", f.Name)
+		}
+		if text(is) != text(want) {
+			t.Errorf("%s is %s after Reload, want %s", f.Name, text(is), text(want))
+		}
+	}
+	if got, want := b.f.relay.Joining().Limit(), int64(1<<24/budget.JoiningShare); got != want {
+		t.Errorf("links that have not joined may keep %d bytes, want %d", got, want)
+	}
+}
+
+// counted is a meter.
+type counted struct{ relay.Observer }
+
+// TestReloadKeepsProtocol: a forwarder goes on serving jobs of the protocol that it was started with.
+func TestReloadKeepsProtocol(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	if err := b.f.Reload(Config{Protocol: Classic}); err != nil {
+		t.Fatal(err)
+	}
+	r := b.join("usual", twoClusters...)
+	pingPong(t, r[0], r[3])
 }
 
 // TestJobsOfUser: with tickets a user has so many jobs at once, and others theirs.

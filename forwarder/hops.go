@@ -69,7 +69,7 @@ const unreached = "is that its address there, does it run, does its site's firew
 func (f *Forwarder) reachOut(b *job, br *bridge) {
 	var link transport.Link
 	var err error
-	f.aside(func() { link, err = f.policy.Load().Dial(b.hops.ctx, br.addr, br.failing) }, func() {
+	f.aside(func() { link, err = f.policy.Load().dial(b.hops.ctx, br.addr, br.failing) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
 				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.policy.Load().terms,

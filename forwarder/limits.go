@@ -174,10 +174,13 @@ func (c *Config) jobMemory(links int) int64 {
 	return min(c.Memory, max(budget.JobLeast, int64(links)*budget.LinkShare))
 }
 
+// joiningMemory is how many bytes all links that have not joined may keep together.
+func (c *Config) joiningMemory() int64 { return min(budget.JoiningMost, c.Memory/budget.JoiningShare) }
+
 // relay is the part of the configuration that is about bytes.
 func (c *Config) relay(memory *budget.Budget) relay.Config {
 	return relay.Config{Memory: memory,
-		Joining:    budget.New(min(budget.JoiningMost, c.Memory/budget.JoiningShare)),
+		Joining:    budget.New(c.joiningMemory()),
 		ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
 		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
 		Waited: c.Meters.Waited, Length: c.Meters.Length,

@@ -88,7 +88,7 @@ func (br *bridge) dial(number int) {
 	var err error
 	f.aside(func() {
 		defer cancel()
-		link, err = f.policy.Load().Dial(ctx, br.addr, func(error) {})
+		link, err = f.policy.Load().dial(ctx, br.addr, func(error) {})
 	}, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool { return br.expect(p, number) }, nil)

@@ -2,40 +2,65 @@ package forwarder
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
 )
 
 // What an administrator does to a forwarder that works: another policy (Reload), an end with the
 // last job (Drain), and to see whether it works (Alive).
 
-// policy is what of a Config may change while a forwarder works: Level, Secret, Ticket, Jobs, Dial,
-// Memory, JobMemory and the bounds for strangers and users. The rest of it is not looked at.
+// policy is the configuration with the fields of the latest Reload. All other fields are those that
+// the forwarder was started with (reloaded).
 type policy struct {
 	Config
 	terms *handshake.Terms
 }
 
+// reloaded returns c with those fields of by that Reload takes.
+func (c Config) reloaded(by *Config) Config {
+	c.Level, c.Secret, c.Ticket, c.Jobs, c.Dial = by.Level, by.Secret, by.Ticket, by.Jobs, by.Dial
+	c.Memory, c.JobMemory, c.MaxTimeout, c.MaxRanks = by.Memory, by.JobMemory, by.MaxTimeout, by.MaxRanks
+	c.MaxGathering, c.MaxGatheringFrom = by.MaxGathering, by.MaxGatheringFrom
+	c.MaxUnjoined, c.MaxUnjoinedFrom, c.MaxLinksFrom = by.MaxUnjoined, by.MaxUnjoinedFrom, by.MaxLinksFrom
+	c.MaxJobs, c.MaxJobsOf = by.MaxJobs, by.MaxJobsOf
+	return c
+}
+
+var errDialsNone = errors.New("this forwarder dials no other forwarders since it was reconfigured")
+
+// dial opens a link to another forwarder, as Dial does. Dial may be nil although a job of several
+// hops runs: a Reload after its start has removed it.
+func (p *policy) dial(ctx context.Context, addr string, failed func(error)) (transport.Link, error) {
+	if p.Dial == nil {
+		return nil, errDialsNone
+	}
+	return p.Dial(ctx, addr, failed)
+}
+
 // servesStrangers reports whether jobs need neither the operator's secret nor a ticket.
 func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == nil }
 
-// Reload changes whom the forwarder serves, whom it dials, and how much they may have: of the
-// configuration the fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory, MaxTimeout
-// and all that begin with Max. All others stay as they are. Jobs that are there go on; what they
-// were let in by is not asked again, and what they may keep (JobMemory) is theirs. On an error
-// nothing changes. Safe for concurrent use.
+// Reload changes whom the forwarder serves, whom it dials, and how much they may have: it takes the
+// fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin with Max. All other
+// fields are checked, and count at the next start only. Jobs that are there go on: they are not asked
+// again for what let them in, and keep their JobMemory. A job of several hops whose Dial was removed
+// cannot replace links that it loses. On an error nothing changes. Safe for concurrent use.
 func (f *Forwarder) Reload(cfg Config) error {
 	cfg.Listeners, cfg.Log, cfg.NAT, cfg.HostKey = f.cfg.Listeners, zap.NewNop(), f.cfg.NAT, f.cfg.HostKey
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
 	}
+	cfg = f.cfg.reloaded(&cfg)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(f.keys)})
 	f.memory.SetLimit(cfg.Memory)
+	f.relay.Joining().SetLimit(cfg.joiningMemory())
 	f.strangers.SetLimits(cfg.strangers())
 	return nil
 }

@@ -46,6 +46,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	aside [error] [cut]                            does what was to be done aside, or has it fail, or
 //	                                               links that are dialled break before they are used
 //	wait D                                         lets time pass
+//	reload NAME [undialled]                        has it reload its configuration, without Dial
 //	status NAME, stop NAME, kill NAME
 //
 // RANK is cluster and native rank, with @NAME if it joins more than one forwarder.

@@ -97,6 +97,15 @@ func (s *script) do(w []string) {
 				s.printf("  %s: %d connections to %s, %d lost", j.Job, t.Connections, t.Forwarder, t.Lost)
 			}
 		}
+	case "reload":
+		f := s.zips[p[0]].f
+		cfg := f.cfg
+		if slices.Contains(p, "undialled") {
+			cfg.Dial = nil
+		}
+		if err := f.Reload(cfg); err != nil {
+			s.t.Fatal(err)
+		}
 	case "stop":
 		f := s.zips[p[0]].f
 		f.cfg.Linger = 0

@@ -118,6 +118,9 @@ func New(cfg Config) *Relay {
 	return &Relay{cfg: cfg}
 }
 
+// Joining is the budget of connections without a route, whose limit may be changed.
+func (r *Relay) Joining() *budget.Budget { return r.cfg.Joining }
+
 // Close frees what is kept for reuse. All connections have ended.
 func (r *Relay) Close() { r.pipes.close() }
 

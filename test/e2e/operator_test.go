@@ -74,9 +74,11 @@ func TestReloadAndDrain(t *testing.T) {
 	b.OK(zipper("reload", at))
 	b.WaitFor(waitForwarder, "the mistake to be told", func() bool { return strings.Contains(f.Stderr(), `there is no option \"levle\"`) })
 	b.Fails(other(), 1, "serves sealed or stronger") // as before
-	write("loops: 3\n")
+	write("loops: 3\nprotocol: classic\n")
 	b.OK(zipper("reload", at))
-	b.WaitFor(waitForwarder, "what is for the next start", func() bool { return strings.Contains(f.Stderr(), "next start: --loops") })
+	b.WaitFor(waitForwarder, "what is for the next start", func() bool {
+		return strings.Contains(f.Stderr(), "next start: --protocol, --loops")
+	})
 	b.OK(other())
 
 	if r := b.OK(zipper("drain", at)); !strings.Contains(r.Stdout, "it has 1") {
