@@ -106,14 +106,6 @@ func (j *job) startBridges() {
 	}
 }
 
-// departed counts a rank that has said Bye. Any loop.
-func (p *peer) departed(j *job) {
-	f := p.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	j.rankLeft()
-}
-
 // byesCame reports whether Bye has come over all connections that there are. With f.mu.
 func (br *bridge) byesCame() bool {
 	return !slices.ContainsFunc(br.conns, func(p *peer) bool { return !p.byeCame })

@@ -36,13 +36,9 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye: // what is queued for the rank goes out first, then the answer
 		p.conn.Part()
-		m.job.table[m.rank].Store(nil)
-		p.f.leaves(m)
+		p.departs(m)
 		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
 		p.conn.Linger()
-		if m.job.hops != nil {
-			p.departed(m.job)
-		}
 	case wire.TypeAbort:
 		a, err := wire.ParseAbort(body)
 		if err != nil {

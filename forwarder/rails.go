@@ -247,12 +247,21 @@ func (j *job) stopWaiting() {
 	}
 }
 
-// leaves notes that a rank has said Bye. Any loop.
-func (f *Forwarder) leaves(m *member) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// departs takes the route to a rank that has said Bye out of the table and counts its departure.
+// It ignores a Bye over a connection that is no longer the route: the job has ended, or the rank has
+// opened another connection, over which it says Bye again. All entries of the table are written with
+// f.mu held. Any loop.
+func (p *peer) departs(m *member) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if !m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
+		return
+	}
 	if m.job.goesOn() {
 		m.job.markLeft(m.rank, m.job.clusterOf[m.rank])
+	}
+	if m.job.hops != nil {
+		m.job.rankLeft()
 	}
 }
 
