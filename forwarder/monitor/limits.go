@@ -5,8 +5,18 @@ import "time"
 // DefaultPort is where a forwarder shows its status.
 const DefaultPort = 7476
 
-// maxStatus bounds what Fetch reads, 16 MiB: thousands of jobs.
-const maxStatus = 16 << 20
+// How long an answer at /status is, in bytes.
+const (
+	// maxStatus is the longest answer that Fetch reads, 16 MiB: thousands of jobs.
+	maxStatus = 16 << 20
+
+	// maxAnswer is where the lists of an answer end, 15 MiB. The rest of the answer has a few KiB, so
+	// the whole stays below maxStatus.
+	maxAnswer = 15 << 20
+
+	// pastShare is the inverse of the part of maxAnswer that jobs which have ended may take, 1/8.
+	pastShare = 8
+)
 
 // aliveWithin is how long a forwarder may take to show that it works: many times what a busy one
 // needs.
@@ -54,4 +64,8 @@ const (
 
 	// jobsShown is how many jobs a page has, 100; more are counted.
 	jobsShown = 100
+
+	// maxView is the most that a page gets in a step, 4 MiB: room for jobsShown jobs with all their
+	// directions if names have the usual length.
+	maxView = 4 << 20
 )

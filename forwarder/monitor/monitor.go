@@ -4,6 +4,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -34,11 +36,10 @@ type Shown struct {
 // handler answers requests; watch has to run for the page to be live.
 func (s *Shown) handler(w *watch) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		_ = e.Encode(s.Forwarder.Status()) // an error here means that the client has gone
+		// an error means that the client has gone
+		_ = writeStatus(w, s.Forwarder.Status(), r.URL.Query().Has(brief))
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { health(w, r, s.Forwarder) })
 	w.addPage(mux)
@@ -85,10 +86,26 @@ func explain(addr string, err error) string {
 	return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
 }
 
-// Fetch asks the forwarder whose status is shown at "host:port".
+// brief is the query parameter that asks for a status which counts jobs instead of listing them. A
+// forwarder of release 0.1.0 ignores it.
+const brief = "brief"
+
+// Fetch asks the forwarder whose status is shown at "host:port". Jobs are in the order of their ids.
+// MoreJobs and MorePast count those for which the answer, of at most 16 MiB, has no room.
 func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
+	return fetch(ctx, addr, "/status")
+}
+
+// FetchBrief is Fetch without lists of jobs: MoreJobs counts all jobs.
+func FetchBrief(ctx context.Context, addr string) (forwarder.Status, error) {
+	s, err := fetch(ctx, addr, "/status?"+brief)
+	s.MoreJobs, s.Jobs = s.MoreJobs+len(s.Jobs), nil
+	return s, err
+}
+
+func fetch(ctx context.Context, addr, path string) (forwarder.Status, error) {
 	var s forwarder.Status
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
 	if err != nil {
 		return s, fmt.Errorf("status address %q: %w", addr, err)
 	}
@@ -100,8 +117,14 @@ func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	if resp.StatusCode != http.StatusOK {
 		return s, fmt.Errorf("status at %s: %s (is that a forwarder?)", addr, resp.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s); err != nil {
+	body := &io.LimitedReader{R: resp.Body, N: maxStatus}
+	switch err := json.NewDecoder(body).Decode(&s); {
+	case err != nil && body.N <= 0:
+		return s, fmt.Errorf("status at %s: more than %d MiB, which no forwarder of this release sends; "+
+			"one of release 0.1.0 does if it has thousands of jobs", addr, maxStatus>>20)
+	case err != nil:
 		return s, fmt.Errorf("status at %s: %w (is that a forwarder?)", addr, err)
 	}
+	slices.SortStableFunc(s.Jobs, func(a, b forwarder.JobStatus) int { return cmp.Compare(a.Job, b.Job) })
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,6 +150,81 @@ func TestFetchSaysWhatToDo(t *testing.T) {
 	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(),
 		"(ssh no.such.host.invalid zipper status)") {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// hostile returns a forwarder with an old job of an honest user, n later jobs of strangers that run and n
+// that gather, and past jobs. The names of strangers have the greatest length, and six times that in
+// JSON.
+func hostile(n int) fixed {
+	name := strings.Repeat("<", wire.MaxName)
+	clusters := slices.Repeat([]forwarder.ClusterStatus{{Name: name, Host: name, Origin: name, Size: 1}}, 16)
+	traffic := slices.Repeat([]forwarder.Traffic{{From: name, To: name}}, 256)
+	f := fixed{forwarder.Status{PID: 7, Config: "file", Past: []forwarder.Summary{}, Jobs: []forwarder.JobStatus{}}}
+	for i := range n {
+		f.s.Jobs = append(f.s.Jobs,
+			forwarder.JobStatus{Job: fmt.Sprintf("<%0*d", wire.MaxName-1, i), State: "running", Clusters: clusters,
+				Started: time.Unix(100, 0).UTC(), Traffic: traffic},
+			forwarder.JobStatus{Job: fmt.Sprintf(">%0*d", wire.MaxName-1, i), State: "gathering", Clusters: clusters,
+				Missing: strings.Repeat(name, 22), Traffic: []forwarder.Traffic{}})
+	}
+	for i := range 32 {
+		f.s.Past = append(f.s.Past, forwarder.Summary{Job: fmt.Sprint(i), Clusters: clusters, Traffic: traffic})
+	}
+	f.s.Jobs = append(f.s.Jobs, forwarder.JobStatus{Job: "honest", State: "running",
+		Started: time.Unix(10, 0).UTC(), Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}})
+	return f
+}
+
+// TestStatusIsBounded: with any jobs of strangers, the status is shorter than what Fetch reads, lists
+// the oldest running jobs and the newest past jobs, and counts all others. FetchBrief gets the process
+// id without any job.
+func TestStatusIsBounded(t *testing.T) {
+	f := hostile(2000)
+	s := httptest.NewServer(handlerOf(f, nil))
+	defer s.Close()
+	at := strings.TrimPrefix(s.URL, "http://")
+	r, err := http.Get(s.URL + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if n, err := io.Copy(io.Discard, r.Body); err != nil || n >= maxStatus {
+		t.Errorf("%d bytes, %v; want fewer than %d", n, err, maxStatus)
+	}
+	got, err := Fetch(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(got.Jobs) + got.MoreJobs; n != len(f.s.Jobs) || got.MoreJobs == 0 || len(got.Jobs) < 10 {
+		t.Errorf("%d jobs listed and %d not, of %d", len(got.Jobs), got.MoreJobs, len(f.s.Jobs))
+	}
+	if !slices.ContainsFunc(got.Jobs, func(j forwarder.JobStatus) bool { return j.Job == "honest" }) {
+		t.Error("the oldest job is not listed")
+	}
+	if n := len(got.Past); n == 0 || n+got.MorePast != 32 || got.Past[n-1].Job != "31" {
+		t.Errorf("%d past jobs listed and %d not", n, got.MorePast)
+	}
+	small, err := FetchBrief(t.Context(), at)
+	if err != nil || small.PID != 7 || small.Config != "file" || len(small.Jobs) != 0 || len(small.Past) != 0 ||
+		small.MoreJobs != len(f.s.Jobs) {
+		t.Errorf("brief: %+v, %v", small, err)
+	}
+}
+
+// TestBriefOfOlderForwarder: FetchBrief understands a forwarder that ignores the parameter, and says so
+// if an answer is too long.
+func TestBriefOfOlderForwarder(t *testing.T) {
+	text := []byte(`{"pid":7,"jobs":[{"job":"a"},{"job":"b"}],"past":[]}`)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(text) }))
+	defer s.Close()
+	at := strings.TrimPrefix(s.URL, "http://")
+	if got, err := FetchBrief(t.Context(), at); err != nil || got.PID != 7 || got.MoreJobs != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	text = slices.Concat([]byte(`{"pid":`), bytes.Repeat([]byte(" "), maxStatus), []byte(`7}`))
+	if _, err := FetchBrief(t.Context(), at); err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("an endless status: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,7 +19,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	now      forwarder.Status
-	past     []forwarder.Status // before, oldest first, for rates: without jobs that gather
+	past     []forwarder.Status // before, oldest first, for rates (lean)
 	rates    []float64          // of all data, each step, oldest first
 	watchers map[chan []byte]bool
 }
@@ -118,10 +117,16 @@ func (w *watch) look() {
 	}
 }
 
-// lean is a status without what rates do not need: strangers may have many jobs gather.
+// lean returns a status with only those jobs of which rates are shown: those on the page that do not
+// gather.
 func lean(s forwarder.Status) forwarder.Status {
-	s.Past = nil
-	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j forwarder.JobStatus) bool { return j.State == "gathering" })
+	list := shown(s.Jobs)
+	s.Past, s.Jobs = nil, nil
+	for _, j := range list {
+		if j.State != "gathering" {
+			s.Jobs = append(s.Jobs, *j)
+		}
+	}
 	return s
 }
 
@@ -151,20 +156,31 @@ func (w *watch) view() []byte {
 		Memory: s.Memory,
 		Totals: s.Totals, Step: step.Seconds(), Rates: append([]float64{}, w.rates...), Jobs: []JobView{},
 		Past: []PastView{}}
-	for i := range s.Jobs {
-		v.Jobs = append(v.Jobs, w.job(&s.Jobs[i], s.Now))
-	}
-	slices.SortStableFunc(v.Jobs, func(a, b JobView) int {
-		return cmp.Or(cmp.Compare(b.State, a.State), a.Started.Compare(b.Started)) // "running", "gathering", "failed"
-	})
-	if n := len(v.Jobs) - jobsShown; n > 0 {
-		v.MoreJobs, v.Jobs = n, v.Jobs[:jobsShown]
-	}
 	for _, p := range slices.Backward(s.Past) {
 		v.Past = append(v.Past, PastView{p.Job, p.User, originOf(p.Clusters), p.Started, p.Ended, p.OK, p.Code,
 			p.Reason})
 	}
-	text, err := json.Marshal(&v)
+	room := maxView - len(marshal(&v))
+	for _, j := range shown(s.Jobs) {
+		one := w.job(j, s.Now)
+		if room -= len(marshal(&one)); room < 0 {
+			break
+		}
+		v.Jobs = append(v.Jobs, one)
+	}
+	v.MoreJobs = len(s.Jobs) - len(v.Jobs)
+	return marshal(&v)
+}
+
+// shown returns the jobs of the page, which shows the first of them that fit into maxView.
+func shown(jobs []forwarder.JobStatus) []*forwarder.JobStatus {
+	list := foremost(jobs)
+	return list[:min(len(list), jobsShown)]
+}
+
+// marshal returns the JSON of a view.
+func marshal(v any) []byte {
+	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // cannot be: times and numbers are finite
 	}

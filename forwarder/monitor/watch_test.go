@@ -64,6 +64,24 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestViewIsBounded: the page gets no more than maxView bytes a step, the oldest jobs that run first.
+func TestViewIsBounded(t *testing.T) {
+	f := hostile(200)
+	w := newWatch(f, "1")
+	w.look()
+	w.look()
+	v := viewOf(t, w)
+	if n := len(w.view()); n > maxView {
+		t.Errorf("%d bytes, want at most %d", n, maxView)
+	}
+	if len(v.Jobs) == 0 || v.Jobs[0].Job != "honest" || len(v.Jobs)+v.MoreJobs != len(f.s.Jobs) {
+		t.Errorf("%d jobs and %d more", len(v.Jobs), v.MoreJobs)
+	}
+	if n := len(w.past[1].Jobs); n > jobsShown {
+		t.Errorf("%d jobs are kept for rates", n)
+	}
+}
+
 // TestEvents: a page gets a view at once and one each step; too many get none; all end with the
 // watch.
 func TestEvents(t *testing.T) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +10,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/handshake/handshaketest"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // stream starts a job whose ranks send until a file is there, and waits until they do; it returns
@@ -97,6 +103,43 @@ func TestReloadAndDrain(t *testing.T) {
 	}
 	b.OK(waits.Wait())
 	b.Fails(zipper("drain", at), 1, "no forwarder shows its status")
+}
+
+// TestDrainAmongStrangers: a forwarder can be drained, and shows its status, while strangers have jobs
+// whose status is longer than zipper reads. The status says how many jobs it leaves out.
+func TestDrainAmongStrangers(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder("--status", "127.0.0.1:0")
+	at := statusOf(f)
+	const addresses, each = 5, forwarder.MaxGatheringFrom
+	var layout []wire.Cluster
+	for i := range 20 {
+		layout = append(layout, wire.Cluster{Name: fmt.Sprintf("%02d", i) + strings.Repeat("<", wire.MaxName-2), Size: 1})
+	}
+	for i := range addresses * each {
+		c, err := connectFrom(fmt.Sprintf("127.0.0.%d", 2+i/each), f.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		join, err := handshaketest.JoinFrame(c, floodIdentity(fmt.Sprint("stranger-", i), 0, layout))
+		if err == nil {
+			_, err = c.Write(join)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.WaitFor(waitForwarder, "the jobs to gather", func() bool {
+		s, err := monitor.FetchBrief(t.Context(), at)
+		return err == nil && s.MoreJobs == addresses*each
+	})
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "status", at)); !strings.Contains(r.Stdout, " more jobs, which are not listed") {
+		t.Errorf("status does not say what it leaves out; its end: %q", r.Stdout[max(0, len(r.Stdout)-200):])
+	}
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "drain", at)); !strings.Contains(r.Stdout, fmt.Sprint("it has ", addresses*each)) {
+		t.Errorf("drain says: %v", r)
+	}
 }
 
 // TestNotReloaded: commands that cannot be followed say why.

@@ -187,11 +187,12 @@ function show (v) {
   const begin = performance.now()
   put($('about'), v.addresses.join(', ') + ' · ' + v.version + ' · up ' + span(since(v.started, v.now)))
   const count = s => v.jobs.filter(j => j.state === s).length
-  facts($('now'), [['running', count('running') + v.more_jobs], ['gathering', count('gathering')],
+  facts($('now'), [['running', count('running')], ['gathering', count('gathering')],
     ['links', v.links], ['data', rate(v.rates.at(-1) || 0)],
     ['kept here', bytes(v.memory.used) + ' of ' + bytes(v.memory.limit)],
     ['jobs so far', v.totals.jobs_ok + ' well, ' + v.totals.jobs_failed + ' failed'],
-    ['data so far', bytes(v.totals.traffic.payload_bytes)]])
+    ['data so far', bytes(v.totals.traffic.payload_bytes)],
+    ...(v.more_jobs ? [['jobs not shown', v.more_jobs]] : [])])
   chart(v)
   v.jobs.forEach((j, i) => showJob(j, v, i))
   for (const [key, card] of cards) {

@@ -36,7 +36,7 @@ Jobs that run or gather go on. HOST:PORT is where the forwarder shows its status
 			if err != nil {
 				return err
 			}
-			fmt.Printf("the forwarder takes no new jobs; it has %d\n", len(s.Jobs))
+			fmt.Printf("the forwarder takes no new jobs; it has %d\n", s.MoreJobs)
 			if !c.Bool("wait") {
 				return nil
 			}
@@ -78,7 +78,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 	at = statusAddress(c.Args().First())
 	ctx, cancel := context.WithTimeout(c.Context, answerTime)
 	defer cancel()
-	if s, err = monitor.Fetch(ctx, at); err != nil {
+	if s, err = monitor.FetchBrief(ctx, at); err != nil {
 		return at, s, err
 	}
 	if !here(at) {
@@ -89,7 +89,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(words) == 0 {
 		// It may have ended since it answered. Then this is said as if it had been asked later.
-		if _, err := monitor.Fetch(ctx, at); err != nil {
+		if _, err := monitor.FetchBrief(ctx, at); err != nil {
 			return at, s, err
 		}
 	}
@@ -149,7 +149,7 @@ const againAfter = 200 * time.Millisecond
 func gone(ctx context.Context, at string, pid int) error {
 	for {
 		asked, cancel := context.WithTimeout(ctx, answerTime)
-		s, err := monitor.Fetch(asked, at)
+		s, err := monitor.FetchBrief(asked, at)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()

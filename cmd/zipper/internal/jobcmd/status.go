@@ -175,6 +175,9 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
 		}
 	}
+	if s.MoreJobs > 0 {
+		fmt.Fprintf(w, "and %d more jobs, which are not listed: the answer has room for the oldest only\n", s.MoreJobs)
+	}
 	for i := len(s.Past) - 1; i >= 0; i-- {
 		p := s.Past[i]
 		how := "ended well"
@@ -183,6 +186,9 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		}
 		fmt.Fprintf(w, "past job %s, %v ago: %s\n", text(p.Job), s.Now.Sub(p.Ended).Round(time.Second), how)
 		writeTraffic(w, p.Traffic, nil)
+	}
+	if s.MorePast > 0 {
+		fmt.Fprintf(w, "and %d more past jobs\n", s.MorePast)
 	}
 	return w.Flush()
 }
