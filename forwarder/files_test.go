@@ -16,7 +16,7 @@ func TestFiles(t *testing.T) {
 	_, err := b.dial(identity("wide", "a", 0, wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 2}))
 	var refused *handshake.Refused
 	if !errors.As(err, &refused) || refused.Code != wire.RefuseLayout ||
-		!strings.Contains(refused.Reason, "ulimit -n 68 or more") {
+		!strings.Contains(refused.Reason, "ulimit -n 84 or more") {
 		t.Errorf("%v", err)
 	}
 	for _, r := range b.join("fits", wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 1}) {

@@ -29,6 +29,18 @@ const (
 	idleTime   = time.Minute      // until the next request
 )
 
+// How much clients may take.
+const (
+	// maxConns is how many connections the status address has at once, 40: maxWatchers pages, and 8 for
+	// all else. More: fewer of the descriptors that package forwarder leaves for all but links
+	// (otherFiles) are for its loops and listeners; fewer: clients that come together close each other's
+	// connections.
+	maxConns = maxWatchers + 8
+
+	// headerBytes is the longest head of a request, 16 KiB. Browsers send a few.
+	headerBytes = 16 << 10
+)
+
 // How many series there are: a Prometheus keeps each for as long as it keeps anything.
 const (
 	// maxJobs have series of their own, 64; more are in the totals.

@@ -57,8 +57,9 @@ func Serve(ctx context.Context, ln net.Listener, shown Shown) error {
 	watching.Go(func() { w.run(ctx) })
 	defer watching.Wait()
 	defer cancel()
-	s := &http.Server{Handler: shown.handler(w), ReadHeaderTimeout: headerTime,
-		WriteTimeout: writeTime, IdleTimeout: idleTime}
+	open := &conns{limit: maxConns}
+	s := &http.Server{Handler: shown.handler(w), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
+		WriteTimeout: writeTime, IdleTimeout: idleTime, ConnState: open.changed}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

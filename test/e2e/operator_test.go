@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/handshake/handshaketest"
@@ -139,6 +141,37 @@ func TestDrainAmongStrangers(t *testing.T) {
 	}
 	if r := b.OK(b.Run(nil, nil, b.Zipper, "drain", at)); !strings.Contains(r.Stdout, fmt.Sprint("it has ", addresses*each)) {
 		t.Errorf("drain says: %v", r)
+	}
+}
+
+// TestIdleClientsLeaveRoom: clients that keep connections to the status address open take a forwarder
+// no descriptors that ranks need, and keep nobody from its status.
+func TestIdleClientsLeaveRoom(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder("--status", "127.0.0.1:0")
+	at := statusOf(f)
+	const files = 128
+	few := unix.Rlimit{Cur: files, Max: files}
+	if err := unix.Prlimit(f.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &few, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * files {
+		c, err := net.DialTimeout("tcp", at, waitForwarder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(waitForwarder)) // sooner than an idle connection is closed
+		_, _ = c.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	pair := joinPair(t, f.Addr, "job")
+	defer pair.close()
+	pair.ping(t)
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "status", at)); !strings.Contains(r.Stdout, "job job") {
+		t.Errorf("status: %v", r)
 	}
 }
 
