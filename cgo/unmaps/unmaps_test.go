@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestNotes: every way to give memory back is noted.
 func TestNotes(t *testing.T) {
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no C compiler")
-	}
+	optional.Program(t, "cc")
 	dir := t.TempDir()
 	lib, prog := filepath.Join(dir, Library), filepath.Join(dir, "gives")
 	for _, args := range [][]string{

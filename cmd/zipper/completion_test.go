@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 const asZipper = "ZIPPER_TEST_AS_ZIPPER"
@@ -20,10 +22,7 @@ func TestMain(m *testing.M) {
 // shell runs a script in which zipper is the command of this package, and gives what it prints.
 func shell(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
+	program := optional.Program(t, name)
 	dir := t.TempDir()
 	self := "#!/bin/sh\n" + asZipper + "=1 exec '" + os.Args[0] + "' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "zipper"), []byte(self), 0o700); err != nil {
@@ -94,9 +93,7 @@ func TestManPage(t *testing.T) {
 			t.Errorf("no %q in the page", want)
 		}
 	}
-	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("groff is not installed")
-	}
+	optional.Program(t, "groff")
 	if out := shell(t, "bash", "-c", "set -o pipefail; zipper man | groff -man -Tutf8 -ww -Wbreak 2>&1 >/dev/null"); out != "" {
 		t.Errorf("groff: %s", out)
 	}

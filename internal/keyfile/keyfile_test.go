@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestOpen: all who start at once have the same key, and nobody else can read it.
@@ -66,9 +68,7 @@ func TestOpen(t *testing.T) {
 
 // TestOpenSSL: the files are those of openssl.
 func TestOpenSSL(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("no openssl here")
-	}
+	optional.Program(t, "openssl")
 	dir := t.TempDir()
 	name, public := filepath.Join(dir, "k"), filepath.Join(dir, "p")
 	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", name},

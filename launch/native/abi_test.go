@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/optional"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -26,10 +27,7 @@ func sharedObject(t *testing.T, cc, out, soname, function string, needed ...stri
 
 // A program of the standard ABI is of no one library, and each cluster finds its own.
 func TestStandardABI(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
+	cc := optional.Program(t, "cc")
 	dir := t.TempDir()
 	for m, function := range map[spec.MPI]string{spec.OpenMPI: "ompi_convert", spec.MPICH: "MPIR_Err"} {
 		if err := os.Mkdir(filepath.Join(dir, string(m)), 0o700); err != nil {

@@ -1,10 +1,10 @@
 package native
 
 import (
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/optional"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -18,10 +18,7 @@ func TestAudited(t *testing.T) {
 			t.Errorf("%+v: %q, %v", p, lib, err)
 		}
 	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
+	cc := optional.Program(t, "cc")
 	lib := filepath.Join(dir, "libf.so")
 	sharedObject(t, cc, lib, "libf.so", "f")
 	if defines(lib, "GLIBC_2.35") {

@@ -5,6 +5,7 @@ package libmmpi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 const root = "../../.."
@@ -19,17 +22,12 @@ const root = "../../.."
 // TestUnits has one subtest for each MPI library, and in it one for each C test, named
 // thing/what_it_shows.
 func TestUnits(t *testing.T) {
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not there: apt-get install make")
-	}
+	optional.Program(t, "make")
 	sources(t)
 	command(t, "go", "build", "-o", "build/gen", "./cgo/libmmpi/gen")
 	for _, mpi := range []string{"openmpi", "mpich"} {
 		t.Run(mpi, func(t *testing.T) {
-			compiler := compiler(mpi)
-			if compiler == "" {
-				t.Skipf("no compiler for %s: apt-get install lib%s-dev", mpi, mpi)
-			}
+			compiler := optional.Program(t, compiler(mpi))
 			command(t, "make", "-s", "-j2", "-f", "cgo/libmmpi/test/Makefile", "MPI="+mpi, "MPICC="+compiler)
 			units := exec.Command("build/units/" + mpi + "/units")
 			units.Dir = root
@@ -71,17 +69,10 @@ func report(t *testing.T, out []byte, ended error) {
 	}
 }
 
-// compiler is the one that scripts/build would take for that library: the variable, or Debian's
-// name. Empty: none.
+// compiler returns the name of the compiler that scripts/build would take for an MPI library: the
+// value of the variable, or Debian's name.
 func compiler(mpi string) string {
-	name := os.Getenv("MPICC_" + strings.ToUpper(mpi))
-	if name == "" {
-		name = "mpicc." + mpi
-	}
-	if _, err := exec.LookPath(name); err != nil {
-		return ""
-	}
-	return name
+	return cmp.Or(os.Getenv("MPICC_"+strings.ToUpper(mpi)), "mpicc."+mpi)
 }
 
 func command(t *testing.T, argv ...string) {
