@@ -1,10 +1,12 @@
 package jobcmd
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/reach"
+	"github.com/leidenzipper/zipper/internal/keyfile"
 )
 
 // configured gives what a command line of zipper forwarder comes to, with a file of that text.
@@ -107,6 +110,64 @@ func TestNeedRestart(t *testing.T) {
 			t.Errorf("no option %q", name)
 		}
 	}
+}
+
+// TestReloadableOptions: an option counts at a reload exactly if it sets fields that Forwarder.Reload
+// takes. The fields of the options that are left out need the system, and are not in forwarderConfig.
+func TestReloadableOptions(t *testing.T) {
+	dir := t.TempDir()
+	secret, key := filepath.Join(dir, "secret"), filepath.Join(dir, "ticket")
+	if err := os.WriteFile(secret, []byte("0123456789abcdefghijklmnopqrstuvwxyzABCD"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyfile.Create(key); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := []string{"listen", "status", "metrics", "accounting", "nat", "host-key", "log", "dial-allow", "dial-by"}
+	values := map[string]string{"secret-file": secret, "ticket-key": key, "level": "sealed", "protocol": "classic",
+		"poll": "event", "max-timeout": "1m"}
+	_, plain, _, err := configured(t, "ticket-key: "+key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range forwarderFlags() {
+		name := f.Names()[0]
+		if slices.Contains(elsewhere, name) {
+			continue
+		}
+		text := "ticket-key: " + key + "\n" + name + ": " + cmp.Or(values[name], "7")
+		if name == "ticket-key" {
+			text = ""
+		}
+		_, cfg, _, err := configured(t, text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		was, is, changed := reflect.ValueOf(plain), reflect.ValueOf(cfg), 0
+		for i, field := range reflect.VisibleFields(was.Type()) {
+			if !field.IsExported() || same(was.Field(i), is.Field(i)) {
+				continue
+			}
+			changed++
+			taken := slices.Contains([]string{"Level", "Secret", "Ticket", "Jobs", "Memory", "JobMemory"}, field.Name) ||
+				strings.HasPrefix(field.Name, "Max")
+			if taken != slices.Contains(reloadable, name) {
+				t.Errorf("%s sets %s; Reload takes it: %v", name, field.Name, taken)
+			}
+		}
+		if changed != 1 {
+			t.Errorf("%s sets %d fields", name, changed)
+		}
+	}
+}
+
+// same reports whether two values are equal; of functions, whether both or neither are nil.
+func same(a, b reflect.Value) bool {
+	if a.Kind() == reflect.Func {
+		return a.IsNil() == b.IsNil()
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 // TestDialBy: links to an address are opened by its command, those to others as ever.
