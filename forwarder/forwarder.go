@@ -49,6 +49,9 @@ import (
 
 const stopReason = "the forwarder is shutting down"
 
+// releaseReason is why a released job is over for this forwarder.
+const releaseReason = "the forwarder was stopped; the job may go on over another one, or over the next one"
+
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
 	cfg     Config
@@ -73,6 +76,7 @@ type Forwarder struct {
 	strangers *strangers.Strangers // those who connect
 	drain     drain
 	illegal   func(j *job, next jobState) // handles an illegal transition of a job, with mu
+	released  chan struct{}               // closed by Release
 	stopping  bool
 	empty     chan struct{} // closed when stopping and the last link is gone
 }
@@ -94,15 +98,16 @@ func New(cfg Config) (*Forwarder, error) {
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()),
 		joining: relay.Route{Rank: wire.Nobody, Allowed: mayJoin},
-		works:   make(chan struct{}), drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
+		works:   make(chan struct{}), drain: drain{over: make(chan struct{})},
+		released: make(chan struct{}), empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
 	f.illegal = func(j *job, next jobState) { j.broken(f, next) }
 	return f, nil
 }
 
-// Serve takes links in and relays until ctx ends, or it has been drained; then it refuses and
-// aborts what is there, closes everything and returns nil. Any other error means that it could not
-// start. Call it once.
+// Serve takes links in and relays until ctx ends, Release is called, or the drained forwarder has
+// no job left; then it closes everything and returns nil (shutdown says what becomes of jobs). Any
+// other error means that it could not start. Call it once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
@@ -118,8 +123,12 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		accepts.Go(func() { f.accept(ctx, ln) })
 		f.log.Info("listening", zap.String("address", ln.Addr()))
 	}
+	resume := false
 	select {
 	case <-ctx.Done():
+	case <-f.released:
+		resume = ctx.Err() == nil
+		end()
 	case <-f.drain.over:
 		f.log.Info("all jobs are over, and no more are taken")
 		end()
@@ -128,7 +137,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		ln.Close()
 	}
 	accepts.Wait()
-	f.shutdown()
+	shutdown(f, resume)
 	for _, w := range f.workers {
 		w.Loop.Stop()
 	}
@@ -183,9 +192,23 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	}
 }
 
-// shutdown refuses and aborts everything and waits for the links to close, at most Linger; then it
-// closes them.
-func (f *Forwarder) shutdown() {
+// How a forwarder ends:
+//
+//  1. Serve's context ends. Running jobs end with it: each rank gets an Abort with stopReason. Jobs
+//     that have another forwarder are released to it.
+//  2. Release is called. Running jobs whose ranks open lost links again (job.resumes) are released,
+//     too: their ranks get Bye, dial this forwarder's address for as long as their patience lasts,
+//     and a forwarder that is started in its place gathers the job again, as after a crash. Jobs
+//     whose ranks cannot resume end as in case 1.
+//  3. A drained forwarder has no job left.
+//
+// A rank that is still joining is refused with stopReason in each case.
+
+var errStopped = errors.New("the forwarder has stopped")
+
+// shutdown refuses those that join, aborts or releases the jobs, and waits for the links to close,
+// at most Linger; then it closes them. resume: jobs that can be resumed are released.
+func shutdown(f *Forwarder, resume bool) {
 	f.mu.Lock()
 	f.stopping = true
 	for _, j := range f.jobs.inOrder() {
@@ -193,8 +216,8 @@ func (f *Forwarder) shutdown() {
 		case j.state == gathering && j.hops != nil:
 			f.giveUp(j, wire.RefuseShutdown, stopReason)
 		case j.state != running:
-		case j.gather.Rails() > 1: // its ranks have other forwarders
-			j.release(stopReason)
+		case j.gather.Rails() > 1, resume && j.resumes():
+			j.release(releaseReason)
 		default:
 			j.fail(wire.Nobody, stopReason, nil)
 		}
@@ -222,8 +245,6 @@ func (f *Forwarder) shutdown() {
 func (f *Forwarder) inOrder() []*peer {
 	return slices.SortedFunc(maps.Keys(f.peers), func(p, q *peer) int { return f.peers[p] - f.peers[q] })
 }
-
-var errStopped = errors.New("the forwarder has stopped")
 
 // Driven is a forwarder without threads, for simulations: who has it calls Turn again and again,
 // and gives it links.

@@ -11,7 +11,8 @@ import (
 )
 
 // What an administrator does to a forwarder that works: another policy (Reload), an end with the
-// last job (Drain), and to see whether it works (Alive).
+// last job (Drain) or that leaves jobs to the next forwarder (Release), and to see whether it works
+// (Alive).
 
 // policy is the configuration with the fields of the latest Reload. All other fields are those that
 // the forwarder was started with (reloaded).
@@ -94,6 +95,19 @@ func (d *drain) check(l jobs) {
 		default:
 			close(d.over)
 		}
+	}
+}
+
+// Release has Serve close the listeners and all links, and return, without ending the jobs that a
+// forwarder started at the same address can resume. A context of Serve that has ended has
+// precedence. Safe for concurrent use; a second call does nothing.
+func (f *Forwarder) Release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.released:
+	default:
+		close(f.released)
 	}
 }
 

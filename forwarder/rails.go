@@ -174,12 +174,14 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other
-// forwarders it is a bridge that is lost. With Forwarder.mu.
+// release ends the links of a running job that may go on without this forwarder: its ranks get Bye,
+// which is a lost link to them, and other forwarders lose a bridge. With Forwarder.mu.
 func (j *job) release(reason string) {
 	if !j.to(ending) {
 		return
 	}
+	j.stopWaiting()
+	j.log.Info("job released: it may be resumed", zap.String("job", j.id))
 	j.code, j.reason = 1, reason
 	for _, br := range j.bridges() {
 		br.end(errors.New(reason))

@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	                                               links that are dialled break before they are used
 //	wait D                                         lets time pass
 //	reload NAME [undialled]                        has it reload its configuration, without Dial
-//	status NAME, stop NAME, kill NAME
+//	status NAME, stop NAME [resume], kill NAME     resume: jobs that can be resumed are released
 //
 // RANK is cluster and native rank, with @NAME if it joins more than one forwarder.
 func TestScripts(t *testing.T) {

@@ -109,7 +109,7 @@ func (s *script) do(w []string) {
 	case "stop":
 		f := s.zips[p[0]].f
 		f.cfg.Linger = 0
-		f.shutdown()
+		shutdown(f, slices.Contains(p, "resume"))
 	case "kill":
 		z := s.zips[p[0]]
 		delete(s.zips, p[0])

@@ -33,7 +33,7 @@ func newApp() *cli.App {
 			jobcmd.Run(), jobcmd.Join(), jobcmd.Exec(), jobcmd.Submit(), jobcmd.Forwarder(), jobcmd.Secret(),
 			jobcmd.Ticket(),
 			benchcmd.Bench(), benchcmd.Calibrate(), benchcmd.Tune(),
-			jobcmd.Status(), jobcmd.Drain(), jobcmd.Reload(), jobcmd.Doctor(),
+			jobcmd.Status(), jobcmd.Drain(), jobcmd.Stop(), jobcmd.Reload(), jobcmd.Doctor(),
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),
 			modelcmd.Predict(), modelcmd.Simulate(), modelcmd.Plan(),

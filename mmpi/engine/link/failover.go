@@ -321,7 +321,7 @@ func (v *failover) checkOnly(now time.Duration) {
 			switch {
 			case r.trying: // that comes at once: this attempt waits there for the others
 				failed = nil
-			case v.set.paths == nil:
+			case v.set.paths == nil && !r.stopped:
 				limit = min(limit, refusedFor)
 			}
 		}

@@ -344,7 +344,8 @@ func (r *rail) control(h wire.Header, body []byte) error {
 			return breach{err}
 		}
 		return fmt.Errorf("the forwarder has closed it: %s", wire.Printable(n.Text))
-	case wire.TypeBye: // the forwarder shuts down: without another one the job is lost
+	case wire.TypeBye: // the link is lost like any other, but the forwarder may be started again
+		r.stopped = true
 		return errors.New("the forwarder is shutting down")
 	case wire.TypeAbort:
 		a, err := wire.ParseAbort(body)

@@ -135,8 +135,8 @@ const (
 	// back, in nanoseconds. Default 1 s: it is dead, most likely.
 	deadAfter = time.Second
 
-	// refusedFor is how long a job of one hop goes on whose only forwarder does not take
-	// connections, in nanoseconds. Default 2 s: its process is dead, most likely.
+	// refusedFor is how long a job of one hop goes on whose only forwarder refuses connections
+	// without having said Bye, in nanoseconds. Default 2 s: its process is dead, most likely.
 	refusedFor = 2 * time.Second
 
 	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything

@@ -27,6 +27,11 @@ type rail struct {
 	told   bool     // forwarder: the user knows that it is not in use
 	leaves bool     // Bye is to be said again when the link is back
 
+	// stopped: the forwarder ended the last link in order (Bye). It is dialled for the whole
+	// patience, also while its host refuses connections, because an administrator may be restarting
+	// it.
+	stopped bool
+
 	reborn  bool          // it has had another link: what comes may have come before
 	losses  int           // of its links
 	strikes int           // losses in a row, soon after the link was there and without anything new
@@ -188,7 +193,7 @@ func (r *rail) takeIntoUse(l transport.Link) {
 	r.unreachable, r.blocked, r.failed = nil, false, nil
 	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
 	r.since, r.had = r.heard, r.set.progress
-	r.reborn, r.slow = true, trickle.Detector{}
+	r.reborn, r.stopped, r.slow = true, false, trickle.Detector{}
 }
 
 // push queues a frame.

@@ -18,47 +18,71 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestRefusedBefore: a forwarder that was started again refuses no more, but has a rank that comes
-// back wait for the others. That is no reason to end the job as soon as if it still refused.
-func TestRefusedBefore(t *testing.T) {
-	here, _ := memnet.Pipe(memnet.Options{})
-	attempts, answers := make(chan bool), make(chan error)
-	u := &fakeUpper{}
-	var lock sync.Mutex
+// refusing is a set with one link to its only forwarder, there, whose attempts to open it again the
+// test sees (attempts) and answers (answers).
+type refusing struct {
+	set      *Set
+	upper    *fakeUpper
+	there    *memnet.Link
+	lock     sync.Mutex
+	attempts chan bool
+	answers  chan error
+}
+
+const testPatience = time.Minute
+
+func newRefusing(t *testing.T) *refusing {
+	here, there := memnet.Pipe(memnet.Options{})
+	f := &refusing{upper: &fakeUpper{}, there: there, attempts: make(chan bool), answers: make(chan error)}
 	s, err := New(Config{World: &world.World{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}},
-		Upper: u, Lock: &lock, Links: []transport.Link{here}, System: wait.NewLinux(),
+		Upper: f.upper, Lock: &f.lock, Links: []transport.Link{here}, System: wait.NewLinux(),
 		Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
 			select {
-			case attempts <- true:
-				return nil, <-answers
+			case f.attempts <- true:
+				return nil, <-f.answers
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		}, Limits: Limits{NoRail: time.Minute}})
+		}, Limits: Limits{NoRail: testPatience}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.set = s
+	f.set, f.upper.set = s, s
 	t.Cleanup(s.Close)
-	later := func() string { // what has become of it when forwarders that refuse are given up
-		lock.Lock()
-		defer lock.Unlock()
-		s.failover.checkReachable(s.rails[0].lostAt + 2*refusedFor)
-		return u.failed
-	}
-	refused := fmt.Errorf("dial: %w", unix.ECONNREFUSED)
-	lock.Lock()
-	s.failover.lost(s.rails[0], io.EOF)
-	lock.Unlock()
-	<-attempts
-	answers <- refused
-	<-attempts
-	if why := later(); why != "" {
+	return f
+}
+
+// after returns why the job has ended, as checked at that time after the loss; empty: it goes on.
+func (f *refusing) after(d time.Duration) string {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	return f.checked(d)
+}
+
+// checked is after with the lock.
+func (f *refusing) checked(d time.Duration) string {
+	f.set.failover.checkReachable(f.set.rails[0].lostAt + d)
+	return f.upper.failed
+}
+
+var errConnRefused = fmt.Errorf("dial: %w", unix.ECONNREFUSED)
+
+// TestRefusedBefore: a forwarder that was started again refuses no more, but has a rank that comes
+// back wait for the others. That is no reason to end the job as soon as if it still refused.
+func TestRefusedBefore(t *testing.T) {
+	f := newRefusing(t)
+	f.lock.Lock()
+	f.set.failover.lost(f.set.rails[0], io.EOF)
+	f.lock.Unlock()
+	<-f.attempts
+	f.answers <- errConnRefused
+	<-f.attempts
+	if why := f.after(2 * refusedFor); why != "" {
 		t.Fatalf("while it waits at the forwarder: %s", why)
 	}
-	answers <- refused
+	f.answers <- errConnRefused
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if why := later(); why != "" {
+		if why := f.after(2 * refusedFor); why != "" {
 			if !strings.Contains(why, "connection refused") {
 				t.Error(why)
 			}
@@ -66,4 +90,53 @@ func TestRefusedBefore(t *testing.T) {
 		}
 	}
 	t.Error("a forwarder that refuses is not given up")
+}
+
+// TestStoppedForwarderIsAwaited: a rank waits for its whole patience for a forwarder that has said
+// Bye and then refuses connections, and gives up with an error that names both.
+func TestStoppedForwarderIsAwaited(t *testing.T) {
+	f := newRefusing(t)
+	if _, err := f.there.TryWrite(wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)); err != nil {
+		t.Fatal(err)
+	}
+	f.lock.Lock()
+	f.set.Step()
+	f.lock.Unlock()
+	<-f.attempts
+	f.answers <- errConnRefused
+	f.betweenAttempts(t, func() {
+		if why := f.checked(testPatience); why != "" {
+			t.Errorf("given up before the patience is over: %s", why)
+		}
+		why := f.checked(testPatience + time.Second)
+		for _, want := range []string{"the forwarder is shutting down", "not reached again for 1m0s", "connection refused"} {
+			if !strings.Contains(why, want) {
+				t.Errorf("reason %q, want %q", why, want)
+			}
+		}
+	})
+}
+
+// betweenAttempts calls check with the lock when the last attempt has failed and the next one has
+// not begun.
+func (f *refusing) betweenAttempts(t *testing.T, check func()) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		f.lock.Lock()
+		r := f.set.rails[0]
+		ready := r.failed != nil && !r.trying
+		if ready {
+			check()
+		}
+		f.lock.Unlock()
+		if ready {
+			return
+		}
+		select {
+		case <-f.attempts: // the next one has begun already
+			f.answers <- errConnRefused
+		default:
+		}
+	}
+	t.Fatal("no attempt is known to have failed")
 }

@@ -45,6 +45,28 @@ Jobs that run or gather go on. HOST:PORT is where the forwarder shows its status
 	}
 }
 
+// Stop is zipper stop.
+func Stop() *cli.Command {
+	return &cli.Command{
+		Name:      "stop",
+		Usage:     "end the forwarder on this host, and its jobs at once",
+		ArgsUsage: "[HOST[:PORT]]",
+		Description: `zipper stop                    ends the forwarder of this host, by SIGINT
+
+Its jobs end with an error that says so, but for those that have another forwarder: they go on there. A
+forwarder that is to be started again keeps its jobs with systemctl restart, or SIGTERM and a new start;
+zipper drain lets them come to their end. HOST:PORT is where the forwarder shows its status, on this host.`,
+		Action: func(c *cli.Context) error {
+			at, s, err := signalForwarder(c, syscall.SIGINT)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("the forwarder ends; it has %d jobs\n", len(s.Jobs))
+			return gone(c.Context, at, s.PID)
+		},
+	}
+}
+
 // Reload is zipper reload.
 func Reload() *cli.Command {
 	return &cli.Command{

@@ -30,9 +30,12 @@ import (
 
 // service is a forwarder as a process that an administrator runs:
 //
-//	SIGTERM, SIGINT  jobs that have another forwarder go on there, the others end
-//	SIGUSR1          drain: no new jobs; it ends with the last one (zipper drain)
-//	SIGHUP           read the configuration file again (zipper reload)
+//	SIGTERM  ends and leaves its jobs to be resumed, by a forwarder that is started in its place
+//	         (systemctl restart) or by their other forwarders; with --job as SIGINT, because nothing
+//	         starts such a forwarder again
+//	SIGINT   ends with its jobs (zipper stop); those that have another forwarder go on there
+//	SIGUSR1  drain: no new jobs; it ends with the last one (zipper drain)
+//	SIGHUP   read the configuration file again (zipper reload)
 //
 // Under systemd it says when it listens, when it reloads and stops, and, for WatchdogSec, that it
 // lives; sockets that systemd has opened are used in place of --listen.
@@ -123,16 +126,12 @@ func serveForwarder(line *cli.Context) (err error) {
 
 func (s *service) serve() error {
 	// shows where all goroutines stand: nothing of a forwarder's is left behind by that
-	but := []os.Signal{syscall.SIGQUIT}
-	if s.reloads() {
-		but = append(but, syscall.SIGHUP)
-	}
-	ctx, cancel := clikit.UntilSignal(s.line.Context, but...)
+	ctx, cancel := clikit.UntilSignal(s.line.Context, append(s.heeded(), syscall.SIGQUIT)...)
 	defer cancel()
 	if err := serveStatus(ctx, s.started, s.f, s.metrics, s.log); err != nil {
 		return err
 	}
-	s.heed(ctx)
+	defer s.heed()()
 	notify(s.log, daemon.SdNotifyReady)
 	s.watch(ctx)
 	err := s.f.Serve(ctx)
@@ -166,33 +165,55 @@ func (s *service) reloads() bool {
 	return s.line.String(configFlag) != "" || os.Getenv("NOTIFY_SOCKET") != ""
 }
 
-// heed follows the signals that do not end a forwarder at once, until ctx ends.
-func (s *service) heed(ctx context.Context) {
-	want := []os.Signal{syscall.SIGUSR1}
+// heeded are the signals that the forwarder is told of other than by the end of a context.
+func (s *service) heeded() []os.Signal {
+	list := []os.Signal{syscall.SIGUSR1}
 	if s.reloads() {
-		want = append(want, syscall.SIGHUP)
+		list = append(list, syscall.SIGHUP)
 	}
+	if !s.line.IsSet("job") {
+		list = append(list, syscall.SIGTERM)
+	}
+	return list
+}
+
+// heed follows these signals until the function that it returns is called: after Serve has
+// returned, so that none of them kills a forwarder that is ending already.
+func (s *service) heed() (stop func()) {
+	want := s.heeded()
 	ch := make(chan os.Signal, len(want))
 	signal.Notify(ch, want...)
+	over := make(chan struct{})
 	go func() {
-		defer signal.Stop(ch)
 		for {
 			select {
-			case <-ctx.Done():
+			case <-over:
 				return
 			case got := <-ch:
-				if got == syscall.SIGUSR1 {
-					s.f.Drain()
-					continue
-				}
-				notify(s.log, daemon.SdNotifyReloading)
-				if err := s.reload(); err != nil {
-					s.log.Error("the configuration stays as it was", zap.Error(err))
-				}
-				notify(s.log, daemon.SdNotifyReady)
+				s.follow(got)
 			}
 		}
 	}()
+	return func() {
+		signal.Stop(ch)
+		close(over)
+	}
+}
+
+func (s *service) follow(got os.Signal) {
+	switch got {
+	case syscall.SIGTERM:
+		s.log.Info("SIGTERM: jobs are left to be resumed (zipper stop ends them)")
+		s.f.Release()
+	case syscall.SIGUSR1:
+		s.f.Drain()
+	case syscall.SIGHUP:
+		notify(s.log, daemon.SdNotifyReloading)
+		if err := s.reload(); err != nil {
+			s.log.Error("the configuration stays as it was", zap.Error(err))
+		}
+		notify(s.log, daemon.SdNotifyReady)
+	}
 }
 
 // reload reads the configuration file again and has the forwarder work by it. On an error it goes

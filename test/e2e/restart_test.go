@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestForwarderRestarted: the only forwarder is told to end (SIGTERM) in the middle of transfers
+// and started again, twice. The job goes on, over both libraries, and every byte is right.
+func TestForwarderRestarted(t *testing.T) {
+	for _, program := range []string{"stream.c", "rma_stream.c"} {
+		t.Run(program, func(t *testing.T) {
+			b := New(t)
+			prog := b.both("test/programs/c/" + program)
+			f := b.StartForwarder()
+			end := filepath.Join(t.TempDir(), "stop")
+			args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: []string{"--zipper", f.Addr}})
+			p := b.Start(nil, nil, append(args, "--", prog, end)...)
+			b.goesOn(p)
+			for range 2 {
+				f.Signal(syscall.SIGTERM)
+				if r := b.OK(f.Wait()); !strings.Contains(r.Stderr, "job released") {
+					t.Errorf("the forwarder does not say what becomes of its job:\n%v", r)
+				}
+				f = b.StartForwarderAt(f.Addr)
+				b.WaitFor(time.Minute, "all to join the forwarder that is back",
+					func() bool { return strings.Contains(f.Stderr(), "job runs") })
+				b.goesOn(p)
+			}
+			if err := os.WriteFile(end, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := b.OK(p.Wait())
+			if !strings.Contains(r.Stderr, "the forwarder is shutting down; it is opened again") {
+				t.Errorf("the user is not told:\n%v", r)
+			}
+			b.NothingLeft(id)
+		})
+	}
+}
+
+// both compiles a program for both libraries and returns its path with {mpi} in it.
+func (b *Bed) both(source string) string {
+	b.Compile(MPICH, source)
+	return strings.Replace(b.Compile(OpenMPI, source), "/"+OpenMPI+"/", "/{mpi}/", 1)
+}
+
+// TestForwarderEnds: what ends jobs at once with their only forwarder, or when they have waited for
+// the next one in vain, and what they are told.
+func TestForwarderEnds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		end   syscall.Signal // 0: zipper stop
+		own   bool           // the forwarder serves this job only (--job)
+		flags []string       // of the job
+		says  string
+	}{
+		{name: "zipper stop", says: "job ended by the forwarder: the forwarder is shutting down"},
+		{name: "SIGINT", end: syscall.SIGINT, says: "job ended by the forwarder: the forwarder is shutting down"},
+		{name: "SIGTERM, job of its own", end: syscall.SIGTERM, own: true,
+			says: "job ended by the forwarder: the forwarder is shutting down"},
+		{name: "SIGTERM, no fail-over", end: syscall.SIGTERM, flags: []string{"--patience", "0"},
+			says: "job ended by the forwarder: the forwarder is shutting down"},
+		{name: "SIGTERM, none comes back", end: syscall.SIGTERM, flags: []string{"--patience", "3s"},
+			says: "the forwarder is shutting down, and the forwarder is not reached again for 3s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := New(t)
+			args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: c.flags})
+			options := []string{"--status", "127.0.0.1:0"}
+			if c.own {
+				options = append(options, "--job", id)
+			}
+			f := b.StartForwarder(options...)
+			p := b.Start(nil, nil, append(append(args, "--zipper", f.Addr), "--", bad(b), "wait")...)
+			b.waiting(p, 4)
+			if c.end == 0 {
+				b.OK(b.Run(nil, nil, b.Zipper, "stop", statusOf(f)))
+			} else {
+				f.Signal(c.end)
+			}
+			b.OK(f.Wait())
+			r := p.Wait()
+			if r.Status == 0 {
+				t.Errorf("ended well without a forwarder:\n%v", r)
+			}
+			b.Fails(r, r.Status, c.says)
+			b.NothingLeft(id)
+		})
+	}
+}
