@@ -3,6 +3,7 @@ package jobenv
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,4 +82,43 @@ func CheckDual(l []Dual, cluster string, layout []Cluster) error {
 		}
 	}
 	return nil
+}
+
+// DirectAllow is where processes may open direct links to, in addition to their forwarders'
+// addresses.
+type DirectAllow struct {
+	Hosts    []string // addresses and names
+	Networks []netip.Prefix
+}
+
+// ParseDirectAllow reads addresses, host names and networks (CIDR) with ',' or '+' between them.
+func ParseDirectAllow(s string) (d DirectAllow, err error) {
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == '+' || r == ',' }) {
+		part = strings.TrimSpace(part)
+		p, err := netip.ParsePrefix(part)
+		_, notIP := netip.ParseAddr(part)
+		switch {
+		case err == nil:
+			d.Networks = append(d.Networks, p)
+		case part == "" || strings.ContainsAny(part, "/@ ") || notIP != nil && strings.Contains(part, ":"):
+			return DirectAllow{}, fmt.Errorf("%q: want addresses without port, host names or networks, "+
+				"as in 10.2.0.7,10.3.0.0/24", part)
+		default:
+			d.Hosts = append(d.Hosts, part)
+		}
+	}
+	return d, nil
+}
+
+// Reached returns what ranks of a cluster have to be allowed (ParseDirectAllow) to open direct
+// links to these addresses of another cluster; empty: none of them is for the cluster.
+func Reached(l []Dual, cluster string) string {
+	var hosts []string
+	for _, d := range l {
+		if d.Cluster == "" || d.Cluster == cluster {
+			host, _, _ := net.SplitHostPort(d.Address) // ParseDual has made it
+			hosts = append(hosts, host)
+		}
+	}
+	return strings.Join(hosts, ",")
 }

@@ -1,6 +1,8 @@
 package jobenv
 
 import (
+	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -60,6 +62,40 @@ func TestDual(t *testing.T) {
 	} {
 		if _, err := from(c[0], c[1]); err == nil || !strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+func TestParseDirectAllow(t *testing.T) {
+	d, err := ParseDirectAllow("10.2.0.7, zip2+10.3.0.0/24,fe80::1")
+	if want := (DirectAllow{Hosts: []string{"10.2.0.7", "zip2", "fe80::1"},
+		Networks: []netip.Prefix{netip.MustParsePrefix("10.3.0.0/24")}}); err != nil || !reflect.DeepEqual(d, want) {
+		t.Errorf("%+v, %v, want %+v", d, err, want)
+	}
+	for _, s := range []string{"10.2.0.7:7475", "10.3.0.0/33", "b@10.2.0.1", "zip2:1", "a b", ","} {
+		d, err := ParseDirectAllow(s)
+		if none := s == ","; (err == nil) != none {
+			t.Errorf("%q: %+v, %v", s, d, err)
+		}
+	}
+	_, err = From(func(k string) string {
+		return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=2",
+			VarForwarders: "h:1", VarDirectAllow: "h:1"}[k]
+	})
+	if err == nil || !strings.Contains(err.Error(), VarDirectAllow) {
+		t.Errorf("a host with a port: %v", err)
+	}
+}
+
+// TestReached: ranks of a cluster are allowed the addresses that are for them.
+func TestReached(t *testing.T) {
+	l, err := ParseDual("b@10.2.0.1+c@zip:7500+fe80::1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string]string{"b": "10.2.0.1,fe80::1", "c": "zip,fe80::1", "d": "fe80::1"} {
+		if got := Reached(l, cluster); got != want {
+			t.Errorf("%s: %q, want %q", cluster, got, want)
 		}
 	}
 }

@@ -39,7 +39,12 @@ const (
 	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds it, in its place
 	// for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose
 	// ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
-	VarDual    = "ZIPPER_DUAL"
+	VarDual = "ZIPPER_DUAL"
+	// where ranks of this cluster may open direct links to, in addition to the addresses of its
+	// forwarders: addresses, host names and networks, as in 10.2.0.7,10.3.0.0/24
+	// (ParseDirectAllow); ranks dial no others, whatever a forwarder says
+	VarDirectAllow = "ZIPPER_DIRECT_ALLOW"
+
 	VarTimeout = "ZIPPER_TIMEOUT" // how long to wait for the other clusters, a Go duration; default 60s
 	VarLog     = "ZIPPER_LOG"     // debug, info, warn (default), error
 	VarPoll    = "ZIPPER_POLL"    // adaptive (default), busy, event
@@ -86,6 +91,7 @@ type Job struct {
 	Networks    []string // that have no ranks, and forwarders are on
 	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
 	Dual        []Dual   // of this cluster's zipper nodes
+	DirectAllow string   // see ParseDirectAllow
 	Timeout     time.Duration
 	Log         string
 	Poll        string
@@ -123,7 +129,7 @@ func FromEnviron() (Job, error) { return From(os.Getenv) }
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
-		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience)}
+		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience), DirectAllow: get(VarDirectAllow)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -202,6 +208,9 @@ func From(get func(string) string) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarDual, err)
 	}
+	if _, err := ParseDirectAllow(j.DirectAllow); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarDirectAllow, err)
+	}
 	if err := j.memory(get); err != nil {
 		return Job{}, err
 	}
@@ -267,6 +276,7 @@ func (j Job) Environ() []string {
 		{VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
 		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
+		{VarDirectAllow, j.DirectAllow},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

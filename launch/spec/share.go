@@ -2,6 +2,8 @@ package spec
 
 import (
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/leidenzipper/zipper/jobenv"
 )
@@ -33,11 +35,16 @@ func (j *Job) Share(cluster string) jobenv.Job {
 		Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
 		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience,
 		Collectives: j.Collectives}
+	allow := []string{os.Getenv(jobenv.VarDirectAllow)}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
 			s.Dual = c.Dual
+		} else {
+			allow = append(allow, jobenv.Reached(c.Dual, cluster))
 		}
 	}
+	allow = slices.DeleteFunc(allow, func(s string) bool { return s == "" })
+	s.DirectAllow = strings.Join(allow, ",")
 	if hops := j.hops(); hops != nil {
 		s.WithZippers(hops)
 		return s

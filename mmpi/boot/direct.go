@@ -16,8 +16,8 @@ import (
 )
 
 // openers are the direct links that this process can have. Of two processes that listen for each
-// other the lower rank is dialled.
-func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener {
+// other the lower rank is dialled, if its door is within reach.
+func openers(id *handshake.Identity, layout *wire.Layout, within *reach) map[int]engine.Opener {
 	key := handshake.Key(id.Job, id.Secret)
 	me := int(layout.Rank)
 	mine, _ := layout.ClusterOf(me)
@@ -41,6 +41,9 @@ func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener 
 			all[rank] = nil
 		case has:
 			all[rank] = func(ctx context.Context) (transport.Link, error) {
+				if err := within.check(rank, at.Address); err != nil {
+					return nil, err
+				}
 				return connect(ctx, at.Address, handshake.NewInitiator(key, me, at, nonce()))
 			}
 		}

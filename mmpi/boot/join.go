@@ -63,6 +63,10 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarPatience, err)
 	}
+	allow, err := jobenv.ParseDirectAllow(job.DirectAllow)
+	if err != nil {
+		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarDirectAllow, err)
+	}
 	if len(job.Layout) == 1 {
 		e, err := engine.New(engine.Config{World: w, Warn: loc.Warn, Native: native, Embedded: loc.Embedded,
 			Poll: pollOf(job.Poll), Collectives: tuning})
@@ -105,7 +109,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	w.TagUB = int(joined.layout.TagUB)
 	w.Namesake, w.Libraries = joined.layout.Namesake, libraries(&joined.layout)
-	direct := openers(&id, &joined.layout)
+	var within *reach
+	if len(joined.layout.Doors) > 0 {
+		within = reachOf(ctx, allow, targets, joined.links)
+	}
+	direct := openers(&id, &joined.layout, within)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning,

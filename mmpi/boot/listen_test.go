@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestOpeners(t *testing.T) {
 	} {
 		l.Rank = uint32(me)
 		var got []string
-		for rank, open := range openers(&identityForTest, &l) {
+		for rank, open := range openers(&identityForTest, &l, nil) {
 			what := "wait"
 			if open != nil {
 				what = "dial"
@@ -188,7 +189,7 @@ func TestDirectUnreachable(t *testing.T) {
 	id := identityForTest
 	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}},
 		Doors: []wire.Door{{Rank: 0, Port: wire.Port{Network: 1, Address: closed.Addr().String()}}}}
-	direct := openers(&id, &l)
+	direct := openers(&id, &l, &reach{addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 	e := runEngine(t, l, direct)
 	var warning string
 	(&listener{}).joinDirect(t.Context(), e, &id, direct, func(s string) { warning = s })

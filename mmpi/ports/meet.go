@@ -89,6 +89,9 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 			return got, len(at.job.Zippers) > len(d.job.Zippers), err
 		case errors.As(err, &refused) && refused.Code == wire.RefuseMeeting:
 			w, err := handshake.ParseWay(refused.Reason)
+			if err == nil {
+				err = mayGo(d.job, w)
+			}
 			if err != nil {
 				return nil, false, err
 			}
@@ -215,8 +218,26 @@ func (s *Self) meeting(id, level, end string) jobenv.Job {
 	return jobenv.Job{ID: id, Secret: j.Secret, Ticket: j.Ticket, Cluster: end,
 		Layout:     []jobenv.Cluster{{Name: acceptor, Size: 1}, {Name: dialler, Size: 1}},
 		Forwarders: j.Forwarders, HostKeys: j.HostKeys, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll,
-		Protocol: j.Protocol, Level: level}
+		Protocol: j.Protocol, Level: level, DirectAllow: j.DirectAllow}
 }
+
+// mayGo returns why this process does not take a way that a forwarder names; nil: it does. A way
+// has to begin at one of the job's own forwarders, because a dishonest forwarder could otherwise
+// have the process probe ports inside its cluster.
+func mayGo(job jobenv.Job, w handshake.Way) error {
+	for _, z := range w.Zippers {
+		for _, p := range z.Ports {
+			if int(p.Network) == acceptorNetwork && p.Address != "" && !slices.Contains(job.Forwarders, p.Address) {
+				return fmt.Errorf("a forwarder sends this process to %.60q, which is not dialled because it is "+
+					"none of the job's forwarders", p.Address)
+			}
+		}
+	}
+	return nil
+}
+
+// acceptorNetwork is the acceptor's place among the networks of a way.
+const acceptorNetwork = 0
 
 // by has a meeting go that way.
 func by(job jobenv.Job, w handshake.Way) jobenv.Job {

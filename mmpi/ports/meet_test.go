@@ -3,6 +3,7 @@ package ports
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,10 @@ import (
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/handshake/handshaketest"
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 func with(s *Self, secret string) *Self {
@@ -127,4 +131,34 @@ func TestNames(t *testing.T) {
 	if err := names.Unpublish("ocean"); err == nil {
 		t.Error("taken back twice")
 	}
+}
+
+// TestWayElsewhere: a process that waits at a port is told a way that begins at none of its job's
+// forwarders. It does not go there.
+func TestWayElsewhere(t *testing.T) {
+	x, y := serve(t), serve(t)
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	acc, con := with(self("one", "a", 0, x), "s"), with(self("two", "b", 2, x), "s")
+	port := acc.Open()
+	d := con.plain(port.ID, port.Level, dialler)
+	d.job = by(d.job, handshake.Way{Layout: ends, Networks: []string{link}, Zippers: []wire.Zipper{
+		{Ports: []wire.Port{{Network: 0, Address: probe.Addr().String()}, {Network: 2, Address: y}}},
+		{Ports: []wire.Port{{Network: 1, Address: x}, {Network: 2}}}}})
+	met := make(chan error, 1)
+	go func() {
+		_, err := con.dial(ctx, d, nil)
+		met <- err
+	}()
+	if _, err := acc.Accept(ctx, port, []int32{0}); err == nil || !strings.Contains(err.Error(), "none of the job's forwarders") {
+		t.Errorf("error %v", err)
+	}
+	cancel()
+	<-met
+	handshaketest.NotDialled(t, probe)
 }

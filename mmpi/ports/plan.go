@@ -185,7 +185,7 @@ func (p *Plan) Seat(self *Self, accepts bool) (*Seat, error) {
 	job := jobenv.Job{ID: p.ID, Secret: self.Job.Secret, Ticket: self.Job.Ticket, Timeout: self.Job.Timeout,
 		Log:  self.Job.Log,
 		Poll: self.Job.Poll, Protocol: self.Job.Protocol, InPlace: self.Job.InPlace, Cache: self.Job.Cache,
-		HostKeys: self.Job.HostKeys, Patience: p.Accept.Patience, Collectives: p.Accept.Collectives}
+		HostKeys: self.Job.HostKeys, DirectAllow: self.Job.DirectAllow, Patience: p.Accept.Patience, Collectives: p.Accept.Collectives}
 	seat := &Seat{Ranks: make([]int32, len(p.Accept.Members)+len(p.Dial.Members))}
 	procs, next, found := p.Processes(), int32(0), false
 	parts := p.parts()

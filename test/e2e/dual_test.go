@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,7 @@ func TestDual(t *testing.T) {
 		{"all of b", []Cluster{A(1, MPICH), B(2, OpenMPI)}, []string{"", "a@127.0.0.1:7610"}, false},
 		{"one of a", []Cluster{{Name: "a", Ranks: 2, MPI: OpenMPI, Program: some}, B(2, OpenMPI)},
 			[]string{"b@127.0.0.1", ""}, true},
+		{"not the forwarder's address", []Cluster{A(2, OpenMPI), B(1, MPICH)}, []string{"b@127.0.0.2", ""}, false},
 		{"everywhere", []Cluster{A(1, OpenMPI), B(2, OpenMPI)}, []string{"127.0.0.1", "127.0.0.1"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,6 +114,36 @@ func TestDualNobodysAddress(t *testing.T) {
 	if strings.Count(r.Stderr,
 		"warning: no rank of cluster a takes direct links from cluster b: no node where they run has the address 192.0.2.1") != 1 {
 		t.Errorf("%v", r)
+	}
+}
+
+// TestDualElsewhere: a rank says that it takes direct links at an address of no forwarder. Others
+// dial it only if their user allows it; else they say so, and messages go through the forwarder.
+func TestDualElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		name, allow string
+	}{{"not allowed", ""}, {"allowed", "127.0.0.2"}, {"network allowed", "127.0.0.0/30"}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := New(t)
+			f, addr := forwardertest.Serve(t, forwarder.Config{})
+			job, layout := JobID(t), "a=1,b=1"
+			start := func(cluster, mpi string, flags ...string) *Proc {
+				return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf("x")}, slices.Concat([]string{b.Zipper, "join", "--job", job,
+					"--cluster", cluster, "--layout", layout, "--zipper", addr, "--mpi", mpi}, flags,
+					[]string{"--", strings.Replace(bad(b), "{mpi}", mpi, 1), "ring", "1"})...)
+			}
+			one := start("a", OpenMPI, "--dual", "b@127.0.0.2")
+			other := start("b", MPICH, "--direct-allow", c.allow)
+			b.OK(one.Wait())
+			r := b.OK(other.Wait())
+			s := over(b, 1, f.Status)
+			if through := payload(s, "a", "b") > 0; through != (c.allow == "") {
+				t.Errorf("payload through the forwarder: %v", through)
+			}
+			if told := strings.Contains(r.Stderr, "no address of the job's forwarder"); told != (c.allow == "") {
+				t.Errorf("the user is told: %v\n%v", told, r)
+			}
+		})
 	}
 }
 

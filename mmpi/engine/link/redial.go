@@ -71,6 +71,12 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 	switch isFinal := errors.As(err, &final) && final.Final(); {
 	case r.peer != nil:
 		s.direct.news(r, err)
+		var p interface{ Permanent() bool } // trying again does not help
+		if errors.As(err, &p) && p.Permanent() && r.state == dialling {
+			r.redial = nil
+			r.to(down)
+			return true
+		}
 	case !s.resumes && !r.leaves:
 		r.failed = err
 		if s.paths != nil && r.lostAt > 0 && (isFinal || s.Now()-r.lostAt > s.limit.NoRail) {

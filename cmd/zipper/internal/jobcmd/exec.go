@@ -94,6 +94,8 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
 		&cli.StringFlag{Name: "dual",
 			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
+		&cli.StringFlag{Name: "direct-allow",
+			Usage: "`HOST or CIDR`[,...] that ranks of this cluster may open direct links to, in addition to the addresses of its forwarders (ZIPPER_DIRECT_ALLOW)"},
 		&cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (ZIPPER_TICKET_FILE)"},
 		&cli.StringFlag{Name: "host-keys",
 			Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (zipper join asks once and keeps it); default: take them (ZIPPER_HOST_KEYS)"},
@@ -126,7 +128,7 @@ var variable = regexp.MustCompile("ZIPPER_[A-Z_]+")
 var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file",
 	jobenv.VarCluster: "cluster",
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
-	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order",
+	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarDirectAllow: "direct-allow", jobenv.VarOrder: "order",
 	jobenv.VarNetworks: "network", jobenv.VarTicketFile: "ticket-file", jobenv.VarHostKeys: "host-keys",
 	jobenv.VarLevel: "level", jobenv.VarPatience: "patience"}
 
