@@ -105,7 +105,8 @@ func TestReload(t *testing.T) {
 	pingPong(t, r2[0], r2[3])
 }
 
-// TestReloadKeepsWhatNeedsARestart: Reload takes the fields that its documentation lists, and no other.
+// TestReloadKeepsWhatNeedsARestart: Reload takes the fields that its documentation lists, and no
+// other.
 func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	before := b.f.policy.Load().Config
@@ -152,7 +153,8 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 // counted is a meter.
 type counted struct{ relay.Observer }
 
-// TestReloadKeepsProtocol: a forwarder goes on serving jobs of the protocol that it was started with.
+// TestReloadKeepsProtocol: a forwarder goes on serving jobs of the protocol that it was started
+// with.
 func TestReloadKeepsProtocol(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	if err := b.f.Reload(Config{Protocol: Classic}); err != nil {

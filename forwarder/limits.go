@@ -110,8 +110,8 @@ const (
 	joinsLeast = 1 << 20
 	joinShare  = 8 << 10
 
-	// otherFiles is how many files a forwarder has open beside its links, at most: 40 connections of
-	// the status address (package monitor), and those of its loops, listeners and logs.
+	// otherFiles is how many files a forwarder has open beside its links, at most: 40 connections
+	// of the status address (package monitor), and those of its loops, listeners and logs.
 	otherFiles = 80
 
 	// fewDescriptors is how many there are taken to be where the system does not say.

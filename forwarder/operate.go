@@ -46,10 +46,11 @@ func (p *policy) dial(ctx context.Context, addr string, failed func(error)) (tra
 func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == nil }
 
 // Reload changes whom the forwarder serves, whom it dials, and how much they may have: it takes the
-// fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin with Max. All other
-// fields are checked, and count at the next start only. Jobs that are there go on: they are not asked
-// again for what let them in, and keep their JobMemory. A job of several hops whose Dial was removed
-// cannot replace links that it loses. On an error nothing changes. Safe for concurrent use.
+// fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin with Max. All
+// other fields are checked, and count at the next start only. Jobs that are there go on: they are
+// not asked again for what let them in, and keep their JobMemory. A job of several hops whose Dial
+// was removed cannot replace links that it loses. On an error nothing changes. Safe for concurrent
+// use.
 func (f *Forwarder) Reload(cfg Config) error {
 	cfg.Listeners, cfg.Log, cfg.NAT, cfg.HostKey = f.cfg.Listeners, zap.NewNop(), f.cfg.NAT, f.cfg.HostKey
 	cfg, err := cfg.withDefaults()

@@ -249,10 +249,10 @@ func (j *job) stopWaiting() {
 	}
 }
 
-// departs takes the route to a rank that has said Bye out of the table and counts its departure.
-// It ignores a Bye over a connection that is no longer the route: the job has ended, or the rank has
-// opened another connection, over which it says Bye again. All entries of the table are written with
-// f.mu held. Any loop.
+// departs takes the route to a rank that has said Bye out of the table and counts its departure. It
+// ignores a Bye over a connection that is no longer the route: the job has ended, or the rank has
+// opened another connection, over which it says Bye again. All entries of the table are written
+// with f.mu held. Any loop.
 func (p *peer) departs(m *member) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()

@@ -25,8 +25,8 @@ type Status struct {
 	Links     int         `json:"links"`
 	Jobs      []JobStatus `json:"jobs"` // by id
 	Past      []Summary   `json:"past"` // the last ended jobs, oldest first
-	// MoreJobs is how many further jobs are not in Jobs. It is 0 from Forwarder.Status, which lists all;
-	// package monitor bounds the length of its answers.
+	// MoreJobs is how many further jobs are not in Jobs. It is 0 from Forwarder.Status, which lists
+	// all; package monitor bounds the length of its answers.
 	MoreJobs int    `json:"more_jobs,omitempty"`
 	MorePast int    `json:"more_past,omitempty"` // MorePast is the same for Past.
 	Totals   Totals `json:"totals"`

@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// The answer at /status is a forwarder.Status as JSON, with one job a line. Strangers decide how many
-// jobs there are and how long their names are, so an answer lists jobs only while it stays within
-// maxAnswer bytes, which is less than Fetch reads, and counts the others.
+// The answer at /status is a forwarder.Status as JSON, with one job a line. Strangers decide how
+// many jobs there are and how long their names are, so an answer lists jobs only while it stays
+// within maxAnswer bytes, which is less than Fetch reads, and counts the others.
 
 // writeStatus writes a status whose lists end within maxAnswer bytes. With brief it lists no jobs.
 func writeStatus(out io.Writer, s forwarder.Status, brief bool) error {

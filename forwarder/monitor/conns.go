@@ -9,8 +9,8 @@ import (
 
 // conns bounds the connections of the status address. Anyone who reaches that address may open
 // connections, and each takes a descriptor which a rank may need. When there are too many, one is
-// closed: the oldest that has no request, or else the oldest. So a client that asks is answered while
-// others keep connections open. Safe for concurrent use.
+// closed: the oldest that has no request, or else the oldest. So a client that asks is answered
+// while others keep connections open. Safe for concurrent use.
 type conns struct {
 	limit int // the most connections at once
 

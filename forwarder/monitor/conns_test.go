@@ -61,8 +61,8 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: clients that keep connections open leave others room. The oldest of them
-// are closed, pages stay open, and a request is answered.
+// TestConnectionsAreBounded: clients that keep connections open leave others room. The oldest of
+// them are closed, pages stay open, and a request is answered.
 func TestConnectionsAreBounded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

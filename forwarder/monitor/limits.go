@@ -10,8 +10,8 @@ const (
 	// maxStatus is the longest answer that Fetch reads, 16 MiB: thousands of jobs.
 	maxStatus = 16 << 20
 
-	// maxAnswer is where the lists of an answer end, 15 MiB. The rest of the answer has a few KiB, so
-	// the whole stays below maxStatus.
+	// maxAnswer is where the lists of an answer end, 15 MiB. The rest of the answer has a few KiB,
+	// so the whole stays below maxStatus.
 	maxAnswer = 15 << 20
 
 	// pastShare is the inverse of the part of maxAnswer that jobs which have ended may take, 1/8.
@@ -31,10 +31,10 @@ const (
 
 // How much clients may take.
 const (
-	// maxConns is how many connections the status address has at once, 40: maxWatchers pages, and 8 for
-	// all else. More: fewer of the descriptors that package forwarder leaves for all but links
-	// (otherFiles) are for its loops and listeners; fewer: clients that come together close each other's
-	// connections.
+	// maxConns is how many connections the status address has at once, 40: maxWatchers pages, and 8
+	// for all else. More: fewer of the descriptors that package forwarder leaves for all but links
+	// (otherFiles) are for its loops and listeners; fewer: clients that come together close each
+	// other's connections.
 	maxConns = maxWatchers + 8
 
 	// headerBytes is the longest head of a request, 16 KiB. Browsers send a few.

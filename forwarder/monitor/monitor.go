@@ -91,8 +91,8 @@ func explain(addr string, err error) string {
 // forwarder of release 0.1.0 ignores it.
 const brief = "brief"
 
-// Fetch asks the forwarder whose status is shown at "host:port". Jobs are in the order of their ids.
-// MoreJobs and MorePast count those for which the answer, of at most 16 MiB, has no room.
+// Fetch asks the forwarder whose status is shown at "host:port". Jobs are in the order of their
+// ids. MoreJobs and MorePast count those for which the answer, of at most 16 MiB, has no room.
 func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	return fetch(ctx, addr, "/status")
 }

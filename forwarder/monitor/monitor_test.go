@@ -153,9 +153,9 @@ func TestFetchSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// hostile returns a forwarder with an old job of an honest user, n later jobs of strangers that run and n
-// that gather, and past jobs. The names of strangers have the greatest length, and six times that in
-// JSON.
+// hostile returns a forwarder with an old job of an honest user, n later jobs of strangers that run
+// and n that gather, and past jobs. The names of strangers have the greatest length, and six times
+// that in JSON.
 func hostile(n int) fixed {
 	name := strings.Repeat("<", wire.MaxName)
 	clusters := slices.Repeat([]forwarder.ClusterStatus{{Name: name, Host: name, Origin: name, Size: 1}}, 16)
@@ -176,9 +176,9 @@ func hostile(n int) fixed {
 	return f
 }
 
-// TestStatusIsBounded: with any jobs of strangers, the status is shorter than what Fetch reads, lists
-// the oldest running jobs and the newest past jobs, and counts all others. FetchBrief gets the process
-// id without any job.
+// TestStatusIsBounded: with any jobs of strangers, the status is shorter than what Fetch reads,
+// lists the oldest running jobs and the newest past jobs, and counts all others. FetchBrief gets
+// the process id without any job.
 func TestStatusIsBounded(t *testing.T) {
 	f := hostile(2000)
 	s := httptest.NewServer(handlerOf(f, nil))
@@ -212,8 +212,8 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 }
 
-// TestBriefOfOlderForwarder: FetchBrief understands a forwarder that ignores the parameter, and says so
-// if an answer is too long.
+// TestBriefOfOlderForwarder: FetchBrief understands a forwarder that ignores the parameter, and
+// says so if an answer is too long.
 func TestBriefOfOlderForwarder(t *testing.T) {
 	text := []byte(`{"pid":7,"jobs":[{"job":"a"},{"job":"b"}],"past":[]}`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(text) }))

@@ -117,8 +117,8 @@ func (w *watch) look() {
 	}
 }
 
-// lean returns a status with only those jobs of which rates are shown: those on the page that do not
-// gather.
+// lean returns a status with only those jobs of which rates are shown: those on the page that do
+// not gather.
 func lean(s forwarder.Status) forwarder.Status {
 	list := shown(s.Jobs)
 	s.Past, s.Jobs = nil, nil

@@ -64,7 +64,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestViewIsBounded: the page gets no more than maxView bytes a step, the oldest jobs that run first.
+// TestViewIsBounded: the page gets no more than maxView bytes a step, the oldest jobs that run
+// first.
 func TestViewIsBounded(t *testing.T) {
 	f := hostile(200)
 	w := newWatch(f, "1")

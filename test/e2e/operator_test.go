@@ -107,8 +107,8 @@ func TestReloadAndDrain(t *testing.T) {
 	b.Fails(zipper("drain", at), 1, "no forwarder shows its status")
 }
 
-// TestDrainAmongStrangers: a forwarder can be drained, and shows its status, while strangers have jobs
-// whose status is longer than zipper reads. The status says how many jobs it leaves out.
+// TestDrainAmongStrangers: a forwarder can be drained, and shows its status, while strangers have
+// jobs whose status is longer than zipper reads. The status says how many jobs it leaves out.
 func TestDrainAmongStrangers(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")
@@ -144,8 +144,8 @@ func TestDrainAmongStrangers(t *testing.T) {
 	}
 }
 
-// TestIdleClientsLeaveRoom: clients that keep connections to the status address open take a forwarder
-// no descriptors that ranks need, and keep nobody from its status.
+// TestIdleClientsLeaveRoom: clients that keep connections to the status address open take a
+// forwarder no descriptors that ranks need, and keep nobody from its status.
 func TestIdleClientsLeaveRoom(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")

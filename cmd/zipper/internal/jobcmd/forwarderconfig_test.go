@@ -112,8 +112,9 @@ func TestNeedRestart(t *testing.T) {
 	}
 }
 
-// TestReloadableOptions: an option counts at a reload exactly if it sets fields that Forwarder.Reload
-// takes. The fields of the options that are left out need the system, and are not in forwarderConfig.
+// TestReloadableOptions: an option counts at a reload exactly if it sets fields that
+// Forwarder.Reload takes. The fields of the options that are left out need the system, and are not
+// in forwarderConfig.
 func TestReloadableOptions(t *testing.T) {
 	dir := t.TempDir()
 	secret, key := filepath.Join(dir, "secret"), filepath.Join(dir, "ticket")
