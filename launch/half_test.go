@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -94,48 +91,6 @@ func TestHalfEndsWithContext(t *testing.T) {
 			t.Errorf("%s: status %d, %v after %v", script, status, err, time.Since(begin))
 		}
 		cancel()
-	}
-}
-
-func TestStaleRunDirectories(t *testing.T) {
-	base := t.TempDir()
-	gone := exec.Command("/bin/true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := newRundir(base, "private")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.remove()
-	if strings.Contains(r.dir+r.shared, "private") {
-		t.Errorf("the job's id is in the names %s, %s", r.dir, r.shared)
-	}
-	stale := strings.Replace(r.dir, "-"+strconv.Itoa(os.Getpid())+"-", "-"+strconv.Itoa(gone.Process.Pid)+"-", 1)
-	if err := os.Mkdir(stale, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	// of a launcher on another host
-	elsewhere := filepath.Join(base, fmt.Sprintf("zipper-%d-00c0ffee-%d-j-1", os.Getuid(), gone.Process.Pid))
-	if err := os.Mkdir(elsewhere, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	n, err := newRundir(base, "private")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.remove()
-	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory of a dead launcher is still there: %v", err)
-	}
-	for _, dir := range []string{r.dir, elsewhere} {
-		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("the directory of a living launcher, or of one on another host, is gone: %v", err)
-		}
-	}
-	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil ||
-		!strings.Contains(err.Error(), "--run-dir") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,14 +1,10 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 )
 
 // rundir is what a launcher keeps on disk while its job runs: one directory in the temporary
@@ -16,6 +12,7 @@ import (
 type rundir struct {
 	dir    string
 	shared string // "" if there is no /dev/shm to write to
+	locks  []*os.File
 	stop   func() // of the janitor
 }
 
@@ -23,62 +20,75 @@ type rundir struct {
 // of launchers that were killed before they could clean up are removed on this occasion. Names do
 // not have the job's id, which everybody on the host could read there: a file in them has.
 func newRundir(base, job string) (*rundir, error) {
-	hint := "choose another place with --run-dir DIR or TMPDIR"
 	if base == "" {
 		base = os.TempDir()
 	}
-	removeStale(base)
-	name := fmt.Sprintf("%s%d", mine(), os.Getpid())
-	dir, err := os.MkdirTemp(base, name+"-")
+	r := &rundir{}
+	err := r.make(base)
+	if err == nil {
+		err = r.note(job)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the run directory: %w; %s", err, hint)
-	}
-	r := &rundir{dir: dir}
-	removeStale("/dev/shm")
-	if d, err := os.MkdirTemp("/dev/shm", name+"-"); err == nil {
-		r.shared = d
-	}
-	dirs := []string{r.dir}
-	if r.shared != "" {
-		dirs = append(dirs, r.shared)
-	}
-	r.stop = clean(dirs...)
-	for _, d := range dirs {
-		if err := os.WriteFile(filepath.Join(d, "job"), []byte(job+"\n"), 0o600); err != nil {
-			r.remove()
-			return nil, fmt.Errorf("cannot write to the run directory: %w; %s", err, hint)
-		}
+		r.remove()
+		return nil, fmt.Errorf("cannot make the run directory: %w; choose another place with --run-dir DIR or TMPDIR", err)
 	}
 	return r, nil
 }
 
-func (r *rundir) remove() {
-	os.RemoveAll(r.dir)
-	if r.shared != "" {
-		os.RemoveAll(r.shared)
+// make makes the directories, which the janitor removes from then on.
+func (r *rundir) make(base string) (err error) {
+	removeStale(base, mine())
+	if r.dir, err = os.MkdirTemp(base, mine()); err != nil {
+		return err
 	}
-	r.stop()
+	removeStale("/dev/shm", mine())
+	if d, err := os.MkdirTemp("/dev/shm", mine()); err == nil {
+		r.shared = d
+	}
+	r.stop = clean(r.dirs()...)
+	return nil
+}
+
+// note locks the directories and writes the job's id into them.
+func (r *rundir) note(job string) error {
+	for _, d := range r.dirs() {
+		lock, err := lockDir(d)
+		if err != nil {
+			return err
+		}
+		r.locks = append(r.locks, lock)
+		if err := os.WriteFile(filepath.Join(d, "job"), []byte(job+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rundir) dirs() (list []string) {
+	for _, d := range []string{r.dir, r.shared} {
+		if d != "" {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func (r *rundir) remove() {
+	for _, d := range r.dirs() {
+		os.RemoveAll(d)
+	}
+	for _, l := range r.locks {
+		l.Close()
+	}
+	if r.stop != nil {
+		r.stop()
+	}
 }
 
 // mine begins the names of this user's directories that were made on this host: others may have
-// theirs in the same place, on a file system that all share, and their processes cannot be asked
-// after from here. The host's name comes as a number because names of sockets below are limited.
+// theirs in the same place, on a file system that all share, and not all of those have locks that
+// hosts share. The host's name comes as a number because names of sockets below are limited.
 func mine() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("zipper-%d-%08x-", os.Getuid(), crc32.ChecksumIEEE([]byte(host)))
-}
-
-func removeStale(base string) {
-	prefix := mine()
-	entries, err := filepath.Glob(filepath.Join(base, prefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		pid, _, ok := strings.Cut(strings.TrimPrefix(filepath.Base(e), prefix), "-")
-		n, err := strconv.Atoi(pid)
-		if ok && err == nil && n > 0 && errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
-			os.RemoveAll(e)
-		}
-	}
 }

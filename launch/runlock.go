@@ -1,0 +1,78 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A run directory is in use while its launcher holds a lock on the file "lock" in it. The kernel
+// releases the lock when the launcher ends, however it ends, and knows it in every PID namespace:
+// launchers in containers that share /tmp or /dev/shm do not see each other's processes. The file
+// appears under its name when it is locked already, so a directory without it is never stale: it is
+// being made, or its file system has no locks.
+const lockName = "lock"
+
+// lockDir locks a directory that this process has just made. The lock is held until the file is
+// closed; processes that this one starts do not inherit it. The file is nil where the file system
+// has no locks.
+func lockDir(dir string) (*os.File, error) {
+	unnamed := filepath.Join(dir, lockName+".new")
+	f, err := os.OpenFile(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); noLocks(err) {
+		return nil, errors.Join(f.Close(), os.Remove(unnamed))
+	}
+	if err == nil {
+		err = os.Rename(unnamed, filepath.Join(dir, lockName))
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", unnamed, err)
+	}
+	return f, nil
+}
+
+// noLocks reports whether a file system has refused a lock because it supports none.
+func noLocks(err error) bool {
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOLCK) ||
+		errors.Is(err, unix.EINVAL)
+}
+
+// removeStale removes the user's directories in base whose names begin with prefix and whose
+// launchers have ended. Errors are left to the next launcher.
+func removeStale(base, prefix string) {
+	dirs, err := filepath.Glob(filepath.Join(base, prefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, d := range dirs {
+		if !own(d) {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(d, lockName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			os.RemoveAll(d)
+		}
+		f.Close()
+	}
+}
+
+// own reports whether a path is a directory of this user's, and not a link to one.
+func own(path string) bool {
+	st, err := os.Lstat(path)
+	if err != nil || !st.IsDir() {
+		return false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int(sys.Uid) == os.Getuid()
+}
