@@ -9,9 +9,12 @@
  *
  * FILE has the job, as for zipper exec --env; by default it is the one that ZIPPER_JOB_FILE names.
  */
+#include <limits.h>
 #include <slurm/spank.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 SPANK_PLUGIN(zipper, 1)
 
@@ -58,14 +61,37 @@ int slurm_spank_init(spank_t sp, int ac, char **av) {
   return 0;
 }
 
-/* Prolog and epilog find the file in SPANK_ZIPPER_FORWARDER. */
+/* absolute puts the absolute path of file into path, of n bytes. It returns -1 if that fails. */
+static int absolute(char *path, size_t n, const char *file) {
+  int length;
+  if (*file == '/') {
+    length = snprintf(path, n, "%s", file);
+  } else {
+    char here[PATH_MAX];
+    if (!getcwd(here, sizeof here)) {
+      return -1;
+    }
+    length = snprintf(path, n, "%s/%s", here, file);
+  }
+  return length > 0 && (size_t)length < n ? 0 : -1;
+}
+
+/*
+ * The prolog finds the file in SPANK_ZIPPER_FORWARDER. It runs in another directory, as root, and
+ * hands the name on to a process of the user's, which reads the file.
+ */
 int slurm_spank_init_post_opt(spank_t sp, int ac, char **av) {
   (void)ac;
   (void)av;
   if (!forwarder || spank_remote(sp) == 1) {
     return 0;
   }
-  if (spank_job_control_setenv(sp, "ZIPPER_FORWARDER", forwarder, 1) != ESPANK_SUCCESS) {
+  char file[PATH_MAX];
+  if (absolute(file, sizeof file, forwarder)) {
+    slurm_error("zipper: --zipper-forwarder=%s: the file's absolute path cannot be found, or is too long", forwarder);
+    return -1;
+  }
+  if (spank_job_control_setenv(sp, "ZIPPER_FORWARDER", file, 1) != ESPANK_SUCCESS) {
     slurm_error("zipper: cannot tell the prolog of the forwarder: give --zipper-forwarder to sbatch or salloc");
     return -1;
   }

@@ -130,7 +130,7 @@ func (s *Site) until(what string, done func() bool) {
 // outputs are what jobs have printed so far, and what the logs of their prologs say.
 func (s *Site) outputs() string {
 	var b strings.Builder
-	for _, pattern := range []string{s.path("home", "*-*"), s.path("run", "*.log")} {
+	for _, pattern := range []string{s.path("home", "*-*"), s.path("run", "*", "log")} {
 		files, _ := filepath.Glob(pattern)
 		for _, f := range files {
 			text, _ := os.ReadFile(f)

@@ -53,7 +53,7 @@ func TestPlugin(t *testing.T) {
 			s.path("cg-"+c.library), i)
 	}
 	ended := "for i in $(seq 50); do pgrep -u nobody -f 'forwarder --job j ' >pids || exit 0; sleep 0.1; done; echo still there; cat pids; exit 1\n"
-	groups := []string{"-N", "1", "-n", "2", "-L", "zipper", "--zipper-forwarder=" + env, ":", "-N", "1", "-n", "2"}
+	groups := []string{"-N", "1", "-n", "2", "-L", "zipper", "--zipper-forwarder=job.env", ":", "-N", "1", "-n", "2"}
 	state, output := a.Submit(script+"wait $pid0 && wait $pid1 || exit\n"+ended, groups...).Wait()
 	solved(t, state, output)
 	// a job that never joins: the forwarder is there while the job is

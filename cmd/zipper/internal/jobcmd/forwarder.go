@@ -56,7 +56,7 @@ func forwarderFlags() []cli.Flag {
 			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/howto/direct-links.md"},
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 		&cli.StringFlag{Name: "host-key",
-			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},
+			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there; none: a new one at each start (default: host_key in the state directory)"},
 		&cli.StringFlag{Name: "ticket-key",
 			Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
 		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`, and end when it has run; may be repeated"},

@@ -12,10 +12,31 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// hostKey is the forwarder's: of the file that was asked for, else of the one in its state
-// directory. It is made if it is not there. Where a state directory cannot be had the key is good
-// for as long as the forwarder runs.
-func hostKey(name string, log *zap.Logger) (ed25519.PrivateKey, error) {
+// noHostKeyFile is the name that asks for a new key, which is kept in memory only.
+const noHostKeyFile = "none"
+
+// hostKey returns the forwarder's key: that of the file with this name, or of the one in the state
+// directory if the name is empty. It makes the file if it does not exist. Without a state directory
+// the key is good for as long as the forwarder runs, as with the name noHostKeyFile.
+func hostKey(name string, log *zap.Logger) (key ed25519.PrivateKey, err error) {
+	made := true
+	if name == noHostKeyFile {
+		name = ""
+		_, key, err = ed25519.GenerateKey(nil)
+	} else {
+		name, key, made, err = keptHostKey(name, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	log.Info("host key", zap.String("key",
+		wire.FormatHostKey([wire.PublicKeyLen]byte(key.Public().(ed25519.PublicKey)))),
+		zap.String("file", name), zap.Bool("new", made))
+	return key, nil
+}
+
+// keptHostKey returns the key in a file, and the file's name.
+func keptHostKey(name string, log *zap.Logger) (file string, key ed25519.PrivateKey, made bool, err error) {
 	asked := name != ""
 	if !asked {
 		dir, err := stateDir(os.Getenv)
@@ -23,20 +44,12 @@ func hostKey(name string, log *zap.Logger) (ed25519.PrivateKey, error) {
 			name = filepath.Join(dir, "host_key")
 		}
 	}
-	key, made, err := keyfile.Open(name)
-	if err != nil && (asked || !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission)) {
-		return nil, err
-	}
-	if err != nil {
+	key, made, err = keyfile.Open(name)
+	if err != nil && !asked && (errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)) {
 		log.Warn("no place to keep the host key: the next start has another one (--host-key FILE)", zap.Error(err))
-		if _, key, err = ed25519.GenerateKey(nil); err != nil {
-			return nil, err
-		}
+		_, key, err = ed25519.GenerateKey(nil)
 	}
-	log.Info("host key", zap.String("key",
-		wire.FormatHostKey([wire.PublicKeyLen]byte(key.Public().(ed25519.PublicKey)))),
-		zap.String("file", name), zap.Bool("new", made))
-	return key, nil
+	return name, key, made, err
 }
 
 // stateDir is where this user's forwarders keep what they need again: systemd's directory for a
