@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ func Listen(path string, size int) (*Listener, error) {
 		return nil, fmt.Errorf("shm: ring of %d bytes, want a power of two from %d to %d", size, minSize, maxSize)
 	}
 	addr := &net.UnixAddr{Name: path, Net: "unix"}
-	l, err := net.ListenUnix("unix", addr)
+	l, err := bind(path)
 	if errors.Is(err, unix.EADDRINUSE) {
 		if c, dialErr := net.DialUnix("unix", nil, addr); dialErr == nil {
 			c.Close()
@@ -50,17 +51,28 @@ func Listen(path string, size int) (*Listener, error) {
 		}
 		if st, statErr := os.Lstat(path); statErr == nil && st.Mode()&os.ModeSocket != 0 {
 			os.Remove(path)
-			l, err = net.ListenUnix("unix", addr)
+			l, err = bind(path)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("shm: %w", err)
-	}
 	return &Listener{l, size}, nil
+}
+
+// bind makes the socket with its permissions: changing them at its path afterwards would leave
+// others a moment to connect, and follow a link that has taken its place.
+func bind(path string) (*net.UnixListener, error) {
+	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
+		return errors.Join(err, failed)
+	}}
+	l, err := private.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.UnixListener), nil
 }
 
 // Accept blocks for the next link.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -173,5 +174,36 @@ func TestForeignSocket(t *testing.T) {
 	}()
 	if _, err := (Dialer{}).Dial(context.Background(), path); err == nil {
 		t.Error("taken for a forwarder")
+	}
+}
+
+// TestSocketIsPrivateFromTheStart checks that a socket has its permissions when it appears, so that
+// nobody can connect, or put a link in its place, before they are set.
+func TestSocketIsPrivateFromTheStart(t *testing.T) {
+	dir := t.TempDir()
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	if _, err := unix.InotifyAddWatch(watch, dir, unix.IN_CREATE|unix.IN_ATTRIB); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(filepath.Join(dir, "s"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	events := make([]byte, 4096)
+	n, err := unix.Read(watch, events)
+	if err != nil || n == 0 {
+		t.Fatalf("no event: %v", err)
+	}
+	for at := 0; at < n; {
+		e := (*unix.InotifyEvent)(unsafe.Pointer(&events[at]))
+		if e.Mask&unix.IN_ATTRIB != 0 {
+			t.Error("the permissions are changed after the socket has appeared")
+		}
+		at += unix.SizeofInotifyEvent + int(e.Len)
 	}
 }
