@@ -10,18 +10,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/wholefile"
 	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// record collects the traffic that the ranks note: each leaves its part beside the file that is
-// wanted, under the prefix.
+// record collects the traffic that the ranks note: each leaves its part, a file, in a directory of
+// the user's alone beside the file that is wanted.
 type record struct {
-	job    *spec.Job
-	path   string
-	prefix string // absolute
-	ranks  int
+	job   *spec.Job
+	path  string // of the file that is wanted, absolute
+	parts string // the directory
+	ranks int
+	stop  func() // stops the janitor, which removes the directory of a launcher that is killed
 }
+
+// prefix begins the names of the ranks' parts; their rank in the job follows.
+func (r *record) prefix() string { return filepath.Join(r.parts, "rank") }
 
 // newRecord checks what can be checked before the job runs. No path: nil.
 func newRecord(job *spec.Job, path string) (*record, error) {
@@ -38,27 +43,24 @@ func newRecord(job *spec.Job, path string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{job: job, path: abs, prefix: abs + ".rank"}
+	r := &record{job: job, path: abs}
 	for _, c := range job.Clusters {
 		r.ranks += c.Ranks
 	}
 	// Better now than after hours.
-	if st, err := os.Stat(abs); err == nil && st.IsDir() {
-		return nil, fmt.Errorf("recording traffic: %s is a directory", abs)
+	err = wholefile.Check(abs)
+	if err == nil {
+		r.parts, err = os.MkdirTemp(filepath.Dir(abs), filepath.Base(abs)+".parts-")
 	}
-	f, err := os.CreateTemp(filepath.Dir(abs), filepath.Base(abs)+".*")
 	if err != nil {
 		return nil, fmt.Errorf("recording traffic: %w", err)
 	}
-	f.Close()
-	os.Remove(f.Name())
+	r.stop = clean(r.parts)
 	return r, nil
 }
 
-// merge joins the ranks' parts to the file and reports how many messages have no times. The parts
-// are removed in any case.
+// merge joins the ranks' parts to the file and reports how many messages have no times.
 func (r *record) merge() (untimed int, err error) {
-	defer r.clear()
 	var clusters []trace.Cluster
 	for _, c := range r.job.Clusters {
 		clusters = append(clusters, trace.Cluster{Name: c.Name, Ranks: c.Ranks})
@@ -66,7 +68,7 @@ func (r *record) merge() (untimed int, err error) {
 	var parts []io.Reader
 	var missing []string
 	for i := range r.ranks {
-		f, err := os.Open(r.prefix + strconv.Itoa(i))
+		f, err := os.Open(r.prefix() + strconv.Itoa(i))
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, strconv.Itoa(i))
 			continue
@@ -85,19 +87,16 @@ func (r *record) merge() (untimed int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("recording traffic: %w", err)
 	}
-	f, err := os.Create(r.path)
-	if err != nil {
+	if err := wholefile.Write(r.path, 0o666, func(w io.Writer) error { return t.Write(w) }); err != nil {
 		return 0, fmt.Errorf("recording traffic: %w", err)
 	}
-	err = t.Write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return untimed, err
+	return untimed, nil
 }
 
+// clear removes the ranks' parts. A nil record has none.
 func (r *record) clear() {
-	for i := range r.ranks {
-		os.Remove(r.prefix + strconv.Itoa(i))
+	if r != nil {
+		os.RemoveAll(r.parts)
+		r.stop()
 	}
 }

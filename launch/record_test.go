@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/traffic/trace"
@@ -20,7 +22,7 @@ func TestRecordMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := func(rank string, x *trace.Recorder) {
-		f, err := os.Create(r.prefix + rank)
+		f, err := os.Create(r.prefix() + rank)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,15 +54,23 @@ func TestRecordMerges(t *testing.T) {
 	if err != nil || x.Matrix()[[2]int{0, 1}] != 200 || len(x.Messages) != 1 {
 		t.Errorf("%+v %v", x, err)
 	}
+	r.clear()
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("files left: %v", left)
 	}
 }
 
 func TestRecordRefusesEarly(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	two := &spec.Job{Clusters: []spec.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}}
-	if _, err := newRecord(two, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
+	if _, err := newRecord(two, t.TempDir()); err == nil || !strings.Contains(err.Error(), "regular file") {
 		t.Errorf("a directory to record to: %v", err)
+	}
+	if _, err := newRecord(two, fifo); err == nil || !strings.Contains(err.Error(), "regular file") {
+		t.Errorf("a FIFO to record to: %v", err)
 	}
 	if _, err := newRecord(two, filepath.Join(t.TempDir(), "no", "such", "x")); err == nil {
 		t.Error("a directory that is not there was accepted")

@@ -75,6 +75,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	if err != nil {
 		return out, err
 	}
+	defer recorded.clear()
 	halves, err := prepare(ctx, job, o)
 	if err != nil {
 		return out, err
@@ -93,9 +94,8 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	if recorded != nil {
 		for _, h := range halves {
-			h.Share.Report = recorded.prefix
+			h.Share.Report = recorded.prefix()
 		}
-		defer recorded.clear()
 	}
 	for _, h := range halves {
 		h.Tells = fwd == nil

@@ -28,7 +28,7 @@ var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "
 // Rules is the one table. internal/docgen writes it into
 // docs/reference/import-rules.md.
 var Rules = []Rule{
-	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse"}, Only: []string{Nothing},
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse", "internal/wholefile"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"wire", "vrank", "seal"}, Never: []string{"net/...", "os", "time"},

@@ -2,12 +2,13 @@ package boot
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/wholefile"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
@@ -98,14 +99,7 @@ func processorTime() time.Duration {
 // Close leaves this rank's part where the launcher looks for it.
 func (r *recording) Close(at time.Duration) error {
 	r.Waits(at, true) // for nothing more; what arrived is in the recording
-	f, err := os.Create(r.path)
-	if err != nil {
-		return fmt.Errorf("recording traffic: %w", err)
-	}
-	err = r.trace.Write(f, r.host)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err := wholefile.Write(r.path, 0o666, func(w io.Writer) error { return r.trace.Write(w, r.host) })
 	if err != nil {
 		return fmt.Errorf("recording traffic: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -92,5 +93,24 @@ func TestRecording(t *testing.T) {
 	if err := newRecording(dir+"none/part-", 3, "host").Close(0); err == nil ||
 		!strings.Contains(err.Error(), "recording traffic") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRecordFollowsNoLink checks that a rank does not write its part through a link at a name that
+// everybody can foresee.
+func TestRecordFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	if err := os.WriteFile(precious, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, filepath.Join(dir, "rank3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := newRecording(filepath.Join(dir, "rank"), 3, "h").Close(0); err == nil {
+		t.Error("no error")
+	}
+	if b, err := os.ReadFile(precious); err != nil || string(b) != "kept" {
+		t.Errorf("the file that the link leads to has %q, %v", b, err)
 	}
 }

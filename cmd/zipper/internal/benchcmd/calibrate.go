@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -99,14 +100,14 @@ func runCalibrate(c *cli.Context) error {
 	if err != nil {
 		return clikit.Because(ctx, err)
 	}
-	out := os.Stdout
-	if f := c.String("output"); f != "" {
-		if out, err = os.Create(f); err != nil {
-			return err
-		}
+	write := func(w io.Writer) error {
+		_, err := calibrate.Write(w, samples)
+		return err
 	}
-	_, err = calibrate.Write(out, samples)
-	return errors.Join(err, out.Close())
+	if f := c.String("output"); f != "" {
+		return clikit.WriteFile(f, write)
+	}
+	return write(os.Stdout)
 }
 
 // openSite is the lab or the site of the job file, with agents.

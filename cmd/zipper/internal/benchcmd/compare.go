@@ -90,5 +90,5 @@ func writePlot(file string, f figure.Figure) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, picture, 0o644)
+	return clikit.WriteBytes(file, picture)
 }

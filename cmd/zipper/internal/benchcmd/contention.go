@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -107,12 +108,11 @@ func benchContention(c *cli.Context) error {
 			if err != nil {
 				return err
 			}
-			f, err := os.Create(filepath.Join(dir, "platform.yaml"))
-			if err != nil {
+			var p *platform.Platform
+			err = clikit.WriteFile(filepath.Join(dir, "platform.yaml"), func(w io.Writer) (err error) {
+				p, err = calibrate.Write(w, samples)
 				return err
-			}
-			defer f.Close()
-			p, err := calibrate.Write(f, samples)
+			})
 			if err != nil {
 				return err
 			}
@@ -281,7 +281,7 @@ func (r *contentionReport) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(b, '\n'), 0o644); err != nil {
+	if err := clikit.WriteBytes(filepath.Join(dir, "report.json"), append(b, '\n')); err != nil {
 		return err
 	}
 	if len(r.Patterns) == 0 {
@@ -292,5 +292,5 @@ func (r *contentionReport) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "errors.svg"), b, 0o644)
+	return clikit.WriteBytes(filepath.Join(dir, "errors.svg"), b)
 }

@@ -282,7 +282,7 @@ func writeReport(dir string, d *report.Data) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+		if err := clikit.WriteBytes(filepath.Join(dir, name), b); err != nil {
 			return err
 		}
 	}

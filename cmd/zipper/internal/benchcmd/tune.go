@@ -85,7 +85,7 @@ func tuneAction(c *cli.Context) error {
 	if broken != nil && len(all) == 0 {
 		return broken
 	}
-	if err := os.WriteFile(file, []byte(best.Table(aboutTable(b, all))), 0o644); err != nil {
+	if err := clikit.WriteBytes(file, []byte(best.Table(aboutTable(b, all)))); err != nil {
 		return errors.Join(broken, err)
 	}
 	if broken != nil {

@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/leidenzipper/zipper/internal/wholefile"
 )
 
 // CheckWritable tells whether a file can be written, and leaves it as it is.
 func CheckWritable(file string) error {
+	if err := wholefile.Check(file); err != nil {
+		return fmt.Errorf("cannot write the result: %w", err)
+	}
 	_, err := os.Stat(file)
 	isNew := errors.Is(err, os.ErrNotExist)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
@@ -23,13 +28,15 @@ func CheckWritable(file string) error {
 	return nil
 }
 
-// WriteFile makes a file of what write writes.
+// WriteFile makes a file of what write writes, as wholefile.Write does: no link is followed at a
+// name that others can foresee.
 func WriteFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+	return wholefile.Write(name, 0o666, write)
+}
+
+// WriteBytes makes a file of its content, as WriteFile does.
+func WriteBytes(name string, b []byte) error {
+	return WriteFile(name, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
 // WriteJSON writes a result as --json and --format json have it.
