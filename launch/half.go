@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/output"
@@ -29,8 +31,10 @@ type Half struct {
 	RunDir  string // where to keep temporary files; "" = the system's place
 	Tells   bool   // it tells the job's forwarders when it ends (word.go): nobody else would
 
-	prrte  bool // the launcher is PRRTE, once prepared
-	lookUp bool // the program is not linked to MPI: what it starts is looked at (stray.go)
+	prrte   bool // the launcher is PRRTE, once prepared
+	settled bool // settle has looked for room
+	onDisk  bool // its shared memory is in the run directory, for want of room in /dev/shm
+	lookUp  bool // the program is not linked to MPI: what it starts is looked at (stray.go)
 }
 
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end,
@@ -76,6 +80,13 @@ func (h *Half) NotStarted(ctx context.Context, err error) error {
 func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string,
 	err error) {
 	c := h.Cluster
+	if !h.settled {
+		note, err := settle([]*Half{h}, sharedMemory)
+		if err != nil {
+			return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		tellNote(stderr, note)
+	}
 	rd, err := newRundir(h.RunDir, h.Share.ID)
 	if err != nil {
 		return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
@@ -94,6 +105,9 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		}
 	} else if c.Here() {
 		n.Here, n.Session, n.Shared = true, rd.dir, rd.shared
+		if h.onDisk {
+			n.Shared = rd.dir
+		}
 	}
 	cmd := exec.Command(n.Mpirun, n.Args()...)
 	cmd.Dir = c.Dir
@@ -110,6 +124,9 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	status, err = supervise(ctx, cmd, mark, watch)
 	streams.Close()
 	status = streams.Status(status)
+	if status == 128+int(unix.SIGBUS) {
+		fmt.Fprintf(stderr, "zipper: cluster %s: %s\n", c.Name, rd.busError())
+	}
 	if lost := streams.Lost(); lost != nil {
 		fmt.Fprintf(stderr, "zipper: cluster %s: its output is lost: %v\n", c.Name, lost)
 		status = max(status, 1)

@@ -188,5 +188,13 @@ func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 		}
 		rs = append(rs, r)
 	}
-	return rs, nil
+	var here []*Half
+	for _, r := range rs {
+		if r.rsh == nil {
+			here = append(here, &r.Half)
+		}
+	}
+	note, err := settle(here, sharedMemory)
+	tellNote(o.Stderr, note)
+	return rs, err
 }

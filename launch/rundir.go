@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -20,11 +21,8 @@ type rundir struct {
 // of launchers that were killed before they could clean up are removed on this occasion. Names do
 // not have the job's id, which everybody on the host could read there: a file in them has.
 func newRundir(base, job string) (*rundir, error) {
-	if base == "" {
-		base = os.TempDir()
-	}
 	r := &rundir{}
-	err := r.make(base)
+	err := r.make(runBase(base))
 	if err == nil {
 		err = r.note(job)
 	}
@@ -35,14 +33,20 @@ func newRundir(base, job string) (*rundir, error) {
 	return r, nil
 }
 
+// sharedMemory is the file system for memory that processes share.
+const sharedMemory = "/dev/shm"
+
+// runBase is where run directories are made: dir, or the system's temporary directory.
+func runBase(dir string) string { return cmp.Or(dir, os.TempDir()) }
+
 // make makes the directories, which the janitor removes from then on.
 func (r *rundir) make(base string) (err error) {
 	removeStale(base, mine())
 	if r.dir, err = os.MkdirTemp(base, mine()); err != nil {
 		return err
 	}
-	removeStale("/dev/shm", mine())
-	if d, err := os.MkdirTemp("/dev/shm", mine()); err == nil {
+	removeStale(sharedMemory, mine())
+	if d, err := os.MkdirTemp(sharedMemory, mine()); err == nil {
 		r.shared = d
 	}
 	r.stop = clean(r.dirs()...)

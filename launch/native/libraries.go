@@ -45,7 +45,8 @@ func libraryPath(name string) (string, error) {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		return "", err
+		// as text: that the library is not there is another error
+		return "", fmt.Errorf("cannot find out where zipper is installed (%s): is /proc mounted here?", err) //nolint:errorlint // see above
 	}
 	lib := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib")
 	p := filepath.Join(lib, name)

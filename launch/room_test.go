@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestRoom starts a half of two ranks of Open MPI over a run directory and a /dev/shm of known
+// sizes, in a mount namespace.
+func TestRoom(t *testing.T) {
+	const variable = "ZIPPER_TEST_ROOM_DIR"
+	if dir := os.Getenv(variable); dir != "" {
+		h := testHalf(t, `echo "disk=$OMPI_MCA_orte_tmpdir_base memory=$OMPI_MCA_btl_vader_backing_directory"`)
+		h.RunDir = dir
+		var out, errs bytes.Buffer
+		if _, err := h.Run(context.Background(), nil, &out, &errs); err != nil {
+			errs.WriteString(err.Error())
+		}
+		if _, err := os.Stdout.WriteString("result: " + out.String() + errs.String() + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	words := []string{"--mount"}
+	if os.Getuid() != 0 {
+		words = append(words, "--user", "--map-root-user")
+	}
+	if out, err := exec.Command("unshare", append(words, "mount", "-t", "tmpfs", "tmpfs", "/dev/shm")...).CombinedOutput(); err != nil {
+		t.Skipf("needs mount namespaces: unshare: %v: %s", err, out)
+	}
+	dir := t.TempDir()
+	for _, tc := range []struct {
+		name, disk, memory string
+		want               []string // parts of what is printed, in order
+	}{
+		{"room", "9m", "9m", []string{"disk=" + dir + "/zipper-", "memory=/dev/shm/zipper-"}},
+		{"no room on disk", "8m", "9m", []string{"cluster a: the run directory has no room: " + dir + " has 8.0 MiB free", "takes 9.0 MiB", "--run-dir"}},
+		{"no room in memory", "18m", "8m", []string{"memory=" + dir + "/zipper-", "zipper: shared memory is in " + dir, "/dev/shm has 8.0 MiB free"}},
+		{"no room", "16m", "8m", []string{"no room for shared memory: /dev/shm has 8.0 MiB free", dir + " 16.0 MiB", "up to 8.0 MiB", "--run-dir"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			const script = `mount -t tmpfs -o size="$2" tmpfs "$1" && mount -t tmpfs -o size="$3" tmpfs /dev/shm && exec "$4" -test.run '^TestRoom$'`
+			cmd := exec.Command("unshare", append(words, "sh", "-c", script, "sh", dir, tc.disk, tc.memory, os.Args[0])...)
+			cmd.Env = append(os.Environ(), variable+"="+dir)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			rest, at := string(out), 0
+			for _, w := range tc.want {
+				if at = strings.Index(rest, w); at < 0 {
+					t.Fatalf("without %q:\n%s", w, out)
+				}
+				rest = rest[at+len(w):]
+			}
+		})
+	}
+}
+
+// TestBusErrorNamesPlaces checks that a process that ended by SIGBUS is explained by the room that
+// there is.
+func TestBusErrorNamesPlaces(t *testing.T) {
+	h := testHalf(t, "exit 135") // as mpirun does for such a process
+	var errs bytes.Buffer
+	status, err := h.Run(context.Background(), nil, &bytes.Buffer{}, &errs)
+	if status != 135 || err != nil || !strings.Contains(errs.String(), h.RunDir+" has ") ||
+		!strings.Contains(errs.String(), "SIGBUS") {
+		t.Errorf("status %d, %v\n%s", status, err, &errs)
+	}
+}
+
+// TestRoomForAllClusters checks that clusters that start together count together, where Open MPI
+// runs them on this host.
+func TestRoomForAllClusters(t *testing.T) {
+	a, b, one, far := testHalf(t, ""), testHalf(t, ""), testHalf(t, ""), testHalf(t, "")
+	b.Cluster.MPI = "mpich"
+	one.Cluster.Ranks = 1
+	far.Cluster.Hosts = "hosts"
+	want := room{session: 2 * sessionRoom, shared: 2 * segmentRoom}
+	if got := roomFor([]*Half{a, b, one, far}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// inMounts are words before a command that run it with file systems mounted by a script, in a mount
+// namespace.
+func inMounts(t *testing.T, script string, args ...string) []string {
+	t.Helper()
+	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); os.Getuid() != 0 || err != nil {
+		t.Skipf("needs root and mount namespaces: unshare: %v: %s", err, out)
+	}
+	words := []string{"unshare", "--mount", "sh", "-c", script + ` && shift "$0" && exec "$@"`, "0"}
+	words[len(words)-1] = string(rune('0' + len(args)))
+	return append(words, args...)
+}
+
+// TestSmallRunDirectory runs programs whose files, or whose memory that ranks share, have little
+// room: they end well, or the error names the place.
+func TestSmallRunDirectory(t *testing.T) {
+	for _, tc := range []struct {
+		name, mpi, disk, memory string
+		ranks                   int    // of each cluster
+		want                    string // in the error; "": it ends well
+	}{
+		{"room", OpenMPI, "20m", "64m", 2, ""},
+		{"one cluster's room", OpenMPI, "12m", "64m", 2, "the run directory has no room: "},
+		{"little on disk", OpenMPI, "5m", "64m", 2, "the run directory has no room: "},
+		{"nothing on disk", OpenMPI, "4k", "64m", 2, "the run directory has no room: "},
+		{"little memory", OpenMPI, "128m", "5m", 8, ""},
+		{"little of both", OpenMPI, "64m", "5m", 8, "no room for shared memory: /dev/shm has 5.0 MiB free"},
+		{"nothing on disk, MPICH", MPICH, "4k", "64m", 2, "cannot make the run directory: "},
+		{"little memory, MPICH", MPICH, "64m", "1m", 2, "/dev/shm"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := New(t)
+			program := b.Compile(tc.mpi, "test/programs/c/isendrecv.c")
+			dir := t.TempDir()
+			words := inMounts(t, `mount -t tmpfs -o size="$2" tmpfs "$1" && mount -t tmpfs -o size="$3" tmpfs /dev/shm &&
+				{ [ "$2" != 4k ] || echo full >"$1/file"; }`, dir, tc.disk, tc.memory)
+			r := b.zippedBy(words, Job{Clusters: []Cluster{A(tc.ranks, tc.mpi), B(tc.ranks, tc.mpi)},
+				Flags: []string{"--run-dir", dir}}, program)
+			if tc.want == "" {
+				b.OK(r)
+			} else if r.Status == 0 || !strings.Contains(r.Stdout+r.Stderr, tc.want) {
+				t.Errorf("want %q:\n%v", tc.want, r)
+			}
+		})
+	}
+}
+
+// TestWithoutProc checks that the error names what is missing.
+func TestWithoutProc(t *testing.T) {
+	b := New(t)
+	program := b.Compile(OpenMPI, "test/programs/c/isendrecv.c")
+	r := b.zippedBy(inMounts(t, "mount -t tmpfs tmpfs /proc"), Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}},
+		program)
+	if r.Status == 0 || !strings.Contains(r.Stderr, "is /proc mounted here?") {
+		t.Error(r)
+	}
+}
