@@ -115,7 +115,11 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 			return at, s, err
 		}
 	}
-	if err != nil || s.PID <= 1 || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
+	holds := false
+	if err == nil {
+		holds, err = holdsListener(s.PID, at)
+	}
+	if err != nil || s.PID <= 1 || !holds || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
 		return at, s, fmt.Errorf("what shows its status at %s says that it is process %d, "+
 			"which is no zipper forwarder here (does it run in a container?)", at, s.PID)
 	}
@@ -169,6 +173,11 @@ const againAfter = 200 * time.Millisecond
 
 // gone waits until the forwarder of that process shows its status no more.
 func gone(ctx context.Context, at string, pid int) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Release() }() // it has not been waited for
 	for {
 		asked, cancel := context.WithTimeout(ctx, answerTime)
 		s, err := monitor.FetchBrief(asked, at)
@@ -176,7 +185,7 @@ func gone(ctx context.Context, at string, pid int) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if dead := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); dead || err == nil && s.PID != pid {
+		if dead := errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone); dead || err == nil && s.PID != pid {
 			return nil
 		}
 		select {

@@ -1,0 +1,33 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"testing"
+)
+
+// TestImpostorSignalsNobody checks that drain and reload send no signal to a forwarder that another
+// process names in an answer of its own: root would send it to that of any user.
+func TestImpostorSignalsNobody(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder("--status", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			text, _ := json.Marshal(map[string]any{"pid": f.Cmd.Process.Pid, "config": "x"})
+			_, _ = c.Write(append([]byte("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"), text...))
+			c.Close()
+		}
+	}()
+	for _, command := range []string{"drain", "reload"} {
+		b.Fails(b.Run(nil, nil, b.Zipper, command, ln.Addr().String()), 1, "no zipper forwarder here")
+	}
+}
