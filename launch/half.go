@@ -81,7 +81,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	err error) {
 	c := h.Cluster
 	if !h.settled {
-		note, err := settle([]*Half{h}, sharedMemory)
+		note, err := h.CheckRoom()
 		if err != nil {
 			return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
 		}

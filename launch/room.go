@@ -35,6 +35,10 @@ func roomFor(halves []*Half) (n room) {
 	return n
 }
 
+// CheckRoom returns an error if the half has no room for its files on this host, and a note if its
+// shared memory will be in the run directory. Prepare must have gone well.
+func (h *Half) CheckRoom() (note string, err error) { return settle([]*Half{h}, sharedMemory) }
+
 // settle decides where halves that are about to start together on this host, with the same RunDir,
 // have their shared memory. It returns an error if there is no room for their files, and a note if
 // shared memory is to be in the run directory because memory, /dev/shm, has no room.

@@ -116,6 +116,13 @@ func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) {
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) {
 			r.add(Fail, "cluster "+c.Name, detail, "")
 		}
+		return
+	}
+	switch note, err := h.CheckRoom(); {
+	case err != nil:
+		r.add(Fail, "cluster "+c.Name, err.Error(), "")
+	case note != "":
+		r.add(Warn, "cluster "+c.Name, note, "")
 	}
 }
 

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -60,6 +62,21 @@ func TestWithoutProc(t *testing.T) {
 	r := b.zippedBy(inMounts(t, "mount -t tmpfs tmpfs /proc"), Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}},
 		program)
 	if r.Status == 0 || !strings.Contains(r.Stderr, "is /proc mounted here?") {
+		t.Error(r)
+	}
+}
+
+// TestDoctorFindsNoRoom checks that the doctor names a run directory without room.
+func TestDoctorFindsNoRoom(t *testing.T) {
+	b := New(t)
+	program, dir, file := b.Compile(OpenMPI, "test/programs/c/isendrecv.c"), t.TempDir(), filepath.Join(t.TempDir(), "job.yaml")
+	job := fmt.Sprintf("program: %s\nclusters:\n  - {name: a, ranks: 2, mpi: openmpi}\n  - {name: b, ranks: 2, mpi: openmpi}\n", program)
+	if err := os.WriteFile(file, []byte(job), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := inMounts(t, `mount -t tmpfs -o size=5m tmpfs "$1"`, dir)
+	r := b.Run(nil, []string{"TMPDIR=" + dir}, append(words, b.Zipper, "doctor", "--file", file)...)
+	if r.Status == 0 || !strings.Contains(r.Stdout, "cluster a: the run directory has no room: "+dir) {
 		t.Error(r)
 	}
 }

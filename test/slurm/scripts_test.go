@@ -299,7 +299,7 @@ func TestEpilogSparesReusedPID(t *testing.T) {
 		_ = other.Wait()
 	})
 	n.do(os.MkdirAll(filepath.Join(n.run, "job-7-gateway"), 0o700))
-	n.do(os.WriteFile(filepath.Join(n.run, "job-7-gateway", "pid"), fmt.Appendf(nil, "%d 1\n", other.Process.Pid), ours))
+	n.do(os.WriteFile(filepath.Join(n.run, "job-7-gateway", "pid"), fmt.Appendf(nil, "%d 1 1\n", other.Process.Pid), ours))
 	n.script("epilog")
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", other.Process.Pid)); err != nil ||
 		strings.Contains(string(stat), ") Z ") {
