@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/leidenzipper/zipper/internal/wholefile"
 )
 
-// CheckWritable tells whether a file can be written, and leaves it as it is.
+// CheckWritable tells whether WriteFile can write a file, and leaves it as it is.
 func CheckWritable(file string) error {
-	if err := wholefile.Check(file); err != nil {
-		return fmt.Errorf("cannot write the result: %w", err)
+	if !through(file) {
+		if err := wholefile.Check(file); err != nil {
+			return fmt.Errorf("cannot write the result: %w", err)
+		}
 	}
 	_, err := os.Stat(file)
 	isNew := errors.Is(err, os.ErrNotExist)
@@ -22,16 +26,35 @@ func CheckWritable(file string) error {
 		return fmt.Errorf("cannot write the result: %w", err)
 	}
 	f.Close()
-	if isNew {
-		os.Remove(file)
+	if target, err := filepath.EvalSymlinks(file); isNew && err == nil {
+		os.Remove(target)
 	}
 	return nil
 }
 
-// WriteFile makes a file of what write writes, as wholefile.Write does: no link is followed at a
-// name that others can foresee.
+// WriteFile makes a file of what write writes, as wholefile.Write does. A link, a device or a FIFO
+// at that name, such as /dev/stdout, is written through if it belongs to the user or to root,
+// because nobody else has put it there.
 func WriteFile(name string, write func(io.Writer) error) error {
-	return wholefile.Write(name, 0o666, write)
+	if !through(name) {
+		return wholefile.Write(name, 0o666, write)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// through reports whether there is a link, a device or a FIFO at a name that belongs to the user or
+// to root.
+func through(name string) bool {
+	info, err := os.Lstat(name)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
 }
 
 // WriteBytes makes a file of its content, as WriteFile does.
