@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,4 +93,33 @@ func TestForwarderEnds(t *testing.T) {
 			b.NothingLeft(id)
 		})
 	}
+}
+
+// TestStopIsCarriedThrough: SIGTERM does not cut short a forwarder that is ending its jobs, as
+// happens when a service is stopped right after zipper stop. The forwarder waits for a rank that is
+// stopped and does not close its link.
+func TestStopIsCarriedThrough(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder()
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", f.Addr}})
+	prog := bad(b)
+	p := b.Start(nil, nil, append(args, "--", prog, "wait")...)
+	b.waiting(p, 2)
+	victim, err := Victim(id, strings.Replace(prog, "{mpi}", MPICH, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(victim, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	f.Signal(syscall.SIGINT)
+	b.WaitFor(waitForwarder, "the job to be ended", func() bool { return strings.Contains(f.Stderr(), "job aborted") })
+	f.Signal(syscall.SIGTERM)
+	b.OK(f.Wait())
+	if err := syscall.Kill(victim, syscall.SIGCONT); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
+	}
+	r := p.Wait()
+	b.Fails(r, r.Status, "job ended by the forwarder: the forwarder is shutting down")
+	b.NothingLeft(id)
 }
