@@ -123,3 +123,19 @@ func TestStopIsCarriedThrough(t *testing.T) {
 	b.Fails(r, r.Status, "job ended by the forwarder: the forwarder is shutting down")
 	b.NothingLeft(id)
 }
+
+// TestForwarderEndsWhileGathering: a rank that waits for the other cluster is told why it cannot
+// join, because a job that has not begun cannot be resumed.
+func TestForwarderEndsWhileGathering(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder()
+	p := half(b, JobID(t), "x", "a", "a=1,b=1", f.Addr, strings.Replace(bad(b), "{mpi}", OpenMPI, 1), "finish")
+	b.WaitFor(time.Minute, "the job to gather", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
+	f.Signal(syscall.SIGTERM)
+	b.OK(f.Wait())
+	r := p.Wait()
+	if r.Status == 0 {
+		t.Errorf("ended well:\n%v", r)
+	}
+	b.Fails(r, r.Status, "the forwarder is shutting down")
+}

@@ -61,8 +61,11 @@ zipper drain lets them come to their end. HOST:PORT is where the forwarder shows
 			if err != nil {
 				return err
 			}
-			fmt.Printf("the forwarder ends; it has %d jobs\n", len(s.Jobs))
-			return gone(c.Context, at, s.PID)
+			err = gone(c.Context, at, s.PID)
+			if err == nil {
+				fmt.Println("the forwarder has ended")
+			}
+			return err
 		},
 	}
 }
