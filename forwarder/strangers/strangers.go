@@ -3,8 +3,8 @@
 //
 //  1. links of an address: beyond LinksFrom there are no more (Connect);
 //  2. links that have not joined: beyond UnjoinedFrom the oldest of that address is to go, beyond
-//     Unjoined the oldest of the address that has most (Connect). One that joins is not counted
-//     any more (Settle);
+//     Unjoined the oldest of the address that has most, and of several such addresses the one whose
+//     oldest link came first (Connect). One that joins is not counted any more (Settle);
 //  3. jobs that gather: beyond GatheringFrom of an address, or Gathering, no other one may be
 //     opened (MayOpen).
 package strangers
@@ -30,6 +30,7 @@ type Strangers struct {
 	origins   map[string]*origin
 	unjoined  int
 	gathering int
+	arrivals  uint64 // links that have ever been counted
 }
 
 // origin is an address that links come from.
@@ -42,10 +43,14 @@ type origin struct {
 
 // Stranger is a link in the count.
 type Stranger struct {
-	Who    any // who it is to the caller
+	Who    any    // who it is to the caller
+	number uint64 // its place in the order in which all links have come
 	origin *origin
 	place  *list.Element // in origin.unjoined; nil: it has joined
 }
+
+// oldest returns the number of the link from this address that has waited longest; there is one.
+func (o *origin) oldest() uint64 { return o.unjoined.Front().Value.(*Stranger).number }
 
 // New begins to count.
 func New(l Limits) *Strangers { return &Strangers{limits: l, origins: map[string]*origin{}} }
@@ -83,7 +88,8 @@ func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err er
 	if o.links >= s.limits.LinksFrom {
 		return nil, nil, fmt.Errorf("there are %d links from %s already", o.links, o.name)
 	}
-	g = &Stranger{Who: who, origin: o}
+	s.arrivals++
+	g = &Stranger{Who: who, number: s.arrivals, origin: o}
 	g.place = o.unjoined.PushBack(g)
 	o.links++
 	s.unjoined++
@@ -91,7 +97,7 @@ func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err er
 	case o.unjoined.Len() > s.limits.UnjoinedFrom:
 	case s.unjoined > s.limits.Unjoined:
 		for _, other := range s.origins {
-			if other.unjoined.Len() > o.unjoined.Len() {
+			if n, most := other.unjoined.Len(), o.unjoined.Len(); n > most || n == most && other.oldest() < o.oldest() {
 				o = other
 			}
 		}

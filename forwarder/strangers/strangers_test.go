@@ -46,3 +46,24 @@ func TestMostGoesFirst(t *testing.T) {
 		t.Errorf("left: %+v", s)
 	}
 }
+
+// TestOldestGoesAmongEqualAddresses checks that of addresses that have equally many links the one
+// with the oldest link loses it, every time.
+func TestOldestGoesAmongEqualAddresses(t *testing.T) {
+	for range 8 {
+		s := New(Limits{Unjoined: 6, UnjoinedFrom: 3, LinksFrom: 3})
+		var first *Stranger
+		for i, remote := range []string{"c:1", "a:1", "f:1", "b:1", "e:1", "d:1", "g:1"} {
+			g, oldest, err := s.Connect("tcp "+remote, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = g
+			}
+			if i == 6 && oldest != first {
+				t.Errorf("link %d goes", oldest.number)
+			}
+		}
+	}
+}

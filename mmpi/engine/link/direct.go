@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -130,28 +129,28 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 func (s *Set) missingDirect() (err error, open bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	var ranks []int
-	why := "it has not called"
+	missing, first := 0, (*rail)(nil)
 	for _, r := range s.rails[len(s.forwarders):] {
 		if r.linked() {
 			continue
 		}
-		ranks = append(ranks, r.peer.Rank)
-		switch {
-		case r.failed != nil:
-			why = r.failed.Error()
-		case !s.ended:
-			open = true
+		missing++
+		if first == nil || r.peer.Rank < first.peer.Rank {
+			first = r
 		}
+		open = open || r.failed == nil && !s.ended
 	}
-	if len(ranks) == 0 {
+	if first == nil {
 		return nil, false
 	}
-	slices.Sort(ranks)
+	why := "it has not called"
+	if first.failed != nil {
+		why = first.failed.Error()
+	}
 	more := ""
-	if n := len(ranks) - 1; n > 0 {
-		more = fmt.Sprintf(" (and with %d more)", n)
+	if missing > 1 {
+		more = fmt.Sprintf(" (and with %d more)", missing-1)
 	}
 	return fmt.Errorf("no direct link with rank %d%s: %s; messages go through the forwarder meanwhile",
-		ranks[0], more, why), open
+		first.peer.Rank, more, why), open
 }

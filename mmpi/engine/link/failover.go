@@ -291,8 +291,8 @@ func (v *failover) checkReachable(now time.Duration) {
 		v.fail(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, v.lastErr))
 		return
 	}
-	for rank, since := range v.unreachableSince {
-		last, limit := v.lastErr, limit
+	for _, rank := range v.unreachable() {
+		since, last, limit := v.unreachableSince[rank], v.lastErr, limit
 		for _, r := range s.railsTo(rank) {
 			if x, ok := r.unreachable[rank]; ok {
 				last = x.Reason

@@ -53,7 +53,8 @@ func (v *failover) tellCut(now time.Duration) {
 	if first, _ := s.world.Mine(); s.warn == nil || v.finishing || s.world.Rank != first {
 		return
 	}
-	for rank, since := range v.unreachableSince {
+	for _, rank := range v.unreachable() {
+		since := v.unreachableSince[rank]
 		for _, r := range s.railsTo(rank) {
 			if x := r.unreachable[rank]; x.Cut && now-since > cutAfter && !v.toldCut {
 				v.toldCut = true

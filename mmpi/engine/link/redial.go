@@ -67,8 +67,8 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	r.trying = false
-	var final interface{ Final() bool } // the forwarder does not let this process in any more
-	switch isFinal := errors.As(err, &final) && final.Final(); {
+	var refusal interface{ Final() bool }
+	switch isFinal := errors.As(err, &refusal) && refusal.Final(); { // the forwarder admits this process no more
 	case r.peer != nil:
 		s.direct.news(r, err)
 		var p interface{ Permanent() bool } // trying again does not help
@@ -89,7 +89,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 		r.failed = err
 	case r.leaves && errors.Is(err, unix.ECONNREFUSED) && s.Now()-r.lostAt < refusedFor: // others may need us there
 		r.failed = err
-	case r.leaves && (final != nil || errors.Is(err, unix.ECONNREFUSED)): // our job does not run there, or it is gone
+	case r.leaves && (isFinal || errors.Is(err, unix.ECONNREFUSED)): // our job does not run there, or it is gone
 		r.to(closed)
 		r.leaves = false
 		s.wake()

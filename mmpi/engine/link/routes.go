@@ -1,6 +1,9 @@
 package link
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Which rails lead to whom.
 
@@ -91,4 +94,13 @@ func (v *failover) linkedForwarders() (n int) {
 		}
 	}
 	return n
+}
+
+// unreachable returns the ranks that no rail reaches, lowest first: the first one that is reported
+// must not depend on the order of a map, because a simulation repeats a job from its seed.
+func (v *failover) unreachable() []int {
+	if len(v.unreachableSince) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(v.unreachableSince))
 }

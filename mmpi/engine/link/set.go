@@ -215,13 +215,12 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	r.takeIntoUse(l)
 	s.failover.tellBack(r)
 	s.failover.noneSince = 0
-	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
 	for _, p := range s.peers.All() {
 		if p != nil {
 			p.resend(nil)
 		}
 	}
-	s.failover.updateReachable()
+	s.failover.updateReachable() // the forwarder will report the ranks that it does not reach
 	if r.leaves {
 		s.failover.leave(r)
 	}
