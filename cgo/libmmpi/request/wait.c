@@ -27,15 +27,28 @@ static enum manner { ADAPTIVE, BUSY, EVENT } manner;
  * while they last, and give way themselves when they have found nothing anywhere. */
 int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
 static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
-static int waits;               /* of ours, of all threads, that have switched it off */
+
+/* How many waits of ours there are, in all threads. The lock is held while let_yield is called, so
+ * that its calls have the order of the changes of the count. */
+static struct {
+  pthread_mutex_t lock;
+  int n;
+} waits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void begin_wait(void) {
   z_record_wait(1);
-  if (let_yield && !__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED)) let_yield(false);
+  if (!let_yield) return;
+  z_lock(&waits.lock);
+  if (!waits.n++) let_yield(false);
+  z_unlock(&waits.lock);
 }
 
 static void end_wait(void) {
-  if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
+  if (let_yield) {
+    z_lock(&waits.lock);
+    if (!--waits.n) let_yield(true);
+    z_unlock(&waits.lock);
+  }
   z_record_wait(0);
 }
 

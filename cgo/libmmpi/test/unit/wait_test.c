@@ -4,7 +4,9 @@
 #include "core/comm.h"
 #include "core/limits.h"
 #include "test.h"
+#include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 enum {
   SPIN_US = Z_SPIN_US,
@@ -353,5 +355,65 @@ TEST(native_yielding_is_off_while_we_wait) {
   fake_at(50, end, NULL);
   z_wait(not_yielding, NULL);
   CHECK(yields && switched == 2);
+}
+
+/* The wait of a second thread begins while the first one's let_yield(true) is under way: it has to
+ * come after it, or native MPI yields during the second wait. */
+static int second_tid, second_switched, first_done, second_saw = -1;
+
+static int look_at_yields(void *arg) {
+  (void)arg;
+  while (!__atomic_load_n(&first_done, __ATOMIC_ACQUIRE)) {
+  }
+  second_saw = __atomic_load_n(&yields, __ATOMIC_ACQUIRE);
+  return 1;
+}
+
+static void *second_wait(void *arg) {
+  __atomic_store_n(&second_tid, gettid(), __ATOMIC_RELEASE);
+  z_wait(look_at_yields, NULL);
+  return arg;
+}
+
+/* Whether the second thread sleeps, which it does in a lock alone. */
+static int second_sleeps(void) {
+  char path[64], text[300], *state;
+  int tid = __atomic_load_n(&second_tid, __ATOMIC_ACQUIRE);
+  if (!tid) return 0;
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+  FILE *f = fopen(path, "r");
+  CHECK(f);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  return (state = strrchr(text, ')')) && state[2] == 'S';
+}
+
+static pthread_t second;
+
+static bool let_in_threads(bool yield) {
+  if (second_tid && gettid() == second_tid) {
+    __atomic_store_n(&yields, yield, __ATOMIC_RELEASE);
+    __atomic_store_n(&second_switched, 1, __ATOMIC_RELEASE);
+  } else if (yield) {
+    CHECK(!pthread_create(&second, NULL, second_wait, NULL));
+    while (!__atomic_load_n(&second_switched, __ATOMIC_ACQUIRE) && !second_sleeps()) {
+    }
+    __atomic_store_n(&yields, yield, __ATOMIC_RELEASE);
+    __atomic_store_n(&first_done, 1, __ATOMIC_RELEASE);
+  }
+  return true;
+}
+
+static int at_once(void *arg) { return (void)arg, 1; }
+
+TEST(a_wait_that_begins_while_another_ends_is_not_made_to_yield) {
+  BEGIN(NULL, 0, 2, 2);
+  z_threads = 1;
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
+  fake_symbol("opal_progress_set_yield_when_idle", (void *)let_in_threads);
+  z_poll_start(2, zstages_moved);
+  z_wait(at_once, NULL);
+  CHECK(!pthread_join(second, NULL));
+  SAME(second_saw, 0);
 }
 #endif
