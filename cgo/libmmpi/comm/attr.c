@@ -66,9 +66,10 @@ static int has(MPI_Comm comm, int keyval) {
   void *value;
   int flag = 0;
   if (real.Comm_get_errhandler(comm, &handler)) return 0;
-  real.Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  if (real.Comm_get_attr(comm, keyval, &value, &flag)) flag = 0;
-  real.Comm_set_errhandler(comm, handler);
+  if (!real.Comm_set_errhandler(comm, MPI_ERRORS_RETURN)) {
+    if (real.Comm_get_attr(comm, keyval, &value, &flag)) flag = 0;
+    z_must(real.Comm_set_errhandler(comm, handler), "MPI_Comm_set_errhandler");
+  }
   real.Errhandler_free(&handler);
   return flag;
 }

@@ -100,8 +100,7 @@ static int tag_of(const char *string) {
 }
 
 static int fail(MPI_Errhandler handler, int rc, const char *function, const char *text) {
-  int class_ = rc;
-  real.Error_class(rc, &class_);
+  int class_ = z_native_class(rc);
   /* There is no communicator yet to raise it on: a handler that is fatal ends the job here */
   int code = z_error_begin(class_, function, text, handler == MPI_ERRORS_ARE_FATAL ? handler : MPI_ERRHANDLER_NULL);
   if (handler != MPI_ERRORS_ARE_FATAL) return code;

@@ -19,6 +19,22 @@ int z_error_class(int z_error) {
   }
 }
 
+int z_native_class(int rc) {
+  int class_;
+  return real.Error_class(rc, &class_) ? MPI_ERR_OTHER : class_;
+}
+
+void z_native_failed(int rc, const char *function) {
+  char text[MPI_MAX_ERROR_STRING];
+  int n;
+  if (real.Error_string(rc, text, &n)) snprintf(text, sizeof text, "error code %d", rc);
+  fprintf(stderr, "MMPI: virtual rank %d: %s failed in the native MPI library, and the job cannot go on: %s\n",
+          z_layout.rank, function, text);
+  z_be_heard();
+  if (z_on) z_eng.ze_abort(1);
+  abort();
+}
+
 /* Error codes with a text of ours, so that MPI_Error_string names the function. MPI never takes a
  * code back, so each text gets one; when there are too many, the error class alone has to do. The
  * texts are kept here, because MPICH does not find those of codes that were added to its own
@@ -37,13 +53,12 @@ static int code_with_text(int class_, const char *text) {
   z_lock(&known.lock);
   while (i < known.n && (known.of[i].class_ != class_ || strcmp(known.of[i].text, text))) i++;
   char *copy = i == known.n && i < Z_ERROR_TEXTS ? strdup(text) : NULL;
-  if (copy && !real.Add_error_code(class_, &code)) {
-    real.Add_error_string(code, text);
+  if (copy && !real.Add_error_code(class_, &code) && !real.Add_error_string(code, text)) {
     known.of[known.n].class_ = class_, known.of[known.n].code = code, known.of[known.n].text = copy;
     known.n++;
   } else {
     free(copy);
-    if (i < known.n) code = known.of[i].code;
+    code = i < known.n ? known.of[i].code : class_;
   }
   z_unlock(&known.lock);
   return code;

@@ -20,6 +20,18 @@ int z_error_class(int z_error);                                       /* enum z_
 int z_raise_engine(zcomm *c, int z_error, const char *function);      /* … with the text of ze_error() */
 int z_raise_cell(zcomm *c, const z_cell *cell, const char *function); /* … that an operation ended with */
 
+/* The class of a native error code; MPI_SUCCESS of MPI_SUCCESS. */
+int z_native_class(int rc);
+
+/* Ends the job, in all clusters, because `function`, a native call without which the library no
+ * longer knows what is under way, has failed with rc. */
+void z_native_failed(int rc, const char *function) __attribute__((noreturn));
+
+/* Takes the result of such a call. */
+static inline void z_must(int rc, const char *function) {
+  if (__builtin_expect(rc != MPI_SUCCESS, 0)) z_native_failed(rc, function);
+}
+
 /* Whether a constant that differs between the job's MPI libraries may be why a message has `sent`
  * bytes where `room` were expected. The text says which constant. */
 int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size);

@@ -1,6 +1,7 @@
 /* Native communicators of our own, and what they have to do for Open MPI's libnbc, the part that
  * has its nonblocking collectives. */
 #include "core/privcomm.h"
+#include "core/error.h"
 #include <pthread.h>
 
 MPI_Comm z_private = MPI_COMM_NULL, z_self = MPI_COMM_NULL;
@@ -40,7 +41,7 @@ static void keep_progressing(void) {
   MPI_Request request;
   if (!z_on_open_mpi()) return;
   if (!real.Ireduce_scatter_block(&in, &out, 1, MPI_INT, MPI_SUM, z_self, &request))
-    real.Wait(&request, MPI_STATUS_IGNORE);
+    z_must(real.Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
 void zprivate_keep_progressing(void) {

@@ -1,10 +1,11 @@
 /* Statuses of messages that did not come through native MPI, and ranks in those that did. */
 #include "core/status.h"
+#include "core/error.h"
 
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled) {
   if (status == MPI_STATUS_IGNORE) return;
-  real.Status_set_elements_x(status, MPI_BYTE, bytes);
-  real.Status_set_cancelled(status, cancelled);
+  z_must(real.Status_set_elements_x(status, MPI_BYTE, bytes), "MPI_Status_set_elements_x");
+  z_must(real.Status_set_cancelled(status, cancelled), "MPI_Status_set_cancelled");
   status->MPI_SOURCE = source == Z_ANY_SOURCE ? MPI_ANY_SOURCE : source == Z_PROC_NULL ? MPI_PROC_NULL : source;
   status->MPI_TAG = tag == Z_ANY_TAG ? MPI_ANY_TAG : tag;
   status->MPI_ERROR = error;

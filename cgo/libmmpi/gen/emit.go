@@ -13,7 +13,11 @@ func header(functions []function, p map[string]string) string {
 	var b strings.Builder
 	b.WriteString(notice + "#ifndef ZIPPER_NATIVES_H\n#define ZIPPER_NATIVES_H\n#include <mpi.h>\n\nstruct z_real {\n")
 	for _, f := range functions {
-		fmt.Fprintf(&b, "  __typeof__(&%s) %s;\n", f.pmpi(), f.name)
+		checked := "__attribute__((warn_unused_result)) "
+		if !mustCheck(f.name) {
+			checked = ""
+		}
+		fmt.Fprintf(&b, "  %s__typeof__(&%s) %s;\n", checked, f.pmpi(), f.name)
 	}
 	b.WriteString("};\n\n")
 	for _, f := range functions {
@@ -28,6 +32,13 @@ func header(functions []function, p map[string]string) string {
 	b.WriteString("\n/* The names of the native functions, in the order of struct z_real. */\nextern const char *const z_real_names[];\nenum { Z_REAL_COUNT = ")
 	fmt.Fprintf(&b, "%d };\n#endif\n", len(functions))
 	return b.String()
+}
+
+// mustCheck reports whether the result of a native function must be used: the C compiler then
+// rejects a call that drops it. Nothing depends on the result of freeing an object. What an error
+// handler returns is the program's own affair, and MPI_Abort does not return.
+func mustCheck(name string) bool {
+	return !strings.Contains(name, "_free") && !strings.HasSuffix(name, "_call_errhandler") && name != "Abort"
 }
 
 // wrappers is wrap.c: PMPI_X and its alias MPI_X for every function.

@@ -128,6 +128,27 @@ func TestGuardedRefusesSpanning(t *testing.T) {
 	}
 }
 
+// TestResultsMustBeUsed checks that the table of native functions has the compiler reject a call
+// whose result is dropped, unless the call cannot fail in a way that matters.
+func TestResultsMustBeUsed(t *testing.T) {
+	named := func(names ...string) (list []function) {
+		for _, n := range names {
+			list = append(list, function{name: n})
+		}
+		return list
+	}
+	for _, line := range strings.Split(header(named("Recv_init", "Comm_set_errhandler", "Comm_free", "Abort",
+		"Comm_call_errhandler"), map[string]string{}), "\n") {
+		if !strings.Contains(line, "__typeof__") {
+			continue
+		}
+		must := strings.Contains(line, "Recv_init;") || strings.Contains(line, "Comm_set_errhandler;")
+		if strings.Contains(line, "warn_unused_result") != must {
+			t.Error(line)
+		}
+	}
+}
+
 // What counts where, how long arrays are, and for how long they live.
 func TestCollectives(t *testing.T) {
 	all := sampleFunctions(t)

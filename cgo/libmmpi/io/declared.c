@@ -54,7 +54,7 @@ static int directory_of(const char *name, char *out, int32_t *missing) {
 int zfile_declared(const char *name, MPI_Info info, int32_t *missing) {
   char text[MPI_MAX_INFO_VAL + 1] = "", directory[PATH_MAX];
   int flag = 0, found = directory_of(name, directory, missing);
-  if (info != MPI_INFO_NULL) real.Info_get(info, zfile_shared_key, sizeof text - 1, text, &flag);
+  if (info != MPI_INFO_NULL && real.Info_get(info, zfile_shared_key, sizeof text - 1, text, &flag)) flag = 0;
   if (flag) return !strcmp(text, "true");
   const char *directories = getenv(variable);
   return directories && found && below(directory, directories);

@@ -80,7 +80,7 @@ int p2p_unpack(zreq *r) {
   if (r->is_native || r->cell.cancelled) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
   int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
-  if (rc && !r->cell.error) real.Error_class(rc, &class_); /* what the engine found goes before */
+  if (rc && !r->cell.error) class_ = z_native_class(rc); /* what the engine found goes before */
   return class_;
 }
 
@@ -149,7 +149,7 @@ int z_cb_test(z_cell *cell) {
   int flag = 0, rc = real.Test(&r->native, &flag, &r->status);
   if (rc) { /* native MPI has raised it */
     r->raised = 1;
-    real.Error_class(rc, &cell->error);
+    cell->error = z_native_class(rc);
   } else if (!flag) {
     z_looks++;
     return 0;
@@ -159,7 +159,7 @@ int z_cb_test(z_cell *cell) {
   cell->source = r->status.MPI_SOURCE;
   cell->tag = r->status.MPI_TAG;
   if (r->kind == ZREQ_RECV) cell->bytes = z_status_bytes(&r->status);
-  real.Test_cancelled(&r->status, &cell->cancelled);
+  z_must(real.Test_cancelled(&r->status, &cell->cancelled), "MPI_Test_cancelled");
   return 1;
 }
 
@@ -297,11 +297,10 @@ int p2p_failed(zreq *r, int rc) {
   if (r->cell.error) {
     rc = z_raise_cell(r->comm, &r->cell, r->function);
   } else if (!r->is_native) { /* else native MPI has raised it */
-    int class_ = rc, n = 0;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    real.Error_class(rc, &class_);
-    real.Error_string(rc, text, &n);
-    rc = z_raise(r->comm, class_, r->function, "%s", zdevice_blame(text));
+    char text[MPI_MAX_ERROR_STRING];
+    int n;
+    if (real.Error_string(rc, text, &n)) *text = 0;
+    rc = z_raise(r->comm, z_native_class(rc), r->function, "%s", zdevice_blame(text));
   }
   zreq_free(r);
   return rc;

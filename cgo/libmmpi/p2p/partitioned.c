@@ -239,7 +239,7 @@ static int there(parted *p, const zreq *r, int i) {
   if (p->data != r->buf && p->bytes) {
     char *into = (char *)r->buf + i * r->count * ztype_get(r->type)->extent;
     int rc = ztype_unpack(p->data + i * p->bytes, p->bytes, into, r->count, r->type, z_private);
-    if (rc && !p->class_) real.Error_class(rc, &p->class_);
+    if (rc && !p->class_) p->class_ = z_native_class(rc);
   }
   p->marked[i] = 1;
   return 1;

@@ -62,8 +62,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   MPI_Request in, out;
   if ((rc = real.Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &in))) return rc;
   if ((rc = p2p_native_isend(P2P_STANDARD, sendbuf, sendcount, sendtype, dest, sendtag, comm, &out))) {
-    real.Cancel(&in);
-    z_wait_native(&in, MPI_STATUS_IGNORE);
+    if (!real.Cancel(&in)) z_wait_native(&in, MPI_STATUS_IGNORE);
     return rc;
   }
   rc = z_wait_for_call(comm, &out, MPI_STATUS_IGNORE);

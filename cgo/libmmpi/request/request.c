@@ -34,7 +34,7 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
   r->cell.owner = r;
   if (c) r->comm = zcomm_retain(c);
   if (with_handle && handle == MPI_REQUEST_NULL) {
-    real.Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle);
+    z_must(real.Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, z_self, &r->handle), "MPI_Recv_init");
     zmap_put(&z_requests, z_key(r->handle), r);
   }
   return r;

@@ -2,6 +2,7 @@
  * rendezvous of its own; the links, through ze_progress, which also probes for deferred receives;
  * and the requests that the program has let go of. */
 #include "request/wait.h"
+#include "core/error.h"
 #include "core/limits.h"
 #include "core/privcomm.h"
 #include "request/request.h"
@@ -123,7 +124,7 @@ _Thread_local unsigned z_looks;
  * process MPICH moves nothing on either. */
 static void poke(void) {
   int flag;
-  real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE);
+  z_must(real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
 }
 
 /* A local peer may be waiting for a program that only tests, so native MPI is moved on here,

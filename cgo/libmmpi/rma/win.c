@@ -123,7 +123,7 @@ static int served(MPI_Info info) {
   if (z_layout.clusters == 1) return 0;
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;
-  if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
+  if (info != MPI_INFO_NULL && real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag)) flag = 0;
   const char *s = flag ? text : getenv(variable);
   return !s || !says_no(s);
 }

@@ -35,7 +35,8 @@
     zfortran_request = NULL;                                           \
     if (mine == MPI_REQUEST_NULL) return;                              \
     MPI_Request other = MPI_Request_f2c(*request);                     \
-    real.Wait(&other, MPI_STATUS_IGNORE);                              \
+    int failed = real.Wait(&other, MPI_STATUS_IGNORE);                 \
+    if (failed && ierr) *ierr = failed;                                \
     *request = MPI_Request_c2f(mine);                                  \
   }
 BLOCKING(mpi_alltoallw_)

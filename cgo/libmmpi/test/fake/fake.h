@@ -63,10 +63,11 @@ typedef struct fake_state {
   int taken_from;              /* … and ze_record_taken */
   int waits_begun, waits_deep; /* what ze_record_wait was told: how many, and how many are not over */
   int64_t recorded_bytes;
-  int shadowed;       /* what ze_shadowed says */
-  int cluster_of[64]; /* of every virtual rank */
-  int last_block;     /* the last argument of ze_progress */
-  double now;         /* us */
+  int recv_init_fails; /* the next placeholders cannot be made */
+  int shadowed;        /* what ze_shadowed says */
+  int cluster_of[64];  /* of every virtual rank */
+  int last_block;      /* the last argument of ze_progress */
+  double now;          /* us */
   /* Each turn of the engine and of native MPI takes some of the clock's time. */
   double progress_us, probe_us, test_us, yield_us;
   int engine_moves; /* so many of the next ze_progress say that something happened */

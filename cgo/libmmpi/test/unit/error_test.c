@@ -1,6 +1,7 @@
 /* Errors: their classes, who is told, and their texts (core/error.c). */
 #include "core/error.h"
 #include "core/limits.h"
+#include "request/request.h"
 #include "test.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -144,23 +145,43 @@ TEST(with_too_many_texts_or_no_memory_the_class_must_do) {
 static int ended;
 static void say_aborted(int32_t code) { fprintf(stderr, "all clusters end with %d\n", code); }
 
-static void no_table(void) {
-  static zmap map;
+static void in_child(void (*call)(void)) {
   pid_t child = fork();
   if (!child) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     z_eng.ze_abort = say_aborted;
-    fake_no_memory(0);
-    zmap_put(&map, 1, &map);
+    call();
     _exit(0);
   }
   CHECK(waitpid(child, &ended, 0) == child);
 }
 
+static void put(void) {
+  static zmap map;
+  fake_no_memory(0);
+  zmap_put(&map, 1, &map);
+}
+static void no_table(void) { in_child(put); }
+
+static void make_request(void) {
+  fake.recv_init_fails = 1;
+  zreq_new(z_whole, ZREQ_RECV, "MPI_Irecv");
+}
+static void no_placeholder(void) { in_child(make_request); }
+
 TEST(no_memory_for_handles_ends_the_job_and_says_so) {
   FAKE_WORLD(2, 2, 1);
   const char *text = said(no_table);
   CHECK(strstr(text, "MMPI: virtual rank 2: out of memory for a table of handles"));
+  CHECK(strstr(text, "all clusters end with 1"));
+  CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+}
+
+TEST(a_request_that_native_mpi_cannot_make_ends_the_job_and_says_so) {
+  FAKE_WORLD(2, 2, 1);
+  const char *text = said(no_placeholder);
+  CHECK(strstr(text, "MMPI: virtual rank 2: MPI_Recv_init failed in the native MPI library"));
+  CHECK(strstr(text, "native error"));
   CHECK(strstr(text, "all clusters end with 1"));
   CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
 }

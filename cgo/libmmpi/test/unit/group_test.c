@@ -172,8 +172,8 @@ TEST(a_native_group_of_members_here) {
   MPI_Group g = GROUP(6, 3), elsewhere = GROUP(3, 7), native, whole;
   SAME(zgroup_native(g, &native), MPI_SUCCESS);
   int ranks[2];
-  real.Comm_group(MPI_COMM_WORLD, &whole);
-  real.Group_translate_ranks(native, 2, (const int[]){0, 1}, whole, ranks);
+  CHECK(!real.Comm_group(MPI_COMM_WORLD, &whole));
+  CHECK(!real.Group_translate_ranks(native, 2, (const int[]){0, 1}, whole, ranks));
   SAME(ranks[0], 3);
   SAME(ranks[1], 0);
   real.Group_free(&native), real.Group_free(&whole);
@@ -185,8 +185,8 @@ TEST(a_native_group_of_members_here) {
 TEST(a_native_group_becomes_one_of_virtual_ranks) {
   world();
   MPI_Group whole, native, g;
-  real.Comm_group(MPI_COMM_WORLD, &whole);
-  real.Group_incl(whole, 2, (const int[]){3, 1}, &native);
+  CHECK(!real.Comm_group(MPI_COMM_WORLD, &whole));
+  CHECK(!real.Group_incl(whole, 2, (const int[]){3, 1}, &native));
   real.Group_free(&whole);
   SAME(zgroup_wrap(&native, &g), MPI_SUCCESS);
   CHECK(native == MPI_GROUP_NULL); /* taken */
@@ -239,7 +239,7 @@ TEST(without_memory) {
   EACH(zgroup_native(here, &out));
   real.Group_free(&out);
   MPI_Group native;
-  real.Comm_group(MPI_COMM_WORLD, &native);
+  CHECK(!real.Comm_group(MPI_COMM_WORLD, &native));
   fake_no_memory(1);
   SAME(zgroup_wrap(&native, &out), MPI_ERR_NO_MEM);
   SAME(fake_blocks(), before);
