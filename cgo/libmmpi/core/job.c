@@ -1,17 +1,21 @@
 /* The state of the process that everything reads; start/ and the engine set it. */
+#define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 struct z_real real;
 z_engine z_eng;
 z_world z_layout;
-int z_on, z_threads, z_native_size;
+struct z_own_page z_own_page;
+int z_joined, z_threads, z_native_size;
 volatile int32_t z_busy;
 int32_t z_pending, z_leaves, z_serving, z_others;
 uint64_t z_world_mark;
@@ -30,6 +34,35 @@ void z_no_memory(const char *what) {
   z_be_heard();
   if (z_on) z_eng.ze_abort(1);
   abort();
+}
+
+/* ---- children ---- */
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+void z_switch_on(void) {
+  z_joined = getpid();
+  z_on = madvise(&z_own_page, sizeof z_own_page, MADV_WIPEONFORK) ? Z_ON_BY_PID : Z_ON;
+}
+
+void z_check_pid(void) {
+  if (getpid() != z_joined) z_on = Z_OFF;
+}
+
+int z_refuse_child(const char *function) {
+  MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
+  /* Not as an error of the rank (launch/output): the job goes on. */
+  dprintf(2,
+          "MMPI: process %d, a child (fork, clone) of virtual rank %d: %s: it has no part in the job: communicate in "
+          "the process that called MPI_Init, %d\n",
+          (int)getpid(), z_layout.rank, function, z_joined);
+  /* A fatal handler would have native MPI end the cluster, over a connection of the rank's */
+  if (real.Comm_get_errhandler(MPI_COMM_WORLD, &handler) || handler == MPI_ERRORS_ARE_FATAL) _exit(1);
+  real.Errhandler_free(&handler);
+  real.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
 }
 
 /* ---- last words ----

@@ -11,9 +11,38 @@
 
 extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
-/* 1: this process is in a job of several clusters, or of one that may be connected to other jobs.
- * 0: everything is passed through. */
-extern int z_on;
+
+/* Whether this process is in a job of several clusters, or of one that may be connected to other
+ * jobs. Otherwise everything is passed through. The word has a page of its own that the kernel
+ * clears in every child process, however it was made, so that none goes on with this process's
+ * counters and keys. */
+enum { Z_OFF = 0, Z_ON = 1, Z_ON_BY_PID = 2 /* the kernel, before Linux 4.14, clears no pages */ };
+struct z_own_page {
+  int on;
+} __attribute__((aligned(4096)));
+extern struct z_own_page z_own_page;
+#define z_on z_own_page.on
+extern int z_joined; /* the id of the process that has joined the job and not left it yet; 0: none */
+
+/* Sets z_on. */
+void z_switch_on(void);
+
+void z_check_pid(void); /* for z_is_off */
+
+/* Whether z_on is off. If it is on in a process that is a copy of the one that has set it, it is
+ * set to off first. */
+static inline int z_is_off(void) {
+  if (z_on == Z_ON_BY_PID) z_check_pid();
+  return !z_on;
+}
+
+/* Whether this process, in which z_on is off, is a child of one that is in the job. */
+static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && !z_on; }
+
+/* Refuses a call of a child process: raises an error on MPI_COMM_WORLD. If its handler is fatal the
+ * child ends with status 1, and the job goes on. Returns the error. */
+int z_refuse_child(const char *function);
+
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
 extern int32_t z_pending;       /* operations of ours that only our own steps move on (comm/idup.c) */

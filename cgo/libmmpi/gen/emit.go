@@ -53,7 +53,7 @@ func wrappers(functions []function, p map[string]string) string {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
 	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
-		"#define BYPASS (__builtin_expect(!z_on, 1) || __builtin_expect(z_inside, 0))\n\n")
+		"#define BYPASS ((__builtin_expect(z_on != Z_ON, 1) && z_is_off()) || __builtin_expect(z_inside, 0))\n\n")
 	for _, f := range functions { // before the wrappers, of which two may call each
 		if start, ok := policies(p).starts(f, nonblocking); ok && p[f.name] == persist {
 			b.WriteString(persistentBody(f, start))
@@ -82,18 +82,18 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case always:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
 	case own, inside, persist:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  %sz_%s(%s);\n", real, nulls(f), ret, f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "%s%s  %sz_%s(%s);\n", bypass(f), nulls(f), ret, f.name, f.arguments(nil))
 	case window:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "%s%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", bypass(f), nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
 	case guarded, synced:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		b.WriteString(bypass(f))
 		b.WriteString(checks(f, policy, all))
 	case narrow:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
+		b.WriteString(bypass(f) + nulls(f))
 		b.WriteString(narrowed(f, all))
 	case arrays:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
+		b.WriteString(bypass(f) + nulls(f))
 		b.WriteString(narrowedArrays(f, all))
 	}
 	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())

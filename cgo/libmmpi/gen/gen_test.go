@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -145,6 +146,25 @@ func TestResultsMustBeUsed(t *testing.T) {
 		must := strings.Contains(line, "Recv_init;") || strings.Contains(line, "Comm_set_errhandler;")
 		if strings.Contains(line, "warn_unused_result") != must {
 			t.Error(line)
+		}
+	}
+}
+
+// TestChildrenAreRefused checks that a wrapper refuses what a child process would send or wait for,
+// and that it answers what is local as in its parent.
+func TestChildrenAreRefused(t *testing.T) {
+	all := sampleFunctions(t)
+	for policy, name := range map[string]string{own: "Isend", guarded: "Isend", inside: "Group_range_incl",
+		narrow: "Send_c", arrays: "Scatterv_c", persist: "Scatterv_init"} {
+		f := all[name]
+		refuses := strings.Contains(wrapper(f, policy, all), fmt.Sprintf("z_is_child() ? z_refuse_child(%q)", f.mpi()))
+		if refuses == slices.Contains(local, f.name) {
+			t.Errorf("%s, %s: refuses %t", f.name, policy, refuses)
+		}
+	}
+	for _, name := range slices.Concat(local, freeing) {
+		if w := bypass(function{name: name}); strings.Contains(w, "z_refuse_child") {
+			t.Errorf("a child is refused: %s", w)
 		}
 	}
 }

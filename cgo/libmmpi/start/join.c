@@ -84,7 +84,7 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   int rc = private_barrier();
   if (z_eng.ze_finish())
     fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
-  z_on = 0;
+  z_on = Z_OFF, z_joined = 0;
   zcomm_stop();
   zreq_stop();
   ztype_stop();
@@ -174,7 +174,7 @@ int zjob_join(void) {
   if ((rc = zprivate_start()) || (rc = zsmall_start(local.tag_ub, local.size, hosts))) return rc;
   if (local.spawned && (rc = begin_beside(&local))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
-  z_on = 1;
+  z_switch_on();
   if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
   return MPI_SUCCESS;
 }

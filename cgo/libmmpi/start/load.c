@@ -12,9 +12,6 @@ static int missing(void) {
   abort();
 }
 
-/* A child after fork is no MPI process: all it calls is passed through. */
-static void forked(void) { z_on = 0; }
-
 void zload(void) {
   if (real.Init) return;
   void **slot = (void **)&real;
@@ -22,7 +19,6 @@ void zload(void) {
     slot[i] = dlsym(RTLD_NEXT, z_real_names[i]);
     if (!slot[i]) slot[i] = (void *)missing;
   }
-  pthread_atfork(NULL, NULL, forked);
 }
 
 __attribute__((constructor)) static void load(void) { zload(); }

@@ -5,8 +5,10 @@
 #include "test.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,6 +186,30 @@ TEST(a_request_that_native_mpi_cannot_make_ends_the_job_and_says_so) {
   CHECK(strstr(text, "native error"));
   CHECK(strstr(text, "all clusters end with 1"));
   CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+}
+
+/* ---- children (core/job.c) ---- */
+
+/* The status of a child that no handler of pthread_atfork has prepared, and that ends with what
+ * z_is_off says. */
+static int off_in_child(void) {
+  pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (!child) _exit(z_is_off() + 2 * z_is_child());
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  return status >> 8;
+}
+
+TEST(a_child_is_off_with_and_without_pages_that_the_kernel_clears) {
+  FAKE_WORLD(0, 2, 1);
+  z_switch_on();
+  CHECK(z_on && !z_is_off() && !z_is_child());
+  SAME(off_in_child(), 3);
+  CHECK(!z_is_off());
+  madvise(&z_own_page, sizeof z_own_page, MADV_KEEPONFORK); /* as of a kernel that clears none */
+  z_on = Z_ON_BY_PID;
+  SAME(off_in_child(), 3);
+  CHECK(!z_is_off());
 }
 
 /* ---- last words (core/job.c) ---- */

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A child process of a rank (fork, _Fork, clone) has a copy of the library's state, but no part in
+// the job: with the rank's counters and keys its frames would be taken for the rank's. What its
+// calls do depends on the function.
+
+// local lists the own functions that only read or make what is in this process's memory. They give
+// a child the same answer as its parent.
+var local = strings.Fields(`Error_string Get_processor_name
+	Group_size Group_rank Group_translate_ranks Group_compare Group_union Group_intersection Group_difference
+	Group_incl Group_excl Group_range_incl Group_range_excl Group_free
+	Comm_size Comm_rank Comm_compare Comm_test_inter Comm_remote_size Comm_group Comm_remote_group
+	Comm_get_attr Attr_get Topo_test Cart_get Cartdim_get Cart_rank Cart_coords Cart_shift
+	Graphdims_get Graph_get Graph_neighbors Graph_neighbors_count Dist_graph_neighbors Dist_graph_neighbors_count`)
+
+// freeing lists the functions that a child often calls when it exits. They go to native MPI, which
+// does with them in a child what it does without MMPI.
+var freeing = strings.Fields("Comm_free Request_free Op_free Comm_create_keyval Keyval_create Buffer_detach Buffer_detach_c")
+
+// bypass is the beginning of a wrapper: in a job of one cluster, and inside native MPI, the call
+// goes to native MPI. In a child process all but what is local or frees an object is refused.
+func bypass(f function) string {
+	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
+	switch {
+	case slices.Contains(local, f.name):
+		return fmt.Sprintf("  if (BYPASS && !z_is_child()) return %s;\n", real)
+	case slices.Contains(freeing, f.name):
+		return fmt.Sprintf("  if (BYPASS) return %s;\n", real)
+	}
+	return fmt.Sprintf("  if (BYPASS) return z_is_child() ? z_refuse_child(%q) : %s;\n", f.mpi(), real)
+}
