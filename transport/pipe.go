@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
 // Piper is a Link whose bytes can go on over another such link without being copied to this process
@@ -37,7 +39,7 @@ func NewPipe(size int) (*Pipe, error) {
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
-	p := &Pipe{in: fd[1], out: fd[0]}
+	p := &Pipe{in: highfd.Raise(fd[1]), out: highfd.Raise(fd[0])}
 	if _, err := unix.FcntlInt(uintptr(p.in), unix.F_SETPIPE_SZ, size); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("pipe of %d bytes: %w", size, err)

@@ -24,6 +24,7 @@ import (
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
+	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -135,6 +136,8 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
 	}
+	// What is made from here on, by Go's runtime too, stays out of the program's way.
+	defer highfd.Occupy()()
 	if l.Embedded && loc.threads != 0 {
 		runtime.GOMAXPROCS(threadsAtOnce)
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
 // driver is what waiting threads see of the engine (wait.Driver), goroutines that open links
@@ -63,6 +65,9 @@ func (d *driver) Arm() bool { return d.links.Arm() }
 
 // Poll appends the links' descriptors.
 func (d *driver) Poll(set []unix.PollFd) []unix.PollFd { return d.links.Poll(set) }
+
+// EventsClosed fails the engine.
+func (d *driver) EventsClosed() { d.engine().fatal(ErrInternal, 1, fault.ClosedByProgram) }
 
 // Await makes progress until cond, called with the lock, or until the engine has failed.
 func (d *driver) Await(cond func() bool) error { return d.engine().await(0, "", cond) }

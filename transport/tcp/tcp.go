@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/internal/fdref"
 )
@@ -252,6 +253,7 @@ func dialled(c *net.TCPConn) (*link, error) {
 
 func newLink(fd int, remote netip.AddrPort) *link {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	fd = highfd.Raise(fd)
 	l := &link{fd: fd, remote: "tcp " + remote.String(), there: remote.Addr().WithZone(""),
 		watch: watch{since: time.Now()}}
 	l.ref.Free = func() { unix.Close(fd) }

@@ -62,3 +62,8 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// ClosedByProgram is the reason why a job ends in which the program has closed descriptors of the
+// library.
+const ClosedByProgram = "the program has closed descriptors that are not its own (closefrom, or close of a number twice), " +
+	"among them some of MMPI's: close only what the program has opened"

@@ -65,6 +65,9 @@ func (v *failover) hopeless(r *rail, err error, reason string) string {
 	var b breach
 	var k keyless
 	switch {
+	case errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOTSOCK):
+		r.fail()
+		return fault.ClosedByProgram
 	case errors.As(err, &k):
 		return err.Error()
 	case r.peer == nil && !v.set.replays:

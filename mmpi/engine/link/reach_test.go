@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
@@ -144,6 +147,18 @@ func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 		over := s.failover.redialFailed(r, fmt.Errorf("dial: %w", &handshake.Refused{Code: code, Remote: true}))
 		if over != final || (r.state == closed) != final || r.leaves == final {
 			t.Errorf("after %v: over %t, %v, leaves %t", code, over, r.state, r.leaves)
+		}
+	}
+}
+
+// TestLinkClosedByProgram checks that a link whose descriptor the program has closed, or has a file
+// in place of, ends the job with an error that says so, and is not opened again.
+func TestLinkClosedByProgram(t *testing.T) {
+	for _, err := range []error{unix.EBADF, unix.ENOTSOCK} {
+		s, u := newFakeSet(t, 1, []uint32{1}, nil)
+		s.failover.lost(s.forwarders[0], fmt.Errorf("write: %w", err))
+		if u.failed != fault.ClosedByProgram {
+			t.Errorf("%v: %s", err, u.failed)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
 // System is what an engine has of the operating system: time, threads of its own, and descriptors
@@ -87,14 +89,22 @@ func (Linux) Pause(ctx context.Context, d time.Duration) bool {
 // Hold sleeps.
 func (Linux) Hold(set []unix.PollFd, d time.Duration) { Ppoll(set, d, false) }
 
+// raised moves a descriptor that has been made out of the way of the program's.
+func raised(fd int, err error) (int, error) {
+	if err != nil {
+		return -1, err
+	}
+	return highfd.Raise(fd), nil
+}
+
 // Event makes an eventfd.
 func (Linux) Event() (fd int, err error) {
-	return unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	return raised(unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK))
 }
 
 // Timer makes a timerfd.
 func (Linux) Timer() (fd int, err error) {
-	return unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	return raised(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK))
 }
 
 var flushAfter = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(FlushAfter))}

@@ -66,6 +66,20 @@ func (w *Waiter) rouse() {
 	w.sys.Signal(w.ev.kick)
 }
 
+// failed reports whether an event of the progress thread is no descriptor any more, and tells the
+// driver.
+func (w *Waiter) failed(kick, timer unix.PollFd) bool {
+	if !closed(kick) && !closed(timer) {
+		return false
+	}
+	w.d.Lock()
+	defer w.d.Unlock()
+	if !w.d.Ended() {
+		w.d.EventsClosed()
+	}
+	return true
+}
+
 func (w *Waiter) run() {
 	var seen uint64
 	every := TickEvery
@@ -88,6 +102,9 @@ func (w *Waiter) run() {
 				w.mayIdle()
 			}
 			w.sleep(own, w.sys.UntilMultiple(every))
+			if w.failed(own[0], own[1]) {
+				return
+			}
 			if own[0].Revents != 0 {
 				w.sys.Drain(w.ev.kick)
 				if w.tick() {
@@ -187,6 +204,9 @@ func (w *Waiter) watch() bool {
 	w.d.Unlock()
 	w.sleep(p, watchFor)
 	t.watching.Store(false)
+	if w.failed(p[0], p[len(p)-1]) {
+		return true
+	}
 	t.unwaked = !slices.ContainsFunc(p, func(f unix.PollFd) bool { return f.Revents != 0 })
 	if p[0].Revents != 0 {
 		w.sys.Drain(w.ev.kick)

@@ -47,6 +47,8 @@ type Driver interface {
 	Arm() bool
 	// Poll appends the links' descriptors.
 	Poll([]unix.PollFd) []unix.PollFd
+	// EventsClosed tells that the program has closed a descriptor of the Waiter: the driver fails.
+	EventsClosed()
 }
 
 // Waiter is how the threads of one process wait.
@@ -131,6 +133,9 @@ func (w *Waiter) WakeAll() {
 	w.sys.Signal(w.ev.kick)
 }
 
+// closed reports whether what was slept on is no descriptor any more.
+func closed(p unix.PollFd) bool { return p.Revents&unix.POLLNVAL != 0 }
+
 // Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it
 // again afterwards.
 func (w *Waiter) Block(d time.Duration) {
@@ -156,6 +161,9 @@ func (w *Waiter) Block(d time.Duration) {
 	w.d.Unlock()
 	w.sys.Poll(set, d, keep)
 	w.d.Lock()
+	if s.wake >= 0 && closed(set[0]) {
+		w.d.EventsClosed()
+	}
 	w.polls.Add(1)
 	if w.sleepers.Add(-1) == 0 && w.t.idle.Load() {
 		w.rouse()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
 // fakeDriver is a driver without links.
@@ -17,6 +19,7 @@ type fakeDriver struct {
 	flushes int
 	busy    bool // not quiet
 	ended   bool
+	closed  int // calls of EventsClosed
 	links   []unix.PollFd
 }
 
@@ -30,6 +33,7 @@ func (d *fakeDriver) Quiet() bool                          { return !d.busy }
 func (d *fakeDriver) Pending() bool                        { return false }
 func (d *fakeDriver) Arm() bool                            { return false }
 func (d *fakeDriver) Poll(set []unix.PollFd) []unix.PollFd { return append(set, d.links...) }
+func (d *fakeDriver) EventsClosed()                        { d.closed, d.ended = d.closed+1, true }
 func (d *fakeDriver) look()                                { d.Lock(); d.w.Polled(); d.tickIfDue(); d.Unlock() }
 func (d *fakeDriver) sleep(t time.Duration)                { d.Lock(); d.w.Polled(); d.w.Block(t); d.Unlock() }
 func (d *fakeDriver) leave(f func())                       { d.Lock(); f(); d.Unlock() }
@@ -259,5 +263,41 @@ func TestPause(t *testing.T) {
 	begin = time.Now()
 	if w.Pause(10 * time.Second); time.Since(begin) > 5*time.Second {
 		t.Error("not waked by a link that takes more")
+	}
+}
+
+// TestEventsAreOutOfTheWay checks that the events have no numbers that a program gets for its
+// files.
+func TestEventsAreOutOfTheWay(t *testing.T) {
+	_, w := newFake(t)
+	if low := min(w.ev.kick, w.ev.timer, w.bed().wake); low < highfd.Floor() {
+		t.Errorf("an event has the number %d, below %d", low, highfd.Floor())
+	}
+}
+
+// TestClosedEventIsReported checks that neither a thread of the program nor the progress thread
+// goes on without a word when the program has closed what it sleeps on.
+func TestClosedEventIsReported(t *testing.T) {
+	d, w := newFake(t)
+	d.sleep(0) // makes an event
+	unix.Close(w.awake[0].wake)
+	if d.sleep(time.Minute); d.closed != 1 {
+		t.Errorf("a thread that slept on a closed event has told of it %d times", d.closed)
+	}
+	for _, pick := range []func(*Waiter) int{func(w *Waiter) int { return w.ev.kick },
+		func(w *Waiter) int { return w.ev.timer }} {
+		for _, polled := range []bool{false, true} { // sleeps on the links, or by time
+			d, w := newFake(t)
+			w.polls.Store(1)
+			if polled {
+				w.sleepers.Store(1)
+			}
+			unix.Close(pick(w))
+			w.Start()
+			w.t.join()
+			if d.closed != 1 {
+				t.Errorf("the progress thread has told of a closed event %d times", d.closed)
+			}
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
 // full is the highest value of an eventfd's counter: with it the descriptor is not writable
@@ -24,7 +26,7 @@ func New() (FD, error) {
 	if err != nil {
 		return -1, fmt.Errorf("eventfd: %w", err)
 	}
-	return FD(fd), nil
+	return FD(highfd.Raise(fd)), nil
 }
 
 // Raise makes it readable. Raising twice is harmless.

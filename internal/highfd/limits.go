@@ -1,0 +1,6 @@
+package highfd
+
+// highest is the highest number that Floor returns. Default 4096: the kernel's table of a process
+// has 8 bytes for each number up to the highest in use, and select(2) of a program wants numbers
+// below 1024. Trades that memory against programs that open many files.
+const highest = 4096

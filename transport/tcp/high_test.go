@@ -1,0 +1,31 @@
+package tcp
+
+import (
+	"context"
+	"testing"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
+)
+
+// TestLinksAreOutOfTheWay checks that the descriptors of both ends have no numbers that a program
+// gets for its files.
+func TestLinksAreOutOfTheWay(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialled, err := Dialer{}.Dial(context.Background(), ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	if low := min(dialled.FD(), accepted.FD()); low < highfd.Floor() {
+		t.Errorf("a link has the descriptor %d, below %d", low, highfd.Floor())
+	}
+}
