@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
 // waiter lets a goroutine wait for a descriptor that belongs to the library, without a thread.
@@ -22,7 +24,7 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f := os.NewFile(uintptr(dup), name) // does not block: the flag is of the description, and set
+	f := os.NewFile(uintptr(highfd.Raise(dup)), name) // does not block: the flag is of the description, and set
 	raw, err := f.SyscallConn()
 	if err == nil {
 		err = f.SetReadDeadline(time.Time{}) // an error if it cannot be polled
