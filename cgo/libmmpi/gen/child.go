@@ -30,7 +30,7 @@ func bypass(f function) string {
 	switch {
 	case slices.Contains(local, f.name):
 		return fmt.Sprintf("  if (BYPASS && !z_is_child()) return %s;\n", real)
-	case slices.Contains(freeing, f.name):
+	case slices.Contains(freeing, f.name), f.result == "void":
 		return fmt.Sprintf("  if (BYPASS) return %s;\n", real)
 	}
 	return fmt.Sprintf("  if (BYPASS) return z_is_child() ? z_refuse_child(%q) : %s;\n", f.mpi(), real)

@@ -14,7 +14,7 @@ func header(functions []function, p map[string]string) string {
 	b.WriteString(notice + "#ifndef ZIPPER_NATIVES_H\n#define ZIPPER_NATIVES_H\n#include <mpi.h>\n\nstruct z_real {\n")
 	for _, f := range functions {
 		checked := "__attribute__((warn_unused_result)) "
-		if !mustCheck(f.name) {
+		if f.result == "void" || !mustCheck(f.name) {
 			checked = ""
 		}
 		fmt.Fprintf(&b, "  %s__typeof__(&%s) %s;\n", checked, f.pmpi(), f.name)
