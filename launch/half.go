@@ -156,6 +156,7 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = "" // the share says what counts: zipper bench does not look at the environment
 		}
 	}
+	native.Displace(env)
 	env[varMark], env[native.VarMPI] = mark, string(h.Cluster.MPI)
 	for _, m := range []map[string]string{h.Env, h.Cluster.Env} {
 		for k, v := range m {

@@ -38,6 +38,7 @@ type Ended struct {
 	Seconds float64  `json:"seconds"`
 	err     error
 	said    string // the first error that one of its ranks printed
+	script  string // its program, if that is not linked to MPI itself; empty: it is, or nobody has looked
 }
 
 // Outcome is how a run came out.
@@ -119,6 +120,9 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 			so.Close()
 			se.Close()
 			e.said = said.String()
+			if h.lookUp {
+				e.script = h.Cluster.Program[0]
+			}
 			e.Seconds = time.Since(begin).Seconds()
 			ended <- e
 		}()

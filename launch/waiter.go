@@ -19,6 +19,7 @@ type waiter struct {
 	all     []Ended
 	first   int // index in all of the half that decides; -1: none failed
 	failed  bool
+	early   bool // it failed before all ranks had joined
 	err     error
 	timer   *time.Timer
 	stopped atomic.Bool // the rest was told to end, by us
@@ -51,7 +52,7 @@ func (w *waiter) started() bool {
 }
 
 func (w *waiter) fail(err error, wait time.Duration) {
-	w.failed, w.first, w.err = true, len(w.all)-1, err
+	w.failed, w.first, w.err, w.early = true, len(w.all)-1, err, !w.started()
 	cause := &elsewhere{w.all[w.first].Cluster}
 	if wait == 0 {
 		w.stopped.Store(true)
@@ -113,6 +114,9 @@ func (w *waiter) explain(status int, reason string) string {
 				return reason + "; " + ended
 			case e.said != "":
 				return ended + ": " + e.said
+			case w.early && e.script != "":
+				return fmt.Sprintf("%s before all its ranks had joined the job; %s is not linked to MPI: if it is a script with an mpirun of its own, give zipper the program that this mpirun starts, with its arguments",
+					ended, e.script)
 			}
 			return ended
 		}

@@ -60,6 +60,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		env = setEnv(env, kv)
 	}
 	env = setEnv(env, VarMPI+"="+string(m))
+	env = place(env, r.Share)
 	load := get("LD_PRELOAD")
 	audit, err := p.audited()
 	if err != nil {
@@ -73,6 +74,9 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		if audit == "" {
 			load = preload(shim, load, p.First...)
 		}
+	}
+	if audit == "" && get("LD_AUDIT") != "" { // of a zipper exec that has started a script before
+		env = setEnv(env, "LD_AUDIT="+leaveOut(auditLibrary, get("LD_AUDIT")))
 	}
 	if p.ABI {
 		lib, err := FindABI(m, get("LD_LIBRARY_PATH"))

@@ -65,6 +65,11 @@ func preloadLast(lib, old string) string {
 	return strings.Join(append(rest, lib), ":")
 }
 
+// leaveOut is a list of libraries without those of a file name.
+func leaveOut(name, list string) string {
+	return strings.Join(slices.DeleteFunc(libraries(list), func(l string) bool { return filepath.Base(l) == name }), ":")
+}
+
 // wrapsMPI tells whether a shared object defines functions MPI_…, and none PMPI_…. A name that the
 // loader has to search for is none: it is not known here which file that will be.
 func wrapsMPI(lib string) bool {

@@ -1,20 +1,136 @@
 package native
 
-import "github.com/leidenzipper/zipper/launch/spec"
+import (
+	"fmt"
+	"os"
+	"strconv"
 
-// Rank finds out which MPI's launcher started this process and as which rank.
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Variables that zipper exec sets for the program, and for the script that starts it.
+const (
+	// the process's rank in MPI_COMM_WORLD, set by zipper exec; absent where that is not known
+	// before MPI_Init
+	VarRank = "ZIPPER_RANK"
+	// the number of ranks in MPI_COMM_WORLD, set by zipper exec with ZIPPER_RANK
+	VarSize = "ZIPPER_SIZE"
+	// the rank in the cluster, set by zipper exec where it has replaced the launcher's variables
+	// (OMPI_COMM_WORLD_RANK, PMI_RANK); MMPI gives it back to the MPI library during MPI_Init
+	VarNativeRank = "ZIPPER_NATIVE_RANK"
+	// the number of ranks in the cluster, set by zipper exec with ZIPPER_NATIVE_RANK
+	VarNativeSize = "ZIPPER_NATIVE_SIZE"
+	// the launcher that ZIPPER_NATIVE_RANK is about, set by zipper exec: the namespace of its
+	// processes, or its socket to this one
+	VarLauncher = "ZIPPER_LAUNCHER"
+)
+
+// places are the names of the variables that depend on the process's place in the job.
+var places = [...]string{VarRank, VarSize, VarNativeRank, VarNativeSize, VarLauncher}
+
+// Displace empties the variables of an environment that are about the place of another process.
+func Displace(env map[string]string) {
+	for _, k := range places {
+		if env[k] != "" {
+			env[k] = ""
+		}
+	}
+}
+
+// launcher names the variables in which a launcher tells a process its rank in the cluster, and the
+// number of ranks there.
+type launcher struct {
+	mpi        spec.MPI // the library that the launcher belongs to; empty: either
+	rank, size string
+	replaced   bool // programs see the values of the job's MPI_COMM_WORLD in these variables
+}
+
+// known are the launchers, in order of precedence: srun may have started the daemons of the others.
+// PMIX_RANK belongs to PMIX_NAMESPACE, and SLURM_STEP_NUM_TASKS to the step, so these two stay.
+var known = [...]launcher{
+	{spec.OpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
+	{spec.MPICH, "PMI_RANK", "PMI_SIZE", true},
+	{"", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", false}, // srun --mpi=pmix
+}
+
+// startedBy finds the launcher that started this process. ok is false when none did.
+func startedBy(get func(string) string) (l launcher, ok bool) {
+	for _, l := range known {
+		if get(l.rank) != "" {
+			return l, true
+		}
+	}
+	return launcher{}, false
+}
+
+// identity tells the launcher that started this process from others: by the namespace that it has
+// given its processes, or by its socket to this one. Empty: that cannot be told.
+func identity(get func(string) string) string {
+	if ns := get("PMIX_NAMESPACE"); ns != "" {
+		return ns
+	}
+	if fd := get("PMI_FD"); fd != "" {
+		socket, _ := os.Readlink("/proc/self/fd/" + fd) // without /proc launchers are not told apart
+		return socket
+	}
+	return ""
+}
+
+// native returns what the launcher said of the process's rank in the cluster, and of the number of
+// ranks there, also where an earlier zipper exec has replaced that by the values of MPI_COMM_WORLD.
+func (l launcher) native(get func(string) string) (rank, size string) {
+	if l.replaced && get(VarNativeRank) != "" && get(VarLauncher) == identity(get) {
+		return get(VarNativeRank), get(VarNativeSize)
+	}
+	return get(l.rank), get(l.size)
+}
+
+// Rank finds out which MPI's launcher started this process and as which rank of its cluster.
 // ok is false when none did.
 func Rank(get func(string) string) (m spec.MPI, rank string, ok bool) {
-	if r := get("OMPI_COMM_WORLD_RANK"); r != "" {
-		return spec.OpenMPI, r, true
+	l, ok := startedBy(get)
+	if !ok {
+		return "", "", false
 	}
-	if r := get("PMI_RANK"); r != "" {
-		return spec.MPICH, r, true
+	rank, _ = l.native(get)
+	return l.mpi, rank, true
+}
+
+// place puts the process's place in MPI_COMM_WORLD into an environment: in our variables, and in
+// those of the launcher. Where the launcher has started another number of processes than the layout
+// says, MPI_Init is going to fail, and no place is known.
+func place(environ []string, job jobenv.Job) []string {
+	get := func(k string) string { return lookup(environ, k) }
+	nativeRank, nativeSize := "0", "1" // a process that no launcher has started
+	l, started := startedBy(get)
+	if started {
+		nativeRank, nativeSize = l.native(get)
 	}
-	if r := get("PMIX_RANK"); r != "" { // srun --mpi=pmix: either library
-		return "", r, true
+	world := jobenv.WorldRanks(job.Order, job.Layout, job.Cluster)
+	rank, err := strconv.Atoi(nativeRank)
+	fits := err == nil && rank >= 0 && rank < len(world) && nativeSize == strconv.Itoa(len(world))
+	for _, k := range places {
+		environ = without(environ, k)
 	}
-	return "", "", false
+	if !fits {
+		return environ
+	}
+	total := 0
+	for _, c := range job.Layout {
+		total += c.Size
+	}
+	set := func(k string, v any) { environ = setEnv(environ, fmt.Sprintf("%s=%v", k, v)) }
+	set(VarRank, world[rank])
+	set(VarSize, total)
+	if l.replaced {
+		set(l.rank, world[rank])
+		set(l.size, total)
+		set(VarNativeRank, nativeRank)
+		set(VarNativeSize, nativeSize)
+		set(VarLauncher, identity(get))
+	}
+	return environ
 }
 
 // Speaks reports whether this process should say what is wrong: one for each host, because all

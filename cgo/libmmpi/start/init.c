@@ -37,6 +37,7 @@ static void before_init(void) {
   const char *components = getenv(variable);
   char all_but[256];
   if (!zipped()) return;
+  zlauncher_native();
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';
   if (components && *components && excluding == !!strstr(components, without)) return;
@@ -46,6 +47,7 @@ static void before_init(void) {
 }
 
 static int after_init(int rc) {
+  if (zipped()) zlauncher_world();
   if (rc) return rc;
   if (zipped()) {
     z_enter();

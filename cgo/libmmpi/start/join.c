@@ -150,7 +150,8 @@ int zjob_join(void) {
 
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);
-  const char *problem = zengine_open();
+  const char *problem = zlauncher_problem();
+  if (!problem) problem = zengine_open();
   /* The first call: Go's handlers are there now */
   if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
   if (!zengine_is_programs()) crash_handlers(kept, 1);

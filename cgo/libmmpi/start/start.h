@@ -12,6 +12,15 @@ int zengine_is_programs(void); /* a Go program brought its own: there is nothing
 
 void zload(void); /* fills `real`; again: nothing */
 
+/* Give the launcher's variables the values that the native library needs during its start, and
+ * those of MPI_COMM_WORLD again (launcher.c). */
+void zlauncher_native(void);
+void zlauncher_world(void);
+
+/* Why this process cannot be in the job: another launcher than the job's has started it. NULL: it
+ * has not (launcher.c). */
+const char *zlauncher_problem(void);
+
 /* MPI_Init_thread, and joining. MPI error code */
 int zworld_init(int *argc, char ***argv, int required, int *provided);
 
