@@ -138,14 +138,14 @@ func (f *Forwarder) expire(b *job) {
 	defer f.mu.Unlock()
 	if b.state == gathering {
 		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", b.id,
-			f.cfg.clock.Now().Sub(b.created).Round(time.Millisecond), f.missing(b)))
+			f.cfg.clock.Now().Sub(b.created).Round(time.Millisecond), f.jobs.missing(b)))
 	}
 }
 
-// missing says what keeps a job from being complete. With f.mu.
-func (f *Forwarder) missing(b *job) string {
+// missing says what keeps a job from being complete. With Forwarder.mu.
+func (m jobs) missing(b *job) string {
 	reason := "missing: " + b.gather.Missing()
-	reason += f.jobs.besides(b)
+	reason += m.besides(b)
 	if s := b.gather.Refusals(); s != "" {
 		reason += "; refused: " + s
 	}
@@ -165,7 +165,7 @@ func (f *Forwarder) notice(b *job) {
 		return
 	}
 	b.soon = false
-	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.missing(b))
+	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.jobs.missing(b))
 	for _, p := range b.inOrder() {
 		if _, native := b.place(uint32(p.waiting.rank)); native == 0 {
 			p.joining.Notice(text)

@@ -154,6 +154,31 @@ func (j *job) failFor(f *Forwarder, code int32, reason string) {
 	})
 }
 
+// ClusterEnded notes that all processes of a job's cluster have ended, so that none of its ranks
+// comes back: a link of theirs that has closed without Bye, or does so later, fails the job at
+// once. It is for the launcher in the forwarder's own process, which knows that by itself. Safe for
+// concurrent use.
+func (f *Forwarder) ClusterEnded(id, cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, j := range f.jobs.inOrder() {
+		i := slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == cluster })
+		if handshake.JobID(j.id) != id || i < 0 || j.state != running {
+			continue
+		}
+		j.over[i] = true
+		var first *wait // the rank whose link was lost first is the cause
+		for rank, w := range j.waits {
+			if j.clusterOf[rank] == i && (first == nil || w.since.Before(first.since)) {
+				first = w
+			}
+		}
+		if first != nil {
+			first.timer.Reset(0)
+		}
+	}
+}
+
 // suspend notes that a half stands still, and ends its job if that takes too long. With f.mu.
 func (j *job) suspend(f *Forwarder, h *wire.Half) {
 	if j.state != running || j.suspended[h.Cluster] != nil {

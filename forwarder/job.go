@@ -110,6 +110,7 @@ type job struct {
 	doors     int                // ports for that
 	absent    map[uint32]absence // ranks that are out of reach and may come back
 	waits     map[uint32]*wait   // those that are waited for, of our own
+	over      map[int]bool       // clusters (by index) whose processes have all ended
 	left      map[uint32]bool    // ranks that have said Bye
 	cameBack  map[uint32]bool    // that have lost a link, and opened another one
 	unsure    bool               // something may have been lost on its way

@@ -93,7 +93,7 @@ func (f *Forwarder) start(b *job) {
 	b.notice.Stop()
 	f.strangers.Over(b.opener)
 	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]absence{}
-	b.waits, b.bad = map[uint32]*wait{}, map[uint32]bad{}
+	b.waits, b.bad, b.over = map[uint32]*wait{}, map[uint32]bad{}, map[int]bool{}
 	b.left, b.cameBack = map[uint32]bool{}, map[uint32]bool{}
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
 	b.memory = budget.New(f.policy.Load().jobMemory(len(b.waiting) + len(b.bridges())))

@@ -199,13 +199,19 @@ func (j *job) await(f *Forwarder, rank uint32, reason string, cause error) {
 	if !errors.Is(cause, relay.ErrSilent) {
 		d = min(d, comesBack)
 	}
-	w := &wait{}
+	if j.over[j.clusterOf[rank]] {
+		d = 0
+	}
+	w := &wait{since: f.cfg.clock.Now()}
 	w.timer = f.cfg.clock.AfterFunc(d, func() { j.gaveUp(f, rank, w, reason) })
 	j.waits[rank] = w
 }
 
 // wait is for one loss of a rank's link.
-type wait struct{ timer timer }
+type wait struct {
+	timer timer     // ends the wait
+	since time.Time // when the link was lost
+}
 
 // gaveUp fails the job of a rank that has not come back, or goes on without it here.
 func (j *job) gaveUp(f *Forwarder, rank uint32, w *wait, reason string) {

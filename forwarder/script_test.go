@@ -47,6 +47,8 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	                                               links that are dialled break before they are used
 //	wait D                                         lets time pass
 //	reload NAME [undialled]                        has it reload its configuration, without Dial
+//	ended NAME ID CLUSTER                          the launcher says that a cluster's processes
+//	                                               have ended
 //	status NAME, stop NAME [resume], kill NAME     resume: jobs that can be resumed are released
 //
 // RANK is cluster and native rank, with @NAME if it joins more than one forwarder.

@@ -106,6 +106,8 @@ func (s *script) do(w []string) {
 		if err := f.Reload(cfg); err != nil {
 			s.t.Fatal(err)
 		}
+	case "ended":
+		s.zips[p[0]].f.ClusterEnded(p[1], p[2])
 	case "stop":
 		f := s.zips[p[0]].f
 		f.cfg.Linger = 0

@@ -18,6 +18,9 @@ type Forwarder interface {
 	HostKey() string
 	// View tells how the job stands, now or, when it has ended, how it ended.
 	View() View
+	// ClusterEnded tells it that all processes of a cluster have ended: none of its ranks comes
+	// back, so the loss of one is the end of the job.
+	ClusterEnded(cluster string)
 	// Settle waits, a bounded time, until it has seen the links of ended processes close.
 	Settle()
 	// Close ends it.

@@ -28,6 +28,9 @@ type waiter struct {
 func (w *waiter) ended(e Ended) {
 	e.Killed = w.stopped.Load()
 	w.all = append(w.all, e)
+	if w.fwd != nil {
+		w.fwd.ClusterEnded(e.Cluster)
+	}
 	if w.failed {
 		return
 	}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/leidenzipper/zipper/launch/spec"
@@ -41,10 +42,31 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// viewed is a forwarder that sees one thing.
+// TestForwarderHearsOfEnds: the forwarder of a run hears at once of every half that has ended, so
+// that it waits for none of its ranks.
+func TestForwarderHearsOfEnds(t *testing.T) {
+	var heard []string
+	w := waiter{job: &spec.Job{ID: "j"}, fwd: viewed{v: View{Started: true}, ends: &heard}, stop: func(error) {}}
+	for _, e := range []Ended{{Cluster: "a"}, {Cluster: "c", Status: 3}, {Cluster: "b", Status: 1}} {
+		w.ended(e)
+	}
+	w.close()
+	if want := []string{"a", "c", "b"}; !slices.Equal(heard, want) {
+		t.Errorf("it hears of %q, want %q", heard, want)
+	}
+}
+
+// viewed is a forwarder that sees one thing, and notes which clusters it is told to have ended.
 type viewed struct {
 	Forwarder
-	v View
+	v    View
+	ends *[]string
 }
 
 func (v viewed) View() View { return v.v }
+
+func (v viewed) ClusterEnded(cluster string) {
+	if v.ends != nil {
+		*v.ends = append(*v.ends, cluster)
+	}
+}

@@ -134,6 +134,9 @@ func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
 	return out
 }
 
+// ClusterEnded implements launch.Forwarder.
+func (r *inProcess) ClusterEnded(cluster string) { r.f.ClusterEnded(r.job, cluster) }
+
 // Settle waits until the forwarder has noticed that the job's links are gone.
 func (r *inProcess) Settle() {
 	if v := r.View(); !v.Known {
