@@ -51,7 +51,7 @@ type Config struct {
 	Jobs    []string           // if not empty, only these job ids are served
 
 	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
-	Patience     time.Duration // how long ranks wait for others until they are told what is missing (5 s)
+	Patience     time.Duration // how long after the last join ranks are told what is missing (5 s)
 	PingInterval time.Duration // a link from which nothing came for this long is pinged (2 s)
 	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s)
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)

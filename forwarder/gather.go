@@ -92,6 +92,9 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		b.timer.Reset(timeout)
 	}
 	p.waits(&waiting{b, rank, p.inside(j), j.Instance, b.kept - had})
+	if !b.soon && !b.told { // more ranks may be on their way
+		b.notice.Reset(f.cfg.Patience)
+	}
 	if e := f.log.Check(zap.DebugLevel, "rank joined"); e != nil {
 		e.Write(zap.String("job", b.id), zap.String("cluster", j.Cluster),
 			zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),

@@ -164,7 +164,7 @@ func (f *Forwarder) notice(b *job) {
 	if b.state != gathering {
 		return
 	}
-	b.soon = false
+	b.soon, b.told = false, true
 	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.jobs.missing(b))
 	for _, p := range b.inOrder() {
 		if _, native := b.place(uint32(p.waiting.rank)); native == 0 {

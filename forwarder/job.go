@@ -92,6 +92,7 @@ type job struct {
 	waiting   map[*peer]*waiting
 	notice    timer               // tells those that wait what is missing,
 	soon      bool                // before long, since somebody was refused
+	told      bool                // they have been told once
 	timer     timer               // ends the gathering,
 	expires   time.Time           // then
 	opener    *strangers.Stranger // whose Join was the first

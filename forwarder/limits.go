@@ -19,8 +19,8 @@ const (
 	// nothing keeps a descriptor; shorter: a rank on a slow network is refused.
 	JoinTimeout = 10 * time.Second
 
-	// Patience is how long ranks wait for others until they are told what is missing, 5 s: longer
-	// than an ordinary start takes.
+	// Patience is how long after the last join ranks are told what is missing, 5 s: longer than an
+	// ordinary start takes.
 	Patience = 5 * time.Second
 
 	// largeAnswer is how long a forwarder may take to answer a Ping of the largest size over a new

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -32,6 +33,8 @@ type Wanted struct {
 	Job, Secret string // it serves this job only, by its key
 	Protocol    string // the job's
 	Local       bool   // only processes of this host have to reach it
+	// Timeout is how long the clusters wait for each other to join.
+	Timeout time.Duration
 }
 
 // View is a forwarder's view of a job.
@@ -62,7 +65,7 @@ func startForwarder(ctx context.Context, j *spec.Job, halves []*runner, o Option
 		for _, h := range halves {
 			local = local && h.rsh == nil && h.Cluster.Here()
 		}
-		if fwd, err = o.StartForwarder(ctx, Wanted{j.ID, j.Secret, j.Protocol, local}); err != nil {
+		if fwd, err = o.StartForwarder(ctx, Wanted{j.ID, j.Secret, j.Protocol, local, j.Timeout}); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
 		}
 		z := spec.Zipper{Per: map[string]string{}, HostKey: fwd.HostKey()}

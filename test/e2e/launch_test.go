@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
 )
 
 func TestTwoHalvesInAnyOrder(t *testing.T) {
@@ -45,6 +47,18 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 			}
 		}
 		b.NothingLeft(id)
+	}
+}
+
+// TestSlowHalf: a cluster that takes its time to start is no reason for a warning while zipper run
+// sees that it is still starting. It takes longer than a forwarder that is not the run's own waits.
+func TestSlowHalf(t *testing.T) {
+	b := New(t)
+	script := fmt.Sprintf(`[ "$ZIPPER_CLUSTER" = a ] || sleep %d; exec "$@"`, forwarder.Patience/time.Second+1)
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Timeout: "10m"}, "/bin/sh", "-c", script,
+		"-", bad(b), "finish"))
+	if strings.Contains(r.Stderr, "not complete yet") {
+		t.Errorf("it warns of a half that is starting:\n%v", r)
 	}
 }
 

@@ -23,6 +23,11 @@ import (
 // gone: its counts are then complete.
 const settleTime = 2 * time.Second
 
+// shareOfTimeout is the part of the time-out after which ranks are told what their job lacks, a
+// third: 20 s of 60 s. The run watches the halves that it starts, so one that fails is reported at
+// once, and one that is still starting, with its libraries on a busy file system, needs no warning.
+const shareOfTimeout = 3
+
 // inProcess is such a forwarder.
 type inProcess struct {
 	job    string
@@ -69,7 +74,8 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
 		Protocol: w.Protocol,
-		Jobs:     []string{w.Job}, Secret: w.Secret, HostKey: private}
+		Jobs:     []string{w.Job}, Secret: w.Secret, HostKey: private,
+		Patience: max(forwarder.Patience, w.Timeout/shareOfTimeout)}
 	SetThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
