@@ -38,6 +38,7 @@ type Ended struct {
 	Seconds float64  `json:"seconds"`
 	err     error
 	said    string // the first error that one of its ranks printed
+	boxes   string // what its launcher printed of the end of its processes
 	script  string // its program, if that is not linked to MPI itself; empty: it is, or nobody has looked
 }
 
@@ -50,6 +51,9 @@ type Outcome struct {
 	Clusters []Ended   `json:"clusters"`
 	Traffic  []Traffic `json:"traffic,omitempty"` // known when the forwarder was started by this run
 	Untimed  int       `json:"untimed,omitempty"` // recorded messages that are in the matrix only
+	// Launcher is what the launcher of the cluster that failed has printed of that, in a frame; it
+	// is not among the output. Empty: nothing, or the job went well.
+	Launcher string `json:"-"`
 }
 
 // ErrNotJoined: the processes ended without having joined the job.
@@ -115,11 +119,12 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 				e.World = jobenv.WorldRanks(job.Order, job.Layout(), e.Cluster)
 			}
 			var said output.Complaint
-			so, se := stdout.Source(nil), stderr.Source(said.Listen)
+			var boxes output.Boxes
+			so, se := boxes.Stdout(stdout), boxes.Stderr(stderr, said.Listen)
 			e.Status, e.err = h.start(ctx, stdin, so, se)
 			so.Close()
 			se.Close()
-			e.said = said.String()
+			e.said, e.boxes = said.String(), boxes.Text()
 			if h.lookUp {
 				e.script = h.Cluster.Program[0]
 			}
@@ -137,6 +142,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	out.Clusters = w.inOrder()
 	out.Status, err = w.verdict()
+	out.Launcher = w.cause(out.Status).boxes
 	if fwd != nil {
 		v := fwd.View()
 		out.Traffic = v.Traffic

@@ -109,22 +109,31 @@ func (w *waiter) explain(status int, reason string) string {
 	if status == 0 || reason != "" && w.abortCode() > 1 {
 		return reason // MPI_Abort's code is in the reason
 	}
+	e := w.cause(status)
+	if e.Cluster == "" {
+		return reason
+	}
+	ended := fmt.Sprintf("cluster %s ended with %s", e.Cluster, DescribeStatus(status))
+	switch {
+	case reason != "":
+		return reason + "; " + ended
+	case e.said != "":
+		return ended + ": " + e.said
+	case w.early && e.script != "":
+		return fmt.Sprintf("%s before all its ranks had joined the job; %s is not linked to MPI: if it is a script with an mpirun of its own, give zipper the program that this mpirun starts, with its arguments",
+			ended, e.script)
+	}
+	return ended
+}
+
+// cause is the half that gave the job its status; empty: none did, or the job went well.
+func (w *waiter) cause(status int) Ended {
 	for _, e := range w.all {
-		if e.Status == status && !e.Killed {
-			ended := fmt.Sprintf("cluster %s ended with %s", e.Cluster, DescribeStatus(status))
-			switch {
-			case reason != "":
-				return reason + "; " + ended
-			case e.said != "":
-				return ended + ": " + e.said
-			case w.early && e.script != "":
-				return fmt.Sprintf("%s before all its ranks had joined the job; %s is not linked to MPI: if it is a script with an mpirun of its own, give zipper the program that this mpirun starts, with its arguments",
-					ended, e.script)
-			}
-			return ended
+		if status != 0 && e.Status == status && !e.Killed {
+			return e
 		}
 	}
-	return reason
+	return Ended{}
 }
 
 // inOrder returns the halves in the job's order.

@@ -16,3 +16,7 @@ const maxLine = 64 << 10
 
 // longestTag is how long a tag of Open MPI's may be, and a little more, bytes.
 const longestTag = 32
+
+// longestBox is how many lines of a launcher's box are kept back before they pass after all: twice
+// those of the longest.
+const longestBox = 32

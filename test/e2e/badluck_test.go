@@ -170,6 +170,25 @@ func TestExitStatus(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "kill", "9", "0"), 128+9)
 }
 
+// TestLaunchersSayItOnce: what each cluster's launcher prints in a frame when its processes have
+// failed is shown once, after the cause.
+func TestLaunchersSayItOnce(t *testing.T) {
+	for mpi, frame := range map[string]string{OpenMPI: "exited with non-zero status", MPICH: "BAD TERMINATION"} {
+		t.Run(mpi, func(t *testing.T) {
+			b := New(t)
+			how := []string{"exit", "7", "2"}
+			if mpi == MPICH { // which says so of signals only
+				how = []string{"kill", "9", "2"}
+			}
+			r := b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, mpi), C(1, mpi)}}, append([]string{bad(b)}, how...)...)
+			cause, at := strings.Index(r.Stderr, "zipper: virtual rank 2 "), strings.Index(r.Stderr, frame)
+			if cause < 0 || at < cause || strings.Count(r.Stdout+r.Stderr, frame) != 1 {
+				t.Errorf("want the cause, and after it %q once:\n%v", frame, r)
+			}
+		})
+	}
+}
+
 // TestCrash: the backtrace that Open MPI prints leads into the program, as it does natively.
 func TestCrash(t *testing.T) {
 	b := New(t)

@@ -1,0 +1,142 @@
+package output
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Boxes takes out of a launcher's output what it prints, framed, when its processes have failed:
+// each cluster's launcher does so, before anybody has said why the job failed. The boxes of the
+// cluster that is the cause are for the end. Other boxes, which say why the launcher itself does
+// not go on, stay where they are. Safe for concurrent use.
+type Boxes struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// frame is how a launcher frames such a message. All lines may have a tag before them.
+type frame struct {
+	top, begin, end *regexp.Regexp
+	closed          bool // other messages have the same frame, and end like this one
+}
+
+const tag = `^(?:\[[^\]\n]+\] )?`
+
+// openMPI is that of Open MPI's launchers, on standard error.
+var openMPI = frame{
+	top: regexp.MustCompile(tag + `-{74}\n$`),
+	begin: regexp.MustCompile(tag + `(?:Primary job +terminated normally, but|MPI_ABORT was invoked on rank|` +
+		`\S+ (?:has )?(?:detected that one or more processes exited with non-zero status|` +
+		`noticed that (?:process rank|the job aborted)|exited due to process rank))`),
+	end:    regexp.MustCompile(tag + `-{74}\n$`),
+	closed: true,
+}
+
+// mpich is that of MPICH's launcher, on standard output.
+var mpich = frame{
+	top:   regexp.MustCompile(tag + `={83}\n$`),
+	begin: regexp.MustCompile(tag + `=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n$`),
+	end:   regexp.MustCompile(tag + `Please see the FAQ page for debugging suggestions\n$`),
+}
+
+// Stdout is the launcher's standard output on its way to m. Close passes on what turned out to be
+// no box.
+func (b *Boxes) Stdout(m *Merger) io.WriteCloser {
+	return b.stream(m, &boxFinder{all: b, frame: &mpich})
+}
+
+// Stderr is the same for standard error, whose other lines go through then.
+func (b *Boxes) Stderr(m *Merger, then Edit) io.WriteCloser {
+	return b.stream(m, &boxFinder{all: b, frame: &openMPI, then: then})
+}
+
+func (b *Boxes) stream(m *Merger, f *boxFinder) io.WriteCloser {
+	return &boxed{WriteCloser: m.Source(f.edit), finder: f, m: m}
+}
+
+// Text is all boxes so far, as they were printed.
+func (b *Boxes) Text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *Boxes) add(box []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Write(box)
+}
+
+// boxFinder looks at the lines of one stream. Its lines come one after the other.
+type boxFinder struct {
+	all   *Boxes
+	frame *frame
+	then  Edit   // for all other lines; nil changes nothing
+	box   []byte // the lines since the top of a frame; empty: there is none
+	sure  bool   // it is a box that is taken out
+	other bool   // another message with this frame passes
+}
+
+func (f *boxFinder) edit(line []byte) []byte {
+	top := f.frame.top.Match(line)
+	switch {
+	case f.other:
+		f.other = !top
+		return f.pass(line)
+	case len(f.box) == 0 && top:
+		f.box = bytes.Clone(line)
+		return nil
+	case len(f.box) == 0, fromRank.Match(line):
+		return f.pass(line)
+	case !f.sure && !f.frame.begin.Match(line):
+		f.other = f.frame.closed
+		return append(f.release(), f.pass(line)...)
+	}
+	f.box = append(f.box, line...)
+	if f.sure && f.frame.end.Match(line) {
+		f.all.add(f.box)
+		f.box, f.sure = nil, false
+		return nil
+	}
+	f.sure = true
+	if bytes.Count(f.box, []byte("\n")) > longestBox {
+		return f.release()
+	}
+	return nil
+}
+
+// release gives back the lines that are no box after all.
+func (f *boxFinder) release() (lines []byte) {
+	for line := range bytes.Lines(f.box) {
+		lines = append(lines, f.pass(line)...)
+	}
+	f.box, f.sure = nil, false
+	return lines
+}
+
+func (f *boxFinder) pass(line []byte) []byte {
+	if f.then == nil {
+		return line
+	}
+	return f.then(line)
+}
+
+type boxed struct {
+	io.WriteCloser
+	finder *boxFinder
+	m      *Merger
+}
+
+// Close implements io.Closer.
+func (b *boxed) Close() error {
+	err := b.WriteCloser.Close()
+	if rest := b.finder.release(); len(rest) > 0 {
+		last := b.m.Source(nil)
+		_, _ = last.Write(rest) // as for any source, Lost says whether it was taken
+		last.Close()
+	}
+	return err
+}
