@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +88,30 @@ func (h *Half) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// varSharedFS names the directories that all clusters share; the C library reads it
+// (cgo/libmmpi/io/declared.c).
+const varSharedFS = "ZIPPER_SHARED_FS"
+
+// shareFiles declares that clusters which are all on this host share every directory, unless the
+// user has said something of that. lookup reads the environment.
+func shareFiles(halves []*runner, lookup func(string) (string, bool)) {
+	if _, said := lookup(varSharedFS); said {
+		return
+	}
+	for _, h := range halves {
+		_, job := h.Env[varSharedFS]
+		_, cluster := h.Cluster.Env[varSharedFS]
+		if job || cluster || h.rsh != nil || !h.Cluster.Here() {
+			return
+		}
+	}
+	for _, h := range halves {
+		env := map[string]string{varSharedFS: "/"}
+		maps.Copy(env, h.Env) // which is the job's
+		h.Env = env
+	}
 }
 
 // findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is

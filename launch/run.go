@@ -85,6 +85,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	if err != nil {
 		return out, err
 	}
+	shareFiles(halves, os.LookupEnv)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	fwd, err := startForwarder(ctx, job, halves, o)

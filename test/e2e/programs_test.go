@@ -274,6 +274,8 @@ func TestFiles(t *testing.T) {
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}},
 			path, dir, "environment")), nil)
+		// All clusters are on this host, as zipper run sees.
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "environment")), nil)
 		// A choice of the user's that would undo what other clusters write: not followed.
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters,
 			Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")),
