@@ -29,6 +29,14 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestSessionErrors has errors raised on the handlers that MPI wants, without a native run: MPICH 4.0
+// raises them on MPI_COMM_WORLD.
+func TestSessionErrors(t *testing.T) {
+	overSplits(t, "", withMPI4(), func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/session_errors.c")))
+	})
+}
+
 // withMPI4 are splits of MPICH, whose sessions and partitioned communication work natively. Open
 // MPI 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
 // ("MPI_SUCCESS: no errors", fatal); partitioned.c gets parts that are not there, "wrong numbers in

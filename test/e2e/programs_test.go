@@ -39,6 +39,7 @@ var programs = []program{
 	{file: "c/p2p_cancel.c", splits: some},
 	{file: "c/p2p_errors.c", splits: some},
 	{file: "c/p2p_self_null.c", splits: some},
+	{file: "c/nothing.c", splits: []split{twoOne, mixed, mpichPair}},
 	{file: "c/datatypes.c", splits: more},
 	{file: "c/remap.c", splits: some},
 	{file: "c/requests.c", splits: more},
@@ -165,7 +166,9 @@ func TestWindowThreads(t *testing.T) {
 // TestContexts makes communicators until one library has no more, which natively is another number.
 func TestContexts(t *testing.T) {
 	overSplits(t, "", byLength([]split{mixedPair}, []split{mixedPair, mixed, mpichPair}), func(b *Bed, s split) {
-		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/comm_limit.c")))
+		path := compileFor(b, s.clusters, "c/comm_limit.c")
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path))
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "3000", "forgiving"))
 	})
 }
 
@@ -284,6 +287,16 @@ func TestFiles(t *testing.T) {
 			t.Errorf("left in the directory: %v, %v", left, err)
 		}
 	})
+}
+
+// TestFileErrors has files that cannot be opened, under a handler of the program's, files that are
+// left open at MPI_Finalize, and hints with the names of hosts.
+func TestFileErrors(t *testing.T) {
+	for _, what := range []string{"handler", "forgiving", "hosts", "left"} {
+		overSplits(t, what, byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
+			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/file_errors.c"), b.T.TempDir(), what)
+		})
+	}
 }
 
 // python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.

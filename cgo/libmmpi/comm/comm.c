@@ -94,7 +94,7 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
 
 int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function) {
   zcomm *c = zcomm_find(comm);
-  MPI_Request request;
+  MPI_Request request = MPI_REQUEST_NULL;
   if (!c) {
     int rc = real.Iallreduce(&mine, most, 1, MPI_INT, MPI_MAX, comm, &request);
     return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
@@ -172,7 +172,7 @@ int z_Comm_remote_size(MPI_Comm comm, int *size) {
 
 int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
-  MPI_Group native;
+  MPI_Group native = MPI_GROUP_NULL;
   int rc = c ? zgroup_new(c->world + zcomm_first(c), zcomm_members(c), out) : real.Comm_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);
   return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "no group can be made") : MPI_SUCCESS;
@@ -182,7 +182,7 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
   if (c && !c->inter)
     return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
-  MPI_Group native;
+  MPI_Group native = MPI_GROUP_NULL;
   int rc = c ? zgroup_new(c->world + c->base, c->peers, out) : real.Comm_remote_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);
   return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;

@@ -9,6 +9,11 @@
  * the job). MPI error code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
+/* What a native call that makes a communicator has come to: rc, or an error where there is none. An
+ * error handler of the program's may turn an error into MPI_SUCCESS. *made is MPI_COMM_NULL before
+ * the call. */
+static inline int zcomm_made(int rc, MPI_Comm made) { return rc || made != MPI_COMM_NULL ? rc : MPI_ERR_OTHER; }
+
 /* The same of all ranks of the job, in the order of MPI_COMM_WORLD. */
 int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 
@@ -60,6 +65,14 @@ int zcomm_meet_members(const int32_t *world, int n, int tag);
 /* The communicator of a group's members. All of them call this, this process among them. *out
  * spans, or is native. c is comm's spanning communicator, or NULL. MPI error code. */
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out);
+
+#ifdef Z_HAVE_Session_init
+/* Raises an error of a class through the session's handler; the code to return. */
+int zsession_raise(MPI_Session session, int class_, const char *function, const char *text);
+/* Raises an error of a class through the handler that the program has given for a communicator that
+ * could not be made; the code to return. */
+int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
+#endif
 
 /* For MPI_Session_init: makes what sessions make communicators from (session.c). MPI error code */
 int zcomm_sessions_start(void);

@@ -31,12 +31,20 @@ static zgroup *make(int size) {
   return g;
 }
 
+/* A native group. It fails also where an error handler of the program's turns that into
+ * MPI_SUCCESS. */
+static int include(int n, const int ranks[], MPI_Group *out) {
+  *out = MPI_GROUP_NULL;
+  int rc = real.Group_incl(native_world, n, ranks, out);
+  return rc || *out != MPI_GROUP_NULL ? rc : MPI_ERR_OTHER;
+}
+
 /* Takes g over. */
 static int publish(zgroup *g, MPI_Group *out) {
   if (!g) return MPI_ERR_NO_MEM;
   int rc = MPI_SUCCESS, first = 0;
   if (g->size == 0) *out = MPI_GROUP_EMPTY;
-  else rc = real.Group_incl(native_world, 1, &first, out);
+  else rc = include(1, &first, out);
   if (rc || g->size == 0) free(g);
   else zmap_put(&groups, z_key(*out), g);
   return rc;
@@ -49,6 +57,7 @@ int zgroup_new(const int32_t *rank, int size, MPI_Group *out) {
 }
 
 int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
+  if (*native == MPI_GROUP_NULL) return *out = MPI_GROUP_NULL, MPI_SUCCESS;
   int size, rc = real.Group_size(*native, &size);
   zgroup *g = rc ? NULL : make(size);
   if (!g) return rc ? rc : MPI_ERR_NO_MEM;
@@ -79,7 +88,7 @@ int zgroup_native(MPI_Group handle, MPI_Group *out) {
     if (!zcluster_has(g->rank[i])) rc = MPI_ERR_GROUP;
     rank[i] = g->rank[i] - z_layout.offset;
   }
-  if (!rc) rc = real.Group_incl(native_world, g->size, rank, out);
+  if (!rc) rc = include(g->size, rank, out);
   free(rank);
   return rc;
 }

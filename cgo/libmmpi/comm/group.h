@@ -18,7 +18,8 @@ const zgroup *zgroup_get(MPI_Group handle);
  * code. */
 int zgroup_new(const int32_t *rank, int size, MPI_Group *out);
 
-/* Wraps a native group, which is freed. */
+/* Wraps a native group, which is freed. MPI_GROUP_NULL becomes MPI_GROUP_NULL: an error handler of
+ * the program's has turned a failure into MPI_SUCCESS. */
 int zgroup_wrap(MPI_Group *native, MPI_Group *out);
 
 /* The native group with the same members, to be freed unless MPI_GROUP_EMPTY; MPI_ERR_GROUP if one

@@ -25,6 +25,15 @@ static int copy(idup *d, MPI_Comm from) {
   return real.Comm_idup(from, &d->made, &d->native);
 }
 
+/* Whether the native library is done, and how it went. The status has the error even where a handler
+ * of the program's turns that into MPI_SUCCESS. */
+static int copied(idup *d, int *flag) {
+  MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+  int rc = real.Testall(1, &d->native, flag, &status);
+  if (rc || *flag) rc = status.MPI_ERROR ? status.MPI_ERROR : rc;
+  return *flag ? zcomm_made(rc, d->made) : rc;
+}
+
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm;
   if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
@@ -66,7 +75,7 @@ static int move(zreq *r) {
     return 0;
   case COPYING:
     flag = 1;
-    if (d->copies) d->rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
+    if (d->copies) d->rc = copied(d, &flag);
     if (!d->rc && !flag) return 0;
     if (d->copies) zmeet_copying(-1);
     d->step = AGREEING, d->verdict = d->rc != MPI_SUCCESS;
@@ -118,7 +127,8 @@ static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *functio
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);
   if (d) {
-    *d = (idup){.out = out, .made = MPI_COMM_NULL, .with_info = with_info, .info = MPI_INFO_NULL};
+    *d = (idup){
+        .out = out, .made = MPI_COMM_NULL, .native = MPI_REQUEST_NULL, .with_info = with_info, .info = MPI_INFO_NULL};
     if (info != MPI_INFO_NULL) zcoll_fail(j, real.Info_dup(info, &d->info));
   }
   j->args.recv = d;

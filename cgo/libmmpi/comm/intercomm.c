@@ -15,18 +15,19 @@ void zinter_set(zcomm *c, int low) {
 }
 
 int zinter_native(MPI_Comm *comm, int low) {
-  MPI_Comm group, both = *comm;
+  MPI_Comm group = MPI_COMM_NULL, both = *comm;
   int rank, rc = real.Comm_rank(both, &rank);
   if (!rc) rc = zcomm_meet(both);
-  if (!rc) rc = real.Comm_split(both, rank < low, rank, &group);
+  if (!rc) rc = real.Comm_split(both, rank < low, rank, &group), rc = zcomm_made(rc, group);
   if (!rc) rc = zcomm_meet(both);
   if (rc) return rc;
+  *comm = MPI_COMM_NULL;
   z_enter();
   rc = real.Intercomm_create(group, 0, both, rank < low ? low : 0, 0, comm);
   z_leave();
   real.Comm_free(&group);
   real.Comm_free(&both);
-  return rc;
+  return zcomm_made(rc, *comm);
 }
 
 /* ---- create ---- */
@@ -91,7 +92,7 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function) {
   zcomm *c = zcomm_find(comm);
   if (c) return zcomm_bcast(c, data, bytes, root, function);
-  MPI_Request request;
+  MPI_Request request = MPI_REQUEST_NULL;
   int rc = real.Ibcast(data, bytes, MPI_BYTE, root, comm, &request);
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
 }

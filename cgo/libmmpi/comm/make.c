@@ -19,7 +19,7 @@ static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI
   if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
   rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
-  if ((rc = zcomm_agree(c, rc, &native, function))) return rc;
+  if ((rc = zcomm_agree(c, zcomm_made(rc, native), &native, function))) return rc;
   if ((rc = zcomm_add_like(native, context, c))) return failed(c->native, rc, function);
   *out = native;
   return MPI_SUCCESS;
@@ -79,6 +79,7 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
   if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
   if ((rc = zcomm_meet(c->native))) goto end;
   rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  if (color >= 0) rc = zcomm_made(rc, native);
   if ((rc = zcomm_agree(c, rc, &native, function))) native = MPI_COMM_NULL;
   zcomm *made;
   if (!rc && color >= 0) {
@@ -118,14 +119,15 @@ int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
   uint64_t context = z_eng.ze_next_context(0);
   int rank;
   MPI_Group group;
-  MPI_Request request;
+  MPI_Request request = MPI_REQUEST_NULL;
   zcomm *made;
+  *out = MPI_COMM_NULL;
   int rc = real.Comm_rank(comm, &rank);
   if (rc || (rc = z_Comm_group(comm, &group))) return rc;
   if (!(rc = real.Ibcast(&context, sizeof context, MPI_BYTE, 0, comm, &request)))
     rc = z_wait_native(&request, MPI_STATUS_IGNORE);
   if (!rc) rc = zcomm_meet(comm);
-  if (!rc) rc = real.Comm_split(comm, 0, rank, out);
+  if (!rc) rc = real.Comm_split(comm, 0, rank, out), rc = zcomm_made(rc, *out);
   const zgroup *g = zgroup_get(group);
   if (!rc && (rc = zcomm_add(0, *out, context, g->rank, g->size, &made))) failed(comm, rc, function);
   z_Group_free(&group);

@@ -82,6 +82,7 @@ static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uin
 
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
   int near = 0;
+  *out = MPI_COMM_NULL;
   int32_t *ranks = malloc(((size_t)n + 1) * sizeof *ranks);
   MPI_Group part = MPI_GROUP_NULL, native = MPI_GROUP_NULL;
   for (int i = 0; i < n && ranks; i++)
@@ -93,7 +94,7 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
   MPI_Group asked = MPI_GROUP_NULL;
   if (!rc) rc = real.Comm_group(from, &asked);
   if (asked != MPI_GROUP_NULL) real.Group_free(&asked);
-  if (!rc) rc = real.Comm_create_group(from, native, tag, out);
+  if (!rc) rc = real.Comm_create_group(from, native, tag, out), rc = zcomm_made(rc, *out);
   if (native != MPI_GROUP_NULL && native != MPI_GROUP_EMPTY) real.Group_free(&native);
   if (part != MPI_GROUP_NULL) z_Group_free(&part);
   free(ranks);

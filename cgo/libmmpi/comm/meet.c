@@ -32,7 +32,7 @@ int zcomm_meet(MPI_Comm comm) {
     any = hold_duplications();
     /* Between two groups each hears of the other group in the first round, and then of its own */
     for (int round = 0; round <= inter && !rc; round++) {
-      MPI_Request request;
+      MPI_Request request = MPI_REQUEST_NULL;
       int mine = any, others;
       if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request)))
         rc = z_wait_native(&request, MPI_STATUS_IGNORE);

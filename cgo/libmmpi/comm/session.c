@@ -18,7 +18,7 @@ int zcomm_sessions_start(void) {
   return hidden() ? MPI_SUCCESS : zcomm_add_all(z_private, 0xFFFFFFFE00000000u, &made);
 }
 
-static int raise(MPI_Session session, int class_, const char *function, const char *text) {
+int zsession_raise(MPI_Session session, int class_, const char *function, const char *text) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (real.Session_get_errhandler(session, &handler)) handler = MPI_ERRHANDLER_NULL;
   int code = z_error_begin(class_, function, text, handler);
@@ -52,10 +52,10 @@ int z_Session_get_num_psets(MPI_Session session, MPI_Info info, int *count) {
 
 int z_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *room, char *name) {
   static const char function[] = "MPI_Session_get_nth_pset";
-  if (n < 0) return raise(session, MPI_ERR_ARG, function, "the number of a process set is negative");
+  if (n < 0) return zsession_raise(session, MPI_ERR_ARG, function, "the number of a process set is negative");
   if (n >= zpset_count()) {
     int left = n - zpset_count(), i = native_set(session, info, &left);
-    if (i < 0) return raise(session, MPI_ERR_ARG, function, "there are not so many process sets");
+    if (i < 0) return zsession_raise(session, MPI_ERR_ARG, function, "there are not so many process sets");
     return real.Session_get_nth_pset(session, info, i, room, name);
   }
   *room = zpset_name(n, name, *room > 0 ? *room : 0) + 1;
@@ -75,7 +75,7 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
   static const char function[] = "MPI_Group_from_session_pset";
   int set = zpset_find(name), rc;
   if (set < 0) {
-    MPI_Group native;
+    MPI_Group native = MPI_GROUP_NULL;
     if ((rc = real.Group_from_session_pset(session, name, &native))) return rc;
     rc = zgroup_wrap(&native, out);
   } else {
@@ -85,7 +85,7 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
     rc = ranks ? zgroup_new(ranks, n, out) : MPI_ERR_NO_MEM;
     free(ranks);
   }
-  return rc ? raise(session, rc, function, "no group can be made") : MPI_SUCCESS;
+  return rc ? zsession_raise(session, rc, function, "no group can be made") : MPI_SUCCESS;
 }
 
 /* ---- communicators ---- */
@@ -99,13 +99,18 @@ static int tag_of(const char *string) {
   return (int)((h ^ (h >> 15)) & 0x7fff);
 }
 
-static int fail(MPI_Errhandler handler, int rc, const char *function, const char *text) {
-  int class_ = z_native_class(rc);
-  /* There is no communicator yet to raise it on: a handler that is fatal ends the job here */
+int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text) {
+  MPI_Comm lent;
   int code = z_error_begin(class_, function, text, handler == MPI_ERRORS_ARE_FATAL ? handler : MPI_ERRHANDLER_NULL);
-  if (handler != MPI_ERRORS_ARE_FATAL) return code;
-  real.Abort(MPI_COMM_WORLD, class_);
+  /* MPI calls handlers of communicators only, and there is none yet */
+  if (handler == MPI_ERRHANDLER_NULL || zprivate_dup(MPI_COMM_SELF, &lent)) return code;
+  if (!real.Comm_set_errhandler(lent, handler)) real.Comm_call_errhandler(lent, code);
+  real.Comm_free(&lent);
   return code;
+}
+
+static int fail(MPI_Errhandler handler, int rc, const char *function, const char *text) {
+  return zcomm_unmade(handler, z_native_class(rc), function, text);
 }
 
 static int dress(MPI_Comm comm, MPI_Info info, MPI_Errhandler handler) {

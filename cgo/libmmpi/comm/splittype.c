@@ -46,6 +46,7 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
     MPI_Comm made = MPI_COMM_NULL;
     if ((rc = zcomm_meet(comm))) return rc;
     rc = real.Comm_split_type(comm, type, key, info, &made);
+    if (type != MPI_UNDEFINED) rc = zcomm_made(rc, made);
     if (c) rc = zcomm_agree(c, rc, &made, function);
     *out = rc ? MPI_COMM_NULL : made;
     return rc;

@@ -38,17 +38,26 @@ void zmap_put(zmap *m, uint64_t key, void *value) {
   z_unlock(&m->lock);
 }
 
+/* Removes the value of a slot, and returns it. Called with the lock held. */
+static void *empty(zmap *m, zslot *s) {
+  void *value = s->value;
+  if (!value) return NULL;
+  __atomic_store_n(&s->value, NULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&m->live, m->live - 1, __ATOMIC_RELAXED);
+  return value;
+}
+
 void *zmap_remove(zmap *m, uint64_t key) {
+  z_lock(&m->lock);
+  void *value = m->table ? empty(m, find(m->table, key)) : NULL;
+  z_unlock(&m->lock);
+  return value;
+}
+
+void *zmap_take(zmap *m) {
   void *value = NULL;
   z_lock(&m->lock);
-  if (m->table) {
-    zslot *s = find(m->table, key);
-    value = s->value;
-    if (value) {
-      __atomic_store_n(&s->value, NULL, __ATOMIC_RELEASE);
-      __atomic_store_n(&m->live, m->live - 1, __ATOMIC_RELAXED);
-    }
-  }
+  for (uint32_t i = 0; m->live && !value; i++) value = empty(m, &m->table->slots[i]);
   z_unlock(&m->lock);
   return value;
 }

@@ -47,6 +47,9 @@ void zmap_put(zmap *m, uint64_t key, void *value);
 /* Removes the key; its value, or NULL if it was not there. Any thread. */
 void *zmap_remove(zmap *m, uint64_t key);
 
+/* Removes a key; its value, or NULL if there is none. Any thread. */
+void *zmap_take(zmap *m);
+
 /* Any handle of either library as a key. */
 #define z_key(handle) ((uint64_t)(uintptr_t)(handle))
 #endif

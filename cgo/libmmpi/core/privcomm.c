@@ -11,11 +11,12 @@ MPI_Comm z_private = MPI_COMM_NULL, z_self = MPI_COMM_NULL;
  * MPI_Comm_create_group agrees by messages. */
 int zprivate_dup(MPI_Comm from, MPI_Comm *out) {
   MPI_Group all;
+  *out = MPI_COMM_NULL;
   int rc = real.Comm_group(from, &all);
   if (rc) return rc;
   rc = real.Comm_create_group(from, all, 0, out);
   real.Group_free(&all);
-  return rc;
+  return rc || *out != MPI_COMM_NULL ? rc : MPI_ERR_OTHER; /* as zcomm_made */
 }
 
 int zprivate_start(void) {

@@ -189,8 +189,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// Where a result has no place to go our functions must say so, and only there: buffers, statuses
-// and arrays may be NULL.
+// Our functions report a result without a place to go and an absent name, on the object that the
+// call is about. Buffers, statuses, arrays and strings without room may be NULL.
 func TestNulls(t *testing.T) {
 	all := sampleFunctions(t)
 	text := `
@@ -200,6 +200,9 @@ int PMPI_Win_test(MPI_Win win, int *flag);
 int PMPI_File_iread_shared(MPI_File, void *, int, MPI_Datatype, MPI_Request *);
 int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int PMPI_Spawn(char ***argv, const int *counts);
+int PMPI_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm);
+int PMPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len, char *pset_name);
+int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm);
 `
 	more, err := parse(text)
 	if err != nil {
@@ -209,15 +212,21 @@ int PMPI_Spawn(char ***argv, const int *counts);
 		all[f.name] = f
 	}
 	for name, want := range map[string]string{
-		"Send":  "",
-		"Recv":  "",
-		"Spawn": "",
+		"Send":        "",
+		"Recv":        "",
+		"Spawn":       "",
+		"Comm_accept": "", // its name counts at the root
+		"Session_get_nth_pset": `  if (__builtin_expect(!pset_len, 0)) return zsession_raise(session, MPI_ERR_ARG, "MPI_Session_get_nth_pset", "pset_len is NULL");` + "\n" +
+			`  if (__builtin_expect(*pset_len > 0 && !pset_name, 0)) return zsession_raise(session, MPI_ERR_ARG, "MPI_Session_get_nth_pset", "pset_name is NULL");` + "\n",
+		"Comm_create_from_group": `  if (__builtin_expect(!stringtag, 0)) return zcomm_unmade(errhandler, MPI_ERR_ARG, "MPI_Comm_create_from_group", "stringtag is NULL");` + "\n" +
+			`  if (__builtin_expect(!newcomm, 0)) return zcomm_unmade(errhandler, MPI_ERR_ARG, "MPI_Comm_create_from_group", "newcomm is NULL");` + "\n",
 		"Isend": `  if (__builtin_expect(!request, 0)) return z_raise_on(comm, MPI_ERR_ARG, "MPI_Isend", "request is NULL");` + "\n",
 		"Testall": `  if (__builtin_expect(count > 0 && !array_of_requests, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "array_of_requests is NULL");` + "\n" +
 			`  if (__builtin_expect(!flag, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "flag is NULL");` + "\n",
 		"Win_test":          `  if (__builtin_expect(!flag && zwin_find(win), 0)) return zwin_raise(zwin_find(win), MPI_ERR_ARG, "MPI_Win_test", "flag is NULL");` + "\n",
 		"File_iread_shared": `  if (__builtin_expect(!arg4, 0)) return z_raise_file(arg0, MPI_ERR_ARG, "MPI_File_iread_shared", "argument 5 is NULL");` + "\n",
-		"File_open":         `  if (__builtin_expect(!fh, 0)) return z_raise_file(MPI_FILE_NULL, MPI_ERR_ARG, "MPI_File_open", "fh is NULL");` + "\n",
+		"File_open": `  if (__builtin_expect(!filename, 0)) return z_raise_file(MPI_FILE_NULL, MPI_ERR_ARG, "MPI_File_open", "filename is NULL");` + "\n" +
+			`  if (__builtin_expect(!fh, 0)) return z_raise_file(MPI_FILE_NULL, MPI_ERR_ARG, "MPI_File_open", "fh is NULL");` + "\n",
 	} {
 		if got := nulls(all[name]); got != want {
 			t.Errorf("%s:\n%swant\n%s", name, got, want)

@@ -2,19 +2,27 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// nulls is what a wrapper does about results that have no place to go: native libraries find that
-// out, so what is called instead of them must. Buffers may be NULL where nothing is in them,
-// statuses and arrays where they are ignored.
+// nulls returns the checks of a wrapper for results without a place to go and names that are absent:
+// native libraries find these, so the functions that are called instead of them must. The standard
+// allows NULL for a buffer or an array without elements, for an ignored status, and for a string
+// whose room is 0, by which a program asks for its length. Errors are raised on the object that the
+// call is about: window, file, session, communicator, or the error handler given for a new
+// communicator.
 func nulls(f function) string {
 	var b strings.Builder
+	rooted := slices.ContainsFunc(f.params, func(a param) bool { return a.name == "root" })
 	for i, a := range f.params {
 		absent := "!" + a.name
 		switch {
 		case a.typ == "MPI_Request" && a.suffix == "[]" && i > 0: // as many as the argument before it says
 			absent = fmt.Sprintf("%s > 0 && !%s", f.params[i-1].name, a.name)
+		case a.is("char*") && i > 0 && f.params[i-1].is("int*"): // as long as the argument before it says
+			absent = fmt.Sprintf("*%s > 0 && !%s", f.params[i-1].name, a.name)
+		case a.is("constchar*") && !rooted: // at others than the root names are ignored
 		case !isResult(a):
 			continue
 		}
@@ -25,6 +33,7 @@ func nulls(f function) string {
 		text := fmt.Sprintf("%q, \"%s is NULL\"", f.mpi(), name)
 		fault := fmt.Sprintf("z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, %s)", text)
 		comm, win, file := f.handle("MPI_Comm"), f.handle("MPI_Win"), f.handle("MPI_File")
+		session, handler := f.handle("MPI_Session"), f.handle("MPI_Errhandler")
 		switch {
 		case win != "":
 			absent += fmt.Sprintf(" && zwin_find(%s)", win)
@@ -34,12 +43,21 @@ func nulls(f function) string {
 				file = "MPI_FILE_NULL"
 			}
 			fault = fmt.Sprintf("z_raise_file(%s, MPI_ERR_ARG, %s)", file, text)
+		case session != "":
+			fault = fmt.Sprintf("zsession_raise(%s, MPI_ERR_ARG, %s)", session, text)
+		case handler != "":
+			fault = fmt.Sprintf("zcomm_unmade(%s, MPI_ERR_ARG, %s)", handler, text)
 		case comm != "":
 			fault = fmt.Sprintf("z_raise_on(%s, MPI_ERR_ARG, %s)", comm, text)
 		}
 		fmt.Fprintf(&b, "  if (__builtin_expect(%s, 0)) return %s;\n", absent, fault)
 	}
 	return b.String()
+}
+
+// is reports whether the argument has a type, given without spaces, and is no array.
+func (a param) is(typ string) bool {
+	return a.suffix == "" && strings.ReplaceAll(a.typ, " ", "") == typ
 }
 
 // isResult reports whether the function writes one value, or a handle, where the argument points.

@@ -7,6 +7,7 @@
  * (sharedpointer.c). Atomic mode is refused: it needs locks that clusters do not share. */
 #include "io/file.h"
 #include "comm/comm.h"
+#include "io/hints.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -39,28 +40,19 @@ static int portable(int rc) {
 
 /* ---- open ---- */
 
-/* Hints that keep native libraries from filling the gaps between a process's writes with what they
- * read there before. That would undo what another cluster has written meanwhile. */
-static int careful(MPI_Info info, MPI_Info *out) {
-  static const char *const off[] = {"romio_ds_write", "romio_cb_write"};
-  int rc = info == MPI_INFO_NULL ? real.Info_create(out) : real.Info_dup(info, out), flag;
-  int length;
-  for (int i = 0; i < 2 && !rc; i++) rc = real.Info_set(*out, off[i], "disable");
-  if (!rc) rc = real.Info_get_valuelen(*out, zfile_shared_key, &length, &flag);
-  if (!rc && flag) rc = real.Info_delete(*out, zfile_shared_key);
-  return rc;
-}
-
-static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
+/* *raised becomes 1 if the native library has failed, and so has called the handler of
+ * MPI_FILE_NULL. A handler of the program's may have turned the error into MPI_SUCCESS. */
+static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   MPI_Info hints;
-  int rc = careful(info, &hints);
+  int rc = zhints_spanning(info, &hints);
   if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
   z_enter();
   rc = real.File_open(c->native, name, amode, hints, out);
   z_leave();
   real.Info_free(&hints);
-  return rc;
+  *raised = rc || *out == MPI_FILE_NULL;
+  return rc || !*raised ? rc : MPI_ERR_IO;
 }
 
 /* The worst of what the ranks found, as an index in classes. -1: they could not tell each other. */
@@ -75,17 +67,17 @@ static int worst(zcomm *c, int mine, const char *function) {
   return found;
 }
 
-static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
+static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   static const char function[] = "MPI_File_open";
   /* Sequential mode is not given to the native library: all access in it is by the shared pointer,
    * which is ours, and so at explicit offsets */
   int first = zcluster_has(c->world[0]), found = 0, opened = 0,
       native = amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_SEQUENTIAL);
-  if (first) found = portable(open_native(c, name, native, info, out)), opened = !found;
+  if (first) found = portable(open_native(c, name, native, info, out, raised)), opened = !found;
   int32_t theirs = found;
   if (zcomm_bcast(c, &theirs, sizeof theirs, 0, function)) return MPI_ERR_OTHER;
   if (!first && !(found = theirs))
-    found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out)), opened = !found;
+    found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out, raised)), opened = !found;
   if ((found = worst(c, found, function)) == 0) return MPI_SUCCESS;
   if (opened && !z_native_barrier(c->native)) {
     z_enter();
@@ -140,17 +132,22 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
 }
 
 static int open_inside(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  MPI_Info hints = info;
   int size, rank, rc = real.Comm_size(comm, &size);
   zfile *f = rc || size == 1 ? NULL : calloc(1, sizeof *f);
+  *out = MPI_FILE_NULL;
   if (!rc) rc = real.Comm_rank(comm, &rank);
-  if (!rc && f) rc = z_Comm_split(comm, 0, rank, &f->comm);
+  if (!rc) rc = zhints_inside(info, &hints);
+  if (!rc && f && !(rc = z_Comm_split(comm, 0, rank, &f->comm)) && f->comm == MPI_COMM_NULL) rc = MPI_ERR_OTHER;
   if (!rc) {
     z_enter();
-    rc = real.File_open(comm, name, amode, info, out);
+    rc = real.File_open(comm, name, amode, hints, out);
     z_leave();
-    if (rc && f) real.Comm_free(&f->comm);
+    if (rc) *out = MPI_FILE_NULL; /* … which is also there if a handler has made rc MPI_SUCCESS */
+    if (f && *out == MPI_FILE_NULL) real.Comm_free(&f->comm);
   }
-  if (rc) free(f);
+  if (hints != info) real.Info_free(&hints);
+  if (*out == MPI_FILE_NULL) free(f);
   else if (f) zmap_put(&files, z_key(*out), f);
   return rc;
 }
@@ -162,21 +159,29 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   *out = MPI_FILE_NULL;
   if (c->inter) return z_raise_file(MPI_FILE_NULL, MPI_ERR_COMM, function, "not on an intercommunicator");
   const char *why = "no memory";
-  int rc = verdict(c, name, amode, info, &why);
+  int rc = verdict(c, name, amode, info, &why), raised = 0;
   if (rc) return z_raise_file(MPI_FILE_NULL, rc, function, why);
   zfile *f = calloc(1, sizeof *f);
   if (f) f->spans = 1, f->amode = amode, f->name = strdup(name);
   if (!f || !f->name) rc = MPI_ERR_NO_MEM;
   /* Its own communicator: the program's may be in use and be freed. */
   if (!rc) rc = zcomm_split(c, 0, c->rank, function, &f->comm);
-  if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out))) z_Comm_free(&f->comm);
+  if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out, &raised))) z_Comm_free(&f->comm);
   if (rc) {
     if (f) free(f->name);
     free(f);
-    return z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
+    return raised ? rc : z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
   }
   zmap_put(&files, z_key(*out), f);
   return zshared_open(f, *out);
+}
+
+void zfile_stop(void) {
+  for (zfile *f; (f = zmap_take(&files));) {
+    if (f->spans) zshared_drop(f);
+    free(f->name);
+    free(f);
+  }
 }
 
 /* ---- collective over all clusters ---- */
@@ -242,7 +247,7 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
                     MPI_Info info) {
   MPI_Info hints = info;
   zfile *f = zfile_find(file);
-  int rc = f ? careful(info, &hints) : MPI_SUCCESS;
+  int rc = (f ? zhints_spanning : zhints_inside)(info, &hints);
   if (!rc && f && at == MPI_DISPLACEMENT_CURRENT && f->amode & MPI_MODE_SEQUENTIAL) rc = zshared_byte(f, file, &at);
   if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
@@ -256,7 +261,7 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
 
 int z_File_set_info(MPI_File file, MPI_Info info) {
   MPI_Info hints = info;
-  int rc = zfile_find(file) ? careful(info, &hints) : MPI_SUCCESS;
+  int rc = (zfile_find(file) ? zhints_spanning : zhints_inside)(info, &hints);
   if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_info(file, hints));
   if (hints != info) real.Info_free(&hints);
@@ -273,7 +278,7 @@ int z_File_get_amode(MPI_File file, int *amode) {
 int z_File_get_group(MPI_File file, MPI_Group *out) {
   zfile *f = zfile_find(file);
   if (f) return z_Comm_group(f->comm, out);
-  MPI_Group native;
+  MPI_Group native = MPI_GROUP_NULL;
   int rc = real.File_get_group(file, &native);
   if (!rc && (rc = zgroup_wrap(&native, out)))
     rc = z_raise_file(file, rc, "MPI_File_get_group", "no group can be made");

@@ -27,6 +27,9 @@ typedef struct zfile {
 /* The spanning file behind a handle; NULL: inside one cluster, native. */
 zfile *zfile_find(MPI_File file);
 
+/* Forgets the files that the program has left open, at the end of MPI when the engine is gone. */
+void zfile_stop(void);
+
 /* Called before a collective native call on a file. When it returns all who share the file in this
  * cluster are there; each serves the others meanwhile. */
 int zfile_meet(MPI_File file);
@@ -36,6 +39,7 @@ int zshared_open(zfile *f, MPI_File file);
 int zshared_set(zfile *f, int64_t to);                     /* all are at it when it returns */
 int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at); /* where it is in the file */
 int zshared_close(zfile *f);
+void zshared_drop(zfile *f); /* not collective, for the end of MPI */
 
 /* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code
  * to return. */

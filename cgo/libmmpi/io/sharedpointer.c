@@ -3,6 +3,7 @@
  * offset. An ordered access moves it once for all ranks. */
 #include "comm/comm.h"
 #include "io/file.h"
+#include "rma/win.h"
 
 /* ---- the pointer: in elementary types of the view ---- */
 
@@ -39,6 +40,9 @@ int zshared_close(zfile *f) {
   int rc = z_Win_unlock_all(f->pointer);
   return rc ? rc : z_Win_free(&f->pointer);
 }
+
+/* MPICH aborts a process that still has a window at the end of MPI. */
+void zshared_drop(zfile *f) { zwin_drop(f->pointer); }
 
 /* How far an access moves it. */
 static int64_t width(const zfile *f, int64_t count, MPI_Datatype type) {

@@ -176,7 +176,7 @@ int z_cb_cancel(z_cell *cell) {
 
 UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                               enum p2p_mode mode) {
-  MPI_Request request;
+  MPI_Request request = MPI_REQUEST_NULL;
   int rc = p2p_native_isend(mode, buf, count, type, dest, tag, comm, &request);
   return rc ? rc : z_wait_for_call(comm, &request, MPI_STATUS_IGNORE);
 }
@@ -216,7 +216,7 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
   int rc;
   if (c && (rc = p2p_check(c, "MPI_Recv", count, type, source, tag, 1))) return rc;
   if (!c || p2p_receives_natively(c, source, tag)) {
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     int native = c ? p2p_native_rank(c, source) : source;
     rc = real.Irecv(buf, count, type, native, tag, comm, &request);
     if (!rc && !(rc = z_wait_for_call(comm, &request, status))) z_note_taken(comm, native, status);
@@ -283,8 +283,9 @@ int z_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Co
   if (!c || source == MPI_PROC_NULL) return real.Irecv(buf, count, type, source, tag, comm, request);
   if ((rc = p2p_check(c, "MPI_Irecv", count, type, source, tag, 1))) return rc;
   if (p2p_receives_natively(c, source, tag)) {
+    *request = MPI_REQUEST_NULL;
     rc = real.Irecv(buf, count, type, p2p_native_rank(c, source), tag, comm, request);
-    if (!rc) zmap_put(&z_receives, z_key(*request), zcomm_retain(c));
+    if (!rc && *request != MPI_REQUEST_NULL) zmap_put(&z_receives, z_key(*request), zcomm_retain(c));
     return rc;
   }
   zreq *r = zreq_new(c, ZREQ_RECV, "MPI_Irecv");

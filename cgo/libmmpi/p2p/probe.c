@@ -239,7 +239,7 @@ int z_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_S
     return rc;
   }
   if (!m || !m->remote) {
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     if (z_may_block()) {
       Z_WAITS(rc = real.Mrecv(buf, count, type, message, status));
     } else if (!(rc = real.Imrecv(buf, count, type, message, &request))) {

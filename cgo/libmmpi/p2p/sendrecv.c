@@ -59,7 +59,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   if (c)
     return both(c, "MPI_Sendrecv", sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
                 recvtag, status);
-  MPI_Request in, out;
+  MPI_Request in = MPI_REQUEST_NULL, out = MPI_REQUEST_NULL;
   if ((rc = real.Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &in))) return rc;
   if ((rc = p2p_native_isend(P2P_STANDARD, sendbuf, sendcount, sendtype, dest, sendtag, comm, &out))) {
     if (!real.Cancel(&in)) z_wait_native(&in, MPI_STATUS_IGNORE);

@@ -275,7 +275,7 @@ int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
 }
 
 int z_native_barrier(MPI_Comm comm) {
-  MPI_Request request;
+  MPI_Request request = MPI_REQUEST_NULL;
   int rc = real.Ibarrier(comm, &request);
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
 }

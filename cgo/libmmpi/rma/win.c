@@ -82,7 +82,7 @@ static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
 
 static int native_end(int rc, zwin *w, MPI_Win win) {
   if (!w) return rc;
-  if (rc) {
+  if (rc || win == MPI_WIN_NULL) { /* where a handler of the program's has made rc MPI_SUCCESS */
     z_eng.ze_win_drop(w->id);
     free_window(w);
     return rc;
@@ -97,6 +97,7 @@ static int native_end(int rc, zwin *w, MPI_Win win) {
     zwin *w;                                       \
     int rc = native_begin(comm, "MPI_" #NAME, &w); \
     if (rc) return rc;                             \
+    *(win) = MPI_WIN_NULL;                         \
     z_enter();                                     \
     rc = real.NAME(__VA_ARGS__);                   \
     z_leave();                                     \
@@ -145,6 +146,7 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
   z_enter();
   rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
   z_leave();
+  if (!rc && w->native == MPI_WIN_NULL) rc = MPI_ERR_OTHER; /* a handler of MPI_COMM_SELF has made it MPI_SUCCESS */
   if (rc) {
     rc = z_raise_on(comm, rc, function, "the native library makes no window");
   } else {
@@ -235,6 +237,15 @@ int z_Win_free(MPI_Win *win) {
   return MPI_SUCCESS;
 }
 
+void zwin_drop(MPI_Win win) {
+  zwin *w = zwin_find(win);
+  if (!w) return;
+  delist(w);
+  real.Win_free(&w->native);
+  w->comm = NULL; /* goes with MPI */
+  free_window(w);
+}
+
 /* ---- what it is ---- */
 
 int z_Win_get_attr(MPI_Win win, int keyval, void *value, int *flag) {
@@ -252,7 +263,7 @@ int z_Win_get_attr(MPI_Win win, int keyval, void *value, int *flag) {
 
 int z_Win_get_group(MPI_Win win, MPI_Group *out) {
   zwin *w = zwin_find(win);
-  MPI_Group native;
+  MPI_Group native = MPI_GROUP_NULL;
   int rc = w ? zgroup_new(w->comm->world, w->comm->size, out) : real.Win_get_group(win, &native);
   if (!rc && !w) rc = zgroup_wrap(&native, out);
   if (!rc) return MPI_SUCCESS;

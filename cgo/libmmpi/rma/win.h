@@ -57,5 +57,8 @@ int zwin_unsupported(MPI_Win win, const char *function);
  * not, the error has been raised. */
 int zwin_idle(zwin *w, const char *function);
 
+/* Frees a served window without the other processes, at the end of MPI when the engine is gone. */
+void zwin_drop(MPI_Win win);
+
 void zwin_doubt(void); /* says on standard error what in the user's variable for windows is not understood */
 #endif

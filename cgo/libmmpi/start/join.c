@@ -85,6 +85,7 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   if (z_eng.ze_finish())
     fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
   z_on = Z_OFF, z_joined = 0;
+  zfile_stop();
   zcomm_stop();
   zreq_stop();
   ztype_stop();

@@ -69,14 +69,18 @@ static int open_world(void) {
 
 int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
   const char *layout = getenv("ZIPPER_LAYOUT"), *forwarders = getenv("ZIPPER_FORWARDERS");
-  if (!layout || (!strchr(layout, ',') && (!forwarders || !*forwarders)))
+  if (!layout || !session || (!strchr(layout, ',') && (!forwarders || !*forwarders)))
     return real.Session_init(info, handler, session);
   pthread_mutex_lock(&life.lock);
+  *session = MPI_SESSION_NULL;
   int rc = open_world();
   if (!rc) rc = zcomm_sessions_start();
   z_enter();
   if (!rc) rc = real.Session_init(info, handler, session);
   z_leave();
+  if (!rc && *session == MPI_SESSION_NULL) rc = MPI_ERR_OTHER; /* the handler has made it MPI_SUCCESS */
+  if (!rc && handler != MPI_ERRHANDLER_NULL)
+    rc = real.Session_set_errhandler(*session, handler); /* not so in MPICH 4.0 */
   if (!rc) life.open++;
   pthread_mutex_unlock(&life.lock);
   if (!rc) return MPI_SUCCESS;

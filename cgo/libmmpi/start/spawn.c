@@ -8,6 +8,7 @@
  * the ranks of the others would have no way to them. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
+#include "io/hints.h"
 #include "start/start.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -87,6 +88,12 @@ static char **arguments(char *command, char **argv) {
 /* Natively this is an error of the call; env would find out too late. */
 static int found(const char *command) { return *command != '/' || !access(command, X_OK); }
 
+/* What names hosts for the processes, as MPI_Get_processor_name gives them. */
+static int native_hosts(MPI_Info info, MPI_Info *out) {
+  static const char *const keys[] = {"host", "add-host"};
+  return zhints_native(info, keys, 2, out);
+}
+
 /* ---- the calls ---- */
 
 static int is_root(MPI_Comm comm, int root) {
@@ -98,14 +105,17 @@ int z_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int ro
                  int codes[]) {
   static const char function[] = "MPI_Comm_spawn";
   char **all = NULL;
+  MPI_Info hosts = info;
   if (zcomm_find(comm)) return refuse(comm, function);
   int at_root = is_root(comm, root), rc = refuse_elsewhere(comm, at_root && elsewhere(info), function);
   if (rc || (rc = zcomm_meet(comm))) return rc;
+  if (at_root && native_hosts(info, &hosts)) z_no_memory("the hosts of the processes to be spawned");
   if (at_root && found(command) && !(all = arguments((char *)(uintptr_t)command, argv)))
     z_no_memory("the processes to be spawned");
   z_enter();
-  rc = real.Comm_spawn(all ? env : command, all ? all : argv, n, info, root, comm, inter, codes);
+  rc = real.Comm_spawn(all ? env : command, all ? all : argv, n, hosts, root, comm, inter, codes);
   z_leave();
+  if (hosts != info) real.Info_free(&hosts);
   free(all);
   return rc;
 }
@@ -119,22 +129,27 @@ int z_Comm_spawn_multiple(int count, char *commands[], char **argvs[], const int
   int rc = refuse_elsewhere(comm, away, function);
   if (rc || (rc = zcomm_meet(comm))) return rc;
   char **names = NULL, ***all = NULL;
+  MPI_Info *hosts = NULL;
   if (at_root) {
     names = calloc((size_t)count, sizeof *names), all = calloc((size_t)count, sizeof *all);
-    for (int i = 0; i < count && names && all; i++) {
+    hosts = calloc((size_t)count, sizeof *hosts);
+    for (int i = 0; i < count && names && all && hosts; i++) {
+      if (infos && native_hosts(infos[i], &hosts[i])) z_no_memory("the hosts of the processes to be spawned");
       char **argv = argvs == MPI_ARGVS_NULL ? NULL : argvs[i];
       names[i] = found(commands[i]) ? (char *)(uintptr_t)env : commands[i];
       all[i] = names[i] == commands[i] ? argv : arguments(commands[i], argv);
     }
-    if (!names || !all) z_no_memory("the processes to be spawned");
+    if (!names || !all || !hosts) z_no_memory("the processes to be spawned");
   }
   z_enter();
-  rc = real.Comm_spawn_multiple(count, at_root ? names : commands, at_root ? all : argvs, n, infos, root, comm, inter,
-                                codes);
+  rc = real.Comm_spawn_multiple(count, at_root ? names : commands, at_root ? all : argvs, n,
+                                at_root && infos ? hosts : infos, root, comm, inter, codes);
   z_leave();
-  for (int i = 0; i < count && at_root; i++)
+  for (int i = 0; i < count && at_root; i++) {
     if (names[i] != commands[i]) free(all[i]);
-  free(names), free(all);
+    if (infos && hosts[i] != infos[i]) real.Info_free(&hosts[i]);
+  }
+  free(names), free(all), free(hosts);
   return rc;
 }
 

@@ -1,15 +1,23 @@
 /* Communicators until there are no more, of several kinds: all ranks get the same answer, and when
  * some are freed there are some again.
  *
- *   comm_limit [at most]
+ *   comm_limit [at most [forgiving]]
+ *
+ * forgiving: an error handler turns each error into MPI_SUCCESS, which leaves MPI_COMM_NULL.
  */
 #include "check.h"
 
 enum { MOST = 100000, KINDS = 6 };
 static MPI_Comm all[MOST], half;
 static MPI_Group everybody;
+static int forgiven;
 
-static int make(int i, MPI_Comm *out) {
+static void forgive(MPI_Comm *comm, int *code, ...) {
+  (void)comm, forgiven++;
+  *code = MPI_SUCCESS;
+}
+
+static int call(int i, MPI_Comm *out) {
   MPI_Request r;
   switch (i % KINDS) {
   case 0: return MPI_Comm_dup(MPI_COMM_WORLD, out);
@@ -22,12 +30,22 @@ static int make(int i, MPI_Comm *out) {
   return late;
 }
 
+static int make(int i, MPI_Comm *out) {
+  *out = MPI_COMM_NULL;
+  int rc = call(i, out);
+  return rc || *out != MPI_COMM_NULL ? rc : MPI_ERR_OTHER;
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   int n = 0, most = argc > 1 ? atoi(argv[1]) : 3000, rc = MPI_SUCCESS, got[2], least[2];
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Errhandler handler = MPI_ERRORS_RETURN;
+  int forgiving = argc > 2 && !strcmp(argv[2], "forgiving");
+  if (forgiving) MPI_Comm_create_errhandler(forgive, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
   MPI_Comm_split(MPI_COMM_WORLD, me < np / 2, me, &half);
-  MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(half, handler);
   MPI_Comm_group(MPI_COMM_WORLD, &everybody);
   double t = MPI_Wtime();
   while (n < most && !(rc = make(n, &all[n]))) n++;
@@ -37,9 +55,14 @@ int main(int argc, char **argv) {
   SAME(least[0], -least[1], "the least and the greatest number of communicators");
   SAME(least[0], n, "communicators here");
   for (int round = 0; round < KINDS && n < most; round++) { /* again: nobody is a communicator ahead */
-    MPI_Comm c = MPI_COMM_NULL;
+    MPI_Comm c;
     CHECK(make(round, &c) != MPI_SUCCESS, "one more, of kind %d", round);
   }
+  if (n < most) {
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK(MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win) || win == MPI_WIN_NULL, "a window");
+  }
+  SAME(forgiven > 0, forgiving && n < most, "a call of the handler");
   int sum = -1, k = n > 2 ? (n - 2) / KINDS * KINDS : 0; /* a duplicate */
   MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, all[k]);
   SAME(sum, np * (np - 1) / 2, "sum on one of the last");

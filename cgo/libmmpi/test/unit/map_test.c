@@ -23,6 +23,16 @@ TEST(put_get_remove) {
   SAME(zmap_count(&map), 0);
 }
 
+TEST(take_empties_a_map) {
+  int sum = 0;
+  CHECK(zmap_take(&map) == NULL);
+  for (int i = 1; i <= 100; i++) zmap_put(&map, (uint64_t)i, value(i));
+  zmap_remove(&map, 50);
+  for (void *v; (v = zmap_take(&map));) sum += (int)(uintptr_t)v / 2;
+  SAME(sum, 5050 - 50);
+  SAME(zmap_count(&map), 0);
+}
+
 TEST(put_takes_the_place_of_what_was_there) {
   zmap_put(&map, 5, value(1));
   zmap_put(&map, 5, value(2));
