@@ -150,6 +150,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	l.Warn = func(s string) {
 		fmt.Fprintf(os.Stderr, "MMPI: cluster %s rank %d: warning: %s\n", job.Cluster, l.Rank, s)
 	}
+	l.Waits = func() engine.Waits { return waitsOf(n.waits) }
 	if job.Cache && l.Embedded {
 		list, err := unmaps.Find()
 		if err != nil {
@@ -180,6 +181,16 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK
+}
+
+// waitsOf reads what the shim notes meanwhile.
+func waitsOf(n *C.z_waits) (w engine.Waits) {
+	w.Begun = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.begun)))
+	w.Ended = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.ended)))
+	if w.Begun != w.Ended {
+		w.Call = C.GoString((*C.char)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&n.call)))))
+	}
+	return w
 }
 
 // kept is a copy in memory of C that is never freed; NULL of nothing.

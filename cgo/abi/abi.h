@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 14 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 15 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -206,9 +206,16 @@ enum z_activity {
 };
 
 /* What the engine asks of native MPI. */
+/* What the process waits for, for the warning about a job that stands still. */
+typedef struct z_waits {
+  const char *call;      /* name of the MPI function that the program has called last; it stays */
+  uint32_t begun, ended; /* numbers of waits; equal: the process does not wait */
+} z_waits;
+
 typedef struct z_native {
   uint32_t abi;
   volatile int32_t *busy; /* kept by the engine: enum z_activity */
+  const z_waits *waits;   /* kept by the shim, looked at by any thread */
 
   /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part
    * or Z_ANY_SOURCE. */

@@ -24,10 +24,11 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
-	Hosts      []int32      // see engine.World
-	Embedded   bool         // see engine.Config
-	Spawned    bool         // MPI_Comm_spawn of some process has started this native world, beside the job's
-	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
+	Hosts      []int32             // see engine.World
+	Embedded   bool                // see engine.Config
+	Spawned    bool                // MPI_Comm_spawn of some process has started this native world, beside the job's
+	Warn       func(string)        // is told what the user should know though the job goes on; nil: nobody
+	Waits      func() engine.Waits // see engine.Config
 	// of forwarders in the job's description, where this process reaches them, if elsewhere
 	Via    map[string]string
 	Unmaps dial.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
@@ -114,7 +115,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		within = reachOf(ctx, allow, targets, joined.links)
 	}
 	direct := openers(&id, &joined.layout, within)
-	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
+	cfg := engine.Config{World: w, Warn: loc.Warn, Waits: loc.Waits, Direct: direct, Native: native,
+		Links:     joined.links,
 		Addresses: addresses(targets),
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning,
 		Limits: engine.Limits{Grace: grace}}
@@ -123,6 +125,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if len(targets) == 1 || paths != nil || job.Patience != "" {
 		cfg.Limits.NoRail = patience
 	}
+	cfg.Limits.Standstill = patience
 	cfg.Limits.LastWay = max(engine.DefaultLastWay, patience)
 	if targets[len(targets)-1].Row == 0 && (patience == 0 || job.Protocol == jobenv.Classic) {
 		cfg.Redial = nil

@@ -68,6 +68,9 @@ type Config struct {
 	// Warn is told what the user should know though the job goes on, with the engine locked; nil:
 	// nobody.
 	Warn func(string)
+	// Waits reports what the process waits in; any thread calls it, with the engine locked. nil:
+	// the engine does not look whether the job stands still.
+	Waits func() Waits
 	// Trace is told of every change of a rail's state, with the engine locked; nil: nobody.
 	Trace func(string)
 	// Recorder is told of the traffic; nil: nobody. It belongs to the engine.

@@ -40,8 +40,12 @@ func (d *driver) Step() int {
 	return n
 }
 
-// Tick sends acknowledgements that found no frame to ride on, and pings.
-func (d *driver) Tick(now time.Duration) { d.links.Tick(now) }
+// Tick sends acknowledgements that found no frame to ride on, and pings, and looks whether the job
+// stands still.
+func (d *driver) Tick(now time.Duration) {
+	d.stands.tick(now)
+	d.links.Tick(now)
+}
 
 // Flush writes out messages that are held.
 func (d *driver) Flush() {

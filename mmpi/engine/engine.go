@@ -52,6 +52,7 @@ type Engine struct {
 	coalesce coalesce
 	naps     int      // since something moved, while native MPI is waited for
 	activity Activity // that the program was told
+	stands   standstill
 }
 
 // New starts an engine on joined links.
@@ -79,6 +80,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.stands = standstill{world: &e.world, p2p: e.p2p, waits: cfg.Waits, warn: cfg.Warn, limit: limits.Standstill}
 	e.links = e.p2p.Links()
 	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives)
 	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute)

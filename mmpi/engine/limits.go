@@ -21,6 +21,7 @@ type Limits struct {
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
+	Standstill  time.Duration // how long all processes wait before the user is warned
 	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
 	// of the cluster's own launcher to end this process when a rank of it ends the job; zero: none
 	Grace time.Duration
@@ -32,6 +33,15 @@ const (
 	// Trades memory against messages that wait. A window is a share of it, so windows shrink as the
 	// world grows.
 	receiverPool = 64 << 20
+
+	// DefaultStandstill is how long all processes wait, without a message, before the user is
+	// warned, in nanoseconds. Default 60 s, or the job's patience. Trades how soon a standstill is
+	// named against warnings about programs that are slow.
+	DefaultStandstill = time.Minute
+
+	// maxCall is the longest name of an MPI function in a report about waiting, in bytes. Default
+	// 64; MPI_Neighbor_alltoallw_init_c has 30.
+	maxCall = 64
 
 	// lockSpins is how often the lock is tried before the thread sleeps for it. Default 100.
 	lockSpins = 100
@@ -91,6 +101,7 @@ func (l Limits) withDefaults(size int) Limits {
 	last(&l.Silence, link.DefaultSilence)
 	last(&l.LastWay, link.DefaultLastWay)
 	last(&l.NoRail, link.DefaultNoRail)
+	last(&l.Standstill, DefaultStandstill)
 	last(&l.LongPath, link.DefaultLongPath)
 	l.Eager = min(l.Eager, wire.MaxPayload)
 	l.Segment = min(l.Segment, wire.MaxPayload, l.DataWindow/2)

@@ -22,7 +22,7 @@ func (e *Engine) Progress(block time.Duration) int {
 	e.wait.Polled()
 	e.coalesce.over()
 	if e.wait.TakeDue() {
-		e.links.Tick(e.links.Now())
+		(*driver)(e).Tick(e.links.Now())
 	}
 	n := e.advance()
 	if n == 0 && block > 0 && e.poll != PollBusy && e.p2p.Err() == nil {

@@ -29,8 +29,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionErrors has errors raised on the handlers that MPI wants, without a native run: MPICH 4.0
-// raises them on MPI_COMM_WORLD.
+// TestSessionErrors has errors raised on the handlers that MPI wants, without a native run: MPICH
+// 4.0 raises them on MPI_COMM_WORLD.
 func TestSessionErrors(t *testing.T) {
 	overSplits(t, "", withMPI4(), func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/session_errors.c")))

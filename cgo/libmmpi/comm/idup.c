@@ -25,8 +25,8 @@ static int copy(idup *d, MPI_Comm from) {
   return real.Comm_idup(from, &d->made, &d->native);
 }
 
-/* Whether the native library is done, and how it went. The status has the error even where a handler
- * of the program's turns that into MPI_SUCCESS. */
+/* Whether the native library is done, and how it went. The status has the error even where a
+ * handler of the program's turns that into MPI_SUCCESS. */
 static int copied(idup *d, int *flag) {
   MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
   int rc = real.Testall(1, &d->native, flag, &status);

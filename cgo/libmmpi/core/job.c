@@ -17,6 +17,7 @@ z_world z_layout;
 struct z_own_page z_own_page;
 int z_joined, z_threads, z_native_size;
 volatile int32_t z_busy;
+z_waits z_waiting;
 int32_t z_pending, z_leaves, z_serving, z_others;
 uint64_t z_world_mark;
 _Thread_local int z_inside;

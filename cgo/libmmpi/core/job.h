@@ -63,8 +63,20 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* zipper run --record: this process waits for messages from now on, or no longer. */
+extern z_waits z_waiting;
+
+/* Notes the MPI function that the program has called. */
+static inline void z_called(const char *function) { __atomic_store_n(&z_waiting.call, function, __ATOMIC_RELAXED); }
+
+static inline void z_wait_count(uint32_t *n) {
+  if (z_threads) __atomic_add_fetch(n, 1, __ATOMIC_RELAXED);
+  else __atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
+}
+
+/* This process waits for messages from now on, or no longer: for the warning about a job that
+ * stands still, and for zipper run --record. */
 static inline void z_record_wait(int begins) {
+  z_wait_count(begins ? &z_waiting.begun : &z_waiting.ended);
   if (__builtin_expect(z_layout.recording, 0)) z_eng.ze_record_wait(begins);
 }
 

@@ -76,24 +76,25 @@ func wrapper(f function, policy string, all map[string]function) string {
 	if f.result == "void" {
 		ret = ""
 	}
+	called := fmt.Sprintf("  z_called(%q);\n", f.mpi())
 	switch policy {
 	case pass:
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always:
-		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "%s  %sz_%s(%s);\n", called, ret, f.name, f.arguments(nil))
 	case own, inside, persist:
-		fmt.Fprintf(&b, "%s%s  %sz_%s(%s);\n", bypass(f), nulls(f), ret, f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "%s%s%s  %sz_%s(%s);\n", bypass(f), called, nulls(f), ret, f.name, f.arguments(nil))
 	case window:
-		fmt.Fprintf(&b, "%s%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", bypass(f), nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "%s%s%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", bypass(f), called, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
 	case guarded, synced:
-		b.WriteString(bypass(f))
+		b.WriteString(bypass(f) + called)
 		b.WriteString(checks(f, policy, all))
 	case narrow:
-		b.WriteString(bypass(f) + nulls(f))
+		b.WriteString(bypass(f) + called + nulls(f))
 		b.WriteString(narrowed(f, all))
 	case arrays:
-		b.WriteString(bypass(f) + nulls(f))
+		b.WriteString(bypass(f) + called + nulls(f))
 		b.WriteString(narrowedArrays(f, all))
 	}
 	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())

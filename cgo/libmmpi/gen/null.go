@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// nulls returns the checks of a wrapper for results without a place to go and names that are absent:
-// native libraries find these, so the functions that are called instead of them must. The standard
-// allows NULL for a buffer or an array without elements, for an ignored status, and for a string
-// whose room is 0, by which a program asks for its length. Errors are raised on the object that the
-// call is about: window, file, session, communicator, or the error handler given for a new
+// nulls returns the checks of a wrapper for results without a place to go and names that are
+// absent: native libraries find these, so the functions that are called instead of them must. The
+// standard allows NULL for a buffer or an array without elements, for an ignored status, and for a
+// string whose room is 0, by which a program asks for its length. Errors are raised on the object
+// that the call is about: window, file, session, communicator, or the error handler given for a new
 // communicator.
 func nulls(f function) string {
 	var b strings.Builder

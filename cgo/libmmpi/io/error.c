@@ -10,8 +10,8 @@ int z_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errhand
   return rc;
 }
 
-/* Calls the handler of MPI_FILE_NULL over Open MPI. A handler of a Fortran program is not known, and
- * is not called. */
+/* Calls the handler of MPI_FILE_NULL over Open MPI. A handler of a Fortran program is not known,
+ * and is not called. */
 static void call(MPI_Errhandler handler, int code, int class_) {
   MPI_File none = MPI_FILE_NULL;
   MPI_File_errhandler_function *function =

@@ -44,6 +44,7 @@ static void fail(int32_t code, const char *reason) {
 static const z_native callbacks = {
     .abi = Z_ABI_VERSION,
     .busy = &z_busy,
+    .waits = &z_waiting,
     .improbe = z_cb_improbe,
     .iprobe = z_cb_iprobe,
     .imrecv = z_cb_imrecv,
@@ -82,8 +83,10 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   /* From here on nobody in this cluster needs this process's native progress, so the engine may
    * block. */
   int rc = private_barrier();
-  if (z_eng.ze_finish())
-    fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
+  z_wait_count(&z_waiting.begun);
+  int failed = z_eng.ze_finish();
+  z_wait_count(&z_waiting.ended);
+  if (failed) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
   z_on = Z_OFF, z_joined = 0;
   zfile_stop();
   zcomm_stop();

@@ -111,7 +111,8 @@ type Set struct {
 	trace  func(string)
 	lock   sync.Locker
 
-	checked     bool // bodies and payloads have sums
+	segments    uint64 // Data frames that have arrived
+	checked     bool   // bodies and payloads have sums
 	seal        *sealing.Keys
 	size        int     // virtual ranks
 	rails       []*rail // to the forwarders, then the direct ones
