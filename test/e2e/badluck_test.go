@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -237,18 +238,12 @@ func TestStoppedRank(t *testing.T) {
 	b := New(t)
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}})
 	p := b.Start(nil, nil, append(append(args, "--"), bad(b), "stopped", "2")...)
-	pid := 0
-	b.WaitFor(time.Minute, "the victim's process id", func() bool {
-		_, after, ok := strings.Cut(p.Stdout(), "stop me ")
-		if !ok {
-			return false
-		}
-		n, _ := fmt.Sscanf(after, "%d\n", &pid)
-		return n == 1
-	})
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	exe, err := filepath.EvalSymlinks(strings.ReplaceAll(bad(b), "{mpi}", OpenMPI))
+	if err != nil {
 		t.Fatal(err)
 	}
+	b.WaitFor(time.Minute, "the victim to stop", func() bool { return len(stoppedOf(id, exe)) == 1 })
+	pid := stoppedOf(id, exe)[0]
 	b.WaitFor(time.Minute, "the others to go on while a rank is stopped",
 		func() bool { return strings.Contains(p.Stdout(), "the others went on") })
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {

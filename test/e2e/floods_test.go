@@ -270,16 +270,20 @@ func (p *pairOfRanks) close() {
 	}
 }
 
-// floodQueues has the ranks of a job send to each other without reading.
+// floodQueues has the ranks of a job send to each other without reading. It returns when none of
+// them can send any more, because the queues are full.
 func floodQueues(ctx context.Context, wait *sync.WaitGroup, addr string, begun chan struct{}) {
 	const half = 3
 	layout := []wire.Cluster{{Name: "a", Size: half}, {Name: "b", Size: half}}
+	full := make(chan struct{}, 2*half)
 	for rank := range 2 * half {
 		wait.Go(func() {
 			id := floodIdentity("queues", rank/half, layout)
 			id.Rank = rank % half
 			c, err := joined("127.0.0.2", addr, id)
 			begun <- struct{}{}
+			isFull := sync.OnceFunc(func() { full <- struct{}{} })
+			defer isFull()
 			if err != nil {
 				return
 			}
@@ -294,6 +298,9 @@ func floodQueues(ctx context.Context, wait *sync.WaitGroup, addr string, begun c
 				if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 					return
 				}
+				if n == 0 {
+					isFull()
+				}
 				off = (off + n) % len(f)
 			}
 		})
@@ -301,5 +308,7 @@ func floodQueues(ctx context.Context, wait *sync.WaitGroup, addr string, begun c
 	for range 2 * half {
 		<-begun
 	}
-	time.Sleep(time.Second) // until the queues are full
+	for range 2 * half {
+		<-full
+	}
 }

@@ -76,16 +76,16 @@ static void lines(void) {
   fflush(stdout);
 }
 
-/* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over
- * the same zipper. */
+/* A rank that is stopped (SIGSTOP) must not keep the others from exchanging messages over the same
+ * zipper. */
 static void stopped(int victim) {
   int first = -1, last = -1, value = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == victim) {
     for (int r = 1; r < size; r++) MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    printf("stop me %d\n", (int)getpid()); /* nobody is in the barrier any more, where he could need this process */
-    fflush(stdout);
-    sleep(1); /* the test stops this process now; when it goes on it takes what has been sent meanwhile */
+    /* No other rank is in the barrier any more, where it could need this process. The test lets it
+     * go on, and it takes the messages that have been sent meanwhile. */
+    raise(SIGSTOP);
   } else {
     MPI_Send(&value, 1, MPI_INT, victim, 6, MPI_COMM_WORLD);
   }
