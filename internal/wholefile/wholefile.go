@@ -15,10 +15,7 @@ import (
 // a name that nobody can foresee, beside its own, and renamed when it is whole. Anything other than
 // a regular file at name, such as a link or a device, is an error that matches ErrOther.
 func Write(name string, perm os.FileMode, write func(io.Writer) error) error {
-	if err := Check(name); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name+".new-"+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, err := create(name, perm)
 	if err != nil {
 		return err
 	}
@@ -29,6 +26,24 @@ func Write(name string, perm os.FileMode, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// Writable returns the error with which Write would end before it writes anything. It leaves the
+// directory as it is.
+func Writable(name string) error {
+	f, err := create(name, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// create opens a new file beside name, if Write may replace what is there.
+func create(name string, perm os.FileMode) (*os.File, error) {
+	if err := Check(name); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(name+".new-"+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 }
 
 // ErrOther is the reason why a name is refused that is not a regular file's.

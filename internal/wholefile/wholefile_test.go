@@ -82,3 +82,34 @@ func TestWriteRefusesOthers(t *testing.T) {
 		t.Errorf("made where a link leads: %v", err)
 	}
 }
+
+// TestWritableAsksForTheDirectory checks that Writable says what Write would, and leaves nothing.
+func TestWritableAsksForTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "f")
+	if err := Writable(name); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := Writable(filepath.Join(dir, "missing", "f")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory that is missing: %v", err)
+	}
+	if err := os.WriteFile(name, []byte("kept"), 0o400); err != nil { // Write replaces a read-only file
+		t.Fatal(err)
+	}
+	if err := Writable(name); err != nil {
+		t.Error(err)
+	}
+	content(t, name, "kept")
+	if os.Geteuid() == 0 {
+		t.Skip("the rest is for users other than root, who may write to every directory")
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := Writable(name); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("a read-only directory: %v", err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/leidenzipper/zipper/internal/wholefile"
@@ -14,22 +13,24 @@ import (
 
 // CheckWritable tells whether WriteFile can write a file, and leaves it as it is.
 func CheckWritable(file string) error {
-	if !through(file) {
-		if err := wholefile.Check(file); err != nil {
-			return fmt.Errorf("cannot write the result: %w", err)
-		}
+	check := wholefile.Writable
+	if through(file) {
+		check = opens
 	}
-	_, err := os.Stat(file)
-	isNew := errors.Is(err, os.ErrNotExist)
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
+	if err := check(file); err != nil {
 		return fmt.Errorf("cannot write the result: %w", err)
 	}
-	f.Close()
-	if target, err := filepath.EvalSymlinks(file); isNew && err == nil {
-		os.Remove(target)
-	}
 	return nil
+}
+
+// opens tells whether what is at a name, such as a link of the user's, can be opened for writing. A
+// link that leads nowhere leads to an empty file afterwards.
+func opens(name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // WriteFile makes a file of what write writes, as wholefile.Write does. A link, a device or a FIFO
