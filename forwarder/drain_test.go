@@ -85,7 +85,7 @@ func TestReload(t *testing.T) {
 	if err := b.f.Reload(Config{MaxJobs: 1}); err != nil {
 		t.Fatal(err)
 	}
-	opensNot(t, b, "second", wire.RefuseJob, "--max-jobs")
+	opensNot(t, b, "second", wire.RefuseFull, "--max-jobs")
 	if err := b.f.Reload(Config{Level: wire.LevelSealed}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestJobsOfUser(t *testing.T) {
 		c.Ticket = func(j *wire.Join) (string, error) { return strings.TrimRight(j.Job, "0123456789"), nil }
 	})
 	ada := b.join("ada1", twoClusters...)
-	opensNot(t, b, "ada2", wire.RefuseJob, `user "ada" has 1 jobs`)
+	opensNot(t, b, "ada2", wire.RefuseFull, `user "ada" has 1 jobs`)
 	eve := b.join("eve1", twoClusters...)
 	pingPong(t, eve[0], eve[3])
 	for _, r := range ada {

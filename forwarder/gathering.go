@@ -63,7 +63,7 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 				"start it with ulimit -n %d or more (LimitNOFILE= of a service)", j.Job, n, f.cfg.files, n+otherFiles)
 	}
 	if err := f.strangers.MayOpen(p.guest); err != nil {
-		return nil, refusal(wire.RefuseJob, "%v", err)
+		return nil, refusal(wire.RefuseFull, "%v", err)
 	}
 	if refused := f.jobs.mayOpen(e.User, &f.policy.Load().Config); refused != nil {
 		return nil, refused
@@ -119,7 +119,7 @@ func (b *job) keep(memory *budget.Budget, j *wire.Join) *handshake.Refused {
 		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes",
 			b.id, most)
 	case !memory.Keep(n):
-		return refusal(wire.RefuseJob, "this forwarder has no memory left (--memory)")
+		return refusal(wire.RefuseFull, "this forwarder has no memory left (--memory)")
 	}
 	b.kept += n
 	return nil

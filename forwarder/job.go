@@ -171,9 +171,9 @@ func (m jobs) mayOpen(user string, c *Config) *handshake.Refused {
 	}
 	switch {
 	case c.MaxJobs > 0 && all >= c.MaxJobs:
-		return refusal(wire.RefuseJob, "this forwarder has %d jobs already (--max-jobs): try again when one of them is over", all)
+		return refusal(wire.RefuseFull, "this forwarder has %d jobs already (--max-jobs): try again when one of them is over", all)
 	case c.MaxJobsOf > 0 && c.Ticket != nil && his >= c.MaxJobsOf:
-		return refusal(wire.RefuseJob, "user %q has %d jobs here already (--max-jobs-of-user): try again when one of them is over", user, his)
+		return refusal(wire.RefuseFull, "user %q has %d jobs here already (--max-jobs-of-user): try again when one of them is over", user, his)
 	}
 	return nil
 }

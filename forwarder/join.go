@@ -34,7 +34,7 @@ func (f *Forwarder) mayConnect(p *peer) bool {
 	link := p.conn.Link()
 	g, oldest, err := f.strangers.Connect(link.Remote(), p)
 	if err != nil {
-		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob,
+		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull,
 			Reason: err.Error()})) // if it takes it
 		f.log.Warn("link refused", zap.String("link", link.Remote()), zap.Error(err))
 		return false
@@ -52,7 +52,7 @@ func (p *peer) crowdOut() {
 	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
 	p.joining = nil
 	p.conn.Post(func() {
-		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob, Reason: reason}))
+		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull, Reason: reason}))
 		p.conn.End(errCrowded)
 	})
 }

@@ -33,7 +33,7 @@ type Memory struct {
 // newTotals has a count for each reason, so that one is there before it is needed.
 func newTotals() Totals {
 	t := Totals{Refused: map[string]uint64{}}
-	for c := wire.RefuseMalformed; c <= wire.RefuseTicket; c++ {
+	for c := wire.RefuseMalformed; c <= wire.RefuseFull; c++ {
 		t.Refused[c.String()] = 0
 	}
 	return t

@@ -59,7 +59,7 @@ type Refused struct {
 // Final reports whether trying again, or elsewhere, does not change it.
 func (r *Refused) Final() bool {
 	switch r.Code {
-	case wire.RefuseTimeout, wire.RefuseShutdown, wire.RefuseMalformed:
+	case wire.RefuseTimeout, wire.RefuseShutdown, wire.RefuseMalformed, wire.RefuseFull:
 		return false
 	}
 	return true

@@ -24,12 +24,14 @@ const (
 	// who waits for another job is to join again, by the way that the reason describes
 	// (handshake.Way)
 	RefuseMeeting RefuseCode = 14
+	// the forwarder has as many jobs or links, or keeps as much memory, as it may at present
+	RefuseFull RefuseCode = 15
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs",
 	"rank taken",
 	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone",
-	"another way"}
+	"another way", "no room now"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

@@ -265,7 +265,7 @@ func TestClusterOf(t *testing.T) {
 }
 
 func TestRefuseCodeNames(t *testing.T) {
-	for c := RefuseMalformed; c <= RefuseShutdown; c++ {
+	for c := RefuseMalformed; c <= RefuseFull; c++ {
 		if s := c.String(); s == "" || strings.HasPrefix(s, "code") {
 			t.Errorf("%d has no name", uint32(c))
 		}

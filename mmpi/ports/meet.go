@@ -109,14 +109,15 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 	}
 }
 
-// passes reports whether trying again may help: somebody else is there, or nobody has come.
+// passes reports whether trying again may help: somebody else is there, nobody has come, or the
+// forwarder has no room now.
 func passes(err error) bool {
 	var refused *handshake.Refused
 	if !errors.As(err, &refused) {
 		return errors.Is(err, errGone)
 	}
 	switch refused.Code {
-	case wire.RefuseTaken, wire.RefuseTimeout, wire.RefuseLayout: // another one comes by another way
+	case wire.RefuseTaken, wire.RefuseTimeout, wire.RefuseFull, wire.RefuseLayout: // another one comes by another way
 		return true
 	}
 	return false
@@ -201,7 +202,7 @@ func (s *Self) dial(ctx context.Context, d door, tell []byte) ([]byte, error) {
 		got, err := s.meet(ctx, d, tell, nil)
 		var refused *handshake.Refused
 		if err == nil || ctx.Err() != nil || !passes(err) ||
-			errors.As(err, &refused) && refused.Code == wire.RefuseTimeout {
+			errors.As(err, &refused) && (refused.Code == wire.RefuseTimeout || refused.Code == wire.RefuseFull) {
 			return got, err
 		}
 		if !sleep(ctx, pause) {

@@ -44,6 +44,56 @@ func TestForwarderRestarted(t *testing.T) {
 	}
 }
 
+// TestForwarderRestartedAmongJobs checks that jobs outlive the restart of a forwarder at which only
+// one of them may gather at once. A stopped rank keeps the first job from being complete while the
+// second one is refused.
+func TestForwarderRestartedAmongJobs(t *testing.T) {
+	b := New(t)
+	prog := b.both("test/programs/c/stream.c")
+	f := b.StartForwarder("--max-gathering-from", "1")
+	end := filepath.Join(t.TempDir(), "stop")
+	var jobs [2]*Proc
+	var ids [2]string
+	for i := range jobs {
+		args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", f.Addr}})
+		jobs[i], ids[i] = b.Start(nil, nil, append(args, "--", prog, end)...), id
+		b.goesOn(jobs[i])
+	}
+	signal := func(s syscall.Signal, id, library string) {
+		pid, err := Victim(id, strings.Replace(prog, "{mpi}", library, 1))
+		if err == nil {
+			err = syscall.Kill(pid, s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP, ids[0], MPICH)
+	signal(syscall.SIGSTOP, ids[1], MPICH)
+	signal(syscall.SIGSTOP, ids[1], OpenMPI)
+	f.Signal(syscall.SIGTERM)
+	b.OK(f.Wait())
+	f = b.StartForwarderAt(f.Addr, "--max-gathering-from", "1")
+	says := func(what string) {
+		b.WaitFor(time.Minute, what, func() bool { return strings.Contains(f.Stderr(), what) })
+	}
+	says("job begins to gather")
+	signal(syscall.SIGCONT, ids[1], OpenMPI)
+	signal(syscall.SIGCONT, ids[1], MPICH)
+	says("1 jobs from 127.0.0.1 gather already")
+	signal(syscall.SIGCONT, ids[0], MPICH)
+	for _, p := range jobs {
+		b.goesOn(p)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range jobs {
+		b.OK(p.Wait())
+		b.NothingLeft(ids[i])
+	}
+}
+
 // both compiles a program for both libraries and returns its path with {mpi} in it.
 func (b *Bed) both(source string) string {
 	b.Compile(MPICH, source)

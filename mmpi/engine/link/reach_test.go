@@ -139,7 +139,7 @@ func TestMissingDirectLinkHasItsOwnReason(t *testing.T) {
 // again after a refusal that is not final, and given up after one that is.
 func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 	for code, final := range map[wire.RefuseCode]bool{wire.RefuseTimeout: false, wire.RefuseShutdown: false,
-		wire.RefuseJob: true} {
+		wire.RefuseFull: false, wire.RefuseJob: true} {
 		s, _ := newFakeSet(t, 1, []uint32{1}, nil)
 		r := s.forwarders[0]
 		s.failover.railDown(r, "cut") // to dialling

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
@@ -27,13 +28,14 @@ type refusing struct {
 	lock     sync.Mutex
 	attempts chan bool
 	answers  chan error
+	refusal  error // answers the attempts that betweenAttempts sees
 }
 
 const testPatience = time.Minute
 
 func newRefusing(t *testing.T) *refusing {
 	here, there := memnet.Pipe(memnet.Options{})
-	f := &refusing{upper: &fakeUpper{}, there: there, attempts: make(chan bool), answers: make(chan error)}
+	f := &refusing{upper: &fakeUpper{}, there: there, attempts: make(chan bool), answers: make(chan error), refusal: errConnRefused}
 	s, err := New(Config{World: &world.World{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}},
 		Upper: f.upper, Lock: &f.lock, Links: []transport.Link{here}, System: wait.NewLinux(),
 		Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
@@ -134,9 +136,30 @@ func (f *refusing) betweenAttempts(t *testing.T, check func()) {
 		}
 		select {
 		case <-f.attempts: // the next one has begun already
-			f.answers <- errConnRefused
+			f.answers <- f.refusal
 		default:
 		}
 	}
 	t.Fatal("no attempt is known to have failed")
+}
+
+// TestFullForwarderIsAwaited checks that a rank waits for its whole patience for a forwarder that
+// refuses it for want of room, and gives up with an error that names the forwarder's reason.
+func TestFullForwarderIsAwaited(t *testing.T) {
+	f := newRefusing(t)
+	f.refusal = &handshake.Refused{Code: wire.RefuseFull, Reason: "wait until one of them runs", Remote: true}
+	f.lock.Lock()
+	f.set.failover.lost(f.set.rails[0], io.EOF)
+	f.lock.Unlock()
+	<-f.attempts
+	f.answers <- f.refusal
+	f.betweenAttempts(t, func() {
+		if why := f.checked(testPatience); why != "" {
+			t.Errorf("given up before the patience is over: %s", why)
+		}
+		why := f.checked(testPatience + time.Second)
+		if !strings.Contains(why, "not reached again for 1m0s") || !strings.Contains(why, "wait until one of them runs") {
+			t.Errorf("reason %q, want the time and the forwarder's reason", why)
+		}
+	})
 }
