@@ -211,6 +211,7 @@ var errStopped = errors.New("the forwarder has stopped")
 func shutdown(f *Forwarder, resume bool) {
 	f.mu.Lock()
 	f.stopping = true
+	var over []*Summary // of jobs without links, which only waited for ranks to come back
 	for _, j := range f.jobs.inOrder() {
 		switch {
 		case j.state == gathering && j.hops != nil:
@@ -221,6 +222,9 @@ func shutdown(f *Forwarder, resume bool) {
 		default:
 			j.fail(wire.Nobody, stopReason, nil)
 		}
+		if s := f.perhapsLast(j); s != nil {
+			over = append(over, s)
+		}
 	}
 	for _, p := range f.inOrder() {
 		p.refuse(wire.RefuseShutdown, stopReason)
@@ -230,6 +234,11 @@ func shutdown(f *Forwarder, resume bool) {
 		close(f.empty)
 	}
 	f.mu.Unlock()
+	for _, s := range over {
+		if f.cfg.JobEnd != nil {
+			f.cfg.JobEnd(*s)
+		}
+	}
 	select {
 	case <-f.empty:
 	case <-time.After(f.cfg.Linger):
