@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -167,8 +168,9 @@ func (f *Forwarder) ClusterEnded(id, cluster string) {
 			continue
 		}
 		j.over[i] = true
-		var first *wait // the rank whose link was lost first is the cause
-		for rank, w := range j.waits {
+		var first *wait // the rank whose link was lost first is the cause, of several the lowest one
+		for _, rank := range slices.Sorted(maps.Keys(j.waits)) {
+			w := j.waits[rank]
 			if j.clusterOf[rank] == i && (first == nil || w.since.Before(first.since)) {
 				first = w
 			}
