@@ -94,7 +94,7 @@ type Config struct {
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
 	loops              loop.System     // what loops wait by
 	files              int             // links that it may have open, at most
-	strict             bool            // an illegal transition panics; otherwise it ends its job
+	strict             bool            // an illegal transition panics; otherwise it ends its job or exchange
 }
 
 // Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for

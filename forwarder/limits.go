@@ -149,7 +149,8 @@ func leaves(j *wire.Join) bool { return j.TimeoutMS == 0 }
 
 // terms is the part that is about who may join.
 func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {
-	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket}
+	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket,
+		Strict: c.strict}
 }
 
 // strangers is the part of the configuration that bounds them.

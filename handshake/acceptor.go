@@ -26,11 +26,13 @@ type Terms struct {
 	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket. Any
 	// goroutine.
 	Ticket func(j *wire.Join) (user string, err error)
+	// Strict makes an illegal transition of an exchange panic; otherwise it ends that exchange.
+	Strict bool
 }
 
 // NewAcceptor starts an exchange for a link that has just come in. The nonce is fresh random bytes.
 func NewAcceptor(nonce [wire.NonceLen]byte, terms *Terms) *Acceptor {
-	a := &Acceptor{exchange: exchange{state: awaitJoin}, nonce: nonce, terms: terms}
+	a := &Acceptor{exchange: exchange{state: awaitJoin, strict: terms.Strict}, nonce: nonce, terms: terms}
 	c := &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: nonce, NAT: terms.NAT,
 		LinkKey: terms.Keys.Public}
 	if terms.HostKey != nil {

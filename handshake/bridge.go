@@ -39,7 +39,7 @@ type Bridger struct {
 // the connection of that number between the two. own is what the forwarder here shows; fresh is
 // random bytes for this link.
 func NewBridger(cert Certificate, to, number int, own *Terms, fresh [wire.NonceLen]byte) *Bridger {
-	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number),
+	return &Bridger{exchange: exchange{hint: forwarderHint, strict: own.Strict}, cert: cert, peer: uint16(to), number: uint16(number),
 		own: own, fresh: fresh}
 }
 

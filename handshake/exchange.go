@@ -57,17 +57,39 @@ type exchange struct {
 	state  state
 	hint   string     // after what is said of a bad frame, for the user
 	came   *wire.Join // Acceptor: as far as one came, authentic or not, until Placed; nil: none
+	strict bool       // An illegal transition panics; otherwise it ends the exchange.
+	broken bool       // An illegal transition has ended the exchange: it has no further events.
 }
 
-// to moves the exchange to the next state.
+// to moves the exchange to the next state. An illegal transition is a defect of this program. It
+// ends the exchange with an internal error that names the transition, and has no effect on one that
+// is over.
 func (x *exchange) to(s state) {
 	if legal[x.state]&(1<<s) == 0 {
-		panic(fmt.Sprintf("handshake: exchange goes from %v to %v", x.state, s))
+		x.illegal(s)
+		return
 	}
 	x.state = s
 }
 
-func (x *exchange) push(e Event) { x.events = append(x.events, e) }
+func (x *exchange) illegal(next state) {
+	reason := fmt.Sprintf("internal error: a handshake cannot go from %v to %v (please report this)", x.state, next)
+	if x.strict {
+		panic(reason)
+	}
+	if x.state != over {
+		x.refuse(wire.RefuseShutdown, reason)
+	}
+	x.broken = true
+}
+
+// push adds an event, unless the exchange is broken: a method that goes on after an illegal
+// transition has no effect on the owner.
+func (x *exchange) push(e Event) {
+	if !x.broken {
+		x.events = append(x.events, e)
+	}
+}
 
 // NextEvent takes the next event; ok is false when there is none until the next call into the
 // machine.

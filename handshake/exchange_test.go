@@ -2,6 +2,9 @@ package handshake
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -15,7 +18,7 @@ func machines(t *testing.T) map[string]Machine {
 		t.Fatal(err)
 	}
 	return map[string]Machine{"acceptor": acceptor(1, ""), "joiner": j, "bridger": NewBridger(Certificate{}, 1, 0,
-		&Terms{Keys: forwarderKeys(9)}, nonce(5)),
+		&Terms{Keys: forwarderKeys(9), Strict: true}, nonce(5)),
 		"responder": responder("s", 1), "initiator": NewInitiator(Key("j", "s"), 1, door, nonce(2))}
 }
 
@@ -79,19 +82,44 @@ func TestDriveErrors(t *testing.T) {
 	}
 }
 
-// Only moves of the diagram are made.
-func TestStates(t *testing.T) {
+// TestIllegalTransitionEndsExchange checks that an exchange makes only the transitions of the
+// diagram. An illegal one ends the exchange with an internal error that both ends learn, and with
+// no event after it; of a strict exchange it panics.
+func TestIllegalTransitionEndsExchange(t *testing.T) {
 	for from := range legal {
 		for s := range legal {
-			x := exchange{state: state(from)}
-			func() {
-				defer func() {
-					if allowed := legal[from]&(1<<s) != 0; (recover() == nil) != allowed {
-						t.Errorf("%v to %v: allowed is %v", state(from), state(s), allowed)
-					}
-				}()
-				x.to(state(s))
-			}()
+			from, next := state(from), state(s)
+			allowed := legal[from]&(1<<next) != 0
+			x := exchange{state: from}
+			x.to(next)
+			x.push(Event{Kind: Verified})
+			var kinds []EventKind
+			for e, ok := x.NextEvent(); ok; e, ok = x.NextEvent() {
+				kinds = append(kinds, e.Kind)
+				if e.Kind == Ended && !strings.Contains(e.Err.Reason, fmt.Sprintf("from %v to %v", from, next)) {
+					t.Errorf("%v to %v ends with %v", from, next, e.Err)
+				}
+			}
+			want, is := []EventKind{Send, Ended}, over
+			switch {
+			case allowed:
+				want, is = []EventKind{Verified}, next
+			case from == over:
+				want = nil
+			}
+			if !slices.Equal(kinds, want) || x.state != is {
+				t.Errorf("%v to %v: events %v, then %v; want %v, %v", from, next, kinds, x.state, want, is)
+			}
+			if panics(func() { (&exchange{state: from, strict: true}).to(next) }) == allowed {
+				t.Errorf("strict, %v to %v: allowed is %v", from, next, allowed)
+			}
 		}
 	}
+}
+
+// panics reports whether a function panics.
+func panics(fn func()) (yes bool) {
+	defer func() { yes = recover() != nil }()
+	fn()
+	return false
 }

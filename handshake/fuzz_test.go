@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -55,6 +56,9 @@ func FuzzExchange(f *testing.F) {
 				}, func(e Event) error {
 					switch e.Kind {
 					case Ended:
+						if strings.HasPrefix(e.Err.Reason, "internal error") {
+							t.Errorf("%s: %v", name, e.Err)
+						}
 					case Asked:
 						m.(*Joiner).Inside("")
 						return nil

@@ -50,7 +50,7 @@ func upToDecision(t testing.TB, id Identity, a *Acceptor) (*Joiner, Event) {
 }
 
 func acceptor(seed byte, secret string) *Acceptor {
-	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Secret: secret, Keys: forwarderKeys(seed)})
+	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Secret: secret, Keys: forwarderKeys(seed), Strict: true})
 }
 
 // end takes the joiner's last event.

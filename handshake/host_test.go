@@ -20,7 +20,7 @@ func publicOf(k ed25519.PrivateKey) (p [wire.PublicKeyLen]byte) {
 }
 
 func proving(seed, host byte) *Acceptor {
-	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{HostKey: hostKey(host), Keys: forwarderKeys(seed)})
+	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{HostKey: hostKey(host), Keys: forwarderKeys(seed), Strict: true})
 }
 
 // TestHostKey: a joiner that knows the forwarder's key gets as far as with a forwarder without one,
