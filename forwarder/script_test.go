@@ -26,8 +26,9 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
 // "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
 //
-//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D]  starts one; far is the
-//	                                               round trip to those that it dials
+//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D] [gathering=N]  starts one; far is
+//	                                               the round trip to those that it dials; gathering
+//	                                               is how many jobs may gather at once
 //	job ID CLUSTER=N… [rails=N] [patience=D] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops
 //	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside] [other]

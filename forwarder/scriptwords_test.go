@@ -175,6 +175,9 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 	if n := opt["trunk"]; n != "" {
 		cfg.Trunk = s.num(n)
 	}
+	if n := opt["gathering"]; n != "" {
+		cfg.MaxGathering = s.num(n)
+	}
 	if d := opt["linger"]; d != "" {
 		cfg.Linger = s.duration(d)
 	}
