@@ -78,11 +78,11 @@ func (r *rundir) dirs() (list []string) {
 }
 
 func (r *rundir) remove() {
-	for _, d := range r.dirs() {
-		os.RemoveAll(d)
-	}
 	for _, l := range r.locks {
 		l.Close()
+	}
+	for _, d := range r.dirs() {
+		removeDir(d)
 	}
 	if r.stop != nil {
 		r.stop()

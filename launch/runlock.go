@@ -60,10 +60,27 @@ func removeStale(base, prefix string) {
 		if err != nil {
 			continue
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			os.RemoveAll(d)
-		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		f.Close()
+		if err == nil {
+			removeDir(d)
+		}
+	}
+}
+
+// removeDir removes a run directory whose launcher has ended, or is about to. The caller must have
+// closed its lock file: NFS keeps a removed file that is open under another name in the directory,
+// which then cannot be removed. The lock file is removed last, so that a directory of which
+// something cannot be removed yet is still stale for the next launcher.
+func removeDir(dir string) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if f.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, f.Name())))
+		}
+	}
+	if err == nil {
+		os.RemoveAll(dir)
 	}
 }
 
