@@ -266,26 +266,6 @@ while :; do sleep 1; done
 	n.ended()
 }
 
-// TestForwarderLogIsBounded checks that a process of the job's user cannot fill the file system of
-// root's directory.
-func TestForwarderLogIsBounded(t *testing.T) {
-	n := newNode(t)
-	n.do(os.WriteFile(n.path("zipper"), []byte("#!/bin/sh\nyes "+n.dir+"\n"), 0o755)) //nolint:gosec // the user runs it
-	n.script("prolog")
-	for end := time.Now().Add(time.Minute); len(n.left()) > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it writes on: %q", n.left())
-		}
-	}
-	log, err := os.Stat(filepath.Join(n.run, "job-7-gateway", "log"))
-	n.do(err)
-	if mib := log.Size() >> 20; mib < 1 || mib > 16 {
-		t.Errorf("the log has %d MiB", mib)
-	}
-	n.script("epilog")
-	n.ended()
-}
-
 // TestEpilogSparesReusedPID checks that the epilog kills no process that has the recorded process
 // id by chance.
 func TestEpilogSparesReusedPID(t *testing.T) {
