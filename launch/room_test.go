@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestRoom starts a half of two ranks of Open MPI over a run directory and a /dev/shm of known
@@ -25,13 +27,7 @@ func TestRoom(t *testing.T) {
 		}
 		return
 	}
-	words := []string{"--mount"}
-	if os.Getuid() != 0 {
-		words = append(words, "--user", "--map-root-user")
-	}
-	if out, err := exec.Command("unshare", append(words, "mount", "-t", "tmpfs", "tmpfs", "/dev/shm")...).CombinedOutput(); err != nil {
-		t.Skipf("needs mount namespaces: unshare: %v: %s", err, out)
-	}
+	words := optional.Unshare(t, "--map-root-user", "--mount")
 	dir := t.TempDir()
 	for _, tc := range []struct {
 		name, disk, memory string
@@ -44,7 +40,7 @@ func TestRoom(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			const script = `mount -t tmpfs -o size="$2" tmpfs "$1" && mount -t tmpfs -o size="$3" tmpfs /dev/shm && exec "$4" -test.run '^TestRoom$'`
-			cmd := exec.Command("unshare", append(words, "sh", "-c", script, "sh", dir, tc.disk, tc.memory, os.Args[0])...)
+			cmd := exec.Command(words[0], append(words[1:], "sh", "-c", script, "sh", dir, tc.disk, tc.memory, os.Args[0])...)
 			cmd.Env = append(os.Environ(), variable+"="+dir)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

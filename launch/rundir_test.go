@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 func newTestRundir(t *testing.T, base string) *rundir {
@@ -109,16 +111,10 @@ func TestRunDirectoriesAcrossPIDNamespaces(t *testing.T) {
 		newTestRundir(t, base)
 		return
 	}
-	words := []string{"--pid", "--fork", "--mount-proc"}
-	if os.Getuid() != 0 {
-		words = append(words, "--user", "--map-current-user")
-	}
-	if out, err := exec.Command("unshare", append(words, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("needs PID namespaces: unshare: %v: %s", err, out)
-	}
+	words := optional.Unshare(t, "--map-current-user", "--pid", "--fork", "--mount-proc")
 	base := t.TempDir()
 	r := newTestRundir(t, base)
-	cmd := exec.Command("unshare", append(words, os.Args[0], "-test.run", "^"+t.Name()+"$")...)
+	cmd := exec.Command(words[0], append(words[1:], os.Args[0], "-test.run", "^"+t.Name()+"$")...)
 	cmd.Env = append(os.Environ(), variable+"="+base)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

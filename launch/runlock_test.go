@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestLockFileIsClosedFirst checks that no run directory is removed while its lock file is open:
@@ -57,14 +59,8 @@ func TestLockFileIsClosedFirst(t *testing.T) {
 func TestDirectoryStaysStale(t *testing.T) {
 	const variable = "ZIPPER_TEST_STALE"
 	if os.Getenv(variable) == "" {
-		words := []string{"--mount"}
-		if os.Getuid() != 0 {
-			words = append(words, "--user", "--map-root-user")
-		}
-		if out, err := exec.Command("unshare", append(words, "true")...).CombinedOutput(); err != nil {
-			t.Skipf("needs mount namespaces: unshare: %v: %s", err, out)
-		}
-		cmd := exec.Command("unshare", append(words, os.Args[0], "-test.run", "^"+t.Name()+"$")...)
+		words := optional.Unshare(t, "--map-root-user", "--mount")
+		cmd := exec.Command(words[0], append(words[1:], os.Args[0], "-test.run", "^"+t.Name()+"$")...)
 		cmd.Env = append(os.Environ(), variable+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

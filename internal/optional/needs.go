@@ -25,3 +25,26 @@ func Program(t testing.TB, name string) string {
 	t.Skipf("%v", err)
 	return ""
 }
+
+// Unshare returns the words that run the command after them in new namespaces, by unshare(1) with
+// these flags. For a user other than root these include a user namespace with this mapping, e.g.
+// --map-root-user. Without namespaces the test is skipped, or fails if NeedsVariable is set and the
+// user is root: scripts/test as root must run all tests.
+func Unshare(t testing.TB, mapping string, flags ...string) []string {
+	t.Helper()
+	words := append([]string{"unshare"}, flags...)
+	root := os.Getuid() == 0
+	if !root {
+		words = append(words, "--user", mapping)
+	}
+	out, err := exec.Command(words[0], append(words[1:], "true")...).CombinedOutput()
+	if err == nil {
+		return words
+	}
+	if root && os.Getenv(NeedsVariable) != "" {
+		t.Fatalf("%q: %v: %sroot has no namespaces here: give the container the privilege (docker run --privileged)",
+			words, err, out)
+	}
+	t.Skipf("needs namespaces: %q: %v: %s", words, err, out)
+	return nil
+}

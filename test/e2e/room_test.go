@@ -3,21 +3,23 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // inMounts are words before a command that run it with file systems mounted by a script, in a mount
 // namespace.
 func inMounts(t *testing.T, script string, args ...string) []string {
 	t.Helper()
-	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); os.Getuid() != 0 || err != nil {
-		t.Skipf("needs root and mount namespaces: unshare: %v: %s", err, out)
+	if os.Getuid() != 0 {
+		t.Skip("needs root, for mounts")
 	}
-	words := []string{"unshare", "--mount", "sh", "-c", script + ` && shift "$0" && exec "$@"`, "0"}
-	words[len(words)-1] = string(rune('0' + len(args)))
+	words := append(optional.Unshare(t, "--map-root-user", "--mount"), "sh", "-c",
+		script+` && shift "$0" && exec "$@"`, strconv.Itoa(len(args)))
 	return append(words, args...)
 }
 
