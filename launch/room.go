@@ -81,7 +81,18 @@ func settle(halves []*Half, memory string) (note string, err error) {
 func free(dir string) (bytes uint64, err error) {
 	var st unix.Statfs_t
 	err = unix.Statfs(dir, &st)
-	return st.Bavail * uint64(st.Bsize), err
+	return available(&st), err
+}
+
+// available returns the bytes that are free for users. Blocks are counted in units of Frsize; Bsize
+// is the size of transfers, which is larger on some network file systems. File systems that set
+// Bsize only leave Frsize 0.
+func available(st *unix.Statfs_t) uint64 {
+	unit := st.Frsize
+	if unit == 0 {
+		unit = st.Bsize
+	}
+	return st.Bavail * uint64(unit)
 }
 
 func sameFileSystem(a, b string) bool {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/internal/optional"
 )
 
@@ -79,5 +81,20 @@ func TestRoomForAllClusters(t *testing.T) {
 	want := room{session: 2 * sessionRoom, shared: 2 * segmentRoom}
 	if got := roomFor([]*Half{a, b, one, far}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestAvailable checks that free blocks are counted in the unit that the file system has.
+func TestAvailable(t *testing.T) {
+	for _, tc := range []struct {
+		st   unix.Statfs_t
+		want uint64
+	}{
+		{unix.Statfs_t{Bavail: 10, Frsize: 4096, Bsize: 1 << 20}, 40960},
+		{unix.Statfs_t{Bavail: 10, Bsize: 512}, 5120},
+	} {
+		if got := available(&tc.st); got != tc.want {
+			t.Errorf("%+v: %d bytes, want %d", tc.st, got, tc.want)
+		}
 	}
 }
