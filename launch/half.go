@@ -32,7 +32,7 @@ type Half struct {
 	Tells   bool   // it tells the job's forwarders when it ends (word.go): nobody else would
 
 	prrte   bool // the launcher is PRRTE, once prepared
-	settled bool // settle has looked for room
+	settled bool // FindRoom has looked for room
 	onDisk  bool // its shared memory is in the run directory, for want of room in /dev/shm
 	lookUp  bool // the program is not linked to MPI: what it starts is looked at (stray.go)
 }
@@ -81,7 +81,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	err error) {
 	c := h.Cluster
 	if !h.settled {
-		note, err := h.CheckRoom()
+		note, err := FindRoom(h)
 		if err != nil {
 			return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
 		}

@@ -35,14 +35,11 @@ func roomFor(halves []*Half) (n room) {
 	return n
 }
 
-// CheckRoom returns an error if the half has no room for its files on this host, and a note if its
-// shared memory will be in the run directory. Prepare must have gone well.
-func (h *Half) CheckRoom() (note string, err error) { return settle([]*Half{h}, sharedMemory) }
-
-// settle decides where halves that are about to start together on this host, with the same RunDir,
-// have their shared memory. It returns an error if there is no room for their files, and a note if
-// shared memory is to be in the run directory because memory, /dev/shm, has no room.
-func settle(halves []*Half, memory string) (note string, err error) {
+// FindRoom decides where halves that are about to start together on this host, with the same
+// RunDir, have their shared memory. It returns an error if there is no room for their files, and a
+// note if shared memory is to be in the run directory because /dev/shm has no room. Prepare must
+// have gone well for each of them.
+func FindRoom(halves ...*Half) (note string, err error) {
 	for _, h := range halves {
 		h.settled = true
 	}
@@ -55,26 +52,26 @@ func settle(halves []*Half, memory string) (note string, err error) {
 	if err != nil {
 		return "", nil // newRundir says what is wrong
 	}
-	if sameFileSystem(base, memory) {
+	if sameFileSystem(base, sharedMemory) {
 		need.session, need.shared = need.session+need.shared, 0
 	}
 	if session < need.session {
 		return "", fmt.Errorf("the run directory has no room: %s has %s free, and Open MPI takes %s there for the clusters on this host: make room, or choose another place with --run-dir DIR or TMPDIR",
 			base, mebibytes(session), mebibytes(need.session))
 	}
-	shared, err := free(memory)
+	shared, err := free(sharedMemory)
 	if err != nil || shared >= need.shared {
 		return "", nil // without the directory, Open MPI has its own ways
 	}
 	if session < need.session+need.shared {
 		return "", fmt.Errorf("no room for shared memory: %s has %s free, and the run directory in %s %s, and Open MPI takes up to %s for the clusters on this host: make %[1]s larger (mount -o remount,size=SIZE; --shm-size of a container), or choose a run directory with room by --run-dir DIR or TMPDIR",
-			memory, mebibytes(shared), base, mebibytes(session), mebibytes(need.shared))
+			sharedMemory, mebibytes(shared), base, mebibytes(session), mebibytes(need.shared))
 	}
 	for _, h := range halves {
 		h.onDisk = true
 	}
 	return fmt.Sprintf("shared memory is in %s, because %s has %s free and Open MPI takes up to %s: messages inside the clusters may be slower",
-		base, memory, mebibytes(shared), mebibytes(need.shared)), nil
+		base, sharedMemory, mebibytes(shared), mebibytes(need.shared)), nil
 }
 
 // free returns how many bytes this user may still write to a directory's file system.

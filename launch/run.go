@@ -205,7 +205,7 @@ func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 			here = append(here, &r.Half)
 		}
 	}
-	note, err := settle(here, sharedMemory)
+	note, err := FindRoom(here...)
 	tellNote(o.Stderr, note)
 	return rs, err
 }

@@ -54,6 +54,7 @@ func Reach(ctx context.Context, forwarders []string) *Report {
 func Job(ctx context.Context, job *spec.Job) *Report {
 	r := &Report{}
 	var ps []*patient
+	var halves []*launch.Half // that start on this host
 	defer func() {
 		for _, p := range ps {
 			p.stop()
@@ -65,12 +66,15 @@ func Job(ctx context.Context, job *spec.Job) *Report {
 			var p *patient
 			if p, err = probe(ctx, c.Name, rsh, c.ZipperPath()); err == nil {
 				ps = append(ps, p)
-				r.cluster(ctx, p, c)
+				if h := r.cluster(ctx, p, c); h != nil {
+					halves = append(halves, h)
+				}
 				continue
 			}
 		}
 		r.add(Fail, "cluster "+c.Name, err.Error(), "")
 	}
+	r.room(halves)
 	here, err := probe(ctx, "", nil, "")
 	if err != nil {
 		r.add(Fail, "this host", err.Error(), "")

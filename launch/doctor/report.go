@@ -97,8 +97,9 @@ func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 	}
 }
 
-// cluster judges the host where a cluster is started.
-func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) {
+// cluster judges the host where a cluster is started. It returns the cluster's half if that can be
+// started from this host, else nil.
+func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) *launch.Half {
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
 		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version,
@@ -107,22 +108,27 @@ func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) {
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
 	if c.Launcher != "mpirun" { // its files are elsewhere
-		return
+		return nil
 	}
-	h := launch.Half{Cluster: c}
+	h := &launch.Half{Cluster: c}
 	if err := h.Prepare(ctx); err != nil {
 		detail := trim(strings.TrimPrefix(err.Error(), "cluster "+c.Name+": "))
 		// a library that is missing is told already
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) {
 			r.add(Fail, "cluster "+c.Name, detail, "")
 		}
-		return
+		return nil
 	}
-	switch note, err := h.CheckRoom(); {
+	return h
+}
+
+// room judges whether the halves that start together on this host have room for their files.
+func (r *Report) room(halves []*launch.Half) {
+	switch note, err := launch.FindRoom(halves...); {
 	case err != nil:
-		r.add(Fail, "cluster "+c.Name, err.Error(), "")
+		r.add(Fail, "this host", err.Error(), "")
 	case note != "":
-		r.add(Warn, "cluster "+c.Name, note, "")
+		r.add(Warn, "this host", note, "")
 	}
 }
 

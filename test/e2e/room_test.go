@@ -68,7 +68,8 @@ func TestWithoutProc(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsNoRoom checks that the doctor names a run directory without room.
+// TestDoctorFindsNoRoom checks that the doctor names a run directory without room, also one that
+// has room for each of the clusters alone.
 func TestDoctorFindsNoRoom(t *testing.T) {
 	b := New(t)
 	program, dir, file := b.Compile(OpenMPI, "test/programs/c/isendrecv.c"), t.TempDir(), filepath.Join(t.TempDir(), "job.yaml")
@@ -76,9 +77,12 @@ func TestDoctorFindsNoRoom(t *testing.T) {
 	if err := os.WriteFile(file, []byte(job), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	words := inMounts(t, `mount -t tmpfs -o size=5m tmpfs "$1"`, dir)
-	r := b.Run(nil, []string{"TMPDIR=" + dir}, append(words, b.Zipper, "doctor", "--file", file)...)
-	if r.Status == 0 || !strings.Contains(r.Stdout, "cluster a: the run directory has no room: "+dir) {
-		t.Error(r)
+	for size, want := range map[string]bool{"5m": true, "12m": true, "64m": false} {
+		words := inMounts(t, `mount -t tmpfs -o size="$2" tmpfs "$1"`, dir, size)
+		r := b.Run(nil, []string{"TMPDIR=" + dir}, append(words, b.Zipper, "doctor", "--file", file)...)
+		got := strings.Contains(r.Stdout, "this host: the run directory has no room: "+dir)
+		if got != want || want && r.Status == 0 {
+			t.Errorf("%s: %v", size, r)
+		}
 	}
 }
