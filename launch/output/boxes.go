@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// Boxes takes out of a launcher's output what it prints, framed, when its processes have failed:
-// each cluster's launcher does so, before anybody has said why the job failed. The boxes of the
-// cluster that is the cause are for the end. Other boxes, which say why the launcher itself does
-// not go on, stay where they are. Safe for concurrent use.
+// Boxes takes out of a launcher's output the framed messages (boxes) that it prints when its
+// processes have failed: each cluster's launcher prints some before the cause of the failure is
+// known. A run shows those of the cluster that is the cause once that is known, and drops those of
+// clusters that failed because of it. Other boxes, which say why the launcher itself does not go
+// on, stay where they are. Safe for concurrent use.
 type Boxes struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -54,6 +55,10 @@ func (b *Boxes) Stderr(m *Merger, then Edit) io.WriteCloser {
 }
 
 func (b *Boxes) stream(m *Merger, f *boxFinder) io.WriteCloser {
+	f.lone = delayed{m: m, pass: func() {
+		m.write(nil, f.pass(f.box))
+		f.out = len(f.box)
+	}}
 	return &boxed{WriteCloser: m.Source(f.edit), finder: f, m: m}
 }
 
@@ -78,6 +83,11 @@ type boxFinder struct {
 	box   []byte // the lines since the top of a frame; empty: there is none
 	sure  bool   // it is a box that is taken out
 	other bool   // another message with this frame passes
+
+	// lone passes on the top of a frame, which may be a line of the program's, if no line follows.
+	// The lines that follow later may still make it a box.
+	lone delayed
+	out  int // The first out bytes of box have passed.
 }
 
 func (f *boxFinder) edit(line []byte) []byte {
@@ -88,6 +98,7 @@ func (f *boxFinder) edit(line []byte) []byte {
 		return f.pass(line)
 	case len(f.box) == 0 && top:
 		f.box = bytes.Clone(line)
+		f.lone.start()
 		return nil
 	case len(f.box) == 0, fromRank.Match(line):
 		return f.pass(line)
@@ -95,10 +106,11 @@ func (f *boxFinder) edit(line []byte) []byte {
 		f.other = f.frame.closed
 		return append(f.release(), f.pass(line)...)
 	}
+	f.lone.stop()
 	f.box = append(f.box, line...)
 	if f.sure && f.frame.end.Match(line) {
 		f.all.add(f.box)
-		f.box, f.sure = nil, false
+		f.forget()
 		return nil
 	}
 	f.sure = true
@@ -108,13 +120,18 @@ func (f *boxFinder) edit(line []byte) []byte {
 	return nil
 }
 
-// release gives back the lines that are no box after all.
+// release gives back the lines that are no box after all, without those that have passed.
 func (f *boxFinder) release() (lines []byte) {
-	for line := range bytes.Lines(f.box) {
+	for line := range bytes.Lines(f.box[f.out:]) {
 		lines = append(lines, f.pass(line)...)
 	}
-	f.box, f.sure = nil, false
+	f.forget()
 	return lines
+}
+
+func (f *boxFinder) forget() {
+	f.lone.stop()
+	f.box, f.sure, f.out = nil, false, 0
 }
 
 func (f *boxFinder) pass(line []byte) []byte {
@@ -133,10 +150,10 @@ type boxed struct {
 // Close implements io.Closer.
 func (b *boxed) Close() error {
 	err := b.WriteCloser.Close()
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
 	if rest := b.finder.release(); len(rest) > 0 {
-		last := b.m.Source(nil)
-		_, _ = last.Write(rest) // as for any source, Lost says whether it was taken
-		last.Close()
+		b.m.write(nil, rest) // as for any source, Lost says whether it was taken
 	}
 	return err
 }

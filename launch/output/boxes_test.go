@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 const (
@@ -56,5 +58,42 @@ func TestBoxes(t *testing.T) {
 				t.Errorf("%s, in pieces of %d bytes: passes\n%skept\n%s", name, size, &out, b.Text())
 			}
 		}
+	}
+}
+
+// TestLoneTopOfABox: a line that looks like the top of a box passes after a short while, once, if
+// nothing follows it. A box whose launcher was slow is kept all the same.
+func TestLoneTopOfABox(t *testing.T) {
+	for name, c := range map[string]struct{ rest, passes, kept string }{
+		"the program's own": {"x\n" + dashes, dashes + "x\n" + dashes, ""},
+		"a slow launcher":   {strings.TrimPrefix(exited, dashes) + "x\n", dashes + "x\n", exited},
+		"no end":            {strings.TrimSuffix(strings.TrimPrefix(exited, dashes), dashes), strings.TrimSuffix(exited, dashes), ""},
+		"nothing":           {"", dashes, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				var b Boxes
+				m := NewMerger(&out)
+				passed := func() string { m.mu.Lock(); defer m.mu.Unlock(); return out.String() }
+				w := b.Stderr(m, nil)
+				_, _ = io.WriteString(w, dashes)
+				if passed() != "" {
+					t.Errorf("too early: %q", passed())
+				}
+				time.Sleep(2 * partialAfter) // of the bubble's clock
+				synctest.Wait()
+				if passed() != dashes {
+					t.Errorf("the line alone: passes %q", passed())
+				}
+				_, _ = io.WriteString(w, c.rest)
+				w.Close()
+				time.Sleep(2 * partialAfter)
+				synctest.Wait()
+				if passed() != c.passes || b.Text() != c.kept {
+					t.Errorf("passes\n%skept\n%s", passed(), b.Text())
+				}
+			})
+		})
 	}
 }

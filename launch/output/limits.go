@@ -2,8 +2,9 @@ package output
 
 import "time"
 
-// partialAfter is how long an incomplete line waits for its rest. Shorter tears lines that come in
-// pieces, longer lets a person see that a question comes late. Chosen, not measured.
+// partialAfter is how long an incomplete line waits for its rest, and the top of a frame for the
+// next line. Shorter tears lines that come in pieces, longer lets a person see that a question
+// comes late. Chosen, not measured.
 const partialAfter = 100 * time.Millisecond
 
 // slowWrite is how long the reader may take over one write before the rest of lines is taken to

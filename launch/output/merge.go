@@ -41,24 +41,71 @@ type Edit func(line []byte) []byte
 // Source is one more writer. Each complete line goes through edit; Close passes on what is left.
 // Neither tells if dst fails (see Lost): a job need not end for that.
 func (m *Merger) Source(edit Edit) io.WriteCloser {
-	return &source{m: m, edit: edit}
+	s := &source{m: m, edit: edit}
+	s.rest = delayed{m: m, pass: func() { s.emit(len(s.buf)) }}
+	return s
+}
+
+// write hands text to dst. s is its source, or nil for whole lines that no source goes on with; m
+// is locked.
+func (m *Merger) write(s *source, text []byte) {
+	if m.err != nil {
+		return
+	}
+	begin := time.Now()
+	_, m.err = m.dst.Write(text)
+	m.last = s
+	if time.Since(begin) > slowWrite {
+		m.freed = time.Now()
+	}
+}
+
+// delayed passes on text that has waited long enough for what may follow it. Its methods need m
+// locked.
+type delayed struct {
+	m     *Merger
+	pass  func()      // The function writes the text; m is locked.
+	timer *time.Timer // The timer is nil while no text waits.
+}
+
+// start has pass called after partialAfter, or later while dst takes nothing, because the text that
+// may follow then waits too.
+func (d *delayed) start() {
+	var t *time.Timer
+	t = time.AfterFunc(partialAfter, func() {
+		d.m.mu.Lock()
+		defer d.m.mu.Unlock()
+		switch {
+		case d.timer != t: // stopped meanwhile
+		case time.Since(d.m.freed) < partialAfter:
+			d.start()
+		default:
+			d.timer = nil
+			d.pass()
+		}
+	})
+	d.timer = t
+}
+
+func (d *delayed) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
 }
 
 type source struct {
 	m     *Merger
 	edit  Edit
 	buf   []byte
-	timer *time.Timer
-	begun bool // the beginning of the line in buf is already out, and nobody else's text after it
+	rest  delayed // The timer passes on the line in buf if its rest does not come.
+	begun bool    // the beginning of the line in buf is already out, and nobody else's text after it
 }
 
 func (s *source) Write(p []byte) (int, error) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
+	s.rest.stop()
 	s.buf = append(s.buf, p...)
 	if i := bytes.LastIndexByte(s.buf, '\n'); i >= 0 {
 		s.emit(i + 1)
@@ -67,27 +114,9 @@ func (s *source) Write(p []byte) (int, error) {
 		s.emit(len(s.buf))
 	}
 	if len(s.buf) > 0 {
-		s.wait()
+		s.rest.start()
 	}
 	return len(p), nil
-}
-
-// wait passes on what is in buf if its line's rest does not come. While dst took nothing the rest
-// may have waited, too.
-func (s *source) wait() {
-	var t *time.Timer
-	t = time.AfterFunc(partialAfter, func() {
-		s.m.mu.Lock()
-		defer s.m.mu.Unlock()
-		switch {
-		case s.timer != t: // the rest came meanwhile
-		case time.Since(s.m.freed) < partialAfter:
-			s.wait()
-		default:
-			s.emit(len(s.buf))
-		}
-	})
-	s.timer = t
 }
 
 // emit passes on the first n bytes of buf.
@@ -109,24 +138,14 @@ func (s *source) emit(n int) {
 		}
 		out = edited
 	}
-	if s.m.err == nil {
-		begin := time.Now()
-		_, s.m.err = s.m.dst.Write(out)
-		s.m.last = s
-		if time.Since(begin) > slowWrite {
-			s.m.freed = time.Now()
-		}
-	}
+	s.m.write(s, out)
 	s.buf = append(s.buf[:0], s.buf[n:]...)
 }
 
 func (s *source) Close() error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
+	s.rest.stop()
 	s.emit(len(s.buf))
 	return nil
 }
