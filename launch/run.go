@@ -51,8 +51,8 @@ type Outcome struct {
 	Clusters []Ended   `json:"clusters"`
 	Traffic  []Traffic `json:"traffic,omitempty"` // known when the forwarder was started by this run
 	Untimed  int       `json:"untimed,omitempty"` // recorded messages that are in the matrix only
-	// Launcher is what the launcher of the cluster that failed has printed of that, in a frame; it
-	// is not among the output. Empty: nothing, or the job went well.
+	// Launcher is what the launcher of the cluster that failed has printed of that, in frames,
+	// which are not among the output. It is empty if there are none, or the job went well.
 	Launcher string `json:"-"`
 }
 
@@ -126,6 +126,12 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 			so.Close()
 			se.Close()
 			e.said, e.boxes = said.String(), boxes.Text()
+			if e.Status == 0 { // the boxes are of an mpirun that the program itself has started
+				rest := stderr.Source(nil)
+				_, _ = io.WriteString(rest, e.boxes)
+				rest.Close()
+				e.boxes = ""
+			}
 			if h.lookUp {
 				e.script = h.Cluster.Program[0]
 			}
@@ -143,7 +149,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	out.Clusters = w.inOrder()
 	out.Status, err = w.verdict()
-	out.Launcher = w.cause(out.Status).boxes
+	out.Launcher = w.boxes(out.Status)
 	if fwd != nil {
 		v := fwd.View()
 		out.Traffic = v.Traffic

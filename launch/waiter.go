@@ -17,7 +17,7 @@ type waiter struct {
 	stop context.CancelCauseFunc
 
 	all     []Ended
-	first   int // index in all of the half that decides; -1: none failed
+	first   int // index in all of the half that decides, if failed
 	failed  bool
 	early   bool // it failed before all ranks had joined
 	err     error
@@ -134,6 +134,16 @@ func (w *waiter) cause(status int) Ended {
 		}
 	}
 	return Ended{}
+}
+
+// boxes returns the launchers' boxes that are to be shown: those of the half that gave the job its
+// status or, if no half did, of the first that failed; empty if the job went well.
+func (w *waiter) boxes(status int) string {
+	e := w.cause(status)
+	if e.Cluster == "" && w.failed {
+		e = w.all[w.first]
+	}
+	return e.boxes
 }
 
 // inOrder returns the halves in the job's order.

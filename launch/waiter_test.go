@@ -42,6 +42,24 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// TestBoxesWithoutACause: where no cluster ended with the job's status, the boxes are those of the
+// cluster that failed first.
+func TestBoxesWithoutACause(t *testing.T) {
+	for code, want := range map[int]string{42: "b's", 3: "c's", 0: "c's"} {
+		w := waiter{job: &spec.Job{ID: "j"}, fwd: viewed{v: View{Ended: true, Started: true, Code: code}},
+			stop: func(error) {}}
+		for _, e := range []Ended{{Cluster: "a", boxes: "a's"}, {Cluster: "b", Status: 1, boxes: "b's"},
+			{Cluster: "c", Status: 3, boxes: "c's"}} {
+			w.ended(e)
+		}
+		w.close()
+		status, _ := w.verdict()
+		if got := w.boxes(status); got != want {
+			t.Errorf("status %d: %q, want %q", status, got, want)
+		}
+	}
+}
+
 // TestForwarderHearsOfEnds: the forwarder of a run hears at once of every half that has ended, so
 // that it waits for none of its ranks.
 func TestForwarderHearsOfEnds(t *testing.T) {

@@ -10,9 +10,10 @@ import (
 
 // Boxes takes out of a launcher's output the framed messages (boxes) that it prints when its
 // processes have failed: each cluster's launcher prints some before the cause of the failure is
-// known. A run shows those of the cluster that is the cause once that is known, and drops those of
-// clusters that failed because of it. Other boxes, which say why the launcher itself does not go
-// on, stay where they are. Safe for concurrent use.
+// known. A run shows those of the cluster that is the cause once that is known, and those of
+// clusters that ended well; it drops those of the other clusters, which failed because of the
+// cause. Other boxes, which say why the launcher itself does not go on, stay where they are. Safe
+// for concurrent use.
 type Boxes struct {
 	mu   sync.Mutex
 	text strings.Builder
