@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +87,7 @@ func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []
 	}
 	res, err := launch.Run(ctx, job, o)
 	if err == nil && res.Status != 0 {
-		err = fmt.Errorf("exit status %d", res.Status)
+		err = errors.New(launch.DescribeStatus(res.Status))
 	}
 	switch {
 	case err == nil:
@@ -93,7 +95,7 @@ func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	}
-	return res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()))
+	return res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()+res.Launcher))
 }
 
 // why picks from standard error what the benchmark says itself, once, since every rank may say it;
@@ -111,6 +113,34 @@ func why(stderr string) string {
 		return ": " + strings.Join(own, "; ")
 	}
 	return "\n" + strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
+
+// Failure returns the error of a job for which launch.Run gave o and err and which printed errs on
+// standard error, in one line for a table. It is nil if the job went well. If ctx ended, the error
+// is the cause of that.
+func Failure(ctx context.Context, o launch.Outcome, err error, errs string) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return errors.New(OneLine(err.Error()))
+	case o.Status != 0:
+		return fmt.Errorf("%s: %s", launch.DescribeStatus(o.Status), OneLine(errs+o.Launcher))
+	}
+	return nil
+}
+
+// frame matches the lines that launchers draw around their messages.
+var frame = regexp.MustCompile(`(?m)^(?:-{20,}|={20,})$`)
+
+// OneLine gives the beginning of s in one line, without frames, for a cell of a table or a line
+// below it.
+func OneLine(s string) string {
+	s = strings.Join(strings.Fields(frame.ReplaceAllString(s, "")), " ")
+	if len(s) > longestReason {
+		s = s[:longestReason] + " ..."
+	}
+	return s
 }
 
 func osuFlags(format string, o osu.Options) []string {

@@ -1,8 +1,16 @@
 package drive
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // The reason of a failure is what the benchmark said, not the launcher's banner after it, and said
@@ -16,6 +24,73 @@ func TestWhy(t *testing.T) {
 	if got := why("Segmentation fault\n" + banner); !strings.Contains(got, "Segmentation fault") ||
 		!strings.Contains(got, "Exit code") {
 		t.Errorf("a program that said nothing: %q", got)
+	}
+}
+
+// killed is a target whose job ends as if a signal had killed a process: its launcher prints so,
+// and the processes print said.
+func killed(t *testing.T, said string) Target {
+	const banner = "--------------------------------------------------------------------------\n" +
+		"Primary job  terminated normally, but 1 process returned\n" +
+		"a non-zero exit code. Per user-direction, the job has been aborted.\n" +
+		"--------------------------------------------------------------------------\n" +
+		"--------------------------------------------------------------------------\n" +
+		"mpirun noticed that process rank 3 with PID 7 on node n1 exited on signal 9 (Killed).\n" +
+		"--------------------------------------------------------------------------\n"
+	rsh := filepath.Join(t.TempDir(), "rsh")
+	script := "#!/bin/sh\ncat >&2 <<'END'\n" + said + banner + "END\nexit 137\n"
+	if err := os.WriteFile(rsh, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return Target{"t", func() (*spec.Job, error) {
+		return &spec.Job{Rsh: []string{rsh}, Clusters: []spec.Cluster{{Name: "a", Ranks: 4, Launcher: "ssh", Login: "h"}}}, nil
+	}}
+}
+
+// TestKilledProcess: the error of a benchmark of which a process was killed names the signal and
+// what the launcher knows of the process, unless the benchmark has said why it failed.
+func TestKilledProcess(t *testing.T) {
+	r := Runner{Program: "p"}
+	for said, want := range map[string]string{"": "rank 3 with PID 7 on node n1",
+		"zipper-mpibench: no memory\n": "exit status 137 (SIGKILL): no memory"} {
+		_, _, err := r.run(context.Background(), killed(t, said), nil, "latency")
+		if err == nil || !strings.Contains(err.Error(), "exit status 137 (SIGKILL)") ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", said, err, want)
+		}
+	}
+}
+
+// TestFailure: the error of a failed job is one line of bounded length, in which the launcher's
+// frames leave room for what is in them.
+func TestFailure(t *testing.T) {
+	run := func(ctx context.Context, said string) error {
+		target := killed(t, said)
+		job, err := target.Job()
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.Program = []string{"p"}
+		var errs bytes.Buffer
+		o, err := launch.Run(ctx, job, launch.Options{Stdout: &bytes.Buffer{}, Stderr: &errs})
+		return Failure(ctx, o, err, errs.String())
+	}
+	for said, want := range map[string]string{"": "signal 9 (Killed).", "x = 3\ny\n": "(SIGKILL): x = 3 y Primary ",
+		strings.Repeat("x", 2*longestReason): "x ..."} {
+		err := run(context.Background(), said)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") ||
+			len(err.Error()) > longestReason+100 {
+			t.Errorf("%q: %v, want %q", said, err, want)
+		}
+	}
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(late)
+	if err := run(ctx, ""); !errors.Is(err, late) {
+		t.Errorf("after the end of its context: %v", err)
+	}
+	if err := Failure(context.Background(), launch.Outcome{}, nil, "a warning"); err != nil {
+		t.Errorf("of a good job: %v", err)
 	}
 }
 

@@ -46,7 +46,7 @@ type place struct {
 func (m *measurement) places(ctx context.Context) []*place {
 	trunk := &place{name: onTrunk, job: m.lab.Trunk}
 	if _, err := m.mpi(ctx, m.lab.Trunk(1, 1), time.Minute, "block", "8", "1"); err != nil {
-		trunk.miss = oneLine(err.Error())
+		trunk.miss = drive.OneLine(err.Error())
 	}
 	return []*place{{name: "zipped", job: m.lab.Far}, trunk, {name: "routed", job: m.lab.Routed},
 		{name: "MPWide", miss: "not installed"}}
@@ -134,7 +134,7 @@ func (m *measurement) note(ctx context.Context, row longhaul.Row, target string,
 	if ctx.Err() != nil {
 		return
 	}
-	m.report.Miss(row, target, oneLine(err.Error()))
+	m.report.Miss(row, target, drive.OneLine(err.Error()))
 	fmt.Fprintf(os.Stderr, "%s, %s: %v\n", row.Name, target, err)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,23 +45,8 @@ func (m *measurement) mpi(ctx context.Context, t drive.Target, limit time.Durati
 	job.Program = append([]string{m.program}, words...)
 	var out, errs bytes.Buffer
 	res, err := launch.Run(ctx, job, launch.Options{Stdout: &out, Stderr: &errs})
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, errors.New(oneLine(err.Error()))
-	case res.Status != 0:
-		return nil, fmt.Errorf("exit status %d: %s", res.Status, oneLine(errs.String()))
+	if err := drive.Failure(ctx, res, err, errs.String()); err != nil {
+		return nil, err
 	}
 	return parse(out.String())
-}
-
-// oneLine is the beginning of what was said, for a cell of the table.
-func oneLine(s string) string {
-	const most = 200
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		s = s[:most] + " ..."
-	}
-	return s
 }

@@ -213,14 +213,7 @@ func (m *measurement) job(ctx context.Context, t drive.Target, parts []part) ([]
 	}
 	var out, errs bytes.Buffer
 	res, err := launch.Run(ctx, job, launch.Options{Stdout: &out, Stderr: &errs})
-	switch {
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case err != nil:
-		err = errors.New(oneLine(err.Error()))
-	case res.Status != 0:
-		err = fmt.Errorf("exit status %d: %s", res.Status, oneLine(errs.String()))
-	}
+	err = drive.Failure(ctx, res, err, errs.String())
 	points, failed := parse(out.String())
 	if err == nil {
 		err = failed
@@ -246,14 +239,4 @@ func parse(out string) (points []point, err error) {
 		points = append(points, point{words[1], size, micro})
 	}
 	return points, nil
-}
-
-// oneLine is the beginning of what was said, for a line below the table.
-func oneLine(s string) string {
-	const most = 300
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		s = s[:most] + " ..."
-	}
-	return s
 }
