@@ -183,8 +183,12 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	return C.Z_OK
 }
 
-// waitsOf reads what the shim notes meanwhile.
+// waitsOf returns the shim's current wait counters and call name; none if a process outside of the
+// job may end the wait.
 func waitsOf(n *C.z_waits) (w engine.Waits) {
+	if atomic.LoadInt32((*int32)(unsafe.Pointer(&n.outside))) != 0 {
+		return w
+	}
 	w.Begun = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.begun)))
 	w.Ended = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.ended)))
 	if w.Begun != w.Ended {

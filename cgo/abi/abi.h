@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 15 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 16 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -205,13 +205,14 @@ enum z_activity {
   Z_STAGING, /* nothing is under way but native stages of collectives, which no message from another cluster can end */
 };
 
-/* What the engine asks of native MPI. */
-/* What the process waits for, for the warning about a job that stands still. */
+/* The process's waits, for the warning about a job that stands still. */
 typedef struct z_waits {
   const char *call;      /* name of the MPI function that the program has called last; it stays */
   uint32_t begun, ended; /* numbers of waits; equal: the process does not wait */
+  int32_t outside;       /* 1: processes outside of the job may end a wait, so the waits say nothing */
 } z_waits;
 
+/* What the engine asks of native MPI. */
 typedef struct z_native {
   uint32_t abi;
   volatile int32_t *busy; /* kept by the engine: enum z_activity */

@@ -14,6 +14,7 @@ static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __
 
 /* Waits, serving everything meanwhile. Z_OK, or the error, for which ze_error has the text. */
 static int await(z_cell *cell) {
+  z_wait_outside();
   z_wait_links(over, cell);
   return z_eng.ze_result(cell);
 }

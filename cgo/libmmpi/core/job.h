@@ -63,15 +63,21 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
+/* The process's waits. With MPI_THREAD_MULTIPLE they are not counted: one thread may wait for as
+ * long as the others compute. */
 extern z_waits z_waiting;
 
 /* Notes the MPI function that the program has called. */
-static inline void z_called(const char *function) { __atomic_store_n(&z_waiting.call, function, __ATOMIC_RELAXED); }
+static inline void z_called(const char *function) {
+  if (!z_threads) __atomic_store_n(&z_waiting.call, function, __ATOMIC_RELAXED);
+}
 
 static inline void z_wait_count(uint32_t *n) {
-  if (z_threads) __atomic_add_fetch(n, 1, __ATOMIC_RELAXED);
-  else __atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
+  if (!z_threads) __atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
 }
+
+/* Notes that processes outside of the job may end the process's waits from now on. */
+static inline void z_wait_outside(void) { __atomic_store_n(&z_waiting.outside, 1, __ATOMIC_RELAXED); }
 
 /* This process waits for messages from now on, or no longer: for the warning about a job that
  * stands still, and for zipper run --record. */

@@ -112,6 +112,7 @@ int z_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int ro
   if (at_root && native_hosts(info, &hosts)) z_no_memory("the hosts of the processes to be spawned");
   if (at_root && found(command) && !(all = arguments((char *)(uintptr_t)command, argv)))
     z_no_memory("the processes to be spawned");
+  z_wait_outside();
   z_enter();
   rc = real.Comm_spawn(all ? env : command, all ? all : argv, n, hosts, root, comm, inter, codes);
   z_leave();
@@ -141,6 +142,7 @@ int z_Comm_spawn_multiple(int count, char *commands[], char **argvs[], const int
     }
     if (!names || !all || !hosts) z_no_memory("the processes to be spawned");
   }
+  z_wait_outside();
   z_enter();
   rc = real.Comm_spawn_multiple(count, at_root ? names : commands, at_root ? all : argvs, n,
                                 at_root && infos ? hosts : infos, root, comm, inter, codes);

@@ -1,6 +1,6 @@
 /* Ranks whose program goes by MPI_VERSION call different functions: where that is 4 a barrier,
  * else a receive that no send matches. Where all versions are the same, ranks go by whether they
- * are odd. The job stands still. / */
+ * are odd. The job stands still. */
 #include "check.h"
 
 int main(int argc, char **argv) {
