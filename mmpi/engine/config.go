@@ -65,11 +65,11 @@ type Config struct {
 	// ZcopyFrom is from how many bytes on messages of the program (KindP2P) are sent from its
 	// memory and received into it, over links that can; it must not be Go's. 0: never.
 	ZcopyFrom int
-	// Warn is told what the user should know though the job goes on, with the engine locked; nil:
-	// nobody.
+	// Warn is told what the user should know though the job goes on, with the engine locked; nil
+	// disables warnings.
 	Warn func(string)
 	// Waits reports what the process waits in; any thread calls it, with the engine locked. nil:
-	// the engine does not look whether the job stands still.
+	// the process is never taken to wait, so nothing warns of a job that stands still.
 	Waits func() Waits
 	// Trace is told of every change of a rail's state, with the engine locked; nil: nobody.
 	Trace func(string)

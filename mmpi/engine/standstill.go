@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
@@ -23,38 +22,38 @@ const waitTag = 8
 // standstill finds out whether all processes of the job wait and no message arrives, as they do for
 // ever if they call different functions. A process that has been in one wait for Limits.Standstill
 // reports the function's name to process 0, and reports an empty name when that wait is over.
-// Process 0, once it waits as long itself, reads the reports, and warns the user, once, when all
-// processes have been waiting for another tenth of that time.
+// Process 0 always has a receive for reports, so that they use up no credit. It warns the user,
+// once, when all processes, it too, have been waiting for another tenth of that time.
 type standstill struct {
 	world *World
 	p2p   *pt2pt.Endpoint
-	waits func() Waits // nil: nothing is looked at
-	warn  func(string) // nil: nobody is told
+	waits func() Waits // nil: this process is never taken to wait
+	warn  func(string) // nil disables the warning
 	limit time.Duration
 
-	last     Waits         // when it was looked at last
-	segments uint64        // that had arrived then
-	since    time.Duration // both have been so since then
-	said     string        // the report that process 0 has; "": none, or that the wait is over
-	sent     bool          // there has been a report
-	cell     Cell          // of the report that is sent, or of the receive at process 0
+	// last is what the process waited in at the last look, arrived is pt2pt.Endpoint.Arrived then,
+	// and since is the time from which on both have been the same.
+	last    Waits
+	arrived uint64
+	since   time.Duration
+
+	said string // the report that process 0 has; "": none, or that the wait is over
+	sent bool   // a report has been sent, with cell
+	cell Cell   // of the report that is sent, or of the receive at process 0
 
 	// At process 0.
-	warned   bool
-	posted   bool // there is a receive
+	warned   bool // the user has been warned
+	posted   bool // a receive has been posted, with cell and buf
 	buf      [maxCall]byte
-	calls    map[int]string // what the others wait in, by rank
-	complete time.Duration  // all of them have been waiting since then; 0: not all are
+	calls    map[int]string // the function that each other process waits in, by rank
+	complete time.Duration  // time since which all processes have been waiting; 0: not all are
 }
 
-// elsewhere are calls in which a process waits for another job.
-var elsewhere = []string{"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Lookup_name", "MPI_Publish_name"}
-
 // look notes what the process waits in, and returns the function's name if that has been so for the
-// limit, else "".
-func (s *standstill) look(now time.Duration, w Waits, segments uint64) string {
-	if w != s.last || segments != s.segments || w.Begun == w.Ended || slices.Contains(elsewhere, w.Call) {
-		s.last, s.segments, s.since = w, segments, now
+// limit, and no message has arrived, else "".
+func (s *standstill) look(now time.Duration, w Waits, arrived uint64) string {
+	if w != s.last || arrived != s.arrived || w.Begun == w.Ended {
+		s.last, s.arrived, s.since = w, arrived, now
 	}
 	if now-s.since < s.limit {
 		return ""
@@ -121,25 +120,23 @@ func clustersWait(w *World, call func(rank int) string) string {
 
 // tick looks at what the process waits in. The caller has the engine's lock.
 func (s *standstill) tick(now time.Duration) {
-	if s.waits == nil || len(s.world.Clusters) < 2 || s.p2p.Err() != nil {
+	if len(s.world.Clusters) < 2 || s.p2p.Err() != nil {
 		return
 	}
-	call := s.look(now, s.waits(), link.Segments(s.p2p.Links()))
-	switch {
-	case s.world.Rank != 0:
+	call := ""
+	if s.waits != nil {
+		call = s.look(now, s.waits(), s.p2p.Arrived())
+	}
+	if s.world.Rank != 0 {
 		s.report(call)
-	case call != "" && !s.warned:
-		s.read()
-		if s.all(now, s.world.Size()-1) && s.warn != nil {
-			s.warned = true
-			s.warn(s.text(call))
-		}
-	default:
-		if s.posted {
-			s.p2p.Retract(&s.cell)
-			s.posted = false
-		}
+		return
+	}
+	s.read()
+	if call == "" {
 		s.complete = 0
+	} else if s.all(now, s.world.Size()-1) && !s.warned && s.warn != nil {
+		s.warned = true
+		s.warn(s.text(call))
 	}
 }
 
@@ -153,7 +150,7 @@ func (s *standstill) report(call string) {
 	s.sent = err == nil // an engine that has failed says so elsewhere
 }
 
-// read notes the reports that have come.
+// read notes the reports that have come, and leaves a receive for the next one.
 func (s *standstill) read() {
 	for s.p2p.Err() == nil && (!s.posted || s.cell.Done()) {
 		if s.posted && s.cell.Err() == nil {
@@ -169,8 +166,8 @@ func (s *standstill) read() {
 
 // text is the warning, at process 0, which itself waits in call.
 func (s *standstill) text(call string) string {
-	text := fmt.Sprintf("all processes have waited for %v, and nothing has arrived: %s. If the job stands still, see "+
-		"docs/howto/debugging.md", s.limit, clustersWait(s.world, func(rank int) string {
+	text := fmt.Sprintf("all processes have waited for %v, and nothing has arrived from another cluster: %s. "+
+		"If the job stands still, see docs/howto/debugging.md", s.limit, clustersWait(s.world, func(rank int) string {
 		if rank == 0 {
 			return call
 		}

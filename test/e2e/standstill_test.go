@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 const (
@@ -45,6 +47,22 @@ func (b *Bed) noWarning(r Result) {
 	if b.OK(r); strings.Contains(r.Stderr, standstillWarning) {
 		b.T.Errorf("a warning of a standstill:\n%v", r)
 	}
+}
+
+// TestSlowMessagesAreNoStandstill has all ranks in one wait for longer than the patience, while
+// messages come one by one.
+func TestSlowMessagesAreNoStandstill(t *testing.T) {
+	overSplits(t, "", []split{oneOne, {"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}}, func(b *Bed, s split) {
+		slow := meddle(b.T, b.StartForwarder().Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
+			if toRank && h.Type == wire.TypeEager {
+				time.Sleep(500 * time.Millisecond) // the slow path
+			}
+			return [][]byte{frame}
+		})
+		path := compileFor(b, s.clusters, "c/longwaits.c", "-pthread")
+		b.noWarning(b.Zipped(Job{Clusters: s.clusters, Flags: []string{"--zipper", slow.Addr, "--patience",
+			standstillPatience}}, path, "messages"))
+	})
 }
 
 // TestWaitingThreadIsNoStandstill has one thread of each rank wait for as long as another computes.

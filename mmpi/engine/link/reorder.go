@@ -54,7 +54,6 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 	if !h.Type.Sequenced() {
 		switch h.Type {
 		case wire.TypeData:
-			s.segments++
 			return p.data(r, &h, body, payload)
 		case wire.TypeLanded:
 			return nil, op, p.landed(r, h.Epoch, body)
@@ -206,6 +205,3 @@ func (p *Peer) catchUp() error {
 		p.delivered()
 	}
 }
-
-// Segments returns the number of segments of large messages that have arrived.
-func Segments(s *Set) uint64 { return s.segments }

@@ -86,7 +86,7 @@ type Config struct {
 	Level wire.Level
 	// Seal has the keys at level sealed; else nil.
 	Seal *sealing.Keys
-	// Warn is told what the user should know though the job goes on; nil: nobody.
+	// Warn is told what the user should know though the job goes on; nil disables warnings.
 	Warn func(string)
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody
 	// sleeps.
@@ -111,8 +111,7 @@ type Set struct {
 	trace  func(string)
 	lock   sync.Locker
 
-	segments    uint64 // Data frames that have arrived
-	checked     bool   // bodies and payloads have sums
+	checked     bool // bodies and payloads have sums
 	seal        *sealing.Keys
 	size        int     // virtual ranks
 	rails       []*rail // to the forwarders, then the direct ones

@@ -107,9 +107,11 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 	return c, ep.adopt(c)
 }
 
-// addControl makes the communicator of the engine's own messages: all processes, no native part.
+// addControl makes the communicator of the engine's own messages: all processes, no native part. A
+// receive for one of these may stand for as long as the job, so it is in the background.
 func (ep *Endpoint) addControl() {
-	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank, members: members{size: ep.size}}
+	c := &Comm{ep: ep, Background: true, context: controlContext, rank: ep.world.Rank,
+		members: members{size: ep.size}}
 	ep.register(c)
 }
 

@@ -105,6 +105,8 @@ type Endpoint struct {
 	localPosted int // entries of all posted lists that a local message may match
 	flushes     int // communicators with flush set
 
+	arrived uint64 // see Arrived
+
 	// Completions is how many operations have ended; whoever takes the lock sets it to 0.
 	Completions int
 }
@@ -174,6 +176,10 @@ func (ep *Endpoint) Busy() bool { return ep.active > 0 || ep.links.Unsent() > 0 
 
 // AwaitsNative reports whether receives are under way whose end no link tells of.
 func (ep *Endpoint) AwaitsNative() bool { return len(ep.natives) > 0 }
+
+// Arrived returns how many messages, or announcements and segments of large ones, have come from
+// other processes so far. The engine's own messages do not count.
+func (ep *Endpoint) Arrived() uint64 { return ep.arrived }
 
 // Hold counts (n may be -1) calls that keep the endpoint busy and are none of its requests.
 func (ep *Endpoint) Hold(n int) { ep.active += n }

@@ -114,6 +114,9 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	} else if p.orphans >= ep.limit.Orphans {
 		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
 	}
+	if env.Context != controlContext {
+		ep.arrived++
+	}
 	m := ep.newMessage()
 	m.peer, m.context, m.kind, m.source = p, env.Context, int(env.Kind), source
 	m.tag, m.size, m.handle = int(env.Tag), int64(env.Size), env.Handle

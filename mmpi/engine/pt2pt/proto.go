@@ -60,6 +60,9 @@ func (x proto) Sink(lp *link.Peer, handle uint64) *link.Sink {
 	if r == nil || r.peer == nil || r.peer.Peer != lp || r.state != rndvRecv {
 		return nil
 	}
+	if r.comm.context != controlContext {
+		x.ep.arrived++
+	}
 	return &r.in
 }
 
