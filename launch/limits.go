@@ -36,6 +36,10 @@ const (
 // is.
 const reapRounds = 20
 
+// execWait is how long processes in the midst of execve are waited for, whose environment cannot be
+// read yet, 2 s. They take less than 1 ms, unless other processes have all cores.
+const execWait = 2 * time.Second
+
 // What goes through the pipe to a half on another host, bytes: one frame's body at most, so that a
 // stream that is none of ours asks for no memory, and what is read of standard input at a time.
 const (

@@ -5,6 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
+)
+
+// Flags of a process in /proc/PID/stat: PF_EXITING and PF_KTHREAD of the kernel.
+const (
+	exiting      = 0x4
+	kernelThread = 0x200000
 )
 
 // varMark is set to a random word in everything a half starts, so that what outlives its mpirun can
@@ -13,8 +20,13 @@ const varMark = "ZIPPER_LAUNCH"
 
 // reap kills every process of this user whose environment bears the mark, until there is none left.
 func reap(mark string) {
+	end := time.Now().Add(execWait)
 	for range reapRounds {
-		processes := marked(mark)
+		processes, executing := marked(mark)
+		for len(processes) == 0 && executing && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+			processes, executing = marked(mark)
+		}
 		if len(processes) == 0 {
 			return
 		}
@@ -25,9 +37,10 @@ func reap(mark string) {
 	}
 }
 
-// marked returns the processes with the mark, other than this one. A process is found before its
+// marked returns the processes with the mark, other than this one, and whether there are processes
+// that cannot be judged yet because they are in the midst of execve. A process is found before its
 // environment is read, so that another one that gets its id is not taken for it.
-func marked(mark string) (found []*os.Process) {
+func marked(mark string) (found []*os.Process, executing bool) {
 	want := []byte("\x00" + varMark + "=" + mark + "\x00")
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -39,12 +52,30 @@ func marked(mark string) (found []*os.Process) {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(f) // empty for a zombie, an error for other users' processes
+		env, err := os.ReadFile(f) // an error for other users' processes
 		if err == nil && len(env) > 0 && bytes.Contains(append([]byte{0}, env...), want) {
 			found = append(found, p)
-		} else {
-			_ = p.Release()
+			continue
+		}
+		_ = p.Release()
+		if err == nil && len(env) == 0 {
+			stat, err := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
+			executing = executing || err == nil && inExec(stat)
 		}
 	}
-	return found
+	return found, executing
+}
+
+// inExec reports whether /proc/PID/stat is that of a process in the midst of execve: its memory is
+// new, and its environment is not there yet. Zombies, processes that are exiting and threads of the
+// kernel have no environment either.
+func inExec(stat []byte) bool {
+	const state, flags, envEnd = 3, 9, 51 // numbers of fields, from 1 (proc(5))
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= envEnd-state {
+		return false
+	}
+	f, err := strconv.ParseUint(string(fields[flags-state]), 10, 64)
+	return err == nil && f&(exiting|kernelThread) == 0 && string(fields[envEnd-state]) == "0" &&
+		!bytes.ContainsAny(fields[0], "ZXx")
 }
