@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -105,6 +106,7 @@ func newBlocking(ctx context.Context, l transport.Link, quiet silence) (*blockin
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
+	fd = highfd.Raise(fd)
 	b := &blocking{ctx: ctx, link: l, quiet: quiet, silence: quiet.within, cancel: fd, done: make(chan struct{})}
 	b.stop = context.AfterFunc(ctx, func() {
 		defer close(b.done)

@@ -136,8 +136,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
 	}
-	// What is made from here on, by Go's runtime too, stays out of the program's way.
-	defer highfd.Occupy()()
+	raisePoller()
 	if l.Embedded && loc.threads != 0 {
 		runtime.GOMAXPROCS(threadsAtOnce)
 	}
@@ -181,6 +180,16 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK
+}
+
+// raisePoller makes the descriptors of the runtime's poller, if there are none yet, with high
+// numbers: the first file that the poller watches makes them.
+func raisePoller() {
+	defer highfd.Occupy()()
+	if r, w, err := os.Pipe(); err == nil {
+		r.Close()
+		w.Close()
+	}
 }
 
 // waitsOf returns the shim's current wait counters and call name; none if a process outside of the

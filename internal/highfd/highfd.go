@@ -4,7 +4,12 @@
 // still uses.
 package highfd
 
-import "golang.org/x/sys/unix"
+import (
+	"cmp"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // Floor returns the lowest number that the library wants: three quarters of what the process may
 // open, at most highest.
@@ -16,10 +21,31 @@ func Floor() int {
 	return int(min(limit.Cur-limit.Cur/4, highest))
 }
 
-// Raise moves a descriptor to a number from Floor on and returns that. It is closed on exec. If
-// there is no such number left the descriptor stays where it is.
+// Dup returns a duplicate of a descriptor with a number from Floor on, or any number if there is no
+// such number left. It is closed on exec. An error is that of fcntl: EMFILE, or EBADF.
+func Dup(fd int) (int, error) {
+	if high, err := above(fd); err == nil {
+		return high, nil
+	}
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// DupOf returns a Dup of a connection's or listener's socket, which stays open too.
+func DupOf(c syscall.Conn) (int, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	var failed error
+	err = raw.Control(func(s uintptr) { fd, failed = Dup(int(s)) })
+	return fd, cmp.Or(err, failed)
+}
+
+// Raise moves a descriptor to a number from Floor on and returns that number. The descriptor is
+// closed on exec. If there is no such number left the descriptor stays where it is.
 func Raise(fd int) int {
-	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, Floor())
+	high, err := above(fd)
 	if err != nil {
 		return fd
 	}
@@ -27,26 +53,47 @@ func Raise(fd int) int {
 	return high
 }
 
-// Occupy takes all free numbers below Floor until release is called, so that descriptors made
-// meanwhile are above, those of Go's runtime too. It does without the numbers that it cannot get.
+func above(fd int) (int, error) {
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, Floor())
+}
+
+// Occupy takes all free numbers below Floor until release is called, so that descriptors made in
+// between get numbers from Floor on, also those of Go's runtime, which cannot be moved. It takes
+// none if fewer than spare numbers are free from Floor on, because the runtime ends a process in
+// which it gets none. Descriptors of other threads get high numbers too, which select(2) cannot
+// take from 1024 on, so release should follow soon.
 func Occupy() (release func()) {
 	var taken []int
-	floor := Floor()
-	if null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-		taken = append(taken, null)
-		for len(taken) < floor {
-			fd, err := unix.FcntlInt(uintptr(null), unix.F_DUPFD_CLOEXEC, 0)
-			if err != nil {
-				break
-			}
-			if taken = append(taken, fd); fd >= floor {
-				break
-			}
-		}
-	}
-	return func() {
+	release = func() {
 		for _, fd := range taken {
 			unix.Close(fd)
 		}
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return release
+	}
+	taken = append(taken, null)
+	for range spare { // the first duplicate has the kernel's table grow to its full size at once
+		fd, err := above(null)
+		if err != nil {
+			return release
+		}
+		taken = append(taken, fd)
+	}
+	for _, fd := range taken[1:] {
+		unix.Close(fd)
+	}
+	taken = taken[:1]
+	for floor := Floor(); ; {
+		fd, err := unix.FcntlInt(uintptr(null), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return release
+		}
+		if fd >= floor {
+			unix.Close(fd)
+			return release
+		}
+		taken = append(taken, fd)
 	}
 }

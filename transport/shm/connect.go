@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 )
@@ -147,7 +148,15 @@ func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 		unix.Munmap(mem)
 		return nil, fmt.Errorf("shm: hand over: %w", err)
 	}
-	return newLink(mem, true, fds, c, fmt.Sprintf("shm %s (%s)", l.Addr(), peer(c))), nil
+	remote := fmt.Sprintf("shm %s (%s)", l.Addr(), peer(c))
+	conn, err := highSocket(c)
+	if err != nil {
+		undo()
+		unix.Munmap(mem)
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	c.Close()
+	return newLink(mem, true, fds, conn, remote), nil
 }
 
 // peer names the process at the other end.
@@ -231,12 +240,18 @@ func receive(c *net.UnixConn, path string) (*link, error) {
 	if err != nil {
 		return fail("%w", err)
 	}
+	conn, err := highSocket(c)
+	if err != nil {
+		unix.Munmap(mem)
+		return fail("%w", err)
+	}
+	c.Close()
 	unix.Close(fds[0])
-	return newLink(mem, false, [4]evfd.FD{evfd.FD(fds[1]), evfd.FD(fds[2]), evfd.FD(fds[3]), evfd.FD(fds[4])}, c,
+	return newLink(mem, false, [4]evfd.FD{evfd.FD(fds[1]), evfd.FD(fds[2]), evfd.FD(fds[3]), evfd.FD(fds[4])}, conn,
 		"shm "+path), nil
 }
 
-// rights takes the descriptors out of a control message.
+// rights takes the descriptors out of a control message, and out of the program's way.
 func rights(oob []byte) ([]int, error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -250,10 +265,20 @@ func rights(oob []byte) ([]int, error) {
 		}
 		fds = append(fds, got...)
 	}
-	for _, fd := range fds {
-		unix.CloseOnExec(fd)
+	for i, fd := range fds {
+		fds[i] = highfd.Raise(fd)
+		unix.CloseOnExec(fds[i]) // also where no high number was left
 	}
 	return fds, nil
+}
+
+// highSocket returns a connection's socket, out of the program's way, as a file.
+func highSocket(c *net.UnixConn) (*os.File, error) {
+	fd, err := highfd.DupOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "socket"), nil // does not block, as the flag is of the description
 }
 
 func total(size int) int { return 2 * (offBytes + size) }

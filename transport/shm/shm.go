@@ -13,7 +13,7 @@ package shm
 import (
 	"fmt"
 	"io"
-	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +29,7 @@ import (
 type link struct {
 	ref    fdref.Ref
 	mem    []byte
-	conn   *net.UnixConn
+	conn   *os.File // the socket
 	remote string
 
 	in, out ring
@@ -45,7 +45,7 @@ type link struct {
 var _ transport.Listening = (*link)(nil)
 
 // newLink takes over the memory, the descriptors and the connection.
-func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remote string) *link {
+func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *os.File, remote string) *link {
 	half := len(mem) / 2
 	l := &link{mem: mem, conn: conn, remote: remote, in: newRing(mem[:half]), out: newRing(mem[half:])}
 	// fds: data and room of the first ring, data and room of the second.
@@ -74,8 +74,10 @@ func (l *link) watch() {
 
 // hangUp wakes watch at both ends, even if a forked process has the socket too.
 func (l *link) hangUp() {
-	l.conn.CloseWrite()
-	l.conn.CloseRead()
+	raw, err := l.conn.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(s uintptr) { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) }) // the peer may be gone
+	}
 }
 
 func (l *link) free() {

@@ -236,24 +236,16 @@ func dialled(c *net.TCPConn) (*link, error) {
 	if err := prepare(c); err != nil {
 		return nil, err
 	}
-	raw, err := c.SyscallConn()
+	fd, err := highfd.DupOf(c)
 	if err != nil {
-		return nil, err
-	}
-	fd := -1
-	var failed error
-	if err := raw.Control(func(s uintptr) { fd, failed = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		return nil, fmt.Errorf("prepare socket: %w", failed)
+		return nil, fmt.Errorf("prepare socket: %w", err)
 	}
 	return newLink(fd, c.RemoteAddr().(*net.TCPAddr).AddrPort()), nil
 }
 
+// newLink takes over a connected socket, which does not block and is out of the program's way.
 func newLink(fd int, remote netip.AddrPort) *link {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	fd = highfd.Raise(fd)
 	l := &link{fd: fd, remote: "tcp " + remote.String(), there: remote.Addr().WithZone(""),
 		watch: watch{since: time.Now()}}
 	l.ref.Free = func() { unix.Close(fd) }
@@ -373,10 +365,11 @@ func From(l *net.TCPListener) (*Listener, error) {
 	if err := prepare(l); err != nil {
 		return nil, err
 	}
-	socket, err := l.File()
+	fd, err := highfd.DupOf(l)
 	if err != nil {
 		return nil, err
 	}
+	socket := os.NewFile(uintptr(fd), "listener") // does not block, as the flag is of the description
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
@@ -401,7 +394,7 @@ func (l *Listener) Accept() (transport.Link, error) {
 	case failed != nil:
 		return nil, fmt.Errorf("accept %s: %w", l.addr, failed)
 	}
-	return newLink(fd, from), nil
+	return newLink(highfd.Raise(fd), from), nil
 }
 
 // accept takes one connection, whichever comes first that its other end has not given up. x/sys

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
@@ -20,11 +18,11 @@ type waiter struct {
 }
 
 func newWaiter(fd int, name string) (*waiter, error) {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	dup, err := highfd.Dup(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f := os.NewFile(uintptr(highfd.Raise(dup)), name) // does not block: the flag is of the description, and set
+	f := os.NewFile(uintptr(dup), name) // does not block: the flag is of the description, and set
 	raw, err := f.SyscallConn()
 	if err == nil {
 		err = f.SetReadDeadline(time.Time{}) // an error if it cannot be polled
