@@ -31,7 +31,7 @@ void z_native_failed(int rc, const char *function) {
   fprintf(stderr, "MMPI: virtual rank %d: %s failed in the native MPI library, and the job cannot go on: %s\n",
           z_layout.rank, function, text);
   z_be_heard();
-  if (z_on) z_eng.ze_abort(1);
+  if (!z_is_off()) z_eng.ze_abort(1);
   abort();
 }
 
@@ -83,7 +83,7 @@ static int begin(int class_, int needs_text, const char *function, const char *t
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
     z_be_heard();
-    if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
+    if (!z_is_off()) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
   }
   if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
   return code;

@@ -33,7 +33,7 @@ int z_on_open_mpi(void) {
 void z_no_memory(const char *what) {
   fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
   z_be_heard();
-  if (z_on) z_eng.ze_abort(1);
+  if (!z_is_off()) z_eng.ze_abort(1);
   abort();
 }
 
@@ -45,11 +45,11 @@ void z_no_memory(const char *what) {
 
 void z_switch_on(void) {
   z_joined = getpid();
-  z_on = madvise(&z_own_page, sizeof z_own_page, MADV_WIPEONFORK) ? Z_ON_BY_PID : Z_ON;
+  z_own_page.state = madvise(&z_own_page, sizeof z_own_page, MADV_WIPEONFORK) ? Z_ON_BY_PID : Z_ON;
 }
 
 void z_check_pid(void) {
-  if (getpid() != z_joined) z_on = Z_OFF;
+  if (getpid() != z_joined) z_own_page.state = Z_OFF;
 }
 
 int z_refuse_child(const char *function) {

@@ -13,31 +13,30 @@ extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
 
 /* Whether this process is in a job of several clusters, or of one that may be connected to other
- * jobs. Otherwise everything is passed through. The word has a page of its own that the kernel
+ * jobs. Otherwise everything is passed through. The state has a page of its own that the kernel
  * clears in every child process, however it was made, so that none goes on with this process's
- * counters and keys. */
+ * counters and keys. It is read by z_is_off, which does the same where the kernel does not. */
 enum { Z_OFF = 0, Z_ON = 1, Z_ON_BY_PID = 2 /* the kernel, before Linux 4.14, clears no pages */ };
 struct z_own_page {
-  int on;
-} __attribute__((aligned(4096)));
+  int state;
+} __attribute__((aligned(65536))); /* the largest page of a kernel (ARM, POWER) */
 extern struct z_own_page z_own_page;
-#define z_on z_own_page.on
 extern int z_joined; /* the id of the process that has joined the job and not left it yet; 0: none */
 
-/* Sets z_on. */
+/* Sets the state to on. */
 void z_switch_on(void);
 
 void z_check_pid(void); /* for z_is_off */
 
-/* Whether z_on is off. If it is on in a process that is a copy of the one that has set it, it is
- * set to off first. */
+/* Whether the state is off. If it is on in a process that is a copy of the one that has set it, it
+ * is set to off first. */
 static inline int z_is_off(void) {
-  if (z_on == Z_ON_BY_PID) z_check_pid();
-  return !z_on;
+  if (z_own_page.state == Z_ON_BY_PID) z_check_pid();
+  return z_own_page.state == Z_OFF;
 }
 
-/* Whether this process, in which z_on is off, is a child of one that is in the job. */
-static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && !z_on; }
+/* Whether this process is a child of one that is in the job. */
+static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && z_is_off(); }
 
 /* Refuses a call of a child process: raises an error on MPI_COMM_WORLD. If its handler is fatal the
  * child ends with status 1, and the job goes on. Returns the error. */

@@ -84,7 +84,7 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
 int z_Finalize(void) { return zsession_finalize() ? MPI_SUCCESS : real.Finalize(); }
 
 int z_Abort(MPI_Comm comm, int code) {
-  if (z_on) {
+  if (!z_is_off()) {
     z_be_heard(); /* what the program has said of it */
     z_eng.ze_abort(code);
   }

@@ -78,7 +78,7 @@ static int private_barrier(void) { return z_native_barrier(z_private); }
 
 static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   (void)self, (void)keyval, (void)value, (void)extra;
-  if (!z_on) return MPI_SUCCESS;
+  if (z_is_off()) return MPI_SUCCESS;
   zreq_finish_released();
   /* From here on nobody in this cluster needs this process's native progress, so the engine may
    * block. */
@@ -87,7 +87,7 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   int failed = z_eng.ze_finish();
   z_wait_count(&z_waiting.ended);
   if (failed) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
-  z_on = Z_OFF, z_joined = 0;
+  z_own_page.state = Z_OFF, z_joined = 0;
   zfile_stop();
   zcomm_stop();
   zreq_stop();

@@ -27,7 +27,7 @@ int zsession_init(int *provided) {
 
 int zsession_finalize(void) {
   pthread_mutex_lock(&life.lock);
-  int goes_on = life.open > 0 && z_on;
+  int goes_on = life.open > 0 && !z_is_off();
   if (goes_on) life.ended = 1;
   pthread_mutex_unlock(&life.lock);
   return goes_on;
@@ -91,7 +91,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   /* Such a program will not look at the code, and would crash without a session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
     z_be_heard();
-    if (z_on) z_eng.ze_abort(1);
+    if (!z_is_off()) z_eng.ze_abort(1);
     exit(1);
   }
   *session = MPI_SESSION_NULL;
@@ -100,7 +100,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
 
 int z_Session_finalize(MPI_Session *session) {
   int last = 0, rc = real.Session_finalize(session);
-  if (!z_on || rc) return rc;
+  if (z_is_off() || rc) return rc;
   pthread_mutex_lock(&life.lock);
   last = --life.open == 0 && life.ended;
   pthread_mutex_unlock(&life.lock);

@@ -29,8 +29,8 @@ int zworld_init(int *argc, char ***argv, int required, int *provided);
 int zsession_init(int *provided);
 int zsession_finalize(void);
 
-/* Joins the job that the environment describes. Its communicators are there afterwards, and z_on
- * says whether it has several clusters. MPI error code. */
+/* Joins the job that the environment describes. Its communicators are there afterwards, and
+ * z_is_off says whether it has several clusters. Returns an MPI error code. */
 int zjob_join(void);
 
 /* Notes what of the environment, and of z_layout, the processes need that the program spawns

@@ -13,13 +13,14 @@
 #define BUFFERS                                                                                              \
   void *in, MPI_Fint *sc, MPI_Fint *sd, MPI_Fint *from, void *out, MPI_Fint *rc, MPI_Fint *rd, MPI_Fint *to, \
       MPI_Fint *comm
-#define BLOCKING(NAME)                                                                                            \
-  typedef void NAME##type(BUFFERS, MPI_Fint *ierr);                                                               \
-  __attribute__((visibility("default"))) NAME##type NAME;                                                         \
-  void NAME(BUFFERS, MPI_Fint *ierr) {                                                                            \
-    NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);                                                   \
-    if (z_on && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) zfortran_types = (struct zfortran_types){from, to}; \
-    native(in, sc, sd, from, out, rc, rd, to, comm, ierr);                                                        \
+#define BLOCKING(NAME)                                               \
+  typedef void NAME##type(BUFFERS, MPI_Fint *ierr);                  \
+  __attribute__((visibility("default"))) NAME##type NAME;            \
+  void NAME(BUFFERS, MPI_Fint *ierr) {                               \
+    NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);      \
+    if (!z_is_off() && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) \
+      zfortran_types = (struct zfortran_types){from, to};            \
+    native(in, sc, sd, from, out, rc, rd, to, comm, ierr);           \
   }
 #define NONBLOCKING(NAME)                                              \
   typedef void NAME##type(BUFFERS, MPI_Fint *request, MPI_Fint *ierr); \
@@ -27,7 +28,7 @@
   void NAME(BUFFERS, MPI_Fint *request, MPI_Fint *ierr) {              \
     NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);        \
     MPI_Request mine = MPI_REQUEST_NULL;                               \
-    if (z_on && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) {        \
+    if (!z_is_off() && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) { \
       zfortran_types = (struct zfortran_types){from, to};              \
       zfortran_request = &mine;                                        \
     }                                                                  \

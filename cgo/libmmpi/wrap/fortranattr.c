@@ -18,7 +18,7 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
                     int **own) {
   get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
   native(comm, keyval, value, flag, ierr);
-  *own = z_on && !z_inside ? zattr_of_job(*keyval + KEYVAL_OF_C) : NULL;
+  *own = !z_is_off() && !z_inside ? zattr_of_job(*keyval + KEYVAL_OF_C) : NULL;
   if (!*own || (ierr && *ierr != MPI_SUCCESS)) return 0;
   MPI_Fint there = MPI_TAG_UB - KEYVAL_OF_C;
   MPI_Aint unused;
@@ -44,7 +44,7 @@ typedef void create_keyval(void (*copy)(void), void (*gone)(void), MPI_Fint *key
   __attribute__((visibility("default"))) create_keyval NAME;                                         \
   void NAME(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr) { \
     ((create_keyval *)dlsym(RTLD_NEXT, #NAME))(copy, gone, keyval, extra, ierr);                     \
-    if (z_on && !z_inside && (!ierr || *ierr == MPI_SUCCESS)) zattr_note(*keyval);                   \
+    if (!z_is_off() && !z_inside && (!ierr || *ierr == MPI_SUCCESS)) zattr_note(*keyval);            \
   }
 FORTRAN_KEYVALS(mpi_keyval_create_)
 FORTRAN_KEYVALS(mpi_comm_create_keyval_)
@@ -54,7 +54,7 @@ FORTRAN_KEYVALS(mpi_comm_create_keyval_f08_)
 /* Gives a window's attribute the right value. The native function has said that it is there, but
  * the native window has no memory. */
 static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
-  const zwin *w = z_on && !z_inside ? zwin_find(win) : NULL;
+  const zwin *w = !z_is_off() && !z_inside ? zwin_find(win) : NULL;
   if (!w) return;
   switch (keyval) {
   case MPI_WIN_BASE: *value = (MPI_Aint)w->base; break;

@@ -15,12 +15,12 @@ static int absent(MPI_Comm comm, const char *function, ...) {
 #define REFUSED(NAME, PARAMETERS, ...) \
   int z_X_##NAME PARAMETERS { return absent(comm, "MPIX_" #NAME, __VA_ARGS__); }
 
-#define SYMBOL(NAME, PARAMETERS, ...)                                                    \
-  __attribute__((visibility("default"))) int PMPIX_##NAME PARAMETERS;                    \
-  int PMPIX_##NAME PARAMETERS {                                                          \
-    int(*next) PARAMETERS = (int(*) PARAMETERS)dlsym(RTLD_NEXT, "PMPIX_" #NAME);         \
-    return z_on || !next ? absent(comm, "MPIX_" #NAME, __VA_ARGS__) : next(__VA_ARGS__); \
-  }                                                                                      \
+#define SYMBOL(NAME, PARAMETERS, ...)                                                           \
+  __attribute__((visibility("default"))) int PMPIX_##NAME PARAMETERS;                           \
+  int PMPIX_##NAME PARAMETERS {                                                                 \
+    int(*next) PARAMETERS = (int(*) PARAMETERS)dlsym(RTLD_NEXT, "PMPIX_" #NAME);                \
+    return !z_is_off() || !next ? absent(comm, "MPIX_" #NAME, __VA_ARGS__) : next(__VA_ARGS__); \
+  }                                                                                             \
   extern __typeof__(PMPIX_##NAME) MPIX_##NAME __attribute__((alias("PMPIX_" #NAME), visibility("default")));
 
 /* Chooses REFUSED for a function that mpi.h declares, else SYMBOL. If it is declared Z_HAVE_X_… is

@@ -259,7 +259,7 @@ void fake_world(int clusters, const int *sizes, int rank) {
   z_native_size = native_size;
   z_poll_start(native_size, zstages_moved);
   if (zprivate_start() || ztype_start() || zcomm_start()) test_fail(__FILE__, __LINE__, "the units do not start");
-  z_on = 1;
+  z_own_page.state = Z_ON;
   fake.comms -= 2, fake.groups--; /* z_private, z_self and the group of the world stay */
 }
 
