@@ -16,7 +16,8 @@ import (
 // reach is where this process opens direct links to. A Layout's doors are named by other processes
 // and by the forwarder. A forwarder that is not honest could have ranks try ports inside their
 // cluster, so only addresses are dialled that the job's user has named: those of the forwarders, as
-// this process dials them, and those of ZIPPER_DIRECT_ALLOW.
+// this process dials them, and those of ZIPPER_DIRECT_ALLOW. A forwarder's loopback address may be
+// one end of a tunnel, and its other ports are this host's own, so it must be named in the latter.
 type reach struct {
 	addresses []netip.Addr
 	networks  []netip.Prefix
@@ -32,19 +33,25 @@ func reachOf(ctx context.Context, allow jobenv.DirectAllow, targets []dial.Targe
 			r.addresses = append(r.addresses, plainAddr(there))
 		}
 	}
-	hosts := slices.Clone(allow.Hosts)
 	for _, t := range targets {
 		if h := hostOf(t.Address); h != "" {
-			hosts = append(hosts, h)
+			r.addresses = append(r.addresses, lookUp(ctx, h)...)
 		}
 	}
-	for _, h := range hosts {
-		found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", h)
-		for _, a := range found {
-			r.addresses = append(r.addresses, plainAddr(a))
-		}
+	r.addresses = slices.DeleteFunc(r.addresses, netip.Addr.IsLoopback)
+	for _, h := range allow.Hosts {
+		r.addresses = append(r.addresses, lookUp(ctx, h)...)
 	}
 	return r
+}
+
+// lookUp returns the addresses of a host; none if it is not found.
+func lookUp(ctx context.Context, host string) (found []netip.Addr) {
+	found, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for i, a := range found {
+		found[i] = plainAddr(a)
+	}
+	return found
 }
 
 // hostOf returns the host of a forwarder's address; empty: it has none.
@@ -90,7 +97,8 @@ type notAllowed struct {
 
 func (n notAllowed) Error() string {
 	return fmt.Sprintf("the forwarder says that rank %d takes direct links at %.60q, which is not dialled because it is "+
-		"no address of the job's forwarder: if it is right, allow it with %s", n.rank, n.door, jobenv.VarDirectAllow)
+		"no address of the job's forwarder (loopback addresses do not count): if it is right, allow it with %s",
+		n.rank, n.door, jobenv.VarDirectAllow)
 }
 
 // Permanent says that trying again does not help.

@@ -21,19 +21,22 @@ type homed struct {
 
 func (h homed) Home() (here, there netip.Addr) { return netip.Addr{}, netip.MustParseAddr(h.there) }
 
-// TestReach: doors are dialled at the forwarders' addresses and where the user allows it.
+// TestReach checks that doors are dialled at the forwarders' addresses, except loopback ones, and
+// where the user allows it.
 func TestReach(t *testing.T) {
-	allow, err := jobenv.ParseDirectAllow("192.0.2.7,198.51.100.0/24+2001:db8::/32,no-such-host.invalid")
+	allow, err := jobenv.ParseDirectAllow("192.0.2.7,198.51.100.0/24+2001:db8::/32,no-such-host.invalid,127.0.0.4")
 	if err != nil {
 		t.Fatal(err)
 	}
 	targets := []dial.Target{{Address: "203.0.113.1:7475"}, {Address: "verbs:203.0.113.2:7475?connect=cm"}, {Address: "unix:/x"},
 		{Address: "localhost:7475"}}
-	r := reachOf(t.Context(), allow, targets, []transport.Link{homed{there: "::ffff:203.0.113.3"}, nil})
+	r := reachOf(t.Context(), allow, targets, []transport.Link{homed{there: "::ffff:203.0.113.3"},
+		homed{there: "::ffff:127.0.0.3"}, nil})
 	for door, want := range map[string]bool{
 		"203.0.113.1:40000": true, "203.0.113.2:1": true, "203.0.113.3:22": true, "[::ffff:203.0.113.3]:22": true,
-		"127.0.0.1:5": true, "192.0.2.7:5": true, "198.51.100.200:5": true, "[2001:db8::1]:5": true,
-		"203.0.113.4:5": false, "192.0.2.8:5": false, "127.0.0.2:5": false, "[2001:db9::1]:5": false,
+		"192.0.2.7:5": true, "198.51.100.200:5": true, "[2001:db8::1]:5": true,
+		"203.0.113.4:5": false, "192.0.2.8:5": false, "127.0.0.1:5": false, "127.0.0.3:5": false,
+		"127.0.0.4:5": true, "127.0.0.2:5": false, "[::1]:5": false, "[2001:db9::1]:5": false,
 		"localhost:5": false, "unix:/run/x": false, "verbs:203.0.113.1:5": false, "203.0.113.1": false, "": false,
 	} {
 		if err := r.check(2, door); (err == nil) != want {
