@@ -24,7 +24,6 @@ import (
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
-	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -119,6 +118,17 @@ func bytes(p uintptr, n int64) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), n)
 }
 
+// ze_settle returns when the runtime has the descriptors that it keeps: those it makes when it is
+// loaded, and those of its poller, which the first file that is watched makes.
+//
+//export ze_settle
+func ze_settle() {
+	if r, w, err := os.Pipe(); err == nil {
+		r.Close()
+		w.Close()
+	}
+}
+
 //export ze_start
 func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if n.abi != C.Z_ABI_VERSION {
@@ -136,7 +146,6 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
 	}
-	raisePoller()
 	if l.Embedded && loc.threads != 0 {
 		runtime.GOMAXPROCS(threadsAtOnce)
 	}
@@ -180,16 +189,6 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK
-}
-
-// raisePoller makes the descriptors of the runtime's poller, if there are none yet, with high
-// numbers: the first file that the poller watches makes them.
-func raisePoller() {
-	defer highfd.Occupy()()
-	if r, w, err := os.Pipe(); err == nil {
-		r.Close()
-		w.Close()
-	}
 }
 
 // waitsOf returns the shim's current wait counters and call name; none if a process outside of the

@@ -1,11 +1,6 @@
 package highfd
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -64,85 +59,6 @@ func TestRaise(t *testing.T) {
 	}
 	if len(all) == 0 {
 		t.Error("no descriptor could be made at all")
-	}
-}
-
-// TestOccupy checks that descriptors get numbers above the floor while the low ones are taken, and
-// that none is left taken afterwards.
-func TestOccupy(t *testing.T) {
-	before := event(t)
-	unix.Close(before)
-	release := Occupy()
-	during := event(t)
-	defer unix.Close(during)
-	release()
-	if during < Floor() {
-		t.Errorf("made while the low numbers were taken: %d, below %d", during, Floor())
-	}
-	after := event(t)
-	defer unix.Close(after)
-	if after != before {
-		t.Errorf("the lowest free number was %d, and is %d afterwards", before, after)
-	}
-}
-
-// TestOccupyLeavesRoom checks that low numbers stay free where there are not enough high ones.
-func TestOccupyLeavesRoom(t *testing.T) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	few := limit
-	few.Cur = 4*spare - 4 // one less than spare from the floor on
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
-	before := event(t)
-	unix.Close(before)
-	release := Occupy()
-	defer release()
-	during := event(t)
-	defer unix.Close(during)
-	if during > before+1 { // Occupy may keep one
-		t.Errorf("the lowest free number was %d, and is %d meanwhile", before, during)
-	}
-}
-
-// asPoller has the test program be a process in which nothing has used the poller yet.
-const asPoller = "ZIPPER_TEST_POLLER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asPoller) == "" {
-		os.Exit(m.Run())
-	}
-	release := Occupy()
-	r, w, err := os.Pipe()
-	release()
-	if err != nil {
-		panic(err)
-	}
-	r.Close()
-	w.Close()
-	for fd := range 2 * highest {
-		if at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err == nil && strings.HasPrefix(at, "anon_inode:") {
-			fmt.Println(at, fd, fd >= Floor())
-		}
-	}
-}
-
-// TestPoller checks that both descriptors of the runtime's poller get high numbers where the first
-// file is made while the low ones are taken, and that no other descriptor is left open.
-func TestPoller(t *testing.T) {
-	c := exec.CommandContext(t.Context(), os.Args[0])
-	c.Env = append(os.Environ(), asPoller+"=1")
-	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := string(out)
-	if strings.Count(said, "\n") != 2 || strings.Count(said, "true") != 2 || !strings.Contains(said, "eventpoll") {
-		t.Errorf("the poller's descriptors: %s", said)
 	}
 }
 

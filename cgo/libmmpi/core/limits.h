@@ -61,6 +61,11 @@ enum { Z_TIMER_SLACK_NS = 1000 };
 /* The same for Go's monitor thread, which inherits this; otherwise it wakes every 20 us. */
 enum { Z_MONITOR_SLACK_NS = 5000000 };
 
+/* The highest number from which on descriptors of ours are, also `highest` in
+ * internal/highfd/limits.go; and how many numbers above must be free before the low ones are taken
+ * while Go starts, which needs six: with fewer its own may be low. */
+enum { Z_HIGHEST_FD = 4096, Z_SPARE_FDS = 16 };
+
 /* Native stages of collectives as messages (coll/smallstage.c), among up to Z_FEW_RANKS
  * processes. */
 enum {

@@ -5,12 +5,14 @@
 #include "core/limits.h"
 #include "start/start.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static uint32_t registered; /* not 0: a Go program brought its own engine, of this Z_ABI_VERSION */
 
@@ -32,6 +34,44 @@ static int room(void) {
   return space != MAP_FAILED && !munmap(space, wanted);
 }
 
+/* Takes the free numbers of descriptors below those that internal/highfd gives, notes them in
+ * taken, and returns how many they are. It takes none if fewer than Z_SPARE_FDS higher numbers are
+ * free: Go ends a process in which it gets no descriptor. */
+static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
+  struct rlimit limit;
+  int n = 0, spare[Z_SPARE_FDS], got = 0;
+  if (getrlimit(RLIMIT_NOFILE, &limit)) return 0;
+  rlim_t most = limit.rlim_cur - limit.rlim_cur / 4;
+  int floor = most < Z_HIGHEST_FD ? (int)most : Z_HIGHEST_FD, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int null = fd;
+  /* The first duplicate has the kernel's table grow to its full size at once */
+  while (got < Z_SPARE_FDS && (spare[got] = fcntl(null, F_DUPFD_CLOEXEC, floor)) >= 0) got++;
+  for (int i = 0; i < got; i++) close(spare[i]);
+  while (got == Z_SPARE_FDS && fd >= 0 && fd < floor) {
+    taken[n++] = fd;
+    fd = fcntl(null, F_DUPFD_CLOEXEC, 0);
+  }
+  if (fd >= 0) close(fd);
+  return n;
+}
+
+/* Opens the library while low numbers are taken: Go's runtime makes descriptors when it is loaded,
+ * and nothing can move them later. */
+static void *load(const char *path) {
+  int taken[Z_HIGHEST_FD], n = take_low_numbers(taken);
+  /* Threads inherit this slack. Without it Go's monitor thread would wake every 20 us while a rank
+   * waits, because that rank's thread never comes by Go's scheduler. On a node whose ranks use all
+   * cores that is a tenth of a core for each. */
+  int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
+  void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+  void (*settle)(void) = lib ? (void (*)(void))dlsym(lib, "ze_settle") : NULL;
+  if (settle) settle();
+  while (n > 0) close(taken[--n]);
+  return lib;
+}
+
 const char *zengine_open(void) {
   if (registered == Z_ABI_VERSION) return NULL;
   if (registered)
@@ -46,13 +86,7 @@ const char *zengine_open(void) {
   if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
   const char *slash = strrchr(self.dli_fname, '/');
   snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
-  /* Threads inherit this slack. Without it Go's monitor thread would wake every 20 us while a rank
-   * waits, because that rank's thread never comes by Go's scheduler. On a node whose ranks use all
-   * cores that is a tenth of a core for each. */
-  int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-  prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
-  void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+  void *lib = load(path);
   if (!lib) return dlerror();
 #define FIND(R, N, A)                      \
   if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) \

@@ -48,6 +48,19 @@ static int close_high(const char *what) {
   return n;
 }
 
+/* Counts the descriptors from a number to another whose names have such a part. */
+static int count(const char *what, int from, int to) {
+  int n = 0;
+  for (int fd = from; fd < to; fd++) {
+    char path[64], name[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(path, name, sizeof name - 1);
+    name[len < 0 ? 0 : len] = 0;
+    n += !!strstr(name, what);
+  }
+  return n;
+}
+
 static int open_file(const char *dir, int i) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/rank%d.%d", dir, me, i);
@@ -61,6 +74,8 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   const char *how = argc > 1 ? argv[1] : "twice", *dir = argc > 2 ? argv[2] : "/tmp";
   int files[FILES];
+  CHECK(count("eventpoll", HIGH, 5000) == 1, "the poller of Go's runtime has a low number");
+  CHECK(count("/cgroup/", 3, HIGH) == 0, "a file of Go's runtime has a low number");
   if (strcmp(how, "twice")) {
     ring();
     if (me == 0) CHECK(close_high(!strcmp(how, "sockets") ? "socket:" : "timerfd") > 0, "nothing was closed");
