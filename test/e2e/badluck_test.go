@@ -190,6 +190,31 @@ func TestLaunchersSayItOnce(t *testing.T) {
 	}
 }
 
+// TestBoxOfAHandledFailure: what an mpirun inside the program prints in a frame is shown when the
+// program goes on and ends well. The script prints it in place of MPICH's launcher, which natively
+// ends by SIGPIPE before that in one of some hundred runs.
+func TestBoxOfAHandledFailure(t *testing.T) {
+	line := strings.Repeat("=", 83) + "\n"
+	box := line + "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n" + line +
+		"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n" +
+		"This typically refers to a problem with your application.\n" +
+		"Please see the FAQ page for debugging suggestions\n"
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		t.Run(mpi, func(t *testing.T) {
+			b := New(t)
+			script := filepath.Join(t.TempDir(), "script")
+			text := "#!/bin/sh\ncat <<END\n" + box + "END\nexec \"$@\"\n"
+			if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, mpi), B(1, mpi)}}, script, bad(b), "finish"))
+			if n := strings.Count(r.Stdout+r.Stderr, box); n != 2 {
+				t.Errorf("want two frames, one for each rank, not %d:\n%v", n, r)
+			}
+		})
+	}
+}
+
 // TestCrash: the backtrace that Open MPI prints leads into the program, as it does natively.
 func TestCrash(t *testing.T) {
 	b := New(t)
