@@ -20,7 +20,7 @@ import (
 func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	t.Helper()
 	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second,
-		Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}}
+		Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}, DirectAllow: "127.0.0.1"}
 	var all []*forwarder.Forwarder
 	for range n {
 		f, addr := serve(t)
