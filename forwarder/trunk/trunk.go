@@ -8,6 +8,32 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
+// Path is what is known of the way that a connection takes.
+type Path = transport.Path
+
+// Link is what is known of a connection at some moment.
+type Link struct {
+	Path
+	Known   bool // Known says that Path was measured.
+	Carried bool // Carried says that a command, such as ssh, carries the connection.
+	Packet  int  // Packet is the length of full packets in bytes; 0: unknown.
+}
+
+// LinkOf returns what is known of a link now.
+func LinkOf(l transport.Link) (k Link) {
+	if d, ok := l.(transport.Distant); ok {
+		k.Path, k.Known = d.Path()
+	}
+	if p, ok := l.(transport.Packeted); ok {
+		k.Packet = p.Packet()
+	}
+	_, k.Carried = l.(transport.Carried)
+	return k
+}
+
+// Long reports whether the path is a long one.
+func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
+
 // Size is how many connections a trunk is to have. The zero value is one. Not safe for concurrent
 // use.
 type Size struct {

@@ -1,0 +1,136 @@
+// Package bridge is the link between two forwarders for one job of several hops, as a state
+// machine.
+//
+// Frames between ranks go over a bridge as over a rank's link. A bridge has one connection while
+// the job gathers, and one or more, a trunk, while the job runs. Its parts, each of which uses only
+// those below it:
+//
+//	bridge.go    Handle
+//	gather.go    the first connection, while the job gathers; which connections are taken
+//	anew.go      another forwarder that was started again
+//	trunk.go     the connections of a running job: which are in use, and what a loss means
+//	dial.go      dialling those that are missing
+//	bye.go       the end: Bye from both ends over each connection
+//	conns.go     the connections
+//	core.go      the states, and what all parts share
+//
+// Handle takes an event and returns what has to be done, in order: actions for the forwarder
+// (package action; Dial, Introduce, Use, Spread and Far here), and those that concern the job,
+// which the job's state machine carries out. A Bridge does no I/O, reads no clock and takes no
+// lock. It is not safe for concurrent use.
+package bridge
+
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+)
+
+// Bridge is the link to one other forwarder.
+type Bridge struct {
+	*core
+	conns   *connections
+	parting *parting
+	dialler *dialler
+	trunk   *trunkLine
+	entry   *entry
+}
+
+// New returns a bridge without a connection.
+func New(cfg Config) *Bridge {
+	b := &Bridge{core: &core{Config: cfg}, conns: &connections{}}
+	b.parting = &parting{b.core, b.conns}
+	b.dialler = &dialler{b.core, b.conns}
+	b.trunk = &trunkLine{b.core, b.conns, b.parting, b.dialler}
+	b.entry = &entry{b.core, b.conns, b.trunk}
+	return b
+}
+
+// State returns the bridge's state.
+func (b *Bridge) State() State { return b.state }
+
+// Linked reports whether the bridge has had a connection, and is not over.
+func (b *Bridge) Linked() bool { return b.state != Absent && b.state != Over }
+
+// First returns the connection that carries all but bulk; 0: there is none now.
+func (b *Bridge) First() action.Conn {
+	if c := b.conns.first(); c != nil {
+		return c.id
+	}
+	return 0
+}
+
+// Conns returns the connections in use, the first one first.
+func (b *Bridge) Conns() (list []action.Conn) {
+	for _, c := range b.conns.inUse {
+		list = append(list, c.id)
+	}
+	return list
+}
+
+// Lost returns how many connections in use were lost so far.
+func (b *Bridge) Lost() int { return b.conns.lost }
+
+// Tried reports whether the first connection has been tried, and may carry frames of the job.
+func (b *Bridge) Tried() bool { return b.conns.first().warming.Warm() }
+
+// Said reports whether this end has said Bye.
+func (b *Bridge) Said() bool { return b.bye.said }
+
+// Heard reports whether the other end has said Bye over all connections.
+func (b *Bridge) Heard() bool { return b.bye.heard }
+
+// Handle advances the bridge by one event and returns what has to be done, in order. The error is
+// an illegal transition, a defect of this package: the job has to end.
+func (b *Bridge) Handle(now time.Time, e Event) ([]action.Action, error) {
+	b.now, b.out, b.wrong = now, nil, nil
+	e.apply(b)
+	return b.out, b.wrong
+}
+
+func (Reach) apply(b *Bridge)        { b.dialler.reach() }
+func (e Dialled) apply(b *Bridge)    { b.dialler.dialled(e.Conn, e.Number) }
+func (e NotDialled) apply(b *Bridge) { b.dialler.notDialled(e.Number, e.Err) }
+func (e Introduced) apply(b *Bridge) { b.entry.introduced(e.Conn, e.Link) }
+func (e Refused) apply(b *Bridge)    { b.entry.refused(e.Conn, e.Code, e.Reason) }
+func (e Offered) apply(b *Bridge)    { b.entry.offered(e.Conn, e.Number, e.Link) }
+func (e Pong) apply(b *Bridge)       { b.entry.answered(e.Conn, e.Link) }
+func (e Ready) apply(b *Bridge)      { b.trunk.ready(e.Conn, e.Zipper, e.Link) }
+func (e Unexpected) apply(b *Bridge) { b.trunk.unexpected(e.Conn, e.Type) }
+func (e Ended) apply(b *Bridge)      { b.trunk.ended(e.Conn, e.Cause) }
+func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.Instead) }
+func (Finish) apply(b *Bridge)       { b.finish() }
+func (e Bye) apply(b *Bridge)        { b.parting.came(e.Conn) }
+
+// finish says Bye over all connections. Without one it is said when one is there again, or never:
+// the other end may have been started again, and cannot gather the job without this one.
+func (b *Bridge) finish() {
+	if b.bye.said || b.conns.first() == nil {
+		return
+	}
+	if !b.GoesOn {
+		b.trunk.noMore()
+	}
+	b.parting.sayAll()
+}
+
+// apply ends the bridge: nothing more is dialled, and connections that are not in use are closed.
+func (Stop) apply(b *Bridge) {
+	if b.state != Over {
+		b.trunk.noMore()
+		b.to(Over)
+	}
+}
+
+func (e Expired) apply(b *Bridge) {
+	switch e.Timer {
+	case action.Large:
+		b.entry.unanswered()
+	case action.Again:
+		b.dialler.again()
+	case action.Measure:
+		b.trunk.measured(e.Links)
+	case action.Cut:
+		b.trunk.cutOff()
+	}
+}

@@ -1,0 +1,45 @@
+package bridge
+
+import (
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// parting ends a bridge by Bye from both ends over each connection: an end says it when all ranks
+// that could send something through it have left.
+type parting struct {
+	*core
+	conns *connections
+}
+
+// sayAll says Bye over all connections.
+func (p *parting) sayAll() {
+	p.bye.said = true
+	for _, c := range p.conns.inUse {
+		p.say(c)
+	}
+}
+
+// say says Bye on one connection.
+func (p *parting) say(c *conn) {
+	p.do(action.Finish{Conn: c.id, Frame: wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)})
+	if c.byeCame {
+		p.do(action.Close{Conn: c.id})
+	}
+}
+
+// came notes that the other end has said Bye over a connection.
+func (p *parting) came(id action.Conn) {
+	c := p.conns.find(id)
+	if c == nil {
+		return
+	}
+	c.byeCame, p.bye.theirs = true, true
+	if !p.bye.heard && p.conns.byesCame() {
+		p.bye.heard = true
+		p.do(AllLeft{})
+	}
+	if p.bye.said {
+		p.do(action.Close{Conn: id})
+	}
+}

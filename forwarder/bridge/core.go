@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// State is where a bridge is in its life:
+//
+//	Absent ─a connection is introduced→ Gathering ─the job runs→ Running
+//	Running ─the last connection is lost→ Cut ─a connection is in use→ Running
+//	each ─the job ends, or goes on without the bridge→ Over
+type State uint8
+
+const (
+	// Absent: the job gathers, and there is no connection yet.
+	Absent State = iota
+
+	// Gathering: the job gathers over the first connection. Joins, Ready, Notice, RailState, Refuse
+	// and Pings come over it.
+	Gathering
+
+	// Running: the job runs, and at least one connection is in use.
+	Running
+
+	// Cut: the job runs, and no connection is in use.
+	Cut
+
+	// Over: the job has ended, or goes on without the bridge. Nothing is dialled or taken any more.
+	Over
+)
+
+var stateNames = [...]string{"absent", "gathering", "running", "cut", "over"}
+
+func (s State) String() string { return stateNames[s] }
+
+// legal[from] is the set of states that may follow.
+var legal = [...]uint8{
+	Absent:    1<<Gathering | 1<<Over,
+	Gathering: 1<<Running | 1<<Over,
+	Running:   1<<Cut | 1<<Over,
+	Cut:       1<<Running | 1<<Over,
+	Over:      0,
+}
+
+// Config is what is known of a bridge from the beginning.
+type Config struct {
+	Job     string // Job is the job's id.
+	Zipper  int    // Zipper is the other end's index in the job's forwarders.
+	Here    int    // Here is this forwarder's index.
+	Address string // Address is the other end's, as people know it.
+	Dials   bool   // Dials says that this end opens the connections.
+	// Fixed is the number of connections that carry bulk; 0: the path decides.
+	Fixed int
+	// Patience is how long a running job waits for a bridge that is cut.
+	Patience time.Duration
+	// GoesOn says that a running job outlives the loss of a connection, and Resumes that it has no
+	// other way to the ranks behind the bridge.
+	GoesOn, Resumes bool
+}
+
+// core is what all parts of a bridge share: its state, and what Handle returns.
+type core struct {
+	Config
+	state State
+	bye   farewell
+	now   time.Time       // now is the time of the event.
+	out   []action.Action // out is what Handle returns.
+	wrong error           // wrong is an illegal transition.
+}
+
+// farewell is how far the end by Bye is.
+type farewell struct {
+	said   bool // said: this end has said Bye over all connections.
+	theirs bool // theirs: the other end has said it over one.
+	heard  bool // heard: it has said it over all that there are.
+}
+
+// to moves the bridge to the next state and reports whether that is a legal transition.
+func (b *core) to(next State) bool {
+	if legal[b.state]&(1<<next) == 0 {
+		b.wrong = &IllegalError{b.state, next}
+		return false
+	}
+	b.state = next
+	return true
+}
+
+// IllegalError is a transition that a bridge does not have.
+type IllegalError struct{ From, To State }
+
+func (e *IllegalError) Error() string {
+	return "the link to a forwarder goes from " + e.From.String() + " to " + e.To.String()
+}
+
+// Wanted reports whether the bridge may still carry something, if only Bye.
+func (b *core) Wanted() bool {
+	return (b.state == Running || b.state == Cut) && !(b.bye.said && b.bye.theirs)
+}
+
+func (b *core) do(a action.Action) { b.out = append(b.out, a) }
+
+func (b *core) send(c *conn, t wire.Type, body wire.Body) {
+	b.do(action.Send{Conn: c.id, Frame: wire.AppendFrame(nil, wire.Control(t), body)})
+}
+
+func (b *core) end(c action.Conn, cause error) { b.do(action.End{Conn: c, Cause: cause}) }
+
+func (b *core) timer(k action.Kind) action.Timer { return action.Timer{Kind: k, Of: b.Zipper} }
+
+func (b *core) arm(k action.Kind, after time.Duration) {
+	b.do(action.Arm{Timer: b.timer(k), After: after})
+}
+
+func (b *core) disarm(k action.Kind) { b.do(action.Disarm{Timer: b.timer(k)}) }
+
+func (b *core) log(level zapcore.Level, text string, fields ...zap.Field) {
+	b.do(action.Log{Level: level, Text: text, Fields: append(fields, zap.String("forwarder", b.Address))})
+}
+
+var errNotWanted = errors.New("the connection is needed no more")

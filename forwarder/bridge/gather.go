@@ -1,0 +1,150 @@
+package bridge
+
+import (
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// The first connection, while the job gathers. One end dials it (reach). What a job gathers with is
+// small, and a path may let small packets pass and drop large ones without a word: the job would
+// begin, and hang at its first large message. TCP does not let full packets be broken up on the
+// way, so a Ping that fills packets is sent first (try). If it is not answered the job is given up.
+
+// entry takes connections: the first one for the gathering, and those of a running job before they
+// are in use.
+type entry struct {
+	*core
+	conns *connections
+	trunk *trunkLine
+}
+
+// gather takes the first connection into use for the gathering.
+func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
+	if !e.to(Gathering) {
+		return
+	}
+	c := &conn{id: id, offered: offered, link: link}
+	e.conns.inUse = []*conn{c}
+	e.pad(c, c.warming.Begin(e.now))
+	e.arm(action.Large, LargeAnswer)
+	e.log(zapcore.InfoLevel, "link to another forwarder")
+	e.do(Linked{})
+}
+
+// unanswered gives the job up if no large packet was answered in time.
+func (e *entry) unanswered() {
+	c := e.conns.first()
+	if e.state != Gathering || !c.warming.Silent() {
+		return
+	}
+	e.log(zapcore.ErrorLevel, "large packets do not get to another forwarder")
+	size := ""
+	if c.link.Packet > 0 {
+		size = fmt.Sprintf(" (%d bytes of TCP's)", c.link.Packet)
+	}
+	e.do(GiveUp{Code: wire.RefuseTimeout,
+		Reason: fmt.Sprintf("job %q: small packets get from this forwarder to the forwarder %s, "+
+			"large ones%s do not: something on the way drops them without a word (an MTU black hole); on both hosts "+
+			"lower the MTU of the interface there (ip link set dev NAME mtu 1400), or set sysctl net.ipv4.tcp_mtu_probing=1",
+			e.Job, e.Address, size)})
+}
+
+// answered notes the answer to a Ping over a connection that is not in use yet.
+func (e *entry) answered(id action.Conn, link trunk.Link) {
+	c := e.conns.find(id)
+	if c == nil {
+		return
+	}
+	c.link = link
+	e.pad(c, c.warming.Answered(e.now, link.Path, link.Known))
+	if c.warming.Warm() && slices.Contains(e.conns.coming, c) && c.offered && c.number != 0 {
+		e.trunk.admit(c)
+	}
+}
+
+// warm opens the windows of a connection of a running job, if that is one of those for bursts and
+// its path is long.
+func (e *entry) warm(c *conn) {
+	if c.number < trunk.Eager && c.link.Long() {
+		e.pad(c, c.warming.Begin(e.now))
+	}
+}
+
+// pad sends n Pings that fill packets.
+func (e *entry) pad(c *conn, n int) {
+	for range n {
+		e.send(c, wire.TypePing, padding{})
+	}
+}
+
+// padding is the body of a Ping that fills packets.
+type padding struct{}
+
+// Append adds it to e.
+func (padding) Append(b []byte) []byte { return append(b, make([]byte, wire.MaxPing)...) }
+
+// introduced takes a connection that the other end has agreed to.
+func (e *entry) introduced(id action.Conn, link trunk.Link) {
+	if e.state == Absent {
+		e.gather(id, false, link)
+		return
+	}
+	c := e.conns.find(id)
+	switch {
+	case c == nil:
+		e.end(id, errNotWanted)
+	case c.number == 0:
+		e.anew(c)
+	default: // the other end's Ready follows
+		c.link = link
+		e.warm(c)
+	}
+}
+
+// offered takes a connection that the other end has opened. Before the job runs it is kept for
+// then.
+func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
+	switch {
+	case e.state == Absent:
+		e.gather(id, true, link)
+		return
+	case e.state == Over:
+		e.end(id, errNotWanted)
+		return
+	}
+	c := &conn{id: id, number: number, offered: true, link: link}
+	e.conns.comes(c)
+	if number == 0 && e.state != Gathering {
+		e.anew(c)
+		return
+	}
+	e.warm(c)
+	e.trunk.admit(c)
+}
+
+// refused goes on when the other end does not take a connection.
+func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
+	e.end(id, refusedError(reason))
+	c := e.conns.find(id)
+	switch {
+	case e.state == Absent:
+		e.do(GiveUp{Code: code, Reason: fmt.Sprintf("the forwarder %s and this one do not agree: %s", e.Address, reason)})
+	case c == nil || !e.Wanted() || e.conns.first() != nil:
+	case code == wire.RefuseJob:
+		e.trunk.giveUp("the forwarder " + e.Address + ": " + reason)
+	case code == wire.RefuseTaken && e.bye.said && c.number == 0:
+		e.trunk.giveUp(reason)
+	case code == wire.RefuseTaken: // also where all is said: it may gather, and hears from us which ranks have left
+		e.conns.ignorant = c.number != 0
+	}
+}
+
+type refusedError string
+
+func (e refusedError) Error() string { return string(e) }

@@ -1,0 +1,306 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A bridge of a running job is a trunk of one or more connections:
+//
+//  1. The forwarder that has dialled the first one decides how many there are to be, by the round
+//     trip (begin; package trunk), and dials the others (dial.go). It shows the same certificate,
+//     and the connection's number.
+//  2. The other end answers Ready when its job runs and the connection is warm (admit). Only then
+//     do both ends send frames of the job over the connection, so none comes before the job runs
+//     there.
+//  3. The first connection in use carries small frames, and what forwarders say to each other; the
+//     others carry bulk (package relay says what may overtake what). Bye goes over each, and an end
+//     has heard it when it has come over all: nothing of the job comes after that.
+//  4. While connections wait for room in the kernel's buffers more are opened, and those that lose
+//     packets are sent over in another way (measured).
+//  5. A connection that is lost is dialled again, under another number: 0 is for the gathering.
+//     Frames that were on it are lost: ranks are told that those behind the bridge are out of reach
+//     and there again, and send again what is not acknowledged (Repeat). If the first is lost the
+//     next one takes its place (Move).
+//  6. If all are lost the ranks behind the bridge are out of reach (Severed) until one is back
+//     (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
+//     rows go on.
+//  7. The other end may have been started again, and know nothing of the job (anew.go).
+//
+// A job whose ranks cannot send again (of the classic protocol, or without patience) fails with the
+// first connection that is lost.
+
+// trunkLine has the connections of the running job.
+type trunkLine struct {
+	*core
+	conns   *connections
+	parting *parting
+	dialler *dialler
+}
+
+// begin goes on with a bridge whose job runs now.
+func (l *trunkLine) begin(instead bool) {
+	if !l.to(Running) {
+		return
+	}
+	t := l.conns
+	t.instead = instead
+	link := t.first().link // of the last Pong
+	l.disarm(action.Large)
+	for _, c := range slices.Clone(t.coming) { // admit shortens the list
+		l.admit(c)
+	}
+	if t.far = link.Long(); t.far {
+		l.arm(action.Measure, trunk.Measure)
+	}
+	t.dialling = map[int]bool{}
+	if !l.Dials {
+		return
+	}
+	fixed := l.Fixed
+	if t.carried = link.Carried; t.carried && fixed == 0 { // nobody has a short path carried
+		fixed = trunk.First
+	}
+	t.size = trunk.New(link.Path, link.Known, fixed)
+	l.dialler.extend()
+}
+
+// admit tells the other end that its connection is in use, if the job runs and the connection is
+// warm, or waited for.
+func (l *trunkLine) admit(c *conn) {
+	switch {
+	case l.state != Running && l.state != Cut:
+		return
+	case !l.Wanted(): // all has come over the others, and they may be gone
+		l.end(c.id, errNotWanted)
+		return
+	case !c.warming.Warm() && l.conns.first() != nil:
+		return
+	}
+	l.send(c, wire.TypeReady, &wire.Ready{Zipper: uint32(l.Here)})
+	l.use(c)
+}
+
+// ready takes the other end's word that it uses a connection.
+func (l *trunkLine) ready(id action.Conn, zipper int, link trunk.Link) {
+	c := l.conns.find(id)
+	switch {
+	case c == nil || !slices.Contains(l.conns.coming, c):
+	case c.number == 0 && zipper != l.Zipper: // the other end has heard of that forwarder's
+	case l.Wanted() && (!c.offered || c.number == 0):
+		c.link = link
+		l.use(c)
+	default:
+		l.end(id, errNotWanted)
+	}
+}
+
+// unexpected ends a connection over which a frame comes before it is in use. Of what the other end
+// gathers with, and lacks for that, all is known here.
+func (l *trunkLine) unexpected(id action.Conn, t wire.Type) {
+	c := l.conns.find(id)
+	if c == nil || c.number == 0 && (t == wire.TypeJoin || t == wire.TypeNotice) {
+		return
+	}
+	l.end(id, fmt.Errorf("%v frame before the connection is in use", t))
+}
+
+var errOpenedAgain = errors.New("the other forwarder has opened it again")
+
+// use has a connection carry frames of the job.
+func (l *trunkLine) use(c *conn) {
+	t := l.conns
+	t.gone(c)
+	delete(t.dialling, c.number)
+	if c.number == 0 {
+		t.ignorant = false
+	}
+	for _, old := range t.inUse {
+		if old.number == c.number { // the other end knows sooner than we that it is dead
+			l.end(old.id, errOpenedAgain)
+		}
+	}
+	if !l.Wanted() {
+		l.end(c.id, errNotWanted)
+		return
+	}
+	if c.number >= trunk.Eager && c.link.Long() {
+		l.do(Far{Conn: c.id})
+	}
+	l.do(Use{Conn: c.id, Zipper: l.Zipper})
+	t.inUse = append(slices.Clone(t.inUse), c)
+	l.log(zapcore.InfoLevel, "one more connection to another forwarder", zap.Int("connection", c.number),
+		zap.Int("in_use", len(t.inUse)))
+	if l.state == Cut {
+		l.restore(c)
+	}
+	if t.far && c.number < trunk.Eager {
+		l.dialler.extend()
+	}
+	l.spread()
+	if l.bye.said {
+		l.do(Tell{Conn: c.id})
+		l.parting.say(c)
+	}
+}
+
+// restore has the job use the bridge again, over its only connection.
+func (l *trunkLine) restore(c *conn) {
+	l.to(Running)
+	l.disarm(action.Cut)
+	l.do(Restored{Conn: c.id, Heard: l.bye.heard})
+	if !l.bye.said {
+		l.do(Tell{Conn: c.id})
+	}
+	l.log(zapcore.InfoLevel, "the link to another forwarder is back")
+	l.dialler.extendIn(trunk.Redial)
+}
+
+// spread has the connections share what goes to the ranks behind the bridge.
+func (l *trunkLine) spread() {
+	c := l.conns.first()
+	if c == nil {
+		return
+	}
+	bulk := slices.Clone(l.conns.inUse[1:])
+	slices.SortFunc(bulk, func(x, y *conn) int { return x.number - y.number }) // as trunk.Eager has it
+	var over []action.Conn
+	for _, o := range bulk {
+		over = append(over, o.id)
+	}
+	l.do(Spread{First: c.id, Over: over})
+}
+
+// measured decides whether the trunk is to have more connections, and which lose packets. It is
+// called after each trunk.Measure.
+func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
+	if !l.Wanted() {
+		return
+	}
+	t := l.conns
+	now := map[int]trunk.Path{}
+	for _, c := range t.inUse {
+		if c.link = links[c.id]; c.link.Known {
+			now[c.number] = c.link.Path
+		}
+	}
+	lossy := t.losses.Look(maps.Clone(now))
+	for _, c := range t.inUse {
+		if slices.Contains(lossy, c.number) && c.link.Long() {
+			l.do(Far{Conn: c.id})
+		}
+	}
+	if c := t.first(); c != nil && l.Dials {
+		delete(now, c.number)
+		if t.size.Grow(now) {
+			l.dialler.extend()
+		}
+	}
+	l.arm(action.Measure, trunk.Measure)
+}
+
+// ended sees to a connection that is closed. Without it the job fails, or goes on over the
+// bridge's others, or its other rows.
+func (l *trunkLine) ended(id action.Conn, cause error) {
+	t := l.conns
+	if cause == nil {
+		cause = errors.New("closed")
+	}
+	i := slices.IndexFunc(t.inUse, func(c *conn) bool { return c.id == id })
+	if i < 0 {
+		l.dialler.notComing(id, cause)
+		return
+	}
+	c := t.inUse[i]
+	t.inUse = slices.Delete(slices.Clone(t.inUse), i, i+1)
+	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", l.Address, cause)
+	switch {
+	case l.state == Gathering: // there is no taking back of a Join
+		l.noMore()
+		l.to(Over)
+		l.do(GiveUp{Code: wire.RefuseShutdown, Reason: reason})
+	case l.Wanted() && !(l.bye.said && c.byeCame):
+		l.log(zapcore.ErrorLevel, "a link between forwarders is lost", zap.Int("connection", c.number),
+			zap.Int("left", len(t.inUse)), zap.Error(cause))
+		if l.GoesOn {
+			l.goOn(c, i == 0, reason)
+			return
+		}
+		if len(t.inUse) > 0 {
+			reason = fmt.Sprintf("a connection of the link to the forwarder %s is lost, and what was on it with it: %v",
+				l.Address, cause)
+		}
+		l.do(Failed{Conn: id, Reason: reason})
+	case l.bye.said && l.bye.theirs: // nothing is missed that may have been on it
+		l.bye.heard = l.bye.heard || t.byesCame()
+		l.do(Unused{Conn: id})
+	}
+}
+
+// goOn goes on after the loss of a connection that was in use, the first one perhaps.
+func (l *trunkLine) goOn(c *conn, first bool, reason string) {
+	t := l.conns
+	t.lost++
+	if now := t.first(); now == nil {
+		l.sever(c, reason)
+	} else {
+		l.do(Move{From: c.id, To: now.id})
+		l.spread()
+		if !l.bye.said && !l.bye.heard { // else nothing comes any more that needs an answer, or can go
+			l.do(Repeat{Reason: reason})
+			l.do(Tell{Conn: now.id, Missed: first})
+		}
+	}
+	l.dialler.extendIn(trunk.Soon)
+}
+
+// sever takes a bridge that has lost its last connection, c, out of use.
+func (l *trunkLine) sever(c *conn, reason string) {
+	l.to(Cut)
+	l.do(Severed{From: c.id, Reason: reason, Heard: l.bye.heard})
+	l.arm(action.Cut, l.Patience)
+}
+
+// cutOff ends the waiting for a bridge that is cut.
+func (l *trunkLine) cutOff() {
+	if l.state != Cut || !l.Wanted() {
+		return
+	}
+	l.log(zapcore.ErrorLevel, "the link to another forwarder does not come back", zap.Duration("after", l.Patience))
+	l.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", l.Address, l.Patience))
+}
+
+// giveUp goes on without a bridge that is cut, or fails the job if there is no other way. Of one
+// over which all is said nothing is missed.
+func (l *trunkLine) giveUp(reason string) {
+	l.noMore()
+	switch {
+	case l.bye.said:
+		l.bye.theirs, l.bye.heard = true, true
+	case l.Resumes:
+		l.do(Failed{Reason: reason})
+		return
+	default:
+		l.to(Over)
+		l.do(Abandoned{Reason: reason})
+	}
+}
+
+// noMore has nothing more be opened for the bridge.
+func (l *trunkLine) noMore() {
+	for _, k := range []action.Kind{action.Large, action.Again, action.Measure, action.Cut} {
+		l.disarm(k)
+	}
+	for _, c := range l.conns.coming {
+		l.end(c.id, errNotWanted)
+	}
+}
