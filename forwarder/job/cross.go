@@ -1,0 +1,137 @@
+package job
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What happens on a bridge to the ranks behind it, which are reached over its first connection.
+
+// severed notes that the ranks behind a bridge are out of reach.
+func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
+	r.unsure = true
+	for _, v := range r.behind(br.Zipper) {
+		switch {
+		case !r.unroute(v, a.From):
+		case r.left[v]:
+			r.markLeft(v, r.links.network(br))
+		case !a.Heard:
+			r.markUnreachable(v, absence{a.Reason, r.patience() > 0}, r.links.network(br))
+		}
+	}
+}
+
+// restored takes that back. Which ranks the other end does not reach it will tell.
+func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
+	for _, v := range r.behind(br.Zipper) {
+		if !r.left[v] && r.reroute(v, a.Conn) && !a.Heard {
+			r.markReachable(v, r.links.network(br))
+		}
+	}
+}
+
+// repeat has ranks send again what they have sent to those behind a bridge and do not know to have
+// arrived.
+func (r *ranks) repeat(br *bridge.Bridge, reason string) {
+	for _, v := range r.behind(br.Zipper) {
+		switch {
+		case r.routes[v] == 0:
+		case r.left[v]:
+			r.markLeft(v, r.links.network(br))
+		default:
+			r.markUnreachable(v, absence{reason, true}, r.links.network(br))
+			r.markReachable(v, r.links.network(br))
+		}
+	}
+}
+
+// tellAll says to the other end of a bridge, over a connection, which ranks it can reach through
+// here: it may not have heard the last. missed: nor that one of them had gone and was back; what it
+// sent meanwhile came here, and no further.
+func (r *ranks) tellAll(br *bridge.Bridge, c action.Conn, missed bool) {
+	for v, cluster := range r.clusterOf {
+		if r.links.next(br.Zipper, cluster) != r.links.here {
+			continue
+		}
+		rank := uint32(v)
+		why, absent := r.absent[rank]
+		gone := r.left[rank]
+		if gone { // what it has acknowledged may have been lost
+			why.reason = openedAgain
+		}
+		if missed && !absent && !gone { // have it sent again
+			r.sendState(c, wire.RailState{Rank: rank, Cut: true, Reason: openedAgain})
+		}
+		r.sendState(c, wire.RailState{Rank: rank, Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
+	}
+}
+
+// allLeft notes that the ranks behind a bridge have taken their leave, as Bye says. That they have
+// said so may have been lost with a connection. In a job of several rows they may be in others.
+func (r *ranks) allLeft(br *bridge.Bridge) {
+	if r.state != Running || !r.resumes() {
+		return
+	}
+	for _, v := range r.behind(br.Zipper) {
+		if !r.left[v] {
+			r.markLeft(v, r.links.network(br))
+		}
+	}
+}
+
+// abandoned goes on without a bridge.
+func (r *ranks) abandoned(br *bridge.Bridge, reason string) {
+	for _, v := range r.behind(br.Zipper) {
+		if r.absent[v].cut {
+			r.markUnreachable(v, absence{reason: reason}, r.links.network(br))
+		}
+	}
+}
+
+// unused has nothing more go over a bridge's connection. Nobody is told: nothing is missed.
+func (r *ranks) unused(br *bridge.Bridge, c action.Conn) {
+	for _, v := range r.behind(br.Zipper) {
+		r.unroute(v, c)
+	}
+}
+
+// moved has the ranks behind a bridge be reached over another connection.
+func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
+	r.unsure = true
+	for _, v := range r.behind(br.Zipper) {
+		if r.unroute(v, a.From) {
+			r.route(v, a.To)
+		}
+	}
+}
+
+// reported takes another forwarder's word whether it can reach a rank behind it.
+func (r *ranks) reported(zipper int, s *wire.RailState) {
+	br := r.links.bridges[zipper]
+	if r.state != Running || br == nil || br.First() == 0 {
+		return
+	}
+	was, absent := r.absent[s.Rank]
+	why := absence{s.Reason, s.Cut}
+	switch {
+	case s.Gone:
+		r.unsure = r.unsure || s.Reason != ""
+		if !r.left[s.Rank] || s.Reason != "" { // what it has acknowledged may have been lost since
+			r.markLeft(s.Rank, r.links.network(br))
+		}
+	case s.Up:
+		if absent && r.reroute(s.Rank, br.First()) {
+			r.markReachable(s.Rank, r.links.network(br))
+		}
+	case r.unroute(s.Rank, br.First()), absent && was.cut != why.cut:
+		if s.Reason != openedAgain { // it is reached again at once
+			r.log(zapcore.WarnLevel, "another forwarder does not reach a rank", zap.Uint32("virtual_rank", s.Rank),
+				zap.String("reason", s.Reason))
+		}
+		r.markUnreachable(s.Rank, why, r.links.network(br))
+	}
+}

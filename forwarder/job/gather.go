@@ -1,0 +1,261 @@
+package job
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// How a rank comes into a job:
+//
+//  1. its Join agrees with the first one's, and takes its rank's place (handshake.Gather), which
+//     only the same process can take over (takesOver); into a running job only a rank comes that was
+//     there before (again);
+//  2. it waits, at most until the time-out of the rank with the least patience (expired). Ranks that
+//     wait are told what is missing, after a while and after a refusal (notice);
+//  3. the last one completes the job (start.go), or other forwarders hear of it (hops.go);
+//  4. the gathering is given up (giveUp) when the time is over, when a refusal shows that the job
+//     can never become complete (Turned), or when the last rank leaves (leave).
+
+// gathering is what a job has while it gathers.
+type gathering struct {
+	*core
+	gaps    *gaps
+	created time.Time
+	places  map[action.Conn]*place
+	expires time.Time // expires is when the gathering ends.
+	soon    bool      // soon: ranks are told what is missing before long, since one was refused.
+	told    bool      // told: they have been told once.
+	kept    int64     // kept counts the bytes of all Joins.
+}
+
+// place is that of a rank in a job that gathers.
+type place struct {
+	conn     action.Conn
+	link     string
+	rank     int            // rank is the virtual one.
+	inside   netip.AddrPort // inside is where it takes connections that the kernel passes on; invalid: nowhere.
+	home     netip.Addr     // home is this host's address on its connection; invalid: unknown.
+	instance uint64
+	kept     int64 // kept counts the bytes of its Join.
+}
+
+// inOrder returns the places by rank.
+func (g *gathering) inOrder() []*place {
+	return slices.SortedFunc(maps.Values(g.places), func(p, q *place) int { return p.rank - q.rank })
+}
+
+// as returns the place of a rank; nil: it does not wait.
+func (g *gathering) as(rank int) *place {
+	for _, p := range g.places {
+		if p.rank == rank {
+			return p
+		}
+	}
+	return nil
+}
+
+// join takes a verified Join in, or says why it cannot be in. kept: its bytes are booked to the
+// job.
+func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
+	if v, same := g.gather.Same(e.Join); same && g.takesOver(e, v) {
+		return false, nil
+	}
+	rank, refused := g.gather.Add(e.Join)
+	switch {
+	case refused != nil:
+		return false, refused
+	case g.state != Gathering: // a rank of a job that is ending has left its place: not before the job is gone
+		return false, refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.id)
+	}
+	if refused := g.keep(e.Bytes, e.Room); refused != nil {
+		g.gather.Remove(rank)
+		if g.gather.Joined() == 0 {
+			g.giveUp(refused.Code, refused.Reason)
+		}
+		return false, refused
+	}
+	// The rank that is first at the end of its patience decides.
+	if t := g.now.Add(e.Timeout); t.Before(g.expires) && !Leaves(e.Join) {
+		g.expires = t
+		g.arm(action.Timer{Kind: action.Gathering}, e.Timeout)
+	}
+	g.waits(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
+		kept: e.Bytes})
+	if !g.soon && !g.told { // more ranks may be on their way
+		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
+	}
+	g.log(zapcore.DebugLevel, "rank joined", zap.String("cluster", e.Join.Cluster), zap.Uint32("rank", e.Join.Rank),
+		zap.Int("virtual_rank", rank), zap.String("host", e.Join.Host), zap.String("link", e.Link))
+	return true, nil
+}
+
+// Leaves reports whether a rank joins only to take its leave.
+func Leaves(join *wire.Join) bool { return join.TimeoutMS == 0 }
+
+func (g *gathering) waits(p *place) {
+	g.places[p.conn] = p
+	g.do(Place{Conn: p.conn})
+}
+
+// takesOver has a process that waits do so over another link: it knows sooner than we that the one
+// it had is dead. If that is not, one forwarder has two addresses in the job, and the process hears
+// that.
+func (g *gathering) takesOver(e *Joined, rank int) bool {
+	old := g.as(rank)
+	if old == nil {
+		return false
+	}
+	if g.state == Ready { // what the kernel opens leads to where it was
+		g.leave(old.conn)
+	} else {
+		delete(g.places, old.conn)
+	}
+	g.do(Refuse{Conn: old.conn, Why: refusal(wire.RefuseTaken,
+		"rank %d of cluster %q has come to job %q over another link: does the job name this forwarder twice?",
+		e.Join.Rank, e.Join.Cluster, g.id)})
+	if !g.gather.In(rank) { // it joins anew
+		return false
+	}
+	p := *old
+	p.conn, p.link, p.inside, p.home = e.Conn, e.Link, e.Inside, e.Home
+	g.waits(&p)
+	return true
+}
+
+// keep books a Join that the job keeps as long as it is there, or says that there is no room.
+func (g *gathering) keep(n int64, room bool) *handshake.Refused {
+	most := joinsLeast + int64(g.gather.Ranks())*joinShare
+	switch {
+	case g.kept+n > most:
+		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes",
+			g.id, most)
+	case !room:
+		return refusal(wire.RefuseFull, "this forwarder has no memory left (--memory)")
+	}
+	g.kept += n
+	return nil
+}
+
+// free gives back the memory of a job's Joins.
+func (g *gathering) free(n int64) {
+	g.kept -= n
+	g.do(Free{Bytes: n})
+}
+
+// expire ends the gathering of a job that is not complete in time. A job that is ready only waits
+// for the kernel: the timer Opening sees to that.
+func (g *gathering) expire(besides string) {
+	if g.state == Gathering {
+		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", g.id,
+			g.now.Sub(g.created).Round(time.Millisecond), g.missing(besides)))
+	}
+}
+
+// missing says what keeps a job from being complete.
+func (g *gathering) missing(besides string) string {
+	reason := "missing: " + g.gather.Missing() + besides
+	if s := g.gather.Refusals(); s != "" {
+		reason += "; refused: " + s
+	}
+	if g.gaps.several() {
+		if s := g.gaps.text(nil); s != "" {
+			reason += "; " + s
+		}
+	}
+	return reason
+}
+
+// notice tells the first rank of each cluster that waits what is missing.
+func (g *gathering) notice(besides string) {
+	if g.state != Gathering {
+		return
+	}
+	g.soon, g.told = false, true
+	text := fmt.Sprintf("job %q is not complete yet; %s", g.id, g.missing(besides))
+	for _, p := range g.inOrder() {
+		if _, native := g.place(uint32(p.rank)); native == 0 {
+			g.do(Tell{Conn: p.conn, Text: text})
+		}
+	}
+}
+
+// noticeSoon has those that wait told what is missing: not at once, since more may follow.
+func (g *gathering) noticeSoon() {
+	if !g.soon {
+		g.soon = true
+		g.arm(action.Timer{Kind: action.Notice}, min(noticeAfterRefusal, g.cfg.Notice))
+	}
+}
+
+// turned notes that a joiner was refused, and ends the gathering if the rest waits in vain. Nobody
+// has proven which job a joiner without the secret belongs to.
+func (g *gathering) turned(e *Turned) {
+	if g.state != Gathering {
+		return
+	}
+	hopeless := g.gather.NoteRefusal(e.Join, e.Why.Code)
+	g.noticeSoon()
+	if hopeless && e.Why.Code != wire.RefuseSecret {
+		g.giveUp(e.Why.Code, fmt.Sprintf("job %q cannot become complete: "+
+			"rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
+			g.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, e.Link, e.Why.Reason))
+	}
+}
+
+// leave takes a connection out of the job that it waits for.
+func (g *gathering) leave(c action.Conn) {
+	p := g.places[c]
+	if p == nil {
+		return
+	}
+	delete(g.places, c)
+	switch {
+	case g.state != Gathering && g.state != Ready:
+		return
+	case g.gaps.several():
+		cluster, native := g.place(uint32(p.rank))
+		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("rank %d of cluster %s left while job %q was joining",
+			native, cluster, g.id))
+		return
+	}
+	g.gather.Remove(p.rank)
+	g.free(p.kept)
+	if g.state == Ready { // it has to wait again
+		g.to(Gathering)
+		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
+		g.arm(action.Timer{Kind: action.Gathering}, g.expires.Sub(g.now))
+	}
+	if g.gather.Joined() == 0 {
+		g.giveUp(0, "all have left")
+	}
+}
+
+// giveUp ends the gathering for all, on the other forwarders of a job of several hops too.
+func (g *gathering) giveUp(code wire.RefuseCode, reason string) {
+	if g.state != Gathering || !g.to(Ended) {
+		return
+	}
+	g.result.reason = reason
+	g.disarm(action.Timer{Kind: action.Gathering})
+	g.disarm(action.Timer{Kind: action.Notice})
+	g.free(g.kept)
+	g.log(zapcore.WarnLevel, "job never became complete", zap.String("reason", reason))
+	for _, p := range g.inOrder() {
+		g.do(Refuse{Conn: p.conn, Why: &handshake.Refused{Code: code, Reason: reason}})
+	}
+	g.places = nil
+	for _, br := range g.gaps.list() {
+		g.do(action.Abort{Conn: br.First(), Frame: frame(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason})})
+	}
+	g.do(Incomplete{Reason: reason})
+}

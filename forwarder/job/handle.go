@@ -1,0 +1,238 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Which part of the job an event goes to, and what bridges ask of the job.
+
+func (e Joined) apply(j *Job) {
+	kept, refused := j.joined(&e)
+	if !kept && e.Room {
+		j.do(Free{Bytes: e.Bytes})
+	}
+	if refused != nil {
+		j.do(Refuse{Conn: e.Conn, Why: refused})
+	}
+}
+
+// joined lets a verified joiner in, or says why it cannot be in. kept: its bytes are booked to the
+// job.
+func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
+	back := j.state == Running && j.goesOn()
+	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was let in before
+		return false, refusal(wire.RefuseTicket, "%v", e.Ticket)
+	}
+	if refused := j.gather.Fits(e.Join); refused != nil {
+		return false, refused
+	}
+	if refused := j.hops.belongs(e.Join); refused != nil {
+		return false, refused
+	}
+	if back {
+		return false, j.losses.again(e)
+	}
+	if (j.state == Ending || j.state == Closing) && j.result.reason != "" {
+		return false, refusal(wire.RefuseJob, "job %q has failed: %s", j.id, j.result.reason)
+	}
+	if kept, refused = j.gathering.join(e); kept {
+		j.hops.joinedHere(e.Join)
+	}
+	return kept, refused
+}
+
+func (e Turned) apply(j *Job)    { j.gathering.turned(&e) }
+func (e Withdrawn) apply(j *Job) { j.gathering.leave(e.Conn) }
+func (e GiveUp) apply(j *Job)    { j.gathering.giveUp(e.Code, e.Reason) }
+
+func (Another) apply(j *Job) {
+	if j.state == Gathering {
+		j.gathering.noticeSoon()
+	}
+}
+
+func (e Left) apply(j *Job)    { j.ranks.departs(e.Conn) }
+func (e Aborted) apply(j *Job) { j.ending.aborted(&e) }
+func (e Damaged) apply(j *Job) { j.losses.damaged(&e) }
+
+func (e Lost) apply(j *Job) {
+	j.gathering.leave(e.Conn)
+	if k, ok := j.links.of[e.Conn]; ok {
+		delete(j.links.of, e.Conn)
+		j.cross(k, bridge.Ended{Conn: e.Conn, Cause: e.Cause})
+	}
+	j.losses.ended(&e)
+}
+
+// apply goes on when a timer is over.
+func (e Expired) apply(j *Job) {
+	switch t := e.Timer; t.Kind {
+	case action.Gathering:
+		j.gathering.expire(e.Besides)
+	case action.Notice:
+		j.gathering.notice(e.Besides)
+	case action.Opening:
+		j.tooLate()
+	case action.Return:
+		j.losses.gaveUp(uint32(t.Of))
+	case action.Suspended:
+		j.halves.stoodStill(t.Of)
+	default:
+		j.cross(t.Of, bridge.Expired{Timer: t.Kind, Links: e.Links})
+	}
+}
+
+func (e Opened) apply(j *Job) {
+	if j.ways.opened(&e) {
+		j.start()
+	}
+}
+
+// tooLate starts a job whose ranks have no time left to wait for the kernel.
+func (j *Job) tooLate() {
+	if j.ways.awaited() {
+		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections of its own")
+		j.ways.forget()
+		j.start()
+	}
+}
+
+func (Closed) apply(j *Job) { j.bury() }
+
+func (e HalfEnded) apply(j *Job)     { j.stop(wire.RefuseHalf, max(e.Code, 1), j.endedBy(e.Reason)) }
+func (e HalfSuspended) apply(j *Job) { j.halves.suspend(&e) }
+func (e HalfResumed) apply(j *Job)   { j.halves.resume(e.Cluster) }
+func (e ClusterEnded) apply(j *Job)  { j.losses.clusterEnded(j.clusterIndex(e.Cluster)) }
+func (e Stop) apply(j *Job)          { j.stop(wire.RefuseShutdown, 1, e.Reason) }
+func (e Release) apply(j *Job)       { j.ending.release(e.Reason) }
+
+func (e Offered) apply(j *Job) {
+	refused := j.hops.offered(&e)
+	if refused == nil {
+		return
+	}
+	j.do(Refuse{Conn: e.Conn, Why: refused})
+	if e.Begins { // nothing waits in it
+		j.gathering.giveUp(refused.Code, refused.Reason)
+	}
+}
+
+func (e Unreached) apply(j *Job) { j.gaps.fails(e.Zipper, e.Reason) }
+func (e Reported) apply(j *Job)  { j.ranks.reported(e.Zipper, &e.State) }
+
+func (e Crossed) apply(j *Job) {
+	if d, ok := e.Event.(bridge.Dialled); ok {
+		j.links.of[d.Conn] = e.Zipper
+	}
+	j.cross(e.Zipper, e.Event)
+}
+
+// apply handles a frame over a connection of a bridge that carries no frames of the running job.
+func (e Heard) apply(j *Job) {
+	br := j.links.bridges[e.Zipper]
+	switch {
+	case br == nil || br.State() == bridge.Over:
+		j.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("job %q has ended", j.id)})
+	case br.State() == bridge.Gathering && br.First() == e.Conn:
+		if err := j.hops.heard(br, &e); err != nil {
+			j.gathering.giveUp(wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", e.Type, br.Address, err))
+		}
+	default:
+		j.heardBeforeUse(&e)
+	}
+	if e.Room {
+		j.do(Free{Bytes: int64(len(e.Body))})
+	}
+}
+
+// heardBeforeUse handles a frame over a connection of a running job that is not in use yet.
+func (j *Job) heardBeforeUse(e *Heard) {
+	switch e.Type {
+	case wire.TypePing:
+		j.do(action.Send{Conn: e.Conn, Frame: frame(wire.TypePong, nil)})
+	case wire.TypePong:
+		j.cross(e.Zipper, bridge.Pong{Conn: e.Conn, Link: e.Link})
+	case wire.TypeRefuse:
+		code, reason := wire.RefuseMalformed, "refused"
+		if r, err := wire.ParseRefuse(e.Body); err == nil {
+			code, reason = r.Code, wire.Printable(r.Reason)
+		}
+		j.cross(e.Zipper, bridge.Refused{Conn: e.Conn, Code: code, Reason: reason})
+	case wire.TypeReady:
+		r, err := wire.ParseReady(e.Body)
+		if err != nil {
+			j.do(action.End{Conn: e.Conn, Cause: err})
+			return
+		}
+		j.cross(e.Zipper, bridge.Ready{Conn: e.Conn, Zipper: int(r.Zipper), Link: e.Link})
+	default:
+		j.cross(e.Zipper, bridge.Unexpected{Conn: e.Conn, Type: e.Type})
+	}
+}
+
+// apply ends what a connection belongs to over which nonsense came before it was in use.
+func (e Spoiled) apply(j *Job) {
+	br := j.links.bridges[e.Zipper]
+	if br != nil && br.State() == bridge.Gathering && br.First() == e.Conn {
+		j.gathering.giveUp(wire.RefuseMalformed, fmt.Sprintf("bad frame from the forwarder %s: %s", br.Address, e.Reason))
+		return
+	}
+	j.do(action.End{Conn: e.Conn, Cause: errors.New(e.Reason)})
+}
+
+// crossed gives a bridge an event, and does what it asks of the job.
+func (j *Job) crossed(m message) {
+	br := j.links.bridges[m.zipper]
+	if br == nil {
+		return
+	}
+	actions, err := br.Handle(j.now, m.event)
+	if err != nil {
+		j.broken(err)
+	}
+	for _, a := range actions {
+		j.asked(br, a)
+	}
+}
+
+// asked does what a bridge asks of the job; other actions are the forwarder's.
+func (j *Job) asked(br *bridge.Bridge, a action.Action) {
+	switch a := a.(type) {
+	case bridge.Linked:
+		j.hops.linkedTo(br)
+	case bridge.GiveUp:
+		j.gathering.giveUp(a.Code, a.Reason)
+	case bridge.Failed:
+		j.ending.fail(wire.Nobody, a.Reason, a.Conn)
+	case bridge.Use:
+		j.ranks.use(br, a.Conn)
+	case bridge.Move:
+		j.ranks.moved(br, &a)
+	case bridge.Unused:
+		j.ranks.unused(br, a.Conn)
+	case bridge.Severed:
+		j.ranks.severed(br, &a)
+	case bridge.Restored:
+		j.ranks.restored(br, &a)
+	case bridge.Repeat:
+		j.ranks.repeat(br, a.Reason)
+	case bridge.Tell:
+		j.ranks.tellAll(br, a.Conn, a.Missed)
+	case bridge.AllLeft:
+		j.ranks.allLeft(br)
+	case bridge.Abandoned:
+		j.ranks.abandoned(br, a.Reason)
+	case bridge.Anew:
+		j.hops.tellAnew(j.ranks, br, a.Conn)
+	default:
+		j.do(a)
+	}
+}

@@ -1,0 +1,295 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// The networks and forwarders of a job of several hops form a tree. Every rank joins the forwarders
+// on its own network, and forwarders on the same network have a bridge for the job. How such a job
+// gathers:
+//
+//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder
+//     dials those neighbours that it is to dial (vrank.Dials) and shows them that rank's Join
+//     (joinedHere); the others dial it (Offered).
+//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers
+//     the whole job (spread, joinedThere). So is what links are not there yet (tree.go).
+//  3. A forwarder that has all tells the others (sees, with Ready); one that has heard it of all
+//     starts. Ready goes out on every bridge before the forwarder starts, so no frame of the job
+//     overtakes it, and no frame comes to a forwarder that has not started.
+//
+// A job that loses a rank or a bridge while it gathers ends for all: there is no taking back of a
+// Join. A forwarder that is started again while a job runs gathers it anew (bridge, anew.go).
+
+// hops is what a job of several hops has while it gathers, beside.
+type hops struct {
+	*links
+	gathering *gathering
+	gaps      *gaps
+	joins     []*wire.Join    // joins are those of all ranks so far; a forwarder that begins anew is told.
+	ready     []bool          // ready are the forwarders that see all ranks.
+	left      map[uint32]bool // left are the ranks that took their leave of a forwarder that was here before.
+}
+
+// belongs checks that a rank is one of this forwarder's.
+func (h *hops) belongs(join *wire.Join) *handshake.Refused {
+	if !h.several() || int(join.Here) == h.here && h.next(h.here, h.clusterIndex(join.Cluster)) < 0 {
+		return nil
+	}
+	return refusal(wire.RefuseLayout,
+		"job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, "+
+			"and in the same order in all clusters?", h.id, join.Cluster)
+}
+
+// joinedHere passes a rank's Join on; with the first one the neighbours are dialled.
+func (h *hops) joinedHere(join *wire.Join) {
+	if !h.several() {
+		return
+	}
+	h.spread(join)
+	if h.gaps.dialled {
+		return
+	}
+	h.gaps.dialled = true
+	for k := range h.zippers {
+		if n, ok := h.neighbour(k); ok && n.dials && !h.linked(k) {
+			h.add(k, n.addr, true)
+			h.cross(k, bridge.Reach{})
+		}
+	}
+	h.gaps.tell()
+}
+
+// spread keeps a new rank's Join and passes it on.
+func (h *hops) spread(join *wire.Join) {
+	h.joins = append(h.joins, join)
+	for _, br := range h.list() {
+		h.announce(br, join)
+	}
+}
+
+// announce passes a Join on if the other end learns of that rank through here.
+func (h *hops) announce(br *bridge.Bridge, join *wire.Join) {
+	if h.tellsOf(br, join) {
+		h.send(br, wire.TypeJoin, join)
+	}
+}
+
+// tellsOf reports whether the other end of a bridge learns of a rank through here.
+func (h *hops) tellsOf(br *bridge.Bridge, join *wire.Join) bool {
+	return h.next(br.Zipper, h.clusterIndex(join.Cluster)) == h.here
+}
+
+// offered takes a connection that another forwarder has opened, or says why not.
+func (h *hops) offered(e *Offered) *handshake.Refused {
+	if refused := h.mayOffer(e); refused != nil {
+		return refused
+	}
+	k := int(e.Join.Here)
+	h.do(Bridged{Conn: e.Conn, Zipper: k})
+	h.of[e.Conn] = k
+	if h.bridges[k] == nil {
+		h.add(k, h.name(k), false)
+	}
+	h.cross(k, bridge.Offered{Conn: e.Conn, Number: e.Number, Link: e.Link})
+	return nil
+}
+
+// mayOffer checks that a forwarder may have a link with this one, as that one says they are
+// numbered; the link is that of a job that begins, or a further one.
+func (h *hops) mayOffer(e *Offered) *handshake.Refused {
+	if e.Ticket != nil && h.state != Running {
+		return refusal(wire.RefuseTicket, "%v", e.Ticket)
+	}
+	if refused := h.gather.Fits(e.Join); refused != nil {
+		return refused
+	}
+	if !h.several() {
+		return refusal(wire.RefuseLayout, "job %q has no other forwarder", h.id)
+	}
+	from := int(e.Join.Here)
+	_, ok := h.neighbour(from)
+	br := h.bridges[from]
+	switch {
+	case e.Here != h.here || !ok || h.dialsTo(from) || !bridge.MayNumber(e.Number):
+		return refusal(wire.RefuseLayout,
+			"job %q wants no link between these forwarders: are the --zipper addresses right?", h.id)
+	case h.state == Running && (br == nil || !br.Wanted() || !h.goesOn() && (br.Said() || e.Number == 0)):
+		return refusal(wire.RefuseTaken, "job %q needs that link no more", h.id)
+	case h.state == Running:
+	case h.state != Gathering && h.state != Ready:
+		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", h.id)
+	case e.Number == 0 && h.linked(from):
+		return refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", h.id)
+	case e.Number > 0 && !h.linked(from):
+		return refusal(wire.RefuseTaken, "job %q has no link between these forwarders", h.id)
+	}
+	return nil
+}
+
+// dialsTo reports whether this forwarder opens the link to that one.
+func (h *hops) dialsTo(zipper int) bool {
+	if br := h.bridges[zipper]; br != nil {
+		return br.Dials
+	}
+	n, _ := h.neighbour(zipper)
+	return n.dials && (h.gaps.dialled || len(h.list()) == 0)
+}
+
+// opensAgain reports whether another forwarder opens the first connection of a link that it has
+// while the job gathers: it knows sooner than we that the one it had is dead. Then it has given up
+// the job that it gathered, and begins anew.
+func (h *hops) opensAgain(join *wire.Join, number int) bool {
+	if h.state != Gathering || !h.several() || number > 0 || h.gather.Fits(join) != nil {
+		return false
+	}
+	br := h.bridges[int(join.Here)]
+	return br != nil && br.Linked() && !br.Dials
+}
+
+// linkedTo has the other end of a new link hear what is known.
+func (h *hops) linkedTo(br *bridge.Bridge) {
+	for _, join := range h.joins {
+		h.announce(br, join)
+	}
+	for z, ready := range h.ready {
+		if ready {
+			h.send(br, wire.TypeReady, &wire.Ready{Zipper: uint32(z)})
+		}
+	}
+	h.gaps.tell()
+}
+
+// heard handles a frame that comes over a bridge before the job runs.
+func (h *hops) heard(br *bridge.Bridge, e *Heard) error {
+	switch e.Type {
+	case wire.TypePing:
+		h.send(br, wire.TypePong, nil)
+	case wire.TypePong:
+		h.cross(br.Zipper, bridge.Pong{Conn: e.Conn, Link: e.Link})
+	case wire.TypeJoin:
+		join, err := wire.ParseJoin(e.Body)
+		if err != nil {
+			return err
+		}
+		kept, err := h.joinedThere(br, &join, int64(len(e.Body)), e.Room)
+		e.Room = e.Room && !kept
+		return err
+	case wire.TypeNotice:
+		n, err := wire.ParseNotice(e.Body)
+		if err != nil {
+			return err
+		}
+		h.gaps.hear(br.Zipper, &n)
+	case wire.TypeRailState:
+		return h.leftBefore(e.Body)
+	case wire.TypeReady:
+		r, err := wire.ParseReady(e.Body)
+		switch {
+		case err != nil:
+			return err
+		case int(r.Zipper) >= len(h.zippers):
+			return fmt.Errorf("forwarder %d of %d", r.Zipper, len(h.zippers))
+		case int(r.Zipper) != h.here: // what others say of this one is from before it was started again
+			h.sees(int(r.Zipper))
+		}
+	case wire.TypeRefuse:
+		r, err := wire.ParseRefuse(e.Body)
+		if err != nil {
+			return err
+		}
+		reason := wire.Printable(r.Reason)
+		h.gathering.giveUp(r.Code, reason)
+		h.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("refused: %s", reason)})
+	default:
+		return fmt.Errorf("not expected now")
+	}
+	return nil
+}
+
+// joinedThere takes a rank that has joined another forwarder. kept: the n bytes of its Join, for
+// which there is room or not, are booked to the job.
+func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room bool) (kept bool, err error) {
+	if h.state != Gathering {
+		return false, nil
+	}
+	if refused := h.gather.Fits(join); refused != nil {
+		return false, refused
+	}
+	v := h.rankOf(join)
+	left := h.left[v]
+	if left && h.gather.In(int(v)) {
+		return false, nil // several forwarders tell of it
+	}
+	if h.next(h.here, h.clusterIndex(join.Cluster)) != br.Zipper && !left {
+		return false, fmt.Errorf("cluster %s is not there", join.Cluster)
+	}
+	if _, refused := h.gather.Add(join); refused != nil {
+		return false, refused
+	}
+	if refused := h.gathering.keep(n, room); refused != nil {
+		return false, refused
+	}
+	h.spread(join)
+	return true, nil
+}
+
+// leftBefore takes another forwarder's word that a rank will not come: this forwarder's predecessor
+// has let it go.
+func (h *hops) leftBefore(body []byte) error {
+	s, err := wire.ParseRailState(body)
+	if err == nil && (!s.Gone || int64(s.Rank) >= int64(h.gather.Ranks())) {
+		err = fmt.Errorf("state of rank %d", s.Rank)
+	}
+	if err == nil {
+		h.left[s.Rank] = true
+	}
+	return err
+}
+
+// seesAll notes that this forwarder sees all ranks, if it does and the links to its neighbours are
+// there and tried: a forwarder that says Ready may be sent frames of the job.
+func (h *hops) seesAll() {
+	cold := func(br *bridge.Bridge) bool { return !br.Tried() }
+	if h.several() && h.state == Gathering && h.gather.Complete() && h.all() && !slices.ContainsFunc(h.list(), cold) {
+		h.sees(h.here)
+	}
+}
+
+// sees notes that a forwarder sees all ranks, and tells the others.
+func (h *hops) sees(zipper int) {
+	if h.state != Gathering || h.ready[zipper] {
+		return
+	}
+	h.ready[zipper] = true
+	for _, br := range h.list() {
+		h.send(br, wire.TypeReady, &wire.Ready{Zipper: uint32(zipper)})
+	}
+}
+
+// complete reports whether all forwarders see all ranks.
+func (h *hops) complete() bool {
+	return h.gather.Complete() && (!h.several() || !slices.Contains(h.ready, false) && h.all())
+}
+
+// tellAnew tells a forwarder that gathers the job anew all that it gathers through here.
+func (h *hops) tellAnew(r *ranks, br *bridge.Bridge, c action.Conn) {
+	for _, v := range sorted(r.left) {
+		r.sendState(c, wire.RailState{Rank: v, Gone: true, Reason: openedAgain})
+	}
+	for _, join := range h.joins {
+		if h.tellsOf(br, join) || r.left[h.rankOf(join)] { // those that have left do not come back there
+			h.do(action.Send{Conn: c, Frame: frame(wire.TypeJoin, join)})
+		}
+	}
+	for z := range h.zippers {
+		if z != br.Zipper { // that one says so itself
+			h.do(action.Send{Conn: c, Frame: frame(wire.TypeReady, &wire.Ready{Zipper: uint32(z)})})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// Package job is one job of a forwarder, as a state machine: how it gathers, runs and ends.
+//
+// Its parts, each of which uses only those below it:
+//
+//	job.go       Handle, and the rules that hold after each event
+//	handle.go    which part an event goes to
+//	rules.go     what follows from the state of the parts
+//	start.go     the last rank is in: the job runs
+//	half.go      what launchers say of their halves
+//	loss.go      a rank's link is lost, and opened again
+//	end.go       the job fails, or is released
+//	ways.go      what the kernel is asked to open between ranks
+//	hops.go      several hops: Joins and Ready between forwarders
+//	gather.go    ranks join, until all are in
+//	gaps.go      several hops: which links are missing
+//	cross.go     several hops: what happens on a bridge to the ranks behind it
+//	ranks.go     which ranks of the running job are reached, and who is told of it
+//	links.go     several hops: the bridges (package bridge)
+//	tree.go      several hops: the networks and forwarders
+//	core.go      the state of the job, and what all parts share
+//
+// Handle takes an event and returns the actions that it asks for, in the order in which they are to
+// be carried out. A Job does no I/O, reads no clock and takes no lock. It is not safe for
+// concurrent use.
+package job
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Job is a set of connections that talk to each other.
+type Job struct {
+	*core
+	links     *links
+	ranks     *ranks
+	gaps      *gaps
+	gathering *gathering
+	hops      *hops
+	ways      *ways
+	ending    *ending
+	losses    *losses
+	halves    *halves
+	started   time.Time
+	stopped   bool // stopped: nothing is waited for or opened any more.
+}
+
+// New returns a job that its first Join opens, and what has to be done for it. The Join itself is
+// its first event.
+func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *handshake.Refused) {
+	c := &core{cfg: cfg, id: first.Job, clusters: first.Layout, gather: handshake.NewGather(first), now: now}
+	j := &Job{core: c}
+	j.links = &links{core: c, bridges: map[int]*bridge.Bridge{}, of: map[action.Conn]int{}}
+	if len(first.Zippers) > 0 {
+		t, err := newTree(first, cfg.Here)
+		if err != nil {
+			return nil, nil, refusal(wire.RefuseLayout, "%v", err)
+		}
+		j.links.tree = t
+	}
+	j.ranks = &ranks{core: c, links: j.links, members: map[action.Conn]*member{}, absent: map[uint32]absence{},
+		left: map[uint32]bool{}, cameBack: map[uint32]bool{}, told: map[action.Conn]uint32{}}
+	j.gaps = &gaps{links: j.links, failures: map[int]string{}, said: map[int]*exchanged{}}
+	j.gathering = &gathering{core: c, gaps: j.gaps, created: now, expires: now.Add(cfg.Timeout),
+		places: map[action.Conn]*place{}}
+	j.hops = &hops{links: j.links, gathering: j.gathering, gaps: j.gaps, left: map[uint32]bool{},
+		ready: make([]bool, len(first.Zippers))}
+	j.ways = &ways{core: c}
+	j.ending = &ending{core: c, ranks: j.ranks, links: j.links}
+	j.losses = &losses{core: c, ranks: j.ranks, ending: j.ending, waits: map[uint32]wait{}, bad: map[uint32]count{},
+		badOver: map[int]count{}, over: map[int]bool{}}
+	j.halves = &halves{core: c, ending: j.ending, suspended: map[string]string{}}
+	j.arm(action.Timer{Kind: action.Gathering}, cfg.Timeout)
+	j.arm(action.Timer{Kind: action.Notice}, cfg.Notice)
+	j.log(zapcore.InfoLevel, "job begins to gather", zap.Int("ranks", j.gather.Ranks()),
+		zap.Duration("timeout", cfg.Timeout), zap.String("user", cfg.User))
+	return j, j.out, nil
+}
+
+// Handle advances the job by one event and returns what has to be done, in order. An illegal
+// transition, which is a defect of this package, is among the actions (Internal) and ends the job.
+func (j *Job) Handle(now time.Time, e Event) []action.Action {
+	j.now, j.out, j.wrong = now, nil, nil
+	e.apply(j)
+	j.settle()
+	if wrong := j.wrong; wrong != nil {
+		j.do(Internal{Err: wrong})
+		j.stop(wire.RefuseShutdown, 1, fmt.Sprintf("internal error: %v (please report this, with the forwarder's log)", wrong))
+		j.settle()
+	}
+	return j.out
+}
+
+// settle tells the bridges what is for them, and applies the rules that hold after each event,
+// until there is nothing more to do.
+func (j *Job) settle() {
+	for {
+		for len(j.queued) > 0 {
+			m := j.queued[0]
+			j.queued = j.queued[1:]
+			j.crossed(m)
+		}
+		if j.follow(); len(j.queued) == 0 {
+			return
+		}
+	}
+}
+
+// follow applies them once.
+func (j *Job) follow() {
+	if j.state == Gathering {
+		j.ways.forget() // what the kernel was asked for when all were in
+		if j.hops.seesAll(); j.hops.complete() {
+			j.complete()
+		}
+	}
+	if j.state == Running {
+		j.sayBye()
+	}
+	if j.state > Running && !j.stopped {
+		j.stopped = true
+		j.losses.stopWaiting()
+		j.links.stop()
+	}
+	j.perhapsOver()
+}

@@ -1,0 +1,138 @@
+package job
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// started is a job of two clusters, of one and of two ranks, at a forwarder of an arrangement, with
+// the connections of the ranks here. In a row of two the other ranks come over connection 1.
+func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Conn) {
+	t.Helper()
+	first := joinOf(kind, int(here), 0, here, 2000)
+	s, refused := newShell(time.Unix(1e9, 0), Config{Here: int(here), Timeout: time.Minute, Notice: time.Second, Trunk: 1}, first)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	next, conns := action.Conn(1), map[uint32]action.Conn{}
+	for c, cl := range arrangements[kind].layout {
+		if s.job.Hops() && c != int(here) {
+			continue
+		}
+		for rank := range cl.Size {
+			next++
+			join := joinOf(kind, c, rank, here, 2000)
+			s.ends[next] = &end{rank: -1, zipper: -1}
+			conns[s.job.rankOf(join)] = next
+			s.handle(Joined{Conn: next, Join: join, Timeout: time.Minute, Room: true})
+		}
+	}
+	if s.job.Hops() {
+		other := 1 - here
+		link(s, here, other)
+		for c, cl := range arrangements[kind].layout {
+			for rank := range cl.Size {
+				if c != int(here) {
+					hear(s, other, wire.TypeJoin, joinOf(kind, c, rank, other, 2000))
+				}
+			}
+		}
+		hear(s, other, wire.TypePong, nil)
+		hear(s, other, wire.TypeReady, &wire.Ready{Zipper: uint32(other)})
+	}
+	if s.job.State() != Running || len(s.faults) > 0 {
+		t.Fatalf("the job is %v; %v", s.job.State(), s.faults)
+	}
+	return s, conns
+}
+
+// link gives the job a connection from another forwarder.
+func link(s *shell, here, other uint16) {
+	s.ends[1] = &end{rank: -1, zipper: int(other)}
+	s.handle(Offered{Conn: 1, Join: joinOf(3, int(other), 0, other, 2000), Here: int(here)})
+}
+
+// hear gives the job a frame over that connection.
+func hear(s *shell, other uint16, t wire.Type, body wire.Body) {
+	e := Heard{Conn: 1, Zipper: int(other), Type: t, Link: trunk.Link{}}
+	if body != nil {
+		e.Body = body.Append(nil)
+	}
+	if e.Room = t == wire.TypeJoin; e.Room {
+		s.booked += int64(len(e.Body))
+	}
+	s.handle(e)
+}
+
+// A second Bye over the same connection is not another departure.
+func TestRepeatedByeCountsOnce(t *testing.T) {
+	s, conns := started(t, 3, 1)
+	before := s.job.ranks.staying
+	s.handle(Left{Conn: conns[1]})
+	s.handle(Left{Conn: conns[1]})
+	if got := s.job.ranks.staying; got != before-1 {
+		t.Errorf("%d ranks stay, want %d", got, before-1)
+	}
+}
+
+// A Bye over a connection that its rank has replaced neither removes the new route nor counts.
+func TestStaleByeIsIgnored(t *testing.T) {
+	s, conns := started(t, 0, 0)
+	s.ends[9] = &end{rank: -1, zipper: -1}
+	s.handle(Joined{Conn: 9, Join: joinOf(0, 0, 0, 0, 2000), Timeout: time.Minute, Room: true})
+	s.handle(Left{Conn: conns[0]})
+	if s.table[0] != 9 || s.job.ranks.left[0] || len(s.faults) > 0 {
+		t.Errorf("the route of rank 0 is %d; left: %v; %v", s.table[0], s.job.ranks.left[0], s.faults)
+	}
+}
+
+// A half that goes on is not suspended any more.
+func TestResumed(t *testing.T) {
+	s, _ := started(t, 0, 0)
+	for range 2 {
+		s.handle(HalfSuspended{Cluster: "b", Reason: "suspended"})
+	}
+	timer := action.Timer{Kind: action.Suspended, Of: 1}
+	if !s.timers[timer] {
+		t.Fatalf("nothing ends the job: %v", s.timers)
+	}
+	s.handle(HalfResumed{Cluster: "b"})
+	if s.timers[timer] || len(s.job.halves.suspended) > 0 {
+		t.Errorf("%v are suspended, timers %v", s.job.halves.suspended, s.timers)
+	}
+}
+
+// Another forwarder that says much of the links that it lacks has little of that kept.
+func TestGapsBounded(t *testing.T) {
+	first := joinOf(3, 1, 0, 1, 2000)
+	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	link(s, 1, 0)
+	for i := range 3 * maxGapNotices {
+		hear(s, 0, wire.TypeNotice, &wire.Notice{Text: strings.Repeat(string(rune('a'+i%26)), 4) + strings.Repeat("é", maxGapText)})
+	}
+	x := s.job.gaps.with(0)
+	last := string(rune('a' + (maxGapNotices-1)%26))
+	if !strings.HasPrefix(x.lacks, last) || len(x.lacks) > maxGapText+len("…") || x.notices != 3*maxGapNotices {
+		t.Errorf("kept of %d notices: %d bytes, %.20q; want the one of number %d", x.notices, len(x.lacks), x.lacks, maxGapNotices)
+	}
+}
+
+// An illegal transition ends the job with an internal error, and is reported once.
+func TestIllegalTransition(t *testing.T) {
+	s, _ := started(t, 0, 0)
+	s.handle(Closed{}) // the kernel was asked for nothing
+	if len(s.faults) != 1 || !strings.Contains(s.faults[0], "from running to ended") {
+		t.Errorf("%v", s.faults)
+	}
+	if s.job.State() != Ending || !strings.HasPrefix(s.job.result.reason, "internal error: ") {
+		t.Errorf("the job is %v: %s", s.job.State(), s.job.result.reason)
+	}
+}

@@ -1,0 +1,87 @@
+package job
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// links are the bridges of a job of several hops. A job of one hop has none, and no tree.
+type links struct {
+	*core
+	*tree
+	bridges map[int]*bridge.Bridge // bridges are those to neighbours, by the index of the other end.
+	of      map[action.Conn]int    // of is the forwarder at the other end of each connection of a bridge.
+}
+
+// several reports whether the job has several hops.
+func (l *links) several() bool { return l.tree != nil }
+
+// list returns the bridges that have a link, by the index of the other end.
+func (l *links) list() (list []*bridge.Bridge) {
+	for _, k := range sorted(l.bridges) {
+		if l.linked(k) {
+			list = append(list, l.bridges[k])
+		}
+	}
+	return list
+}
+
+// linked reports whether there is a link to a neighbour.
+func (l *links) linked(k int) bool { return l.bridges[k] != nil && l.bridges[k].Linked() }
+
+// all reports whether there is a link to every neighbour.
+func (l *links) all() bool {
+	for k := range l.zippers {
+		if _, ok := l.neighbour(k); ok && !l.linked(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// add makes a bridge to a forwarder. dials: this end opens it.
+func (l *links) add(k int, addr string, dials bool) {
+	l.bridges[k] = bridge.New(bridge.Config{Job: l.id, Zipper: k, Here: l.here, Address: addr, Dials: dials,
+		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
+}
+
+// network is the one that both ends of a bridge are on.
+func (l *links) network(br *bridge.Bridge) int {
+	n, _ := l.neighbour(br.Zipper)
+	return n.network
+}
+
+// send gives the other end of a bridge a frame, if there is a connection now. An end that reads
+// nothing is found dead soon.
+func (l *links) send(br *bridge.Bridge, t wire.Type, body wire.Body) {
+	if c := br.First(); c != 0 {
+		l.do(action.Send{Conn: c, Frame: frame(t, body)})
+	}
+}
+
+// cut closes the connections of a bridge that are in use.
+func (l *links) cut(zipper int, cause error) {
+	for _, c := range l.bridges[zipper].Conns() {
+		l.do(action.End{Conn: c, Cause: cause})
+	}
+}
+
+// stop has nothing more be opened.
+func (l *links) stop() {
+	for _, k := range sorted(l.bridges) {
+		l.cross(k, bridge.Stop{})
+	}
+}
+
+// expected reports whether a bridge of the running job is waited for.
+func (l *links) expected() bool {
+	return slices.ContainsFunc(l.list(), func(br *bridge.Bridge) bool { return br.First() == 0 && br.Wanted() })
+}
+
+// sorted returns the keys of a map in order.
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

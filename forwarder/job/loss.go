@@ -1,0 +1,243 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A lost link is not the end of a job: the rank may have another one, or opens it again. The others
+// are told (RailState). They use another way, and decide themselves when no rank can be reached any
+// more.
+//
+// In a job with one way between any two ranks, a rank whose link is lost opens it again (again),
+// and what was on its way is sent again. How long that is waited for depends on the loss (await).
+// If the link was closed, as a process's links are when it ends, it is a moment. If nothing was
+// heard, it is as long as the job's patience lasts. Then the job fails, with the cause of the loss.
+//
+// In a job of several hops those are also told, over bridges, whose way to the rank leads through
+// here. In a job of several rows a rank that has not come back in time is not taken back any more:
+// the job has other rows.
+
+// losses are those of links to ranks here.
+type losses struct {
+	*core
+	ranks     *ranks
+	ending    *ending
+	waits     map[uint32]wait  // waits are the losses that are waited for to be undone.
+	bad       map[uint32]count // bad counts the damaged frames of each rank.
+	badOver   map[int]count    // badOver counts those of each bridge.
+	over      map[int]bool     // over has the clusters, by index, whose processes have all ended.
+	lost      int              // lost counts the lost links of a job that went on.
+	badFrames int              // badFrames counts the damaged frames that ended links.
+}
+
+// wait is for one loss of a rank's link.
+type wait struct {
+	since  time.Time // since is when the link was lost.
+	reason string
+}
+
+// ended takes a connection that has ended out of the running job.
+func (l *losses) ended(e *Lost) {
+	m := l.ranks.members[e.Conn]
+	if m == nil {
+		return
+	}
+	delete(l.ranks.members, e.Conn)
+	l.ranks.live--
+	if m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
+		l.linkLost(m, e.Cause, e.Silent)
+	}
+}
+
+// linkLost goes on after the loss of a rank's link without Bye, or fails the job.
+func (l *losses) linkLost(m *member, cause error, silent bool) {
+	reason := l.lostBy(m, cause)
+	if !l.goesOn() {
+		l.ending.fail(m.rank, reason, 0)
+		return
+	}
+	l.miss(m, reason, silent)
+}
+
+// miss notes that a rank's link is lost in a job that goes on.
+func (l *losses) miss(m *member, reason string, silent bool) {
+	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
+	l.lost++
+	l.ranks.markUnreachable(m.rank, absence{reason: reason}, l.ranks.clusterOf[m.rank])
+	if l.ranks.links.several() || l.resumes() {
+		l.await(m.rank, reason, silent)
+	}
+}
+
+// await gives a rank time to come back.
+func (l *losses) await(v uint32, reason string, silent bool) {
+	d := l.patience()
+	if !silent {
+		d = min(d, ComesBack)
+	}
+	if l.over[l.ranks.clusterOf[v]] {
+		d = 0
+	}
+	l.waits[v] = wait{since: l.now, reason: reason}
+	l.arm(action.Timer{Kind: action.Return, Of: int(v)}, d)
+}
+
+// gaveUp fails the job of a rank that has not come back, or goes on without it here.
+func (l *losses) gaveUp(v uint32) {
+	w, waits := l.waits[v]
+	if !waits || l.state != Running {
+		return
+	}
+	delete(l.waits, v)
+	if l.resumes() {
+		l.ending.fail(v, w.reason, 0)
+	} else {
+		l.ranks.staying--
+	}
+}
+
+// stopWaiting ends the waiting for ranks.
+func (l *losses) stopWaiting() {
+	for _, v := range sorted(l.waits) {
+		l.stopWaitingFor(v)
+	}
+}
+
+func (l *losses) stopWaitingFor(v uint32) {
+	if _, waits := l.waits[v]; waits {
+		delete(l.waits, v)
+		l.disarm(action.Timer{Kind: action.Return, Of: int(v)})
+	}
+}
+
+// clusterEnded has the job not wait for ranks of a cluster any more whose links have closed without
+// Bye. Of several the one that was lost first is the cause, and the lowest one of the same time.
+func (l *losses) clusterEnded(i int) {
+	if i < 0 || l.state != Running {
+		return
+	}
+	l.over[i] = true
+	first := -1
+	for _, v := range sorted(l.waits) {
+		if l.ranks.clusterOf[v] == i && (first < 0 || l.waits[v].since.Before(l.waits[uint32(first)].since)) {
+			first = int(v)
+		}
+	}
+	if first >= 0 {
+		l.arm(action.Timer{Kind: action.Return, Of: first}, 0)
+	}
+}
+
+var errAnotherLink = errors.New("the rank has opened another link")
+
+// again lets a rank back into a running job, or says why not.
+func (l *losses) again(e *Joined) *handshake.Refused {
+	rank, refused := l.gather.Again(e.Join)
+	if refused != nil {
+		return refused
+	}
+	r, v := l.ranks, uint32(rank)
+	if old := r.routes[v]; old != 0 { // the rank knows sooner than we that the link is dead
+		m := r.members[old]
+		r.unroute(v, old)
+		l.miss(m, l.lostBy(m, errAnotherLink), false)
+		l.do(action.End{Conn: old, Cause: errAnotherLink})
+	}
+	if _, absent := r.absent[v]; !absent {
+		return refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, l.id)
+	}
+	if _, waits := l.waits[v]; r.links.several() && !waits {
+		return refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
+	}
+	delete(r.absent, v)
+	l.stopWaitingFor(v)
+	l.do(Enter{Layout: l.layout, Entry: Entry{e.Conn, v, r.isNamesake(v)}})
+	for _, out := range sorted(r.absent) {
+		why := r.absent[out]
+		r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})
+	}
+	for _, gone := range sorted(r.left) {
+		r.sendState(e.Conn, wire.RailState{Rank: gone, Gone: true})
+	}
+	r.cameBack[v] = true
+	l.do(Run{Conn: e.Conn, Rank: v})
+	r.enter(e.Conn, e.Link, v)
+	l.logOf(e.Conn, zapcore.InfoLevel, "rank is back")
+	l.ranks.tell(wire.RailState{Rank: v, Up: true}, r.clusterOf[v])
+	return nil
+}
+
+// lostBy says which rank's connection is lost and why.
+func (l *losses) lostBy(m *member, cause error) string {
+	cluster, native := l.place(m.rank)
+	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank,
+		native, cluster, l.ranks.hosts[m.rank], m.link, cause)
+}
+
+// damaged ends what a connection belongs to over which the protocol was broken, unless that can be
+// a bad line.
+func (l *losses) damaged(e *Damaged) {
+	r := l.ranks
+	m := r.members[e.Conn]
+	switch {
+	case m == nil:
+	case m.zipper >= 0 && l.mayBeBadOver(m.zipper): // it is opened again
+		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("what came over it was damaged: %s", e.Reason)})
+	case m.zipper >= 0:
+		l.do(action.Abort{Conn: e.Conn, Frame: abortFrame(1, wire.Nobody, e.Reason)})
+		l.ending.fail(wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", r.links.name(m.zipper), e.Reason),
+			e.Conn)
+	case l.goesOn() && l.state == Running && l.mayBeBad(m.rank):
+		if r.unroute(m.rank, e.Conn) {
+			l.miss(m, l.lostBy(m, fmt.Errorf("what came over it was damaged: %s", e.Reason)), false)
+		}
+	case r.unroute(m.rank, e.Conn):
+		l.ending.fail(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)
+	}
+}
+
+// count counts damaged frames.
+type count struct {
+	since time.Time
+	n     int
+}
+
+// more counts one more, and reports whether they are few.
+func (c *count) more(now time.Time) bool {
+	if now.Sub(c.since) > badTime {
+		*c = count{since: now}
+	}
+	c.n++
+	return c.n <= MaxBad
+}
+
+// mayBeBad notes a damaged frame of a rank, and reports whether that can be a bad line: of a rank
+// from which too many come the job fails.
+func (l *losses) mayBeBad(v uint32) bool {
+	c := l.bad[v]
+	may := c.more(l.now)
+	l.bad[v] = c
+	l.badFrames++
+	return may
+}
+
+// mayBeBadOver is mayBeBad for a bridge.
+func (l *losses) mayBeBadOver(zipper int) bool {
+	if !l.goesOn() || l.state != Running {
+		return false
+	}
+	c := l.badOver[zipper]
+	may := c.more(l.now)
+	l.badOver[zipper] = c
+	l.badFrames++
+	return may
+}

@@ -1,0 +1,213 @@
+package job
+
+import (
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// ranks are those of a running job: which connection each has, which are out of reach, and which
+// have left. Of each change all are told whose way to the rank leads through here (RailState).
+type ranks struct {
+	*core
+	links *links
+	live  int // live counts the connections that carry frames of the running job.
+
+	// Fixed when the job is ready.
+	hosts     []string        // hosts are those of the virtual ranks.
+	namesakes map[string]bool // namesakes are the names of hosts in several clusters.
+	clusterOf []int           // clusterOf is the cluster of each virtual rank.
+
+	routes   []action.Conn           // routes is the connection of each virtual rank; 0: out of reach, or departed.
+	via      []int                   // via is the forwarder behind which each rank is; -1: none. nil: one hop.
+	members  map[action.Conn]*member // members are the connections of the running job.
+	absent   map[uint32]absence      // absent are the ranks that are out of reach and may come back.
+	left     map[uint32]bool         // left are the ranks that have said Bye.
+	cameBack map[uint32]bool         // cameBack are those that have lost a link, and opened another one.
+	unsure   bool                    // unsure: something may have been lost on its way.
+	told     map[action.Conn]uint32  // told counts the RailStates that each connection was sent.
+	staying  int                     // staying counts the ranks here that have not left, in a job of several hops.
+}
+
+// member is a connection that carries frames of the running job.
+type member struct {
+	link   string // link is the other end's address; empty for a bridge.
+	rank   uint32 // rank is wire.Nobody for a bridge.
+	zipper int    // zipper is the forwarder at the other end; -1 for a rank.
+}
+
+// absence is why a rank is out of reach; cut: because a link between forwarders is, which is opened
+// again.
+type absence struct {
+	reason string
+	cut    bool
+}
+
+// fill notes the ranks of a job that is ready.
+func (r *ranks) fill() {
+	r.hosts, r.namesakes, r.clusterOf = make([]string, r.gather.Ranks()), r.gather.Namesakes(), nil
+	for i, c := range r.clusters {
+		for range c.Size {
+			r.clusterOf = append(r.clusterOf, i)
+		}
+	}
+	for v := range r.hosts {
+		r.hosts[v] = r.gather.Host(v)
+	}
+	r.routes = make([]action.Conn, len(r.hosts))
+	if r.links.several() {
+		r.via = make([]int, len(r.hosts))
+		for v := range r.via {
+			r.via[v] = r.links.next(r.links.here, r.clusterOf[v])
+		}
+	}
+}
+
+// isNamesake reports whether a host of another cluster has the name of the rank's.
+func (r *ranks) isNamesake(v uint32) bool { return r.namesakes[r.hosts[v]] }
+
+// behind returns the ranks to which the way leads over a forwarder.
+func (r *ranks) behind(zipper int) (list []uint32) {
+	for v := range r.via {
+		if r.via[v] == zipper {
+			list = append(list, uint32(v))
+		}
+	}
+	return list
+}
+
+// here reports whether a rank has its link to this forwarder.
+func (r *ranks) here(v uint32) bool { return r.via == nil || r.via[v] < 0 }
+
+// enter notes a rank's connection, which carries frames from now on.
+func (r *ranks) enter(c action.Conn, link string, v uint32) {
+	r.live++
+	r.members[c] = &member{link: link, rank: v, zipper: -1}
+	r.route(v, c)
+}
+
+// route has frames for a rank go over a connection.
+func (r *ranks) route(v uint32, c action.Conn) {
+	r.routes[v] = c
+	r.do(Route{Rank: v, Conn: c})
+}
+
+// unroute takes the route over a connection out, and reports whether it was the rank's. It is not
+// if the rank has departed, or has another connection by now.
+func (r *ranks) unroute(v uint32, c action.Conn) bool {
+	if c == 0 || r.routes[v] != c {
+		return false
+	}
+	r.routes[v] = 0
+	r.do(Unroute{Rank: v})
+	return true
+}
+
+// reroute is route for a rank that has no connection, and reports whether it had none.
+func (r *ranks) reroute(v uint32, c action.Conn) bool {
+	if r.routes[v] != 0 {
+		return false
+	}
+	r.route(v, c)
+	return true
+}
+
+// markUnreachable notes that a rank cannot be reached from here, and tells others. network is the
+// one on which the rank is, or on which the way to it begins. What is on that network does not
+// reach the rank through here, and is not told.
+func (r *ranks) markUnreachable(v uint32, why absence, network int) {
+	r.absent[v], r.unsure = why, true
+	r.tell(wire.RailState{Rank: v, Reason: why.reason, Cut: why.cut}, network)
+}
+
+// markReachable takes that back.
+func (r *ranks) markReachable(v uint32, network int) {
+	delete(r.absent, v)
+	r.tell(wire.RailState{Rank: v, Up: true}, network)
+}
+
+// openedAgain is a RailState's reason of a rank that has left, or that is there all the time.
+const openedAgain = "a link between forwarders was opened again"
+
+// markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
+// arrived, it does not need. Ranks here hear of it if something may have been lost on the way;
+// where there is one hop, if they have had another link; and when they come back.
+func (r *ranks) markLeft(v uint32, network int) {
+	r.left[v] = true
+	delete(r.absent, v)
+	gone := wire.RailState{Rank: v, Gone: true}
+	if !r.links.several() {
+		for to, c := range r.routes {
+			if c != 0 && r.cameBack[uint32(to)] {
+				r.sendState(c, gone)
+			}
+		}
+		return
+	}
+	if r.unsure {
+		r.tellRanks(gone)
+		gone.Reason = openedAgain // so is the other end, when it hears of it
+	}
+	r.tellBridges(gone, network)
+}
+
+// tell sends a RailState to all whose way to the rank leads through here.
+func (r *ranks) tell(s wire.RailState, network int) {
+	r.tellRanks(s)
+	r.tellBridges(s, network)
+}
+
+// tellRanks sends a RailState to all ranks here but the one that it is about.
+func (r *ranks) tellRanks(s wire.RailState) {
+	for v, c := range r.routes {
+		if c != 0 && uint32(v) != s.Rank && r.here(uint32(v)) {
+			r.sendState(c, s)
+		}
+	}
+}
+
+func (r *ranks) tellBridges(s wire.RailState, network int) {
+	for _, br := range r.links.list() {
+		if c := br.First(); c != 0 && r.links.network(br) != network && !br.Said() {
+			r.sendState(c, s)
+		}
+	}
+}
+
+// sendState tells a connection's other end of a rank. An end that reads nothing is found dead soon.
+func (r *ranks) sendState(c action.Conn, s wire.RailState) {
+	r.told[c]++
+	s.Number = r.told[c]
+	r.do(action.Send{Conn: c, Frame: frame(wire.TypeRailState, &s)})
+}
+
+// departs takes the route to a rank that has said Bye out. A Bye over a connection that is no
+// longer the route is ignored: the job has ended, or the rank has opened another connection, over
+// which it says Bye again.
+func (r *ranks) departs(c action.Conn) {
+	m := r.members[c]
+	if m == nil || m.zipper >= 0 || !r.unroute(m.rank, c) {
+		return
+	}
+	if r.goesOn() {
+		r.markLeft(m.rank, r.clusterOf[m.rank])
+	}
+	r.staying--
+}
+
+// wayTo is the bridge over which a rank is reached; nil: it has a link here.
+func (r *ranks) wayTo(v uint32) *bridge.Bridge {
+	if r.here(v) {
+		return nil
+	}
+	return r.links.bridges[r.via[v]]
+}
+
+// use has a bridge's connection carry frames of the job. One rank may have as much on its way to
+// each of the ranks behind the bridge.
+func (r *ranks) use(br *bridge.Bridge, c action.Conn) {
+	r.live++
+	r.members[c] = &member{rank: wire.Nobody, zipper: br.Zipper}
+	r.do(bridge.Use{Conn: c, Zipper: br.Zipper})
+	r.do(Widen{Conn: c, N: len(r.behind(br.Zipper))})
+}

@@ -1,0 +1,71 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those
+// behind bridges that lead to other networks. What comes from a forwarder on the same network never
+// goes on to another one there. On a bridge that is cut it is said when that is back, or never.
+func (j *Job) sayBye() {
+	if j.ranks.staying > 0 {
+		return
+	}
+	for _, br := range j.links.list() {
+		still := func(o *bridge.Bridge) bool { return j.links.network(o) != j.links.network(br) && !o.Heard() }
+		if !br.Said() && br.First() != 0 && !slices.ContainsFunc(j.links.list(), still) {
+			j.cross(br.Zipper, bridge.Finish{})
+		}
+	}
+}
+
+// stop ends a job for a reason that none of its ranks has given: ranks that wait are refused with a
+// code, those of a running job get Abort with an exit status.
+func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
+	switch j.state {
+	case Ready: // the ways that the kernel is about to open are not used
+		j.to(Gathering)
+		j.ways.forget()
+		j.gathering.giveUp(refusal, reason)
+	case Gathering:
+		j.gathering.giveUp(refusal, reason)
+	case Running:
+		j.ending.failWith(status, reason, abortFrame(status, wire.Nobody, reason), 0)
+	}
+}
+
+// perhapsOver ends a job that has no links and waits for none.
+func (j *Job) perhapsOver() {
+	expects := j.state == Running && (len(j.losses.waits) > 0 || j.links.expected())
+	if j.ranks.live > 0 || expects || j.state != Running && j.state != Ending {
+		return
+	}
+	if j.state == Running {
+		// Ranks that are absent may have lived on over another forwarder: here they never took
+		// their leave.
+		if absent := sorted(j.ranks.absent); len(absent) > 0 {
+			j.result = result{1, j.ranks.absent[absent[0]].reason}
+		}
+		j.to(Ending)
+	}
+	if j.ways.open == 0 {
+		j.bury()
+	} else if j.to(Closing) {
+		j.do(CloseWays{N: j.ways.asked, Last: true})
+	}
+}
+
+// bury ends a job of which nothing is left.
+func (j *Job) bury() {
+	if !j.to(Ended) {
+		return
+	}
+	for _, cluster := range sorted(j.halves.suspended) {
+		j.halves.resume(cluster)
+	}
+	j.gathering.free(j.gathering.kept)
+	j.do(Over{})
+}

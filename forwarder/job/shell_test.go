@@ -1,0 +1,295 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// role is what a connection is to the shell of a test, as in the forwarder.
+type role uint8
+
+const (
+	stranger role = iota
+	waiting
+	introducing
+	bridging
+	running
+	leaving
+)
+
+// end is a connection as the shell sees it.
+type end struct {
+	role     role
+	rank     int  // rank is -1 for another forwarder.
+	zipper   int  // zipper is -1 for a rank.
+	in       bool // in: it has been the job's.
+	left     bool
+	finished bool // finished: a last frame was sent.
+	ended    bool // ended: it is to be closed.
+}
+
+// shell carries out the actions of one job as the forwarder does, and checks that each is one that
+// it may ask for.
+type shell struct {
+	job        *Job
+	now        time.Time
+	ends       map[action.Conn]*end
+	timers     map[action.Timer]bool
+	table      map[uint32]action.Conn
+	asked      map[int]bool // asked are the questions to the kernel that are not answered.
+	open       map[int]bool // open are those that have something open.
+	closing    bool         // closing: the kernel takes back the last one.
+	dials      []bridge.Dial
+	booked     int64
+	over       int
+	incomplete int
+	sent       func(c action.Conn, frame []byte) // sent is told of each frame; nil: nobody is.
+	finished   func(c action.Conn)               // finished is told when a connection is to be closed.
+	faults     []string
+}
+
+func newShell(now time.Time, cfg Config, first *wire.Join) (*shell, *handshake.Refused) {
+	j, actions, refused := New(now, cfg, first)
+	if refused != nil {
+		return nil, refused
+	}
+	s := &shell{job: j, now: now, ends: map[action.Conn]*end{}, timers: map[action.Timer]bool{},
+		table: map[uint32]action.Conn{}, asked: map[int]bool{}, open: map[int]bool{}}
+	s.carryOut(actions)
+	return s, nil
+}
+
+// fault notes that the job has asked for what it must not.
+func (s *shell) fault(format string, args ...any) {
+	s.faults = append(s.faults, fmt.Sprintf(format, args...))
+}
+
+// handle gives the job an event.
+func (s *shell) handle(e Event) {
+	was := s.job.State()
+	actions := s.job.Handle(s.now, e)
+	s.carryOut(actions)
+	if was == Ended {
+		for _, a := range actions {
+			switch a.(type) {
+			case Refuse, Free, CloseWays, action.End, action.Disarm:
+			default:
+				s.fault("a job that has ended asks for %T after %T", a, e)
+			}
+		}
+	}
+	s.check(e)
+}
+
+// check checks what has to hold after each event.
+func (s *shell) check(e Event) {
+	live := 0
+	for c, x := range s.ends {
+		if x.role == running {
+			live++
+		}
+		if s.job.ranks.members[c] != nil != (x.role == running) {
+			s.fault("after %T: connection %d is %d, and a member: %v", e, c, x.role, s.job.ranks.members[c] != nil)
+		}
+	}
+	if live != s.job.ranks.live {
+		s.fault("after %T: %d connections run, the job counts %d", e, live, s.job.ranks.live)
+	}
+	for v, c := range s.table {
+		if x := s.ends[c]; x == nil || x.role != running {
+			s.fault("after %T: the route to rank %d is over connection %d, which does not run", e, v, c)
+		}
+		if s.job.state == Running && s.job.ranks.routes[v] != c {
+			s.fault("after %T: the route to rank %d is %d, the job has %d", e, v, c, s.job.ranks.routes[v])
+		}
+	}
+	if s.job.State() == Ended {
+		if len(s.timers) > 0 {
+			s.fault("after %T: the job has ended with timers %v", e, s.timers)
+		}
+		if s.booked != 0 {
+			s.fault("after %T: the job has ended and keeps %d bytes", e, s.booked)
+		}
+		if len(s.table) > 0 {
+			s.fault("after %T: the job has ended with routes %v", e, s.table)
+		}
+		if s.over+s.incomplete != 1 {
+			s.fault("after %T: the job has ended %d times", e, s.over+s.incomplete)
+		}
+		if live > 0 {
+			s.fault("after %T: the job has ended with %d connections", e, live)
+		}
+	}
+}
+
+func (s *shell) carryOut(actions []action.Action) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case action.Arm:
+			if a.After < 0 {
+				s.fault("timer %v after %v", a.Timer, a.After)
+			}
+			s.timers[a.Timer] = true
+		case action.Disarm:
+			delete(s.timers, a.Timer)
+		case action.Log:
+		case Start:
+			s.start(&a)
+		case Route:
+			if x := s.ends[a.Conn]; x == nil {
+				s.fault("rank %d is to be reached over connection %d, which is not there", a.Rank, a.Conn)
+			}
+			s.table[a.Rank] = a.Conn
+		case Unroute:
+			if s.table[a.Rank] == 0 {
+				s.fault("the route to rank %d is taken out, and there is none", a.Rank)
+			}
+			delete(s.table, a.Rank)
+		case Free:
+			s.booked -= a.Bytes
+		case OpenWays:
+			s.asked[a.N] = true
+		case CloseWays:
+			if !s.open[a.N] {
+				s.fault("ways %d are closed, and not open", a.N)
+			}
+			delete(s.open, a.N)
+			s.closing = s.closing || a.Last
+		case Incomplete:
+			s.incomplete++
+		case Over:
+			s.over++
+		case Internal:
+			s.fault("internal error: %v", a.Err)
+		case bridge.Dial:
+			s.dials = append(s.dials, a)
+		default:
+			s.carryOutOn(a)
+		}
+	}
+}
+
+// carryOutOn is carryOut for connections.
+func (s *shell) carryOutOn(a action.Action) {
+	switch a := a.(type) {
+	case action.Send:
+		x := s.on(a.Conn, a)
+		if x.left || x.finished && !x.ended {
+			s.fault("a frame is sent over connection %d after the last one", a.Conn)
+		}
+		s.send(a.Conn, a.Frame)
+	case action.Finish:
+		x := s.on(a.Conn, a)
+		if x.finished {
+			s.fault("connection %d is finished twice", a.Conn)
+		}
+		x.finished = true
+		s.send(a.Conn, a.Frame)
+	case action.Close:
+		s.end(a.Conn, a)
+	case action.Abort:
+		s.on(a.Conn, a).finished = true
+		s.send(a.Conn, a.Frame)
+		s.end(a.Conn, a)
+	case action.End:
+		s.end(a.Conn, a)
+	case Refuse:
+		x := s.on(a.Conn, a)
+		if x.role != stranger && x.role != waiting {
+			s.fault("connection %d is refused, and %d", a.Conn, x.role)
+		}
+		x.role = leaving
+		s.end(a.Conn, a)
+	case Place:
+		s.move(a.Conn, a, stranger, waiting)
+	case Tell:
+		s.move(a.Conn, a, waiting, waiting)
+	case Enter:
+		s.on(a.Conn, a).rank = int(a.Rank)
+		s.move(a.Conn, a, stranger, stranger)
+	case Run:
+		x := s.on(a.Conn, a)
+		if x.role != waiting && x.role != stranger || x.rank != int(a.Rank) {
+			s.fault("connection %d runs as rank %d, is rank %d and %d", a.Conn, a.Rank, x.rank, x.role)
+		}
+		x.role = running
+	case Widen, bridge.Spread, bridge.Far:
+	case Bridged:
+		s.on(a.Conn, a).zipper = a.Zipper
+		s.move(a.Conn, a, stranger, bridging)
+	case bridge.Introduce:
+		s.move(a.Conn, a, introducing, introducing)
+	case bridge.Use:
+		s.move(a.Conn, a, bridging, running)
+	default:
+		s.fault("unknown action %T", a)
+	}
+}
+
+func (s *shell) start(a *Start) {
+	for _, e := range a.Entries {
+		s.move(e.Conn, a, waiting, waiting)
+		s.ends[e.Conn].rank = int(e.Rank)
+	}
+}
+
+// on finds the connection of an action.
+func (s *shell) on(c action.Conn, a any) *end {
+	if x := s.ends[c]; x != nil {
+		return x
+	}
+	s.fault("%T is for connection %d, which is not there", a, c)
+	return &end{}
+}
+
+func (s *shell) move(c action.Conn, a any, from, to role) {
+	x := s.on(c, a)
+	if x.role != from {
+		s.fault("%T finds connection %d as %d, not %d", a, c, x.role, from)
+	}
+	x.role, x.in = to, true
+}
+
+func (s *shell) end(c action.Conn, a any) {
+	s.on(c, a).ended = true
+	if s.finished != nil {
+		s.finished(c)
+	}
+}
+
+func (s *shell) send(c action.Conn, frame []byte) {
+	if s.sent != nil {
+		s.sent(c, frame)
+	}
+}
+
+// lose reports the end of a connection to the job.
+func (s *shell) lose(c action.Conn, cause error, silent bool) {
+	x := s.ends[c]
+	delete(s.ends, c)
+	if x == nil || x.role == stranger || x.role == leaving && !x.in {
+		return // it was never the job's
+	}
+	if x.role == running {
+		// its routes may be used until the job knows of its end
+		s.ends[c] = x
+		s.job.now = s.now
+		actions := s.job.Handle(s.now, Lost{Conn: c, Cause: cause, Silent: silent})
+		s.carryOut(actions)
+		delete(s.ends, c)
+		s.check(Lost{})
+		return
+	}
+	s.handle(Lost{Conn: c, Cause: cause, Silent: silent})
+}
+
+// expire reports the end of a timer to the job.
+func (s *shell) expire(t action.Timer) {
+	delete(s.timers, t)
+	s.handle(Expired{Timer: t})
+}

@@ -1,0 +1,94 @@
+package job
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+)
+
+// How a complete job starts:
+//
+//  1. its layout is made (complete); if that is too long for a frame all are refused;
+//  2. if the kernel may open ways between its ranks (ways.go) it is asked to, and the job is ready
+//     until the answer comes, or the time-out;
+//  3. every rank is sent its Layout, then every connection gets its route (Start). The forwarder
+//     does so before another loop reads frames of the job, so no frame overtakes a Layout.
+
+// complete goes on with a job whose ranks are all in.
+func (j *Job) complete() {
+	layout, refused := j.gather.Layout()
+	if refused != nil {
+		j.gathering.giveUp(refused.Code, refused.Reason)
+		return
+	}
+	if !j.to(Ready) {
+		return
+	}
+	j.layout = layout
+	j.ranks.fill()
+	if ways, doors := j.ways.plan(j.gathering, j.ranks); len(ways) > 0 {
+		j.ways.ask(ways, doors, j.gathering.expires.Sub(j.now))
+		return
+	}
+	j.start()
+}
+
+// start has the job run.
+func (j *Job) start() {
+	if !j.to(Running) {
+		return
+	}
+	j.disarm(action.Timer{Kind: action.Gathering})
+	j.disarm(action.Timer{Kind: action.Notice})
+	j.started = j.now
+	places, bridges := j.gathering.inOrder(), j.links.list()
+	s := Start{Layout: j.layout, Via: j.ranks.via, Hosts: j.ranks.hosts, ClusterOf: j.ranks.clusterOf,
+		Links: len(places) + len(bridges)}
+	for _, p := range places {
+		s.Entries = append(s.Entries, Entry{p.conn, uint32(p.rank), j.ranks.isNamesake(uint32(p.rank))})
+	}
+	j.do(s)
+	j.ranks.staying = len(places)
+	for _, p := range places {
+		j.ranks.enter(p.conn, p.link, uint32(p.rank))
+	}
+	for _, br := range bridges {
+		for _, v := range j.ranks.behind(br.Zipper) {
+			j.ranks.route(v, br.First())
+		}
+	}
+	for _, p := range places { // only now, since its frames are relayed from here on
+		j.do(Run{Conn: p.conn, Rank: uint32(p.rank)})
+	}
+	j.gathering.places = nil
+	for _, br := range bridges {
+		j.ranks.use(br, br.First())
+		j.cross(br.Zipper, bridge.Begin{Instead: j.mayInstead(br)})
+	}
+	j.startWithout()
+	j.log(zapcore.InfoLevel, "job runs", zap.Int("ranks", len(j.ranks.hosts)),
+		zap.Duration("gathered_in", j.started.Sub(j.gathering.created)), zap.Strings("libraries", j.layout.Libraries),
+		zap.Strings("origins", j.Origins()))
+}
+
+// mayInstead reports whether this end of a bridge can dial, if the other end is to: it has a rank's
+// Join to show, and the other end listens.
+func (j *Job) mayInstead(br *bridge.Bridge) bool {
+	n, ok := j.links.neighbour(br.Zipper)
+	return j.gaps.dialled && ok && n.addr != ""
+}
+
+// startWithout has the ranks of a job that starts know which have left before, also those that
+// reach them through here: the forwarder that was here before may not have passed it on.
+func (j *Job) startWithout() {
+	for _, v := range sorted(j.hops.left) {
+		j.ranks.unsure = true
+		network := j.ranks.clusterOf[v]
+		if br := j.ranks.wayTo(v); br != nil {
+			network = j.links.network(br)
+		}
+		j.ranks.markLeft(v, network)
+	}
+}

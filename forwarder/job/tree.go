@@ -1,0 +1,84 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leidenzipper/zipper/vrank"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// tree has the networks and forwarders of a job of several hops. It does not change.
+type tree struct {
+	here     int // here is this forwarder's index in zippers.
+	clusters int // clusters is the number of networks that have ranks; they come first.
+	zippers  []wire.Zipper
+	routes   *vrank.Routes
+}
+
+func newTree(join *wire.Join, here int) (*tree, error) {
+	names := make([]string, len(join.Layout), len(join.Layout)+len(join.Networks))
+	for i, c := range join.Layout {
+		names[i] = c.Name
+	}
+	names = append(names, join.Networks...)
+	on := make([][]int, len(join.Zippers))
+	for i, z := range join.Zippers {
+		for _, p := range z.Ports {
+			on[i] = append(on[i], int(p.Network))
+		}
+	}
+	routes, err := vrank.Tree(names, len(join.Layout), on)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{here: here, clusters: len(join.Layout), zippers: join.Zippers, routes: routes}, nil
+}
+
+// next is the forwarder that frames for a cluster go to from zipper; -1: it delivers them itself.
+func (t *tree) next(zipper, cluster int) int {
+	if n := t.routes.Next(zipper, cluster); len(n) > 0 {
+		return n[0] // in a tree there is one
+	}
+	return -1
+}
+
+// neighbour is another forwarder on a network that this one is on.
+type neighbour struct {
+	network int
+	addr    string // addr is its address there; empty: it does not listen there.
+	mine    string // mine is this forwarder's.
+	dials   bool   // dials says that this forwarder opens the link.
+}
+
+// neighbour returns what is known of zipper k, if it and this forwarder share a network.
+func (t *tree) neighbour(k int) (n neighbour, ok bool) {
+	for _, mine := range t.zippers[t.here].Ports {
+		for _, p := range t.zippers[k].Ports {
+			if p.Network == mine.Network && k != t.here {
+				dials, possible := vrank.Dials(t.linkEnd(t.here, mine), t.linkEnd(k, p))
+				return neighbour{int(p.Network), p.Address, mine.Address, dials}, possible
+			}
+		}
+	}
+	return neighbour{}, false
+}
+
+// linkEnd is zipper k's end of a link at one of its ports.
+func (t *tree) linkEnd(k int, p wire.Port) vrank.LinkEnd {
+	ranks := slices.ContainsFunc(t.zippers[k].Ports, func(p wire.Port) bool { return int(p.Network) < t.clusters })
+	return vrank.LinkEnd{Zipper: k, Listens: p.Address != "", Ranks: ranks}
+}
+
+// name is what people know zipper k by: the address that it has here, or another one.
+func (t *tree) name(k int) string {
+	if n, ok := t.neighbour(k); ok && n.addr != "" {
+		return n.addr
+	}
+	for _, p := range t.zippers[k].Ports {
+		if p.Address != "" {
+			return p.Address
+		}
+	}
+	return fmt.Sprintf("number %d", k+1)
+}
