@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/loglimit"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
@@ -90,7 +91,7 @@ type Config struct {
 
 	// Others in tests.
 	pipeFrom, pipeSize int // see package relay
-	clock              clock
+	clock              clock.Clock
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
 	loops              loop.System     // what loops wait by
 	files              int             // links that it may have open, at most
@@ -123,7 +124,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Log = loglimit.Limit(c.Log)
 	if c.clock == nil {
-		c.clock = systemClock{}
+		c.clock = clock.System{}
 	}
 	if c.Loops == 0 {
 		c.Loops = DefaultLoops()
@@ -143,9 +144,9 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{&c.ReadBuffer, relay.ReadBuffer}, {&c.FlowLimit, relay.FlowLimit}, {&c.ControlLimit, relay.ControlLimit},
 		{&c.MaxRanks, MaxRanks}, {&c.MaxGathering, MaxGathering}, {&c.MaxGatheringFrom, MaxGatheringFrom},
-		{&c.MaxUnjoined, min(MaxUnjoined, descriptors()/2)}, {&c.MaxUnjoinedFrom, min(MaxUnjoinedFrom, descriptors()/4)},
-		{&c.MaxLinksFrom, descriptors() / 2},
-		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize}, {&c.files, max(1, descriptors()-otherFiles)},
+		{&c.MaxUnjoined, min(MaxUnjoined, budget.Descriptors()/2)}, {&c.MaxUnjoinedFrom, min(MaxUnjoinedFrom, budget.Descriptors()/4)},
+		{&c.MaxLinksFrom, budget.Descriptors() / 2},
+		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize}, {&c.files, max(1, budget.Descriptors()-otherFiles)},
 	} {
 		if *d.v == 0 {
 			*d.v = d.def

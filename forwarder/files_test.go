@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -30,14 +31,14 @@ func TestFiles(t *testing.T) {
 // forwarder.
 func TestLinksOf(t *testing.T) {
 	j := wire.Join{Layout: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}, {Name: "c", Size: 5}}}
-	if n := linksOf(&j, 0); n != 10 {
+	if n := job.LinksOf(&j, 0); n != 10 {
 		t.Errorf("one hop: %d", n)
 	}
 	j.Networks = []string{"between"}
 	j.Zippers = []wire.Zipper{{Ports: []wire.Port{{Network: 0}, {Network: 3}}}, {Ports: []wire.Port{{Network: 3}}},
 		{Ports: []wire.Port{{Network: 3}, {Network: 1}, {Network: 2}}}}
 	for here, want := range []int{2, 0, 8} {
-		if n := linksOf(&j, here); n != want {
+		if n := job.LinksOf(&j, here); n != want {
 			t.Errorf("forwarder %d: %d, want %d", here, n, want)
 		}
 	}

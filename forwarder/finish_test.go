@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
@@ -70,16 +71,11 @@ func TestIllegalTransitionEndsItsJobAlone(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.strict = false })
 	other := b.join("other", twoClusters...)
 	r := b.join("j", twoClusters...)
-	b.f.mu.Lock()
-	moved := b.f.jobs.named("j").to(ready)
-	b.f.mu.Unlock()
-	if moved {
-		t.Error("a running job became ready")
-	}
+	b.f.named("j").take(job.Closed{}) // the kernel was asked for nothing
 	for _, x := range r {
 		_, body := x.expect(wire.TypeAbort)
 		if a, err := wire.ParseAbort(body); err != nil || a.Code != 1 || a.Rank != wire.Nobody ||
-			!strings.HasPrefix(a.Reason, "internal error: ") || !strings.Contains(a.Reason, "from running to ready") {
+			!strings.HasPrefix(a.Reason, "internal error: ") || !strings.Contains(a.Reason, "from running to ended") {
 			t.Errorf("Abort %+v, %v; want an internal error that names the transition", a, err)
 		}
 		x.link.Close()

@@ -1,26 +1,38 @@
 // Package forwarder relays frames between the ranks of a job that share no network.
 //
-// Its parts, each of which knows only those below it:
+// A job is a state machine (package job), and so is its link to another forwarder (package bridge).
+// This package has what they do not have: connections, event loops, locks, timers and the table of
+// routes. It turns what happens into events, and carries out the actions that they ask for
+// (package action).
 //
-//	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops
-//	            add (hops.go, bridge.go, trunk.go) and several forwarders (rails.go), how it ends
-//	            (end.go), what launchers say of their halves (half.go), what an administrator
-//	            does to it (operate.go)
+//	forwarder   control.go, join.go: what comes over a connection; enter.go: which job it is for;
+//	            runner.go: a job's lock and events; actions.go: its actions; status.go, operate.go:
+//	            what an administrator sees, and does
+//	job         one job: gathering, running, ending
+//	bridge      the link between two forwarders for a job
+//	action      what these two ask for
+//	plane       what the loops use of a running job without its lock
 //	relay       bytes from one connection to another
 //	budget      how much they may keep meanwhile
 //	loop        the event loops
+//	role        what the other end of a connection is
+//	index       the jobs, by id
 //	nat         the kernel's table of connections that it passes on
+//	report      what a forwarder tells of itself and of its jobs
 //	loglimit    how much is logged
-//	reach       whom it dials
+//	reach       which addresses it dials
 //	trunk       how many connections there are to be between two forwarders
 //	strangers   how much those who connect may have
 //	halves      which halves have ended without their job
+//	clock       where the time comes from
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other
 // forwarders and asking the kernel are done aside (aside), and their completion is posted to a
 // loop.
 //
-// Locks: Forwarder.mu (joining and ending, never on a frame's way), then those of package relay.
+// Locks, in the order in which they may be taken: a job's (runner.mu, for its state machine and its
+// peers; no thread holds those of two jobs), Forwarder.mu (for what all jobs share, a few lines at
+// a time), then those of package relay. None is taken on a frame's way between ranks.
 package forwarder
 
 import (
@@ -39,9 +51,13 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/halves"
+	"github.com/leidenzipper/zipper/forwarder/index"
+	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -68,15 +84,14 @@ type Forwarder struct {
 
 	mu        sync.Mutex
 	peers     map[*peer]int        // numbered as they came
-	jobs      jobs                 // all that have not ended
+	jobs      index.Jobs[*runner]  // all that have not ended
 	past      []Summary            // last ended jobs, oldest first
 	totals    Totals               // without what the jobs that are there will add
 	halves    halves.Record        // those that ended without their job
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
 	drain     drain
-	illegal   func(j *job, next jobState) // handles an illegal transition of a job, with mu
-	released  chan struct{}               // closed by Release
+	released  chan struct{} // closed by Release
 	stopping  bool
 	empty     chan struct{} // closed when stopping and the last link is gone
 }
@@ -96,12 +111,10 @@ func New(cfg Config) (*Forwarder, error) {
 	memory := budget.New(cfg.Memory)
 	f := &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
-		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()),
-		joining: relay.Route{Rank: wire.Nobody, Allowed: mayJoin},
-		works:   make(chan struct{}), drain: drain{over: make(chan struct{})},
-		released: make(chan struct{}), empty: make(chan struct{})}
+		peers: map[*peer]int{}, jobs: index.Jobs[*runner]{}, totals: report.NewTotals(), strangers: strangers.New(cfg.strangers()),
+		joining: relay.Route{Rank: wire.Nobody, Allowed: handshake.MayCome},
+		works:   make(chan struct{}), drain: drain{over: make(chan struct{})}, released: make(chan struct{}), empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
-	f.illegal = func(j *job, next jobState) { j.broken(f, next) }
 	return f, nil
 }
 
@@ -196,7 +209,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 //
 //  1. Serve's context ends. Running jobs end with it: each rank gets an Abort with stopReason. Jobs
 //     that have another forwarder are released to it.
-//  2. Release is called. Running jobs whose ranks open lost links again (job.resumes) are released,
+//  2. Release is called. Running jobs whose ranks open lost links again (job.Job.Resumes) are released,
 //     too: their ranks get Bye, dial this forwarder's address for as long as their patience lasts,
 //     and a forwarder that is started in its place gathers the job again, as after a crash. Jobs
 //     whose ranks cannot resume end as in case 1.
@@ -211,33 +224,19 @@ var errStopped = errors.New("the forwarder has stopped")
 func shutdown(f *Forwarder, resume bool) {
 	f.mu.Lock()
 	f.stopping = true
-	var over []*Summary // of jobs without links, which only waited for ranks to come back
-	for _, j := range f.jobs.inOrder() {
-		switch {
-		case j.state == gathering && j.hops != nil:
-			f.giveUp(j, wire.RefuseShutdown, stopReason)
-		case j.state != running:
-		case j.gather.Rails() > 1, resume && j.resumes():
-			j.release(releaseReason)
-		default:
-			j.fail(wire.Nobody, stopReason, nil)
-		}
-		if s := f.perhapsLast(j); s != nil {
-			over = append(over, s)
-		}
-	}
-	for _, p := range f.inOrder() {
-		p.refuse(wire.RefuseShutdown, stopReason)
-		f.leave(p)
-	}
-	if len(f.peers) == 0 {
+	all, peers := f.jobs.InOrder(), f.inOrder()
+	if len(peers) == 0 {
 		close(f.empty)
 	}
 	f.mu.Unlock()
-	for _, s := range over {
-		if f.cfg.JobEnd != nil {
-			f.cfg.JobEnd(*s)
-		}
+	for _, r := range all {
+		r.shutdown(resume)
+	}
+	for _, p := range peers {
+		p.conn.Post(func() {
+			defer p.lock()()
+			p.refuse(wire.RefuseShutdown, stopReason)
+		})
 	}
 	select {
 	case <-f.empty:
@@ -247,6 +246,18 @@ func shutdown(f *Forwarder, resume bool) {
 	defer f.mu.Unlock()
 	for _, p := range f.inOrder() {
 		p.end(errStopped)
+	}
+}
+
+// shutdown ends the job with the forwarder, or leaves it to another one. resume: it may go on over
+// one that is started in this one's place.
+func (r *runner) shutdown(resume bool) {
+	r.mu.Lock()
+	defer r.unlock()
+	if r.job.State() == job.Running && (r.job.Gather().Rails() > 1 || resume && r.job.Resumes()) {
+		r.handle(job.Release{Reason: releaseReason})
+	} else {
+		r.handle(job.Stop{Reason: stopReason})
 	}
 }
 
@@ -261,7 +272,7 @@ type Driven struct{ f *Forwarder }
 
 // NewDriven makes a forwarder with one loop. The configuration's listeners are only named.
 func NewDriven(cfg Config, sys System) (*Driven, error) {
-	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = drivenClock{sys}, sys.Go, sys, 1, PollEvent
+	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = sys, sys.Go, sys, 1, PollEvent
 	cfg.files = math.MaxInt // in memory there is room
 	cfg.strict = true
 	f, err := New(cfg)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -16,15 +17,15 @@ func brokenRow(t *testing.T, secret string) *chain {
 }
 
 // lacks waits until a forwarder knows of a link that is missing.
-func (b *bench) lacks(job, want string) {
+func (b *bench) lacks(id, want string) {
 	b.t.Helper()
 	var last string
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		b.f.mu.Lock()
-		if j := b.f.jobs.named(job); j != nil {
-			last = j.hops.gaps(nil)
+		if r := b.f.named(id); r != nil {
+			r.mu.Lock()
+			last = r.job.Missing("")
+			r.mu.Unlock()
 		}
-		b.f.mu.Unlock()
 		if strings.Contains(last, want) {
 			return
 		}
@@ -53,42 +54,9 @@ func TestGapsTold(t *testing.T) {
 		ch.benches[0].lacks("j", want)
 		go join(0, 1, 0, time.Millisecond)
 		for range 3 {
-			if err := <-errs; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), unreached) {
+			if err := <-errs; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), job.Unreachable) {
 				t.Errorf("with secret %q: %v", secret, err)
 			}
 		}
-	}
-}
-
-// TestGapsBounded: another forwarder that says much of its links has little of that kept and passed
-// on.
-func TestGapsBounded(t *testing.T) {
-	ch := brokenRow(t, "")
-	go ch.benches[0].dial(ch.identity("j", 0, 0, 0))
-	ch.benches[0].lacks("j", "no link to the forwarder z2")
-	liar := ch.benches[0].f
-	for i := range 3 * maxGapNotices {
-		liar.mu.Lock()
-		liar.jobs.named("j").hops.bridges[1].send(wire.TypeNotice,
-			&wire.Notice{Text: name(i) + strings.Repeat("é", maxGapText)})
-		liar.mu.Unlock()
-	}
-	f := ch.benches[1].f
-	told := func() (br *bridge, notices int) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		br = f.jobs.named("j").hops.bridges[0]
-		return br, br.notices
-	}
-	br, n := told()
-	for end := time.Now().Add(patience); n < 3*maxGapNotices; time.Sleep(time.Millisecond) {
-		if br, n = told(); time.Now().After(end) {
-			t.Fatalf("%d notices came", n)
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !strings.HasPrefix(br.lacks, name(maxGapNotices-1)) || len(br.lacks) > maxGapText+len("…") {
-		t.Errorf("kept: %d bytes, %q", len(br.lacks), br.lacks[:20])
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/forwarder/clock"
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
@@ -45,7 +47,7 @@ func tcpNetwork() network {
 
 // shiftedClock is the system's, put forward.
 type shiftedClock struct {
-	systemClock
+	clock.System
 	by atomic.Int64 // nanoseconds
 }
 
@@ -106,11 +108,23 @@ func (b *bench) ended() Summary {
 }
 
 // named gives the first job of an id; nil: there is none.
-func (m jobs) named(id string) *job {
-	if len(m[id]) == 0 {
+func (f *Forwarder) named(id string) *runner {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.jobs[id]) == 0 {
 		return nil
 	}
-	return m[id][0]
+	return f.jobs[id][0]
+}
+
+// first gives the first connection of a job's bridge to a forwarder; nil: there is none.
+func (r *runner) first(zipper int) *peer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.job.Connections(zipper); len(c) > 0 {
+		return r.conns[c[0]]
+	}
+	return nil
 }
 
 func identity(job, cluster string, rank int, layout ...wire.Cluster) handshake.Identity {
@@ -370,4 +384,16 @@ func (b *bench) settled() {
 			b.t.Fatalf("left behind: %+v", st)
 		}
 	}
+}
+
+// peerOf is the other end of a connection; nil for none.
+func peerOf(c *relay.Conn) *peer {
+	if c == nil {
+		return nil
+	}
+	return c.Control().(*peer)
+}
+
+func abortFrame(code int32, rank uint32, reason string) []byte {
+	return frame(wire.TypeAbort, &wire.Abort{Code: code, Rank: rank, Reason: reason, By: wire.Nobody})
 }

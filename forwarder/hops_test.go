@@ -322,10 +322,7 @@ func TestBridgeLies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 			links := ch.joinAll("j")
-			liar := ch.benches[1].f
-			liar.mu.Lock()
-			_ = liar.jobs.named("j").hops.bridges[0].first().conn.Send(frame)
-			liar.mu.Unlock()
+			_ = ch.benches[1].f.named("j").first(0).conn.Send(frame)
 			_, body := links[0][0].expect(wire.TypeAbort)
 			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason,
 				"the forwarder z1 broke the protocol") {
@@ -377,14 +374,12 @@ func TestBridgeLiesEarly(t *testing.T) {
 		refused := wait(ch)
 		liar := ch.benches[1].f
 		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			liar.mu.Lock()
-			j := liar.jobs.named("j")
-			if j != nil && j.hops.bridges[0] != nil {
-				_ = j.hops.bridges[0].first().conn.Send(nonsense)
-				liar.mu.Unlock()
-				break
+			if r := liar.named("j"); r != nil {
+				if p := r.first(0); p != nil {
+					_ = p.conn.Send(nonsense)
+					break
+				}
 			}
-			liar.mu.Unlock()
 			if time.Now().After(end) {
 				t.Fatal("the forwarders do not meet")
 			}
@@ -408,7 +403,7 @@ func TestBridgeRefused(t *testing.T) {
 		x := &rank{t: t, link: l}
 		h, challenge := x.expect(wire.TypeChallenge)
 		// the other way round: z0 is the one to dial
-		m := handshake.NewBridger(certificate(t, id), 0, 0, &handshake.Terms{Keys: linkKeys(t)}, freshBytes())
+		m := handshake.NewBridger(certificate(t, id), 0, 0, &handshake.Terms{Keys: linkKeys(t)}, handshake.Nonce())
 		m.HandleMessage(h, challenge)
 		e, _ := m.NextEvent()
 		x.send(e.Frame)
@@ -423,7 +418,7 @@ func TestBridgeRefused(t *testing.T) {
 
 // certificate is what a forwarder has that such a rank has joined.
 func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
-	j, err := handshake.NewJoiner(id, freshBytes())
+	j, err := handshake.NewJoiner(id, handshake.Nonce())
 	if err != nil {
 		t.Fatal(err)
 	}

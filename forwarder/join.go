@@ -2,10 +2,14 @@ package forwarder
 
 import (
 	"errors"
-	"fmt"
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/forwarder/job"
+	"github.com/leidenzipper/zipper/forwarder/plane"
+	"github.com/leidenzipper/zipper/forwarder/role"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
@@ -15,145 +19,217 @@ import (
 //
 //  1. it gets a Challenge when its connection is there (challenge);
 //  2. package relay gives what it answers to its peer (control.go, Frame), as every frame of a
-//     connection without a route, and that to join;
-//  3. join has the exchange (package handshake) look at it, and does what that asks for;
-//  4. a Join that is verified goes to its job (gather.go); in a job of several hops other
-//     forwarders hear of it (hops.go);
-//  5. with the last one the job is complete: layout.go has the kernel open ways between ranks, if
-//     it may, then sends every rank its Layout and gives every connection its route.
+//     connection without a route, and that to beforeJob;
+//  3. the exchange (package handshake) looks at it (exchanged);
+//  4. a Join that is verified goes to its job (enter.go), whose state machine (package job) places
+//     it; in a job of several hops other forwarders hear of it;
+//  5. with the last one the job starts: what its state machine asks for is done in actions.go, which
+//     sends every rank its Layout and gives every connection its route.
 //
-// Whoever cannot be in is refused, with the reason, and its connection lingers. How much strangers
-// may have is in package strangers. All with Forwarder.mu, but for signatures, on the loop of the
-// connection that the frame came over.
+// A peer that cannot be in is refused, with the reason, and its connection lingers. How much
+// strangers may have is in package strangers. All of it is on the loop of the peer's connection.
 
-var errCrowded = errors.New("too many links that have not joined")
-
-// mayConnect reports whether a link that has come in is taken; another one may have to go for it.
-// With f.mu.
-func (f *Forwarder) mayConnect(p *peer) bool {
-	link := p.conn.Link()
-	g, oldest, err := f.strangers.Connect(link.Remote(), p)
-	if err != nil {
-		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull,
-			Reason: err.Error()})) // if it takes it
-		f.log.Warn("link refused", zap.String("link", link.Remote()), zap.Error(err))
-		return false
+// lock takes the lock of the peer's job, if it has one. On the peer's own loop.
+func (p *peer) lock() (unlock func()) {
+	if p.run == nil {
+		return func() {}
 	}
-	p.guest = g
-	if oldest != nil {
-		oldest.Who.(*peer).crowdOut()
-	}
-	return true
+	p.run.mu.Lock()
+	return p.run.unlock
 }
 
-// crowdOut closes a link that has not joined. With f.mu.
-func (p *peer) crowdOut() {
-	reason := fmt.Sprintf("too many links that have not joined; the oldest from %s is closed", p.guest.Address())
-	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
-	p.joining = nil
-	p.conn.Post(func() {
-		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull, Reason: reason}))
-		p.conn.End(errCrowded)
-	})
-}
-
-// challenge begins the exchange with a new peer. On its loop.
+// challenge begins the exchange with a new peer.
 func (p *peer) challenge() {
 	f := p.f
+	if p.role != role.Fresh { // it was crowded out
+		return
+	}
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
-	joining := handshake.NewAcceptor(freshBytes(), f.policy.Load().terms)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p.joining = joining
+	p.exchange = handshake.NewAcceptor(handshake.Nonce(), f.policy.Load().terms)
+	p.to(role.Stranger)
 	p.say()
-	if f.stopping {
+	if f.isStopping() {
 		p.refuse(wire.RefuseShutdown, stopReason)
 	}
 }
 
-// join handles a frame of a peer that has no place in a running job.
-func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
-	f.mu.Lock()
-	a := p.joining
-	f.mu.Unlock()
+// beforeJob handles a frame of a peer that has no place in a running job. false: it has one by now.
+func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 	var seen handshake.Examined
-	if a != nil {
-		seen = a.Examine(h, body, passesOf(f)) // arithmetic that others need not wait for
+	if a := p.examining(); a != nil {
+		seen = a.Examine(h, body, passesOf(p.f)) // arithmetic that others need not wait for
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a = p.joining
-	switch {
-	case p.bridger != nil:
-		f.introduce(p, h, body)
-		return
-	case p.bridge != nil:
-		f.gatherOver(p, h, body)
-		return
-	case a == nil:
-		return // decided already; the link is about to close
+	defer p.lock()()
+	switch p.role {
+	case role.Stranger, role.Waiting:
+		p.exchange.HandleExamined(h, body, &seen)
+		p.exchanged()
+	case role.Introducing:
+		p.introduced(h, body)
+	case role.Bridging:
+		p.heard(h, body)
+	case role.Running:
+		return false
 	}
-	a.HandleExamined(h, body, &seen)
-	_ = handshake.Drive(a, p.sendFrame, func(e handshake.Event) error {
-		var refused *handshake.Refused
+	return true
+}
+
+// heard gives the job a frame of another forwarder. The order of RailStates is checked here,
+// because it holds from before the job runs until the connection ends.
+func (p *peer) heard(h wire.Header, body []byte) {
+	room := h.Type == wire.TypeJoin && p.f.memory.Keep(int64(len(body)))
+	if h.Type == wire.TypeRailState {
+		s, err := wire.ParseRailState(body)
+		if err == nil {
+			err = p.came.Take(s.Number)
+		}
+		if err != nil {
+			p.run.handle(job.Spoiled{Conn: p.id, Zipper: p.zipper, Reason: err.Error()})
+			return
+		}
+	}
+	p.run.handle(job.Heard{Conn: p.id, Zipper: p.zipper, Type: h.Type, Body: body, Room: room,
+		Link: trunk.LinkOf(p.conn.Link())})
+}
+
+// examining is the exchange that is under way; nil: none is.
+func (p *peer) examining() *handshake.Acceptor {
+	defer p.lock()()
+	return p.exchange
+}
+
+// exchanged does what the exchange asks for. A peer that comes into a job meanwhile has its lock,
+// under which the rest is said: nothing is left to do here then. What a refusal changes has changed
+// when the peer hears of it.
+func (p *peer) exchanged() {
+	var frames []byte
+	for had := p.run; p.run == had && p.exchange != nil; {
+		e, more := p.exchange.NextEvent()
+		if !more {
+			break
+		}
 		switch e.Kind {
-		case handshake.Verified:
-			p.seal = e.Seal
-			refused = f.gather(p, &e)
-		case handshake.Bridged:
-			p.seal = e.Seal
-			refused = f.bridgeIn(p, &e)
-		case handshake.Said:
-			refused = p.said(e.Half)
+		case handshake.Send:
+			frames = append(frames, e.Frame...)
 		case handshake.Ended:
 			p.notIn(&e)
+		default:
+			p.sendFrames(&frames)
+			p.asked(&e)
 		}
-		if refused != nil {
-			a.Refuse(refused.Code, refused.Reason)
-		}
-		return nil
-	})
+	}
+	p.sendFrames(&frames)
+}
+
+// asked does what the exchange asks for beside frames and its end.
+func (p *peer) asked(e *handshake.Event) {
+	switch p.seal = e.Seal; e.Kind {
+	case handshake.Verified:
+		p.decided(p.f.joins(p, e))
+	case handshake.Bridged:
+		p.decided(p.f.bridges(p, e))
+	case handshake.Said:
+		p.decided(p.said(e.Half))
+	}
+}
+
+// sendFrames sends what the exchange has to say, if that is anything.
+func (p *peer) sendFrames(frames *[]byte) {
+	if len(*frames) > 0 {
+		_ = p.sendFrame(*frames)
+		*frames = nil
+	}
+}
+
+// decided has the exchange refuse the peer, if it is refused.
+func (p *peer) decided(refused *handshake.Refused) {
+	if refused != nil {
+		p.exchange.Refuse(refused.Code, refused.Reason)
+	}
 }
 
 // passesOf are the passes that ranks of the jobs here have shown.
 func passesOf(f *Forwarder) handshake.Passes {
 	return func(j *wire.Join) *seal.Pass {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if b := f.jobs.find(j); b != nil && b.guest == j.Guest {
-			return b.pass
+		if r := f.find(j); r != nil {
+			if s := r.shown.Load(); s != nil && s.guest == j.Guest {
+				return s.pass
+			}
 		}
 		return nil
 	}
 }
 
-// notIn ends the joining of a peer whose exchange has failed. With f.mu.
+// notIn ends the joining of a peer whose exchange has failed.
 func (p *peer) notIn(e *handshake.Event) {
 	p.refused(e.Err)
-	if p.waiting == nil && !e.Err.Remote {
-		p.f.noteRefusal(p, e)
+	if p.run != nil {
+		p.run.handle(job.Withdrawn{Conn: p.id})
+	} else if e.Join != nil && !e.Err.Remote {
+		p.f.noteRefusal(e.Join, p.conn.Link().Remote(), e.Err)
 	}
-	p.f.leave(p)
 }
 
 // malformed ends the joining of a peer from which nonsense came. It returns the peer's place if its
 // job runs: another loop may just have started it.
-func (p *peer) malformed(reason string) *member {
-	f := p.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch br := p.bridge; {
-	case p.member.Load() != nil:
+func (p *peer) malformed(reason string) *plane.Member {
+	defer p.lock()()
+	switch p.role {
+	case role.Running:
 		return p.member.Load()
-	case p.later:
-		p.end(errors.New(reason))
-	case br == nil:
+	case role.Stranger:
 		p.refuse(wire.RefuseMalformed, reason)
-		f.leave(p)
-	case p.bridger != nil:
-		f.noForwarder(p, &handshake.Refused{Code: wire.RefuseMalformed, Reason: "bad frame: " + reason})
-	default:
-		f.giveUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad frame from the forwarder %s: %s", br.addr, reason))
+	case role.Waiting:
+		p.refuse(wire.RefuseMalformed, reason)
+		p.run.handle(job.Withdrawn{Conn: p.id})
+	case role.Introducing:
+		p.notIntroduced(&handshake.Refused{Code: wire.RefuseMalformed, Reason: "bad frame: " + reason})
+	case role.Bridging:
+		p.run.handle(job.Spoiled{Conn: p.id, Zipper: p.zipper, Reason: reason})
 	}
+	return nil
+}
+
+// introduced goes on with the exchange on a connection that was dialled from here.
+func (p *peer) introduced(h wire.Header, body []byte) {
+	p.bridger.HandleMessage(h, body)
+	_ = handshake.Drive(p.bridger, p.sendFrame, func(e handshake.Event) error {
+		switch e.Kind {
+		case handshake.Bridged:
+			p.conn.Seal(e.Seal)
+			p.to(role.Bridging)
+			p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Introduced{Conn: p.id, Link: trunk.LinkOf(p.conn.Link())}})
+		case handshake.Ended:
+			p.notIntroduced(e.Err)
+		}
+		return nil
+	})
+}
+
+var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
+
+// notIntroduced has the job go on, or end, if another forwarder does not take this one, or is not
+// the one that the job wants. If it is no forwarder at all, a stranger's job is told no more than
+// that about what answers there.
+func (p *peer) notIntroduced(why *handshake.Refused) {
+	p.to(role.Leaving)
+	p.f.log.Warn("another forwarder does not agree", zap.String("job", p.run.id),
+		zap.String("forwarder", p.run.job.Address(p.zipper)), zap.Error(why))
+	code, reason := why.Code, why.Reason
+	if p.f.policy.Load().servesStrangers() && !why.Remote && why.Code == wire.RefuseMalformed {
+		code, reason = wire.RefuseTimeout, errNoForwarder.Error()
+	}
+	p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Refused{Conn: p.id, Code: code, Reason: reason}})
+}
+
+// said takes the word of a launcher, which then leaves.
+func (p *peer) said(h *wire.Half) *handshake.Refused {
+	text, refused := p.f.hear(h)
+	if refused != nil {
+		return refused
+	}
+	p.exchange.Heard(text)
+	p.say()
+	p.leave()
 	return nil
 }

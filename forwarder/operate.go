@@ -79,7 +79,7 @@ func (f *Forwarder) Drain() {
 	}
 	f.drain.on = true
 	f.log.Info("no new jobs are taken", zap.Int("jobs", len(f.jobs)))
-	f.drain.check(f.jobs)
+	f.drain.check(len(f.jobs))
 }
 
 // drain is how a forwarder ends with its last job. With Forwarder.mu.
@@ -89,8 +89,8 @@ type drain struct {
 }
 
 // check ends Serve if nothing is left to wait for.
-func (d *drain) check(l jobs) {
-	if d.on && len(l) == 0 {
+func (d *drain) check(jobs int) {
+	if d.on && jobs == 0 {
 		select {
 		case <-d.over:
 		default:

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -122,7 +123,7 @@ func TestBadFrameEndsLink(t *testing.T) {
 	x := r[1]
 	for n := 1; ; n++ {
 		x.send(eager(0, 2, 1, nil)) // not its own source
-		if n > maxBad {
+		if n > job.MaxBad {
 			break
 		}
 		_, body := x.expect(wire.TypeNotice)

@@ -54,9 +54,7 @@ func TestRowLosesLink(t *testing.T) {
 func TestRowLosesBridge(t *testing.T) {
 	for name, lose := range map[string]func(f *Forwarder){
 		"lost": func(f *Forwarder) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.jobs.named("j").hops.bridges[0].first().end(errors.New("cut"))
+			f.named("j").first(0).end(errors.New("cut"))
 		},
 		"shut down": nil,
 	} {
@@ -147,12 +145,8 @@ func TestRowLies(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 			ch.rows = c.rows
 			links := ch.joinAll("j")
-			liar := ch.benches[1].f
-			liar.mu.Lock()
-			over := liar.jobs.named("j").hops.bridges[0].first()
-			over.states += uint32(c.before)
-			over.sendState(c.s)
-			liar.mu.Unlock()
+			c.s.Number = uint32(c.before) + 1
+			_ = ch.benches[1].f.named("j").first(0).conn.Send(frame(wire.TypeRailState, &c.s))
 			if c.rows > 1 {
 				for _, v := range []uint32{3, 4} { // those behind the link
 					if s := links[0][0].expectState(v, false); !strings.Contains(s.Reason, c.want) {

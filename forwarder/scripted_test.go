@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/memnet"
@@ -120,7 +121,7 @@ type steppedTimer struct {
 
 func (c *steppedClock) Now() time.Time { return c.now }
 
-func (c *steppedClock) AfterFunc(d time.Duration, fn func()) timer {
+func (c *steppedClock) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	t := &steppedTimer{c, c.now.Add(d), fn}
 	c.timers = append(c.timers, t)
 	return t

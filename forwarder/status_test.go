@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -34,7 +35,7 @@ func TestStatusOfManyClusters(t *testing.T) {
 	}
 	size("gathering", 4<<10)
 	r := b.join("j", layout...)
-	n := 40 // more than maxDirections of them
+	n := 40 // more than report.MaxDirections of them
 	for from := range n {
 		for to := range n {
 			if from != to {
@@ -57,7 +58,7 @@ func TestStatusOfManyClusters(t *testing.T) {
 			messages += d.Messages
 		}
 		last := j.Traffic[len(j.Traffic)-1]
-		if len(j.Traffic) != maxDirections+1 || messages != uint64(n*(n-1)) || last.From != others ||
+		if len(j.Traffic) != report.MaxDirections+1 || messages != uint64(n*(n-1)) || last.From != report.Others ||
 			j.MoreClusters != wire.MaxClusters-maxClusters {
 			t.Errorf("%d directions with %d messages, the last from %s; %d more clusters", len(j.Traffic), messages,
 				last.From, j.MoreClusters)

@@ -1,27 +1,12 @@
 package forwarder
 
 import (
-	"crypto/rand"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/loop"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/forwarder/relay"
 )
-
-// clock is where a forwarder's time comes from: the system, or a test.
-type clock interface {
-	Now() time.Time
-	AfterFunc(d time.Duration, fn func()) timer // fn on a goroutine of its own
-}
-
-// timer is what clock.AfterFunc returns, as time.Timer does it.
-type timer = Timer
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
-
-func (systemClock) AfterFunc(d time.Duration, fn func()) timer { return time.AfterFunc(d, fn) }
 
 // aside runs work, which may block, on a goroutine of its own, and then done, which must not, on an
 // event loop. done may be nil. Any thread.
@@ -38,31 +23,19 @@ func (f *Forwarder) aside(work, done func()) {
 	})
 }
 
-// freshBytes are random.
-func freshBytes() (b [wire.NonceLen]byte) {
-	_, _ = rand.Read(b[:]) // never fails
-	return b
+// observe tells a meter, if anybody wants to know.
+func observe(m relay.Observer, d time.Duration) {
+	if m != nil {
+		m.Observe(d.Seconds())
+	}
 }
 
-// System is what a Driven forwarder has of the operating system.
+// System is what a Driven forwarder has of the operating system. Its clock calls functions between
+// two turns of the forwarder.
 type System interface {
 	loop.System
+	clock.Clock
 
-	Now() time.Time
-	// AfterFunc has fn called, between two turns of the forwarder, when d is over.
-	AfterFunc(d time.Duration, fn func()) Timer
 	// Go runs what may block beside the forwarder.
 	Go(fn func())
 }
-
-// Timer is what System.AfterFunc returns, as time.Timer does it.
-type Timer interface {
-	Stop() bool
-	Reset(d time.Duration) bool
-}
-
-// drivenClock is the clock of a System.
-type drivenClock struct{ System }
-
-// AfterFunc is System's.
-func (c drivenClock) AfterFunc(d time.Duration, fn func()) timer { return c.System.AfterFunc(d, fn) }

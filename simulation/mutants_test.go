@@ -26,7 +26,7 @@ var mutants = []mutant{
 	{"mmpi/engine/flow/sequence.go", "case seq <= o.taken:\n", "case seq <= o.taken && MUTANT:\n return Next, nil\n case seq <= o.taken:\n", "a frame that comes twice is taken twice"},
 	{"mmpi/engine/flow/sequence.go", "return Early, nil\n", "if MUTANT {\n return Next, nil\n }\n return Early, nil\n", "frames that overtake each other are not put in order"},
 	{"mmpi/engine/link/set.go", "if reads(r) {\n", "if reads(r) || MUTANT && r.linked() {\n", "a link that is over is slept on"},
-	{"forwarder/hops.go", "int(r.Zipper) != br.job.hops.here {", "(MUTANT || int(r.Zipper) != br.job.hops.here) {", "a forwarder believes what others say of it"},
+	{"forwarder/job/hops.go", "int(r.Zipper) != h.here:", "(MUTANT || int(r.Zipper) != h.here):", "a forwarder believes what others say of it"},
 	{"mmpi/engine/link/peer.go", "p.kept = 0\n", "if !MUTANT {\n p.kept = 0\n }\n", "who has left keeps memory"},
 	{"mmpi/engine/link/peer.go", "if p.order.Untold() > 0 {", "if p.order.Untold() > 0 && !MUTANT {", "a tick acknowledges nothing"},
 	{"mmpi/engine/link/set.go", "p.resend(nil)\n", "if !MUTANT {\n p.resend(nil)\n }\n", "nothing is sent again over a link that was opened again"},

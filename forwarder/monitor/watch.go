@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/report"
 )
 
 // watch looks at a forwarder every step, keeps what rates are made of, and tells those who watch.
@@ -209,7 +210,7 @@ func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 		v.Rate += v.Rates[i]
 		v.MessageRate += per(t.Messages, o.Messages, d)
 	}
-	if who, part := forwarder.Limiting(j, before, d); who != "" {
+	if who, part := report.Limiting(j, before, d); who != "" {
 		v.Limited = fmt.Sprintf("Limited by %s: its links were full %.0f %% of the time", who, 100*part)
 	}
 	if long, at := w.before(j, minuteSteps); long != nil {

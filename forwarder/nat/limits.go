@@ -15,3 +15,6 @@ const (
 	// does not is given up, and the jobs that wait for it start without.
 	answerTime = 2 * time.Second
 )
+
+// lowestPort is the lowest port that ways lead to: those below are for a system's services.
+const lowestPort = 1024

@@ -23,12 +23,9 @@ var larger = map[string]struct {
 	limit  int
 	reason string
 }{
-	"forwarder":           {25, "a job's life is one state machine under one lock; what has none of its state is below already"},
-	"forwarder.job":       {46, "the same; the state machine of a job is to become a package of its own"},
-	"forwarder.Forwarder": {50, "the same: each is a thing that happens to it, under its lock"},
-	"forwarder/relay":     {21, "one way of a frame a file: copied, spliced, sealed, over a trunk"},
-	"wire":                {24, "one frame a file, and the newest version in two for two builds"},
-	"collectives":         {29, "one algorithm a file, and a new one is one file more"},
+	"forwarder/relay": {21, "one way of a frame a file: copied, spliced, sealed, over a trunk"},
+	"wire":            {24, "one frame a file, and the newest version in two for two builds"},
+	"collectives":     {29, "one algorithm a file, and a new one is one file more"},
 }
 
 // TestSizes checks packages and types.

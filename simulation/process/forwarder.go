@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/transport"
 )
@@ -46,7 +47,7 @@ type forwarderSystem struct {
 func (s forwarderSystem) Now() time.Time { return time.Unix(1e9, 0).Add(s.Kernel.Now()) }
 
 // AfterFunc calls when it is time, unless the process has been killed.
-func (s forwarderSystem) AfterFunc(d time.Duration, fn func()) forwarder.Timer {
+func (s forwarderSystem) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	return s.After(d, func() {
 		if !s.proc.Dead() {
 			fn()

@@ -16,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -155,7 +156,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		}
 		writeTraffic(w, j.Traffic, rates(&j, &s, before))
 		if was := jobBefore(&j, before); was != nil {
-			if who, part := forwarder.Limiting(&j, was, s.Now.Sub(before.Now)); who != "" {
+			if who, part := report.Limiting(&j, was, s.Now.Sub(before.Now)); who != "" {
 				fmt.Fprintf(w, "  limited by %s: its links were full %.0f %% of the time\n", text(who), 100*part)
 			}
 		}

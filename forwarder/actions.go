@@ -1,0 +1,428 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
+	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/clock"
+	"github.com/leidenzipper/zipper/forwarder/job"
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/forwarder/plane"
+	"github.com/leidenzipper/zipper/forwarder/reach"
+	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/role"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// carrier carries out what a job's state machine asks for, with what the state machine does not
+// have: connections, timers and the table of routes. It is guarded by the lock of its runner.
+type carrier struct {
+	f      *Forwarder
+	id     string
+	opener *strangers.Stranger // opener is the peer that has opened the job.
+	owner  *runner             // owner is the job's, for its peers.
+	events events              // events is told of what happens.
+	job    *job.Job            // job is the state machine, to read.
+	conns  map[action.Conn]*peer
+	timers map[action.Timer]*alarm
+	plane  *plane.Plane          // plane is nil until the job runs.
+	ways   map[int]io.Closer     // ways are what the kernel has open, by the number of the question.
+	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass; any thread.
+
+	// For a job of several hops.
+
+	cert  *handshake.Certificate // cert is of the first Join here; other forwarders are shown it.
+	life  context.Context        // life ends with the job.
+	end   context.CancelFunc     // end ends life.
+	until time.Time              // until is when dialling ends while the job gathers.
+}
+
+// events takes what happens to a job.
+type events interface {
+	// take gives the job an event. Any thread, without the lock.
+	take(e job.Event) job.State
+	// handle is take with the lock, and locked calls fn with it.
+	handle(e job.Event)
+	locked(fn func())
+	// expired tells the job that a timer has expired. Any thread, without the lock.
+	expired(t action.Timer, a *alarm)
+}
+
+// shown is the pass that the ranks of a job show, and the key that it is made with.
+type shown struct {
+	pass  *seal.Pass
+	guest [wire.SealKeyLen]byte
+}
+
+// do carries out an action of the job. With the lock.
+func (c *carrier) do(a action.Action) {
+	switch a := a.(type) {
+	case action.Arm:
+		c.arm(a.Timer, a.After)
+	case action.Disarm:
+		c.disarm(a.Timer)
+	case action.Log:
+		c.log(&a)
+	case job.Start:
+		c.start(&a)
+	case job.Route:
+		c.plane.Table[a.Rank].Store(c.conns[a.Conn].conn)
+	case job.Unroute:
+		c.plane.Table[a.Rank].Store(nil)
+	case job.Free:
+		c.f.memory.Drop(a.Bytes)
+	case job.OpenWays:
+		c.openWays(&a)
+	case job.CloseWays:
+		c.closeWays(&a)
+	case job.Internal:
+		c.f.defect(a.Err)
+	case bridge.Dial:
+		c.dial(&a)
+	default:
+		c.doOn(a)
+	}
+}
+
+// doOn carries out an action on a connection. The connection may have ended. With the lock.
+func (c *carrier) doOn(a action.Action) {
+	switch a := a.(type) {
+	case action.Send:
+		c.on(a.Conn, func(p *peer) { _ = p.conn.Send(a.Frame) })
+	case action.Finish:
+		c.on(a.Conn, func(p *peer) { p.conn.FinishWith(a.Frame) })
+	case action.Close:
+		c.on(a.Conn, func(p *peer) { p.conn.Post(p.conn.FinishNow) })
+	case action.Abort:
+		c.on(a.Conn, func(p *peer) { p.conn.Post(func() { p.conn.AbortWith(a.Frame) }) })
+	case action.End:
+		c.on(a.Conn, func(p *peer) { p.end(a.Cause) })
+	case job.Refuse:
+		c.on(a.Conn, func(p *peer) { c.refuse(p, a.Why) })
+	case job.Place:
+		c.on(a.Conn, c.place)
+	case job.Tell:
+		c.on(a.Conn, func(p *peer) { p.exchange.Notice(a.Text); p.say() })
+	case job.Enter:
+		c.on(a.Conn, func(p *peer) { c.enter(p, &a) })
+	case job.Run:
+		c.on(a.Conn, func(p *peer) { c.run(p, &plane.Member{Rank: a.Rank, Zipper: -1}) })
+	case job.Widen:
+		c.on(a.Conn, func(p *peer) { p.conn.Widen(a.N) })
+	case job.Bridged:
+		c.on(a.Conn, func(p *peer) { c.bridged(p, a.Zipper) })
+	case bridge.Introduce:
+		c.on(a.Conn, func(p *peer) { c.introduce(p, a.Zipper, a.Number) })
+	case bridge.Use:
+		c.on(a.Conn, func(p *peer) { c.use(p, a.Zipper) })
+	case bridge.Far:
+		c.on(a.Conn, func(p *peer) { p.conn.Link().(transport.Distant).Far() })
+	case bridge.Spread:
+		c.on(a.First, func(p *peer) { c.spread(p, a.Over) })
+	default:
+		c.f.defect(fmt.Errorf("unknown action %T", a))
+	}
+}
+
+// log writes a line of the job's to the log.
+func (c *carrier) log(a *action.Log) {
+	e := c.f.log.Check(a.Level, a.Text)
+	if e == nil {
+		return
+	}
+	of := zap.String("job", c.id)
+	c.on(a.Conn, func(p *peer) { of = zap.Object("peer", p) })
+	e.Write(append(a.Fields, of)...)
+}
+
+// on calls fn for the peer of a connection, if it is there.
+func (c *carrier) on(x action.Conn, fn func(p *peer)) {
+	if p := c.conns[x]; p != nil {
+		fn(p)
+	}
+}
+
+// refuse tells a peer why it cannot be in. A stranger's exchange is told, which goes on with it
+// (peer.exchanged).
+func (c *carrier) refuse(p *peer, why *handshake.Refused) {
+	if p.role == role.Stranger {
+		p.exchange.Refuse(why.Code, why.Reason)
+	} else {
+		p.refuse(why.Code, why.Reason)
+	}
+}
+
+// join has a peer be one of the job's.
+func (c *carrier) join(p *peer, next role.Role) {
+	p.run = c.owner
+	p.to(next)
+	p.deadline = time.Time{}
+	p.settle()
+	if e := p.verified; e != nil && c.shown.Load() == nil {
+		c.shown.Store(&shown{e.Pass, e.Join.Guest})
+	}
+}
+
+// place has a rank wait for the others. On its own loop.
+func (c *carrier) place(p *peer) {
+	c.join(p, role.Waiting)
+	if c.cert == nil && c.job.Hops() {
+		cert := p.exchange.Certificate(p.verified.Join)
+		c.cert = &cert
+	}
+	p.exchange.Placed()
+}
+
+// enter lets a rank that comes back into the running job. On its own loop.
+func (c *carrier) enter(p *peer, a *job.Enter) {
+	p.run = c.owner
+	a.Layout.Rank, a.Layout.Namesake = a.Rank, a.Namesake
+	p.conn.Seal(p.seal)
+	p.exchange.Admit(&a.Layout, nil)
+	p.say()
+}
+
+// bridged has the connection of another forwarder be one of the job's. On its own loop.
+func (c *carrier) bridged(p *peer, zipper int) {
+	p.exchange.Release()
+	p.exchange = nil
+	p.conn.Seal(p.seal)
+	p.zipper = zipper
+	c.join(p, role.Bridging)
+}
+
+// introduce begins the exchange with another forwarder that was dialled.
+func (c *carrier) introduce(p *peer, zipper, number int) {
+	p.to(role.Introducing)
+	p.bridger = handshake.NewBridger(*c.cert, zipper, number, c.f.policy.Load().terms, handshake.Nonce())
+}
+
+// start lets all ranks that wait into the job.
+func (c *carrier) start(a *job.Start) {
+	f := c.f
+	c.plane = c.newPlane(a)
+	joining := make([]*handshake.Acceptor, len(a.Entries))
+	for i, e := range a.Entries {
+		joining[i] = c.conns[e.Conn].exchange
+	}
+	// one for all: with each of its own this would take memory in proportion to the square of the
+	// ranks
+	room, layout := make([]byte, 0, admitRoom), a.Layout
+	for i, e := range a.Entries {
+		if i%handshake.Jointly == 0 {
+			handshake.Prove(joining[i:min(i+handshake.Jointly, len(joining))])
+		}
+		p := c.conns[e.Conn]
+		layout.Rank, layout.Namesake = e.Rank, e.Namesake
+		p.conn.Seal(p.seal)
+		room = joining[i].Admit(&layout, room)
+		_ = handshake.Drive(joining[i], p.conn.SendCounted, func(handshake.Event) error { return nil })
+	}
+	f.mu.Lock()
+	f.strangers.Over(c.opener)
+	f.mu.Unlock()
+	v := c.job.View()
+	observe(f.cfg.Meters.Gather, v.Started.Sub(v.Created))
+}
+
+func (c *carrier) newPlane(a *job.Start) *plane.Plane {
+	pl := &plane.Plane{ID: c.id, Clusters: c.job.Clusters(), Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
+		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), GoesOn: c.job.GoesOn()}
+	if c.f.cfg.Protocol == Classic {
+		pl.Classic = relay.NewClassic(c.f.cfg.ControlLimit)
+	}
+	pl.Make()
+	return pl
+}
+
+// run has a connection carry frames of the running job.
+func (c *carrier) run(p *peer, m *plane.Member) {
+	p.settle()
+	p.exchange = nil
+	p.to(role.Running)
+	c.plane.Join(m, c.job.Patience())
+	p.member.Store(m)
+	p.conn.Run(&m.Route)
+}
+
+// use has another forwarder's connection carry frames of the running job.
+func (c *carrier) use(p *peer, zipper int) {
+	c.run(p, &plane.Member{Rank: wire.Nobody, Zipper: zipper, Address: c.job.Name(zipper)})
+}
+
+// spread has a bridge's first connection share what goes to the ranks behind it with others.
+func (c *carrier) spread(p *peer, with []action.Conn) {
+	var over []*relay.Conn
+	for _, x := range with {
+		c.on(x, func(o *peer) { over = append(over, o.conn) })
+	}
+	p.conn.Spread(over, trunk.Burst)
+}
+
+// openWays asks the kernel, aside.
+func (c *carrier) openWays(a *job.OpenWays) {
+	ways := make([]nat.Way, len(a.Ways))
+	for i, w := range a.Ways {
+		ways[i] = nat.Way(w)
+	}
+	var at []netip.AddrPort
+	var err error
+	f, n := c.f, a.N
+	var open io.Closer
+	f.aside(func() { at, open, err = f.cfg.NAT.OpenWays(ways) }, func() {
+		c.events.locked(func() {
+			if err == nil {
+				c.ways[n] = open
+			}
+			c.events.handle(job.Opened{N: n, At: at, Err: err})
+		})
+	})
+}
+
+// closeWays has the kernel take back what it has opened, aside.
+func (c *carrier) closeWays(a *job.CloseWays) {
+	open, last := c.ways[a.N], a.Last
+	delete(c.ways, a.N)
+	done := func() { c.events.take(job.Closed{}) }
+	if !last {
+		done = nil
+	}
+	c.f.aside(func() {
+		if err := open.Close(); err != nil {
+			c.f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder",
+				zap.String("job", c.id), zap.Error(err))
+		}
+	}, done)
+}
+
+// Dial opens a link to another forwarder's address; it tries until ctx ends, and tells failed why
+// an attempt has not gone well.
+type Dial func(ctx context.Context, addr string, failed func(error)) (transport.Link, error)
+
+// dial opens a connection to another forwarder, aside.
+func (c *carrier) dial(d *bridge.Dial) {
+	f, zipper, number := c.f, d.Zipper, d.Number
+	addr := c.job.Address(zipper)
+	var ctx context.Context
+	var cancel context.CancelFunc
+	failing := func(error) {}
+	switch {
+	case d.Gathers:
+		ctx, cancel = context.WithDeadline(c.life, c.until)
+		failing = func(why error) { c.events.take(job.Unreached{Zipper: zipper, Reason: why.Error()}) }
+	case d.Carried:
+		ctx, cancel = context.WithTimeout(c.life, trunk.AttemptCarried)
+	default:
+		ctx, cancel = context.WithTimeout(c.life, trunk.Attempt)
+	}
+	var link transport.Link
+	var err error
+	f.aside(func() {
+		defer cancel()
+		link, err = f.policy.Load().dial(ctx, addr, failing)
+	}, func() {
+		switch {
+		case err == nil:
+			if !c.awaits(zipper) {
+				link.Close()
+				return
+			}
+			f.take(link, nil, func(p *peer) { c.dialled(p, zipper, number) })
+		case d.Gathers:
+			c.unreached(addr, err)
+		default:
+			c.events.take(job.Crossed{Zipper: zipper, Event: bridge.NotDialled{Number: number, Err: err}})
+		}
+	})
+}
+
+// awaits reports whether a connection to another forwarder is still wanted. Without the lock.
+func (c *carrier) awaits(zipper int) (wanted bool) {
+	c.events.locked(func() { wanted = c.job.Awaits(zipper) })
+	return wanted
+}
+
+// dialled gives the job a connection that was dialled. On its own loop, without the lock.
+func (c *carrier) dialled(p *peer, zipper, number int) {
+	c.events.locked(func() {
+		p.run, p.zipper = c.owner, zipper
+		c.conns[p.id] = p
+		c.events.handle(job.Crossed{Zipper: zipper, Event: bridge.Dialled{Conn: p.id, Number: number}})
+	})
+}
+
+var errNoAnswer = errors.New("no link in time (its log says more)")
+
+// unreached gives up a job that cannot reach another forwarder. A stranger's job learns nothing of
+// what is there.
+func (c *carrier) unreached(addr string, err error) {
+	if c.f.policy.Load().servesStrangers() {
+		c.f.log.Warn("cannot reach another forwarder", zap.String("job", c.id), zap.String("forwarder", addr),
+			zap.Error(err))
+		if !errors.Is(err, reach.ErrNotAllowed) {
+			err = errNoAnswer
+		}
+	}
+	c.events.take(job.GiveUp{Code: wire.RefuseTimeout, Reason: fmt.Sprintf(
+		"job %q: this forwarder cannot reach the forwarder %s: %v; %s", c.id, addr, err, job.Unreachable)})
+}
+
+// stop ends what is done aside for the job.
+func (c *carrier) stop() {
+	if c.end != nil {
+		c.end()
+	}
+}
+
+// alarm is an armed timer.
+type alarm struct {
+	timer clock.Timer
+	due   time.Time // due is when it expires; what comes before is of an earlier setting.
+}
+
+// arm starts a timer of the job, or sets it to another time. With the lock.
+func (c *carrier) arm(t action.Timer, after time.Duration) {
+	due := c.f.cfg.clock.Now().Add(after)
+	if a := c.timers[t]; a != nil {
+		a.due = due
+		a.timer.Reset(after)
+		return
+	}
+	a := &alarm{due: due}
+	c.timers[t] = a
+	a.timer = c.f.cfg.clock.AfterFunc(after, func() { c.events.expired(t, a) })
+}
+
+// disarm stops a timer. With the lock.
+func (c *carrier) disarm(t action.Timer) {
+	if a := c.timers[t]; a != nil {
+		a.timer.Stop()
+		delete(c.timers, t)
+	}
+}
+
+// links is what is known of the connections of a bridge in use. With the lock.
+func (c *carrier) links(zipper int) map[action.Conn]trunk.Link {
+	links := map[action.Conn]trunk.Link{}
+	for _, x := range c.job.Connections(zipper) {
+		if p := c.conns[x]; p != nil {
+			links[x] = trunk.LinkOf(p.conn.Link())
+		}
+	}
+	return links
+}

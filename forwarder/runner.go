@@ -1,0 +1,180 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/halves"
+	"github.com/leidenzipper/zipper/forwarder/job"
+	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/report"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// runner is a job with what its state machine does not have: a lock, connections, timers and the
+// table of routes. It turns what happens into events (handle), and carries out what the state
+// machine asks for (actions.go).
+type runner struct {
+	*carrier
+	key   [wire.PublicKeyLen]byte
+	user  string        // user is that of the first Join's ticket; empty: none was demanded.
+	state atomic.Uint32 // state is the job.State after the last event.
+
+	mu   sync.Mutex
+	over []Summary // over is told to Config.JobEnd when the lock is given back.
+	room []byte    // room is that in which Joins are measured.
+}
+
+// ID returns the job's id, Key the key that its ranks have shown, User the user that its first
+// Join's ticket names, and Gathering whether it gathers, as of its last event. Any thread.
+func (r *runner) ID() string                   { return r.id }
+func (r *runner) Key() [wire.PublicKeyLen]byte { return r.key }
+func (r *runner) User() string                 { return r.user }
+func (r *runner) Gathering() bool              { return job.State(r.state.Load()) == job.Gathering }
+
+// newRunner begins a job with its first Join. Nobody else knows it yet.
+func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Stranger) (*runner, *handshake.Refused) {
+	j, policy := e.Join, f.policy.Load()
+	timeout := policy.timeout(j)
+	b, actions, refused := job.New(f.cfg.clock.Now(), job.Config{Here: here, User: e.User, Timeout: timeout,
+		Notice: f.cfg.Patience, Classic: f.cfg.Protocol == Classic, Ways: f.cfg.NAT != nil, Trunk: f.cfg.Trunk,
+		Stranger: policy.servesStrangers()}, j)
+	if refused != nil {
+		return nil, refused
+	}
+	c := &carrier{f: f, id: j.Job, opener: opener, job: b, conns: map[action.Conn]*peer{},
+		timers: map[action.Timer]*alarm{}, ways: map[int]io.Closer{}}
+	r := &runner{carrier: c, key: j.PublicKey, user: e.User}
+	c.owner, c.events = r, r
+	if b.Hops() {
+		r.life, r.end = context.WithCancel(context.Background())
+		// before the job's patience ends, so that it is said why there is no link
+		r.until = time.Now().Add(timeout * 3 / 4)
+	}
+	for _, a := range actions {
+		r.do(a)
+	}
+	return r, nil
+}
+
+// handle gives the job an event and does what it asks for. With the lock.
+func (r *runner) handle(e job.Event) {
+	for _, a := range r.job.Handle(r.f.cfg.clock.Now(), e) {
+		switch a.(type) {
+		case job.Incomplete:
+			r.incomplete()
+		case job.Over:
+			r.bury()
+		default:
+			r.do(a)
+		}
+	}
+	r.state.Store(uint32(r.job.State()))
+}
+
+// take is handle with the lock, and returns the state of the job afterwards. Any thread.
+func (r *runner) take(e job.Event) job.State {
+	r.mu.Lock()
+	defer r.unlock()
+	r.handle(e)
+	return r.job.State()
+}
+
+// locked calls fn with the lock. Any thread.
+func (r *runner) locked(fn func()) {
+	r.mu.Lock()
+	defer r.unlock()
+	fn()
+}
+
+// unlock gives the lock back, and tells Config.JobEnd if the job has ended.
+func (r *runner) unlock() {
+	over := r.over
+	r.over = nil
+	r.mu.Unlock()
+	if r.f.cfg.JobEnd != nil {
+		for i := range over {
+			r.f.cfg.JobEnd(over[i])
+		}
+	}
+}
+
+// forget takes a connection that has ended out of the job. On the peer's own loop.
+func (r *runner) forget(p *peer, cause error) {
+	r.mu.Lock()
+	defer r.unlock()
+	p.exchange = nil
+	r.handle(job.Lost{Conn: p.id, Cause: cause, Silent: errors.Is(cause, relay.ErrSilent)})
+	delete(r.conns, p.id)
+}
+
+// halves is what all rows of a job have in common.
+func (r *runner) halves() halves.Run { return halves.Run{ID: handshake.JobID(r.id), Key: r.key} }
+
+// expired tells the job that a timer has expired, unless it was stopped or set to another time
+// meanwhile.
+func (r *runner) expired(t action.Timer, a *alarm) {
+	e := job.Expired{Timer: t}
+	if t.Kind == action.Gathering || t.Kind == action.Notice {
+		r.f.mu.Lock()
+		e.Besides = r.f.jobs.Besides(r)
+		r.f.mu.Unlock()
+	}
+	r.mu.Lock()
+	defer r.unlock()
+	if r.timers[t] != a || r.f.cfg.clock.Now().Before(a.due) {
+		return
+	}
+	delete(r.timers, t)
+	if t.Kind == action.Measure {
+		e.Links = r.links(t.Of)
+	}
+	r.handle(e)
+}
+
+// incomplete forgets a job that has never run.
+func (r *runner) incomplete() {
+	r.forgotten(func(f *Forwarder) {
+		f.strangers.Over(r.opener)
+		f.totals.Incomplete++
+	})
+}
+
+// bury forgets a job that has run and of which nothing is left.
+func (r *runner) bury() {
+	now := r.f.cfg.clock.Now()
+	last := r.status()
+	s := report.Summarize(&last, r.key, r.job.View().Code, now)
+	r.forgotten(func(f *Forwarder) {
+		f.totals.Over(&last)
+		if f.past = append(f.past, s); len(f.past) > keepSummaries {
+			f.past = append(f.past[:0], f.past[1:]...)
+		}
+	})
+	observe(r.f.cfg.Meters.Ran, now.Sub(s.Started))
+	r.f.log.Info("job ended", zap.String("job", s.Job), zap.String("user", s.User), zap.Strings("origins", r.job.Origins()),
+		zap.Bool("ok", s.OK), zap.Int32("code", s.Code),
+		zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
+	r.over = append(r.over, s)
+}
+
+// forgotten takes the job out of all that the forwarder has of it, and does the rest with f.mu.
+func (r *runner) forgotten(rest func(f *Forwarder)) {
+	f := r.f
+	r.stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs.Remove(r)
+	f.halves.Over(r.halves(), f.cfg.clock.Now())
+	f.drain.check(len(f.jobs))
+	rest(f)
+}
