@@ -20,6 +20,7 @@ type link struct {
 	introduced bool // introduced: it is the bridge's.
 	used       bool
 	finished   bool
+	ended      bool // ended: the bridge has asked for its end.
 }
 
 // walker gives a bridge random events, and checks what it asks for.
@@ -84,7 +85,9 @@ func (w *walker) carryOut(a action.Action) {
 			w.fault("Bye over connection %d: used %v, finished %v", a.Conn, l.used, l.finished)
 		}
 		l.finished = true
-	case action.Close, action.End, action.Log:
+	case action.Close, action.Log:
+	case action.End:
+		w.on(a.Conn, a).ended = true
 	case Failed, GiveUp:
 		w.ends = true
 	case Dial:
@@ -135,13 +138,14 @@ func (w *walker) check() {
 	}
 	numbers := map[int]bool{}
 	for _, c := range w.conns.inUse {
-		if l := w.links[c.id]; l == nil {
+		l := w.links[c.id]
+		if l == nil {
 			w.fault("connection %d is in use, and not there", c.id)
+		} else if !l.ended && numbers[c.number] {
+			w.fault("two connections with number %d are in use", c.number)
+		} else if !l.ended {
+			numbers[c.number] = true
 		}
-		numbers[c.number] = true
-	}
-	if used > maxConnections+len(numbers) {
-		w.fault("%d connections are in use", used)
 	}
 }
 

@@ -97,7 +97,7 @@ func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	}
 	c := e.conns.find(id)
 	switch {
-	case c == nil:
+	case c == nil || !e.Wanted():
 		e.end(id, errNotWanted)
 	case c.number == 0:
 		e.anew(c)
@@ -114,7 +114,7 @@ func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	case e.state == Absent:
 		e.gather(id, true, link)
 		return
-	case e.state == Over:
+	case e.state != Gathering && !e.Wanted():
 		e.end(id, errNotWanted)
 		return
 	}

@@ -125,10 +125,10 @@ func (j *Job) follow() {
 	if j.state == Running {
 		j.sayBye()
 	}
+	j.perhapsOver()
 	if j.state > Running && !j.stopped {
 		j.stopped = true
 		j.losses.stopWaiting()
 		j.links.stop()
 	}
-	j.perhapsOver()
 }
