@@ -129,7 +129,8 @@ func (c *carrier) doOn(a action.Action) {
 	case bridge.Introduce:
 		c.on(a.Conn, func(p *peer) { c.introduce(p, a.Zipper, a.Number) })
 	case bridge.Use:
-		c.on(a.Conn, func(p *peer) { c.use(p, a.Zipper) })
+		at := &plane.Member{Rank: wire.Nobody, Zipper: a.Zipper, Address: c.job.Name(a.Zipper)}
+		c.on(a.Conn, func(p *peer) { c.run(p, at) })
 	case bridge.Far:
 		c.on(a.Conn, func(p *peer) { p.conn.Link().(transport.Distant).Far() })
 	case bridge.Spread:
@@ -181,7 +182,7 @@ func (c *carrier) join(p *peer, next role.Role) {
 // place has a rank wait for the others. On its own loop.
 func (c *carrier) place(p *peer) {
 	c.join(p, role.Waiting)
-	if c.cert == nil && c.job.Hops() {
+	if c.cert == nil && c.job.Facts().Hops {
 		cert := p.exchange.Certificate(p.verified.Join)
 		c.cert = &cert
 	}
@@ -241,8 +242,8 @@ func (c *carrier) start(a *job.Start) {
 }
 
 func (c *carrier) newPlane(a *job.Start) *plane.Plane {
-	pl := &plane.Plane{ID: c.id, Clusters: c.job.Clusters(), Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
-		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), GoesOn: c.job.GoesOn()}
+	pl := &plane.Plane{ID: c.id, Clusters: c.job.Facts().Clusters, Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
+		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), GoesOn: c.job.Facts().GoesOn}
 	if c.f.cfg.Protocol == Classic {
 		pl.Classic = relay.NewClassic(c.f.cfg.ControlLimit)
 	}
@@ -255,14 +256,9 @@ func (c *carrier) run(p *peer, m *plane.Member) {
 	p.settle()
 	p.exchange = nil
 	p.to(role.Running)
-	c.plane.Join(m, c.job.Patience())
+	c.plane.Join(m, c.job.Facts().Patience)
 	p.member.Store(m)
 	p.conn.Run(&m.Route)
-}
-
-// use has another forwarder's connection carry frames of the running job.
-func (c *carrier) use(p *peer, zipper int) {
-	c.run(p, &plane.Member{Rank: wire.Nobody, Zipper: zipper, Address: c.job.Name(zipper)})
 }
 
 // spread has a bridge's first connection share what goes to the ranks behind it with others.

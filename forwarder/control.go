@@ -17,10 +17,13 @@ import (
 // exchange (join.go), while the peer has no place in a running job, else to fromRank or
 // fromForwarder.
 
-var _ relay.Control = (*peer)(nil)
+// control is a peer as package relay has it.
+type control struct{ *peer }
+
+var _ relay.Control = control{}
 
 // Frame handles a frame for the forwarder itself.
-func (p *peer) Frame(h wire.Header, body []byte) {
+func (p control) Frame(h wire.Header, body []byte) {
 	if p.member.Load() == nil && p.beforeJob(h, body) {
 		return
 	}
@@ -32,7 +35,7 @@ func (p *peer) Frame(h wire.Header, body []byte) {
 }
 
 // fromRank handles what a rank of a running job says.
-func (p *peer) fromRank(h wire.Header, body []byte) {
+func (p control) fromRank(h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye: // what is queued for the rank goes out first, then the answer
 		p.conn.Part()
@@ -45,7 +48,7 @@ func (p *peer) fromRank(h wire.Header, body []byte) {
 }
 
 // fromForwarder handles what another forwarder says over a connection in use.
-func (p *peer) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
+func (p control) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye:
 		p.conn.Part()
@@ -69,7 +72,7 @@ func (p *peer) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	}
 }
 
-func (p *peer) aborts(body []byte) {
+func (p control) aborts(body []byte) {
 	a, err := wire.ParseAbort(body)
 	if err != nil {
 		p.conn.Bad(err.Error())
@@ -80,8 +83,8 @@ func (p *peer) aborts(body []byte) {
 
 // Bad ends the connection of a peer that broke the protocol, and what it belongs to. The peer is
 // told why.
-func (p *peer) Bad(reason string) {
-	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
+func (p control) Bad(reason string) {
+	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p.peer))
 	m := p.malformed(reason)
 	switch {
 	case m == nil:
@@ -96,7 +99,7 @@ func (p *peer) Bad(reason string) {
 }
 
 // Late refuses a peer that has not joined in time.
-func (p *peer) Late(now time.Time) bool {
+func (p control) Late(now time.Time) bool {
 	if p.deadline.IsZero() || !now.After(p.deadline) {
 		return false
 	}
@@ -105,18 +108,18 @@ func (p *peer) Late(now time.Time) bool {
 }
 
 // Ended does for the job what the end of a connection means.
-func (p *peer) Ended(cause error) {
+func (p control) Ended(cause error) {
 	f := p.f
 	if p.member.Load() == nil {
-		f.log.Debug("link closed before its job began", zap.Object("peer", p), zap.Error(cause))
+		f.log.Debug("link closed before its job began", zap.Object("peer", p.peer), zap.Error(cause))
 	}
 	if p.run != nil {
-		p.run.forget(p, cause)
+		p.run.forget(p.peer, cause)
 	}
 	p.exchange = nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.peers, p)
+	delete(f.peers, p.peer)
 	f.strangers.Leave(p.guest)
 	if f.stopping && len(f.peers) == 0 {
 		close(f.empty)
@@ -125,7 +128,7 @@ func (p *peer) Ended(cause error) {
 
 // Route is the peer's in its job, or that of those who join. The first frames may come while
 // another loop is still busy with starting the job: the lock waits for that.
-func (p *peer) Route() *relay.Route {
+func (p control) Route() *relay.Route {
 	defer p.lock()()
 	if m := p.member.Load(); m != nil {
 		return &m.Route

@@ -254,7 +254,7 @@ func shutdown(f *Forwarder, resume bool) {
 func (r *runner) shutdown(resume bool) {
 	r.mu.Lock()
 	defer r.unlock()
-	if r.job.State() == job.Running && (r.job.Gather().Rails() > 1 || resume && r.job.Resumes()) {
+	if r.job.State() == job.Running && (r.job.Gather().Rails() > 1 || resume && r.job.Facts().Resumes) {
 		r.handle(job.Release{Reason: releaseReason})
 	} else {
 		r.handle(job.Stop{Reason: stopReason})

@@ -391,7 +391,7 @@ func peerOf(c *relay.Conn) *peer {
 	if c == nil {
 		return nil
 	}
-	return c.Control().(*peer)
+	return c.Control().(control).peer
 }
 
 func abortFrame(code int32, rank uint32, reason string) []byte {

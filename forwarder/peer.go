@@ -20,8 +20,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// peer is the other end of a connection: a stranger, then a rank or another forwarder. As the
-// connection's relay.Control (control.go) it decides what becomes of it.
+// peer is the other end of a connection: a stranger, then a rank or another forwarder. What comes
+// over the connection is in control.go.
 type peer struct {
 	f    *Forwarder
 	id   action.Conn
@@ -116,7 +116,7 @@ func (f *Forwarder) take(link transport.Link, admit func(p *peer) bool, begin fu
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := &peer{f: f}
-	p.conn = f.relay.Conn(f.workers[f.next%len(f.workers)], link, p)
+	p.conn = f.relay.Conn(f.workers[f.next%len(f.workers)], link, control{p})
 	if f.stopping || admit != nil && !admit(p) {
 		link.Close()
 		return

@@ -55,7 +55,7 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 		timers: map[action.Timer]*alarm{}, ways: map[int]io.Closer{}}
 	r := &runner{carrier: c, key: j.PublicKey, user: e.User}
 	c.owner, c.events = r, r
-	if b.Hops() {
+	if b.Facts().Hops {
 		r.life, r.end = context.WithCancel(context.Background())
 		// before the job's patience ends, so that it is said why there is no link
 		r.until = time.Now().Add(timeout * 3 / 4)

@@ -39,7 +39,7 @@ func TestStaleByeKeepsNewRoute(t *testing.T) {
 				t.Fatalf("the rank has not come back:\n%s", s.out.String())
 			}
 
-			stale.Frame(wire.Control(wire.TypeBye), nil)
+			control{stale}.Frame(wire.Control(wire.TypeBye), nil)
 
 			if got := peerOf(r.plane.Table[0].Load()); got != renewed {
 				t.Errorf("the route leads to %v, want the new connection", got)

@@ -118,7 +118,7 @@ func (r *runner) publicState(reason string) string {
 
 // clusterStatus shows the first clusters, and says how many more there are. With the lock.
 func (r *runner) clusterStatus() (list []ClusterStatus, more int) {
-	clusters := r.job.Clusters()
+	clusters := r.job.Facts().Clusters
 	more = max(0, len(clusters)-maxClusters)
 	for i, c := range clusters[:len(clusters)-more] {
 		host, origin := r.job.Gather().Origin(i)
@@ -138,5 +138,5 @@ func (r *runner) readTraffic() []Traffic {
 	if r.plane == nil {
 		return []Traffic{}
 	}
-	return report.Bounded(r.plane.Traffic(report.AllDirections(len(r.job.Clusters()))))
+	return report.Bounded(r.plane.Traffic(report.AllDirections(len(r.job.Facts().Clusters))))
 }

@@ -21,7 +21,7 @@ func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Con
 	}
 	next, conns := action.Conn(1), map[uint32]action.Conn{}
 	for c, cl := range arrangements[kind].layout {
-		if s.job.Hops() && c != int(here) {
+		if s.job.Facts().Hops && c != int(here) {
 			continue
 		}
 		for rank := range cl.Size {
@@ -32,7 +32,7 @@ func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Con
 			s.handle(Joined{Conn: next, Join: join, Timeout: time.Minute, Room: true})
 		}
 	}
-	if s.job.Hops() {
+	if s.job.Facts().Hops {
 		other := 1 - here
 		link(s, here, other)
 		for c, cl := range arrangements[kind].layout {

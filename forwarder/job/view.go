@@ -12,14 +12,8 @@ import (
 // State returns where the job is in its life.
 func (j *Job) State() State { return j.state }
 
-// Clusters returns the job's clusters, to read. They do not change.
-func (j *Job) Clusters() []wire.Cluster { return j.clusters }
-
 // Has reports whether the job has a cluster of that name.
 func (j *Job) Has(cluster string) bool { return j.clusterIndex(cluster) >= 0 }
-
-// Patience returns how long what is out of reach is waited for.
-func (j *Job) Patience() time.Duration { return j.patience() }
 
 // Address returns what people know another forwarder by that the job has a bridge to.
 func (j *Job) Address(zipper int) string { return j.links.bridges[zipper].Address }
@@ -36,13 +30,19 @@ func (j *Job) Connections(zipper int) []action.Conn { return j.links.bridges[zip
 // Gather returns the Joins of the job, to read.
 func (j *Job) Gather() *handshake.Gather { return j.gather }
 
-// GoesOn reports whether the job outlives the loss of a link, and Resumes whether its ranks open
-// lost links again because they have no others.
-func (j *Job) GoesOn() bool  { return j.goesOn() }
-func (j *Job) Resumes() bool { return j.resumes() }
+// Facts are what does not change of a job.
+type Facts struct {
+	Clusters []wire.Cluster
+	Hops     bool          // Hops says that the job has several hops.
+	GoesOn   bool          // GoesOn says that it outlives the loss of a link.
+	Resumes  bool          // Resumes says that its ranks open lost links again because they have no others.
+	Patience time.Duration // Patience is how long what is out of reach is waited for.
+}
 
-// Hops reports whether the job has several hops.
-func (j *Job) Hops() bool { return j.links.several() }
+// Facts returns what does not change of the job.
+func (j *Job) Facts() Facts {
+	return Facts{j.clusters, j.links.several(), j.goesOn(), j.resumes(), j.patience()}
+}
 
 // View is what others may know of a job.
 type View struct {

@@ -33,7 +33,7 @@ var largerCircles = map[string]struct {
 // small circles, in which each uses functions and methods of itself and of those after it. Calls by
 // way of an interface go where they like; that is how parts are told of what they wait for.
 func TestGoCircles(t *testing.T) {
-	r := &reader{t: t, set: token.NewFileSet(), done: map[string]*types.Package{}, info: map[string]*types.Info{}}
+	r := newReader(t)
 	dirs := folders(t)
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if _, err := r.Import(module + "/" + filepath.ToSlash(dir)); err != nil {
@@ -52,10 +52,11 @@ func TestGoCircles(t *testing.T) {
 // reader checks the types of this module's packages from their sources. Of others it knows nothing,
 // which leaves holes that do not matter here.
 type reader struct {
-	t    *testing.T
-	set  *token.FileSet
-	done map[string]*types.Package
-	info map[string]*types.Info // by folder
+	t     *testing.T
+	set   *token.FileSet
+	done  map[string]*types.Package
+	info  map[string]*types.Info // by folder
+	files map[string][]*ast.File // by folder
 }
 
 // Import is types.Importer.
@@ -87,7 +88,7 @@ func (r *reader) Import(imported string) (*types.Package, error) {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: r, FakeImportC: true, Error: func(error) {}}
 	p, _ := conf.Check(imported, r.set, files, info) // what is not known of other modules is an error
-	r.done[imported], r.info[dir] = p, info
+	r.done[imported], r.info[dir], r.files[dir] = p, info, files
 	return p, nil
 }
 

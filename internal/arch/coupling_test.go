@@ -1,0 +1,154 @@
+package arch
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// filesThatWrite is how many files of a package may assign to the fields of one struct. A reader
+// who wants to know what a field can be has to read all of them.
+const filesThatWrite = 3
+
+// writtenByMore are the structs that more files write, with how many. They must not grow.
+var writtenByMore = map[string]int{
+	"bench/transfer.mover":           4,
+	"collectives.batch":              6,
+	"contention/sharing.Allocation":  4,
+	"contention/solve.buffers":       5,
+	"contention/solve.connection":    4,
+	"contention/solve.stage":         5,
+	"forwarder.Forwarder":            4,
+	"forwarder.peer":                 6,
+	"forwarder/bridge.connections":   5,
+	"forwarder/job.core":             6,
+	"forwarder/job.links":            4,
+	"forwarder/job.ranks":            4,
+	"forwarder/relay.Conn":           6,
+	"forwarder/relay.buffer":         7,
+	"forwarder/relay.entry":          4,
+	"forwarder/relay.output":         5,
+	"launch.Half":                    4,
+	"launch/spec.Cluster":            5,
+	"launch/spec.Job":                4,
+	"mmpi/engine/link.Frame":         6,
+	"mmpi/engine/link.Peer":          6,
+	"mmpi/engine/link.Set":           7,
+	"mmpi/engine/link.counter":       4,
+	"mmpi/engine/link.failover":      4,
+	"mmpi/engine/link.rail":          13,
+	"mmpi/engine/link.segment":       5,
+	"mmpi/engine/pt2pt.Cell":         7,
+	"mmpi/engine/pt2pt.Comm":         6,
+	"mmpi/engine/pt2pt.Endpoint":     11,
+	"mmpi/engine/pt2pt.eagerReceive": 6,
+	"mmpi/engine/pt2pt.message":      5,
+	"mmpi/engine/pt2pt.peer":         5,
+	"simulation.job":                 4,
+	"simulation.rank":                4,
+	"simulation/kernel.Kernel":       4,
+	"simulation/kernel.Process":      4,
+	"simulation/play.run":            7,
+	"transport/verbs.writer":         4,
+}
+
+// TestCoupling checks that few files of a package write the fields of each of its structs.
+func TestCoupling(t *testing.T) {
+	r := newReader(t)
+	dirs, used := folders(t), map[string]bool{}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		dir = filepath.ToSlash(dir)
+		if _, err := r.Import(module + "/" + dir); err != nil {
+			continue // only tests
+		}
+		written := r.writers(dir)
+		for _, name := range slices.Sorted(maps.Keys(written)) {
+			files, limit, full := written[name], filesThatWrite, dir+"."+name
+			if more, ok := writtenByMore[full]; ok && len(files) > limit {
+				used[full], limit = len(files) == more, more
+			}
+			if len(files) > limit {
+				t.Errorf("%s is written by %d files, more than %d: %s", full, len(files), limit, strings.Join(files, " "))
+			}
+		}
+	}
+	for full := range writtenByMore {
+		if !used[full] {
+			t.Errorf("%s is written by fewer files than internal/arch/coupling_test.go allows: lower that", full)
+		}
+	}
+}
+
+// writers are, for each struct of a package, the files that assign to its fields, or to elements of
+// theirs, other than in composite literals.
+func (r *reader) writers(dir string) map[string][]string {
+	pkg := r.done[module+"/"+dir]
+	owner := map[types.Object]string{}
+	for _, name := range pkg.Scope().Names() {
+		if s, ok := pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct); ok {
+			for i := range s.NumFields() {
+				owner[s.Field(i)] = name
+			}
+		}
+	}
+	all := map[string][]string{}
+	note := func(e ast.Expr) {
+		field := written(e)
+		if field == nil || owner[r.info[dir].Uses[field]] == "" {
+			return
+		}
+		name, file := owner[r.info[dir].Uses[field]], filepath.Base(r.set.Position(field.Pos()).Filename)
+		if !slices.Contains(all[name], file) {
+			all[name] = append(all[name], file)
+		}
+	}
+	for _, f := range r.files[dir] {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for _, e := range n.Lhs {
+					note(e)
+				}
+			case *ast.IncDecStmt:
+				note(n.X)
+			case *ast.CallExpr:
+				if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "delete" && len(n.Args) > 0 {
+					note(n.Args[0])
+				}
+			}
+			return true
+		})
+	}
+	for _, files := range all {
+		slices.Sort(files)
+	}
+	return all
+}
+
+// written is the field that an assignment to e changes, or an element of; nil: no field.
+func written(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			return x.Sel
+		default:
+			return nil
+		}
+	}
+}
+
+func newReader(t *testing.T) *reader {
+	return &reader{t: t, set: token.NewFileSet(), done: map[string]*types.Package{}, info: map[string]*types.Info{},
+		files: map[string][]*ast.File{}}
+}
