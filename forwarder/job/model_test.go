@@ -1,13 +1,14 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"reflect"
 	"slices"
-	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +176,9 @@ func (w *world) choices() (list []choice) {
 	for n, p := range w.pipes {
 		list = append(list, w.choicesOf(n, p)...)
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].String() < list[j].String() })
+	slices.SortFunc(list, func(a, b choice) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), a.a-b.a, a.b-b.b, int(a.timer.Kind)-int(b.timer.Kind), a.timer.Of-b.timer.Of)
+	})
 	return list
 }
 
@@ -509,74 +512,112 @@ func (w *world) stuck() string {
 
 // hash is of all that can have an effect on what follows.
 func (w *world) hash() uint64 {
-	h := fnv.New64a()
-	seen := map[uintptr]int{}
-	fmt.Fprint(h, w.faults)
+	e := encoder{seen: map[uintptr]int{}}
+	e.number(int64(w.faults))
 	for _, z := range w.zips {
 		if z.shell == nil {
-			fmt.Fprint(h, "none")
+			e.number(-1)
 			continue
 		}
-		write(h, reflect.ValueOf(z.job).Elem(), seen)
-		write(h, reflect.ValueOf(z.shell.ends), seen)
-		write(h, reflect.ValueOf(z.timers), seen)
-		write(h, reflect.ValueOf(z.dials), seen)
+		e.value(reflect.ValueOf(z.job).Elem())
+		e.value(reflect.ValueOf(z.shell.ends))
+		e.value(reflect.ValueOf(z.timers))
+		e.value(reflect.ValueOf(z.dials))
 	}
 	for _, p := range w.ranks {
-		write(h, reflect.ValueOf(*p), seen)
+		e.value(reflect.ValueOf(*p))
 	}
 	for _, p := range w.pipes {
 		if !p.closed[0] || !p.closed[1] {
-			write(h, reflect.ValueOf(*p), seen)
+			e.value(reflect.ValueOf(*p))
 		}
 	}
+	h := fnv.New64a()
+	h.Write(e.out)
 	return h.Sum64()
 }
 
-// write writes a value, and what it points to once.
-func write(h interface{ Write([]byte) (int, error) }, v reflect.Value, seen map[uintptr]int) {
+// encoder writes values, and what they point to once.
+type encoder struct {
+	out  []byte
+	seen map[uintptr]int
+}
+
+// constant are the fields that are the same in all worlds, or that have no effect.
+var constant = map[string]bool{"out": true, "now": true, "tries": true, "cfg": true, "id": true, "clusters": true,
+	"zippers": true, "tree": true, "networks": true, "base": true, "model": true, "Config": true}
+
+func (e *encoder) number(n int64) { e.out = append(strconv.AppendInt(e.out, n, 36), ' ') }
+
+func (e *encoder) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.IsNil() {
-			fmt.Fprint(h, "nil")
-			return
-		}
-		if n, ok := seen[v.Pointer()]; ok {
-			fmt.Fprint(h, "p", n)
-			return
-		}
-		seen[v.Pointer()] = len(seen)
-		write(h, v.Elem(), seen)
+		e.pointer(v)
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return
 		}
 		for i := range v.NumField() {
-			if n := v.Type().Field(i).Name; n != "out" && n != "now" && n != "tries" {
-				write(h, v.Field(i), seen)
-				fmt.Fprint(h, ";")
+			if !constant[v.Type().Field(i).Name] {
+				e.value(v.Field(i))
 			}
 		}
 	case reflect.Map:
-		keys := v.MapKeys()
-		sort.Slice(keys, func(i, j int) bool { return fmt.Sprint(keys[i]) < fmt.Sprint(keys[j]) })
-		for _, k := range keys {
-			fmt.Fprint(h, k, ":")
-			write(h, v.MapIndex(k), seen)
-		}
-		fmt.Fprint(h, ".")
+		e.table(v)
 	case reflect.Slice, reflect.Array:
+		e.number(int64(v.Len()))
 		for i := range v.Len() {
-			write(h, v.Index(i), seen)
-			fmt.Fprint(h, ",")
+			e.value(v.Index(i))
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
-			write(h, v.Elem(), seen)
+			e.out = append(e.out, v.Elem().Type().Name()...)
+			e.value(v.Elem())
 		}
-	case reflect.Func, reflect.Chan:
-	default:
-		fmt.Fprint(h, v)
+	case reflect.String:
+		e.number(int64(v.Len()))
+		e.out = append(e.out, v.String()...)
+	case reflect.Bool:
+		e.number(map[bool]int64{true: 1}[v.Bool()])
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		e.number(v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		e.number(int64(v.Uint()))
+	}
+}
+
+func (e *encoder) pointer(v reflect.Value) {
+	if v.IsNil() {
+		e.number(-1)
+		return
+	}
+	n, ok := e.seen[v.Pointer()]
+	if !ok {
+		n = len(e.seen)
+		e.seen[v.Pointer()] = n
+	}
+	if e.number(int64(n)); !ok {
+		e.value(v.Elem())
+	}
+}
+
+// table writes a map in the order of its encoded keys.
+func (e *encoder) table(v reflect.Value) {
+	type entry struct {
+		key   string
+		value reflect.Value
+	}
+	var entries []entry
+	for it := v.MapRange(); it.Next(); {
+		k := encoder{seen: map[uintptr]int{}}
+		k.value(it.Key())
+		entries = append(entries, entry{string(k.out), it.Value()})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	e.number(int64(len(entries)))
+	for _, x := range entries {
+		e.out = append(e.out, x.key...)
+		e.value(x.value)
 	}
 }
 
