@@ -271,10 +271,11 @@ func (w *world) open(f int, first *wire.Join) *forwarder {
 			w.wrong = append(w.wrong, refused.Error())
 			return z
 		}
-		if z.shell != nil { // connections of the job that has ended
-			s.ends = z.shell.ends
-		}
 		z.shell = s
+		for _, p := range w.pipes { // those of the job that has ended are closed
+			p.ending[0] = p.ending[0] || p.from == f
+			p.ending[1] = p.ending[1] || p.to == f && p.ends[1] != 0
+		}
 		s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
 		s.finished = func(c action.Conn) { w.finished(f, c) }
 	}
