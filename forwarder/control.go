@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What package relay asks a peer (relay.Control). A frame for the forwarder itself goes to the join
-// exchange (join.go), while the peer has no place in a running job, else to fromRank or
+// The questions of package relay to a peer (relay.Control). A frame for the forwarder itself goes
+// to the join exchange (join.go), while the peer has no place in a running job, else to fromRank or
 // fromForwarder.
 
 // control is a peer as package relay has it.

@@ -20,7 +20,7 @@ import (
 //  1. this forwarder serves the job (policy.serves);
 //  2. the job is here, or is opened for it (open): its ticket is good, if one is demanded, and there
 //     is room for one more;
-//  3. what becomes of the Join in it its state machine decides (package job).
+//  3. the job's state machine decides about the Join (package job).
 
 // serves checks whether a forwarder serves a job at all.
 func (p *policy) serves(j *wire.Join) *handshake.Refused {
@@ -242,7 +242,7 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 	return ""
 }
 
-// What launchers say of their halves (wire.Half): the holder of a job's secret may end it, by name.
+// Launchers speak of their halves (wire.Half): the holder of a job's secret may end it, by name.
 // If the job is not here, another half may come later, and is told then what it would wait for
 // (part), unless the job has ended while that half was there.
 

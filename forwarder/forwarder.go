@@ -113,7 +113,8 @@ func New(cfg Config) (*Forwarder, error) {
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: index.Jobs[*runner]{}, totals: report.NewTotals(), strangers: strangers.New(cfg.strangers()),
 		joining: relay.Route{Rank: wire.Nobody, Allowed: handshake.MayCome},
-		works:   make(chan struct{}), drain: drain{over: make(chan struct{})}, released: make(chan struct{}), empty: make(chan struct{})}
+		works:   make(chan struct{}), drain: drain{over: make(chan struct{})},
+		released: make(chan struct{}), empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
 	return f, nil
 }

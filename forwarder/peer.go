@@ -20,8 +20,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// peer is the other end of a connection: a stranger, then a rank or another forwarder. What comes
-// over the connection is in control.go.
+// peer is the other end of a connection: a stranger, then a rank or another forwarder. Frames
+// that come over the connection are handled in control.go.
 type peer struct {
 	f    *Forwarder
 	id   action.Conn

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What a forwarder tells of itself and of its jobs.
+// These types are the answer of a forwarder about itself and its jobs.
 type (
 	Status        = report.Status
 	JobStatus     = report.JobStatus

@@ -129,3 +129,16 @@ func ParseLayout(b []byte) (Layout, error) {
 	}
 	return l, nil
 }
+
+// Place says which cluster and native rank a virtual rank is; "?" and the number beyond the last
+// one, if the clusters have fewer.
+func Place(clusters []Cluster, rank uint32) (cluster string, native int) {
+	n := int(rank)
+	for _, c := range clusters {
+		if n < int(c.Size) {
+			return c.Name, n
+		}
+		n -= int(c.Size)
+	}
+	return "?", n
+}

@@ -26,7 +26,7 @@ func (Base) action() {}
 
 // Actions on a connection.
 type (
-	// Send sends a frame. What the link does not take waits in the connection's queue.
+	// Send sends a frame. Bytes that the link does not take wait in the connection's queue.
 	Send struct {
 		Base
 		Conn  Conn

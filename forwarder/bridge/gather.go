@@ -11,10 +11,11 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// The first connection, while the job gathers. One end dials it (reach). What a job gathers with is
-// small, and a path may let small packets pass and drop large ones without a word: the job would
-// begin, and hang at its first large message. TCP does not let full packets be broken up on the
-// way, so a Ping that fills packets is sent first (try). If it is not answered the job is given up.
+// The first connection, while the job gathers. One end dials it (reach). The frames of the
+// gathering are small, and a path may let small packets pass and drop large ones without a word:
+// the job would begin, and hang at its first large message. TCP does not let full packets be broken
+// up on the way, so a Ping that fills packets is sent first (try). If it is not answered the job is
+// given up.
 
 // entry takes connections: the first one for the gathering, and those of a running job before they
 // are in use.

@@ -154,14 +154,7 @@ func (c *core) patience() time.Duration { return time.Duration(c.gather.Patience
 
 // place says which cluster and native rank a virtual rank is.
 func (c *core) place(rank uint32) (cluster string, native int) {
-	n := int(rank)
-	for _, one := range c.clusters {
-		if n < int(one.Size) {
-			return one.Name, n
-		}
-		n -= int(one.Size)
-	}
-	return "?", n
+	return wire.Place(c.clusters, rank)
 }
 
 // clusterIndex finds a cluster; -1: the job has none of that name.

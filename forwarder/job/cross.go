@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What happens on a bridge to the ranks behind it, which are reached over its first connection.
+// The effects of a bridge's events on the ranks behind it, which are reached over its first
+// connection.
 
 // severed notes that the ranks behind a bridge are out of reach.
 func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {

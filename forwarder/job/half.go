@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What launchers say of their halves: the holder of a job's secret may end it, by name. A half has
+// Launchers speak of their halves: the holder of a job's secret may end it, by name. A half has
 // ended: a job that gathers or runs ends with that reason. A job of one forwarder waits a moment
 // for a rank whose link was closed (loss.go), so the launcher's word, which knows the cause, comes
 // before that. A half is suspended: the job ends if that takes longer than its patience.

@@ -13,7 +13,7 @@
 //	hops.go      several hops: Joins and Ready between forwarders
 //	gather.go    ranks join, until all are in
 //	gaps.go      several hops: which links are missing
-//	cross.go     several hops: what happens on a bridge to the ranks behind it
+//	cross.go     several hops: effects of a bridge on the ranks behind it
 //	ranks.go     which ranks of the running job are reached, and who is told of it
 //	links.go     several hops: the bridges (package bridge)
 //	tree.go      several hops: the networks and forwarders

@@ -59,8 +59,8 @@ type View struct {
 
 // View returns what others may know of the job now.
 func (j *Job) View() View {
-	v := View{Created: j.gathering.created, Started: j.started, Live: j.ranks.live, Code: j.result.code, Reason: j.result.reason,
-		Doors: j.ways.open, LostLinks: j.losses.lost, BadFrames: j.losses.badFrames, Bridges: j.links.list()}
+	v := View{Created: j.gathering.created, Started: j.started, Live: j.ranks.live,
+		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.open, LostLinks: j.losses.lost, BadFrames: j.losses.badFrames, Bridges: j.links.list()}
 	for rank, c := range j.ranks.routes {
 		if c != 0 && j.ranks.here(uint32(rank)) {
 			v.Routes = append(v.Routes, c)

@@ -32,18 +32,6 @@ type Plane struct {
 	GoesOn  bool                  // GoesOn says that the job outlives the loss of a link.
 }
 
-// Place says which cluster and native rank a virtual rank is.
-func (p *Plane) Place(rank uint32) (cluster string, native int) {
-	n := int(rank)
-	for _, c := range p.Clusters {
-		if n < int(c.Size) {
-			return c.Name, n
-		}
-		n -= int(c.Size)
-	}
-	return "?", n
-}
-
 // Member is a connection's place in a running job.
 type Member struct {
 	*Plane
@@ -60,7 +48,7 @@ func (m *Member) Describe(e zapcore.ObjectEncoder) {
 		e.AddString("forwarder", m.Address)
 		return
 	}
-	cluster, native := m.Place(m.Rank)
+	cluster, native := wire.Place(m.Clusters, m.Rank)
 	e.AddUint32("virtual_rank", m.Rank)
 	e.AddString("cluster", cluster)
 	e.AddInt("rank", native)

@@ -12,7 +12,7 @@ import (
 )
 
 // filesThatWrite is how many files of a package may assign to the fields of one struct. A reader
-// who wants to know what a field can be has to read all of them.
+// that wants to know what a field can be has to read all of them.
 const filesThatWrite = 3
 
 // writtenByMore are the structs that more files write, with how many. They must not grow.

@@ -1,0 +1,320 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// world is a few forwarders with one job, and its ranks.
+type world struct {
+	kind   int // kind is the arrangement.
+	faults int
+	zips   []*forwarder
+	ranks  []*process
+	pipes  []*pipe // pipes are the connections between forwarders, in the order in which they were dialled.
+	wrong  []string
+}
+
+// forwarder is one with at most one job.
+type forwarder struct {
+	*shell
+	next action.Conn
+	ends int // ends counts the jobs that have ended here.
+}
+
+// process is a rank.
+type process struct {
+	cluster int
+	rank    uint32
+	links   []*rankLink // links are those to the forwarders that it joins.
+	dead    bool
+	over    bool // over: it was told that the job is over, or refused.
+}
+
+// rankLink is a rank's link to a forwarder.
+type rankLink struct {
+	zip   int
+	conn  action.Conn // conn is 0 if there is none now.
+	bye   bool        // bye: it has said so.
+	lost  bool        // lost: the rank knows that it has to open another one.
+	tries int
+}
+
+const modelPatience = 2000
+
+func newWorld(kind int) *world {
+	w := &world{kind: kind}
+	a := &arrangements[kind]
+	n := max(1, len(a.zippers))
+	if a.rails > 1 && len(a.zippers) == 0 {
+		n = 2
+	}
+	for range n {
+		w.zips = append(w.zips, &forwarder{})
+	}
+	for c, cl := range a.layout {
+		for r := range cl.Size {
+			p := &process{cluster: c, rank: r}
+			switch {
+			case len(a.zippers) > 0:
+				p.links = []*rankLink{{zip: c}}
+			default:
+				for z := range n {
+					p.links = append(p.links, &rankLink{zip: z})
+				}
+			}
+			w.ranks = append(w.ranks, p)
+		}
+	}
+	return w
+}
+
+// join is a rank's.
+func (w *world) join(p *process, l *rankLink) *wire.Join {
+	here := uint16(0)
+	if len(arrangements[w.kind].zippers) > 0 {
+		here = uint16(l.zip)
+	}
+	return joinOf(w.kind, p.cluster, p.rank, here, modelPatience)
+}
+
+// choices are what can happen now.
+func (w *world) choices() (list []choice) {
+	add := func(kind string, a, b int) { list = append(list, choice{kind: kind, a: a, b: b}) }
+	for i, p := range w.ranks {
+		for k, l := range p.links {
+			z := w.zips[l.zip]
+			var x *end
+			if z.shell != nil {
+				x = z.shell.ends[l.conn]
+			}
+			switch {
+			case l.conn != 0 && (p.over || l.bye || x == nil || x.ended):
+				add("close", i, k)
+			case p.dead || p.over || l.bye:
+			case l.conn == 0 && l.tries < 3:
+				add("join", i, k)
+			case l.conn != 0 && x.role == running:
+				add("bye", i, k)
+				add("lose", i, k)
+			case l.conn != 0:
+				add("lose", i, k)
+			}
+		}
+		if !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 && !l.bye }) {
+			add("die", i, 0)
+		}
+	}
+	for f, z := range w.zips {
+		if z.shell == nil {
+			continue
+		}
+		for t := range z.timers {
+			if t.Kind != action.Notice && t.Kind != action.Measure {
+				list = append(list, choice{kind: "timer", a: f, timer: t})
+			}
+		}
+		for range z.dials {
+			add("dial", f, 0)
+			add("undialled", f, 0)
+			break
+		}
+		add("restart", f, 0)
+	}
+	for n, p := range w.pipes {
+		list = append(list, w.choicesOf(n, p)...)
+	}
+	slices.SortFunc(list, func(a, b choice) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), a.a-b.a, a.b-b.b, int(a.timer.Kind)-int(b.timer.Kind), a.timer.Of-b.timer.Of)
+	})
+	return list
+}
+
+// happen has something happen.
+func (w *world) happen(c choice) {
+	if c.fault() {
+		w.faults++
+	}
+	switch c.kind {
+	case "join":
+		w.joins(w.ranks[c.a], w.ranks[c.a].links[c.b])
+	case "bye":
+		l := w.ranks[c.a].links[c.b]
+		l.bye = true
+		w.zips[l.zip].shell.ends[l.conn].left = true
+		w.zips[l.zip].handle(Left{Conn: l.conn})
+	case "close", "lose":
+		w.loses(w.ranks[c.a].links[c.b], map[string]error{"lose": errors.New("reset")}[c.kind])
+	case "die":
+		p := w.ranks[c.a]
+		p.dead = true
+		for _, l := range p.links {
+			if l.conn != 0 {
+				w.loses(l, errors.New("reset"))
+			}
+		}
+	case "timer":
+		w.zips[c.a].expire(c.timer)
+	case "dial", "undialled":
+		w.dials(c)
+	case "restart":
+		w.restarts(c.a)
+	case "ask":
+		w.asks(w.pipes[c.a])
+	case "answer":
+		w.answers(w.pipes[c.a])
+	case "deliver":
+		w.delivers(w.pipes[c.a], c.b)
+	case "end":
+		w.endsPipe(w.pipes[c.a], c.b)
+	case "cut":
+		p := w.pipes[c.a]
+		p.cut, p.queue = true, [2][][]byte{}
+	}
+	for f, z := range w.zips {
+		if z.shell == nil {
+			continue
+		}
+		for _, s := range z.faults {
+			w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d: %s", f, s))
+		}
+		if z.job.State() == Ended && len(z.shell.ends) == 0 && !z.closing {
+			z.shell = nil
+			z.ends++
+		}
+	}
+}
+
+// open gives a forwarder a job.
+func (w *world) open(f int, first *wire.Join) *forwarder {
+	z := w.zips[f]
+	if z.shell == nil || z.job.State() == Ended {
+		s, refused := newShell(time.Unix(1e9, 0), Config{Here: int(first.Here), Timeout: 20 * time.Second, Notice: time.Second, Trunk: 1}, first)
+		if refused != nil {
+			w.wrong = append(w.wrong, refused.Error())
+			return z
+		}
+		z.shell = s
+		for _, p := range w.pipes { // those of the job that has ended are closed
+			p.ending[0] = p.ending[0] || p.from == f
+			p.ending[1] = p.ending[1] || p.to == f && p.ends[1] != 0
+		}
+		s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
+		s.finished = func(c action.Conn) { w.finished(f, c) }
+	}
+	return z
+}
+
+// joins has a rank join a forwarder.
+func (w *world) joins(p *process, l *rankLink) {
+	z := w.open(l.zip, w.join(p, l))
+	z.next++
+	l.conn, l.lost = z.next, false
+	l.tries++
+	z.shell.ends[l.conn] = &end{rank: -1, zipper: -1}
+	z.booked += 10
+	z.handle(Joined{Conn: l.conn, Link: "l", Join: w.join(p, l), Timeout: 20 * time.Second, Bytes: 10, Room: true})
+}
+
+// loses takes a rank's link away.
+func (w *world) loses(l *rankLink, cause error) {
+	c := l.conn
+	l.conn, l.lost = 0, true
+	if z := w.zips[l.zip]; z.shell != nil {
+		z.lose(c, cause, false)
+	}
+}
+
+// of finds whose connection one of a forwarder's is.
+func (w *world) of(f int, c action.Conn) (p *process, l *rankLink, pi *pipe, side int) {
+	for _, p := range w.ranks {
+		for _, l := range p.links {
+			if l.zip == f && l.conn == c {
+				return p, l, nil, 0
+			}
+		}
+	}
+	for _, pi := range w.pipes {
+		if pi.from == f && pi.ends[0] == c {
+			return nil, nil, pi, 0
+		}
+		if pi.to == f && pi.ends[1] == c {
+			return nil, nil, pi, 1
+		}
+	}
+	return nil, nil, nil, 0
+}
+
+// sent takes a frame that a forwarder sends.
+func (w *world) sent(f int, c action.Conn, frame []byte) {
+	p, _, pi, side := w.of(f, c)
+	switch {
+	case pi != nil && !pi.cut && !pi.closed[1-side]:
+		pi.queue[1-side] = append(pi.queue[1-side], frame)
+	case p != nil && wire.ParsedHeader(frame).Type == wire.TypeAbort:
+		p.over = true
+	}
+}
+
+// finished closes a connection that the job does not want any more. A rank that was refused is
+// over; one whose link is closed opens another one.
+func (w *world) finished(f int, c action.Conn) {
+	p, l, pi, side := w.of(f, c)
+	switch {
+	case pi != nil:
+		pi.ending[side] = true
+	case p != nil:
+		x := w.zips[f].shell.ends[c]
+		p.over = p.over || x.role == leaving
+		_ = l
+	}
+}
+
+// restarts starts a forwarder again, which forgets its job.
+func (w *world) restarts(f int) {
+	w.zips[f].shell = nil
+	for _, p := range w.ranks {
+		for _, l := range p.links {
+			if l.zip == f && l.conn != 0 {
+				l.conn, l.lost = 0, true
+			}
+		}
+	}
+	for _, p := range w.pipes {
+		if p.from == f {
+			p.closed[0], p.cut = true, true
+			p.closed[1] = p.closed[1] || p.ends[1] == 0
+		}
+		if p.to == f {
+			p.closed[1], p.cut = true, true
+		}
+		if p.from == f || p.to == f {
+			p.queue = [2][][]byte{}
+		}
+	}
+}
+
+// stuck says what is left of a world in which nothing can happen any more.
+func (w *world) stuck() string {
+	var left []string
+	for f, z := range w.zips {
+		if z.shell != nil && z.job.State() != Ended {
+			left = append(left, fmt.Sprintf("forwarder %d has a job that is %v", f, z.job.State()))
+		}
+	}
+	for i, p := range w.ranks {
+		for _, l := range p.links {
+			if !p.dead && !p.over && l.conn != 0 {
+				left = append(left, fmt.Sprintf("rank %d waits", i))
+			}
+		}
+	}
+	return strings.Join(left, ", ")
+}
