@@ -51,7 +51,7 @@ static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   zleaf *p = &zcollstate_of(c)->leaves[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_LEAVES];
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zleaf){.known = 1, .op = a->op, .key = key};
-    p->may = z_eng.ze_coll_leaf(c->id, a, &p->give, &p->get) && as_messages(c, a->op, p);
+    p->may = Z_ENGINE(ze_coll_leaf(c->id, a, &p->give, &p->get)) && as_messages(c, a->op, p);
   }
   return p->may ? p : NULL;
 }

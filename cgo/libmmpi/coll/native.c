@@ -142,6 +142,7 @@ static void tell_end(const running *r) {
 }
 
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
+  Z_OUT_OF_ENGINE;
   zcomm *c = comm;
   running *r = malloc(sizeof *r + COUNTS(c->native_size) + (size_t)c->native_size);
   if (!r) return -Z_ERR_INTERNAL;
@@ -184,6 +185,7 @@ int zstages_moved(void) {
 }
 
 int z_cb_coll_test(uint64_t token) {
+  Z_OUT_OF_ENGINE;
   running *r = (running *)(uintptr_t)token, **at = &under_way;
   if (!test(r)) {
     z_looks++;
@@ -200,6 +202,7 @@ int z_cb_coll_test(uint64_t token) {
 }
 
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op) {
+  Z_OUT_OF_ENGINE;
   MPI_Datatype t = (MPI_Datatype)(uintptr_t)type;
   const ztype *l = ztype_get(t);
   if (!l) return Z_ERR_OP;

@@ -49,7 +49,7 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   zcollstate *m = zcollstate_of(c);
   args->skipped = m->skipped;
   m->skipped = 0;
-  return z_eng.ze_coll(c->id, args, cell);
+  return Z_ENGINE(ze_coll(c->id, args, cell));
 }
 
 /* Starts r. The error class, or MPI_SUCCESS; after success another thread may already be through
@@ -113,7 +113,7 @@ int zcoll_start(zreq *r, MPI_Request *request) {
   MPI_Request handle = r->handle;
   if (j->rc) return refuse(r, zcoll_wrong(j->rc));
   if (!(j->nonblocking && zleaf_start(r)) && !wait_at(&zcollstate_of(r->comm)->gate, r) && launch(r))
-    return refuse(r, z_eng.ze_error());
+    return refuse(r, Z_ENGINE(ze_error()));
   if (request) *request = zfortran_request ? stand_in(handle) : handle;
   return MPI_SUCCESS;
 }

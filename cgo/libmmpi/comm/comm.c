@@ -12,7 +12,7 @@ int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *wo
     zcomm_discard(c);
     return MPI_ERR_NO_MEM;
   }
-  int failed = z_eng.ze_comm_add(link, c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
+  int failed = Z_ENGINE(ze_comm_add(link, c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id));
   if (failed) {
     zcomm_discard(c);
     return z_error_class(failed);

@@ -106,7 +106,7 @@ static int launch(zreq *user) {
                          .recv_displs = displs,
                          .uniform = 1};
   d->user = user;
-  if (c->rank == 0) d->context = z_eng.ze_next_context(c->link);
+  if (c->rank == 0) d->context = Z_ENGINE(ze_next_context(c->link));
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
   r->extra = d;
   r->poll = move;

@@ -57,7 +57,7 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
   int rc = z_Comm_group(comm, &handle), first = 1;
   if (rc) return rc;
   const zgroup *mine = zgroup_get(handle);
-  hello out = {z_eng.ze_next_context(0), z_world_mark, mine->size}, in;
+  hello out = {Z_ENGINE(ze_next_context(0)), z_world_mark, mine->size}, in;
   rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer,
                   MPI_STATUS_IGNORE);
   if (!rc && in.mark != out.mark)

@@ -12,7 +12,7 @@ static int failed(MPI_Comm comm, int rc, const char *function) {
 /* ---- dup ---- */
 
 static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
-  uint64_t context = c->rank == 0 ? z_eng.ze_next_context(c->link) : 0;
+  uint64_t context = c->rank == 0 ? Z_ENGINE(ze_next_context(c->link)) : 0;
   MPI_Comm native = MPI_COMM_NULL;
   *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
@@ -54,7 +54,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 static int divide(zcomm *c, int color, int key, int groups, const char *function, MPI_Comm *out) {
-  wish mine = {z_eng.ze_next_context(c->link), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0},
+  wish mine = {Z_ENGINE(ze_next_context(c->link)), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0},
        *all = malloc((size_t)c->size * sizeof *all);
   int32_t *world = malloc((size_t)c->size * sizeof *world);
   int n = 0, low = 0, new_rank = 0, spans = 0;
@@ -116,7 +116,7 @@ int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
 /* ---- not spanning, but as if ---- */
 
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
-  uint64_t context = z_eng.ze_next_context(0);
+  uint64_t context = Z_ENGINE(ze_next_context(0));
   int rank;
   MPI_Group group;
   MPI_Request request = MPI_REQUEST_NULL;

@@ -39,8 +39,8 @@ static int pass(const meeting *m, const int *ranks, int peer, int send, void *da
   cell->done = zcluster_has(world);
   if (cell->done && send) return real.Isend(data, bytes, MPI_BYTE, native, tag, z_private, request);
   if (cell->done) return real.Irecv(data, bytes, MPI_BYTE, native, tag, z_private, request);
-  int failed = send ? z_eng.ze_isend(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, Z_STANDARD, cell)
-                    : z_eng.ze_irecv(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, cell);
+  int failed = send ? Z_ENGINE(ze_isend(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, Z_STANDARD, cell))
+                    : Z_ENGINE(ze_irecv(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, cell));
   return failed ? z_error_class(failed) : MPI_SUCCESS;
 }
 
@@ -69,7 +69,7 @@ static int tell(const meeting *m, const int *ranks, int to_first, void *said, in
  * numbers. The first member's context id comes with it. */
 static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
   uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
-  answer a = {m->me ? 0 : z_eng.ze_next_context(m->c->link), mine};
+  answer a = {m->me ? 0 : Z_ENGINE(ze_next_context(m->c->link)), mine};
   int lost = all ? tell(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
   for (int i = 1; i < m->g->size && !m->me && !lost; i++) a.failed |= all[i];
   if (!lost) lost = tell(m, ranks, 0, &a, sizeof a);

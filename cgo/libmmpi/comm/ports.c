@@ -16,11 +16,11 @@ static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __
 static int await(z_cell *cell) {
   z_wait_outside();
   z_wait_links(over, cell);
-  return z_eng.ze_result(cell);
+  return Z_ENGINE(ze_result(cell));
 }
 
 static int fails(MPI_Comm comm, int class_, const char *function) {
-  return z_raise_on(comm, class_, function, "%s", z_eng.ze_error());
+  return z_raise_on(comm, class_, function, "%s", Z_ENGINE(ze_error()));
 }
 
 /* ---- ports and names ---- */
@@ -28,30 +28,30 @@ static int fails(MPI_Comm comm, int class_, const char *function) {
 int z_Open_port(MPI_Info info, char *name) {
   (void)info;
   const int room = MPI_MAX_PORT_NAME < Z_PORT_NAME ? MPI_MAX_PORT_NAME : Z_PORT_NAME;
-  return z_eng.ze_port_open(name, room) ? fails(MPI_COMM_WORLD, MPI_ERR_INTERN, "MPI_Open_port") : MPI_SUCCESS;
+  return Z_ENGINE(ze_port_open(name, room)) ? fails(MPI_COMM_WORLD, MPI_ERR_INTERN, "MPI_Open_port") : MPI_SUCCESS;
 }
 
 int z_Close_port(const char *name) {
-  return z_eng.ze_port_close(name) ? fails(MPI_COMM_WORLD, MPI_ERR_PORT, "MPI_Close_port") : MPI_SUCCESS;
+  return Z_ENGINE(ze_port_close(name)) ? fails(MPI_COMM_WORLD, MPI_ERR_PORT, "MPI_Close_port") : MPI_SUCCESS;
 }
 
 int z_Publish_name(const char *service, MPI_Info info, const char *port) {
   (void)info;
   z_cell cell = {0};
-  z_eng.ze_publish(service, port, &cell);
+  Z_ENGINE(ze_publish(service, port, &cell));
   return await(&cell) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Publish_name") : MPI_SUCCESS;
 }
 
 int z_Unpublish_name(const char *service, MPI_Info info, const char *port) {
   (void)info, (void)port;
-  return z_eng.ze_unpublish(service) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Unpublish_name") : MPI_SUCCESS;
+  return Z_ENGINE(ze_unpublish(service)) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Unpublish_name") : MPI_SUCCESS;
 }
 
 int z_Lookup_name(const char *service, MPI_Info info, char *port) {
   (void)info;
   z_cell cell = {0};
   char found[Z_PORT_NAME];
-  z_eng.ze_lookup(service, found, &cell);
+  Z_ENGINE(ze_lookup(service, found, &cell));
   if (await(&cell)) return fails(MPI_COMM_WORLD, MPI_ERR_NAME, "MPI_Lookup_name");
   snprintf(port, MPI_MAX_PORT_NAME, "%s", found);
   return MPI_SUCCESS;
@@ -91,7 +91,7 @@ static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
 static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, const char *function, agreed *a,
                 void **plan) {
   z_cell cell = {0};
-  if (z_eng.ze_meet(port, accepts, g->rank, g->size, &cell, plan)) return fails(comm, MPI_ERR_PORT, function);
+  if (Z_ENGINE(ze_meet(port, accepts, g->rank, g->size, &cell, plan))) return fails(comm, MPI_ERR_PORT, function);
   if (await(&cell)) return fails(comm, MPI_ERR_PORT, function);
   a->bytes = cell.bytes;
   return MPI_SUCCESS;
@@ -100,7 +100,7 @@ static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, c
 /* All join; nobody is in without the others. */
 static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const char *function) {
   z_cell cell = {0};
-  if (z_eng.ze_join(k->plan, bytes, accepts, &cell, &k->n, &k->low, &k->numbers) || await(&cell))
+  if (Z_ENGINE(ze_join(k->plan, bytes, accepts, &cell, &k->n, &k->low, &k->numbers)) || await(&cell))
     return fails(comm, MPI_ERR_OTHER, function);
   k->link = cell.source;
   for (int i = 0; i < k->n; i++) {
@@ -157,7 +157,7 @@ static int connect_to(const char *port, int root, MPI_Comm comm, int accepts, co
   if ((rc = zinter_spread(comm, k.plan, (int)a.bytes, root, function))) goto end;
   if ((rc = join(&k, a.bytes, accepts, comm, function))) goto end;
   rc = make(&k, hash_of(k.plan, a.bytes), comm, function, out);
-  if (rc && k.link) z_eng.ze_link_drop(k.link);
+  if (rc && k.link) Z_ENGINE(ze_link_drop(k.link));
 end:
   free(k.plan);
   free(k.numbers);

@@ -41,7 +41,7 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
 
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
-  z_eng.ze_comm_drop(c->id);
+  Z_ENGINE(ze_comm_drop(c->id));
   /* First: the handle may come back at once in another thread, for a communicator that does not
    * span perhaps */
   zmap_remove(&z_comms, z_key(native));

@@ -56,7 +56,9 @@ static inline zcomm *zcomm_retain(zcomm *c) {
  * NULL: no memory. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
 /* Number of this process's cluster among those of the ranks. */
-static inline int zcomm_cluster(const zcomm *c) { return c && c->link ? z_eng.ze_cluster(c->link) : z_layout.cluster; }
+static inline int zcomm_cluster(const zcomm *c) {
+  return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
+}
 void zcomm_discard(zcomm *c); /* frees c, and nothing outside of it */
 void zcomm_destroy(zcomm *c); /* refs are 0: drop it in the engine, free the native communicator and c */
 static inline void zcomm_release(zcomm *c) {

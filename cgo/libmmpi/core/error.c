@@ -31,7 +31,7 @@ void z_native_failed(int rc, const char *function) {
   fprintf(stderr, "MMPI: virtual rank %d: %s failed in the native MPI library, and the job cannot go on: %s\n",
           z_layout.rank, function, text);
   z_be_heard();
-  if (!z_is_off()) z_eng.ze_abort(1);
+  if (!z_is_off()) Z_ENGINE(ze_abort(1));
   abort();
 }
 
@@ -83,7 +83,8 @@ static int begin(int class_, int needs_text, const char *function, const char *t
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
     z_be_heard();
-    if (!z_is_off()) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
+    if (!z_is_off())
+      Z_ENGINE(ze_abort(class_ > 0 && class_ < 256 ? class_ : 1)); /* all clusters end, not only this one */
   }
   if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
   return code;
@@ -173,9 +174,9 @@ int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
 
 int z_raise_engine(zcomm *c, int z_error, const char *function) {
   /* A connection that is lost: nobody has asked yet why */
-  if (c && c->link && !c->freed && z_eng.ze_comm_why(c->id))
-    return raise_as(c->native, z_error_class(z_error), 1, function, z_eng.ze_error());
-  const char *why = z_eng.ze_error();
+  if (c && c->link && !c->freed && Z_ENGINE(ze_comm_why(c->id)))
+    return raise_as(c->native, z_error_class(z_error), 1, function, Z_ENGINE(ze_error()));
+  const char *why = Z_ENGINE(ze_error());
   return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
 }
 

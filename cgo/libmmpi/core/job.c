@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 struct z_real real;
-z_engine z_eng;
 z_world z_layout;
 struct z_own_page z_own_page;
 int z_joined, z_threads, z_native_size;
@@ -33,7 +32,7 @@ int z_on_open_mpi(void) {
 void z_no_memory(const char *what) {
   fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
   z_be_heard();
-  if (!z_is_off()) z_eng.ze_abort(1);
+  if (!z_is_off()) Z_ENGINE(ze_abort(1));
   abort();
 }
 

@@ -1,15 +1,14 @@
 /* What this process knows of its job, and its locks. */
 #ifndef ZIPPER_JOB_H
 #define ZIPPER_JOB_H
-#include "abi.h"
 #include "core/real.h"
+#include "entry/entry.h"
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #pragma GCC visibility push(hidden)
 
-extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
 
 /* Whether this process is in a job of several clusters, or of one that may be connected to other
@@ -82,7 +81,7 @@ static inline void z_wait_outside(void) { __atomic_store_n(&z_waiting.outside, 1
  * stands still, and for zipper run --record. */
 static inline void z_record_wait(int begins) {
   z_wait_count(begins ? &z_waiting.begun : &z_waiting.ended);
-  if (__builtin_expect(z_layout.recording, 0)) z_eng.ze_record_wait(begins);
+  if (__builtin_expect(z_layout.recording, 0)) Z_ENGINE(ze_record_wait(begins));
 }
 
 /* Runs a call that may wait inside native MPI. */

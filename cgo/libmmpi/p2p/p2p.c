@@ -45,8 +45,8 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
   const void *data;
   int rc = gather(r, buf, count, type, mode, &data);
   if (rc) return rc;
-  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag,
-                      mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
+  rc = Z_ENGINE(ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag,
+                         mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
@@ -102,9 +102,9 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
     if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
     else p2p_hold_type(r, type);
   }
-  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes,
-                          source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source),
-                          tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
+  int rc = Z_ENGINE(ze_irecv(r->comm->id, Z_P2P, data, bytes,
+                             source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source),
+                             tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
@@ -113,7 +113,7 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
-  return !z_busy || !z_eng.ze_shadowed(c->id, zcomm_at(c, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag);
+  return !z_busy || !Z_ENGINE(ze_shadowed(c->id, zcomm_at(c, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag));
 }
 
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag) {
@@ -129,6 +129,7 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
 /* ---- callbacks: receives that the engine had, done natively after all ---- */
 
 int z_cb_imrecv(z_cell *cell, uint64_t token) {
+  Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   MPI_Message message = (MPI_Message)(uintptr_t)token;
   r->is_native = 1;
@@ -136,6 +137,7 @@ int z_cb_imrecv(z_cell *cell, uint64_t token) {
 }
 
 int z_cb_irecv(z_cell *cell) {
+  Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   r->is_native = 1;
   return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native,
@@ -145,6 +147,7 @@ int z_cb_irecv(z_cell *cell) {
 }
 
 int z_cb_test(z_cell *cell) {
+  Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   int flag = 0, rc = real.Test(&r->native, &flag, &r->status);
   if (rc) { /* native MPI has raised it */
@@ -164,6 +167,7 @@ int z_cb_test(z_cell *cell) {
 }
 
 int z_cb_cancel(z_cell *cell) {
+  Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   return real.Cancel(&r->native) ? Z_ERR_INTERNAL : Z_OK;
 }

@@ -42,7 +42,7 @@ typedef struct meeting {
 enum { CONTEXT_BIT = 63 }; /* of no virtual rank */
 
 static void drop_meeting(zattached *a) {
-  z_eng.ze_comm_drop(((meeting *)a)->id);
+  Z_ENGINE(ze_comm_drop(((meeting *)a)->id));
   free(a);
 }
 
@@ -53,8 +53,8 @@ static int meet(zcomm *c, int32_t *id) {
   meeting *m = (meeting *)c->parts;
   if (!m && (m = malloc(sizeof *m))) {
     m->head = (zattached){.drop = drop_meeting};
-    failed = z_eng.ze_comm_add(c->link, c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world,
-                               c->native_of, c->native_size, &m->id);
+    failed = Z_ENGINE(ze_comm_add(c->link, c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world,
+                                  c->native_of, c->native_size, &m->id));
     if (failed) free(m), m = NULL;
     else c->parts = &m->head;
   }
@@ -67,7 +67,7 @@ static int meet(zcomm *c, int32_t *id) {
 
 static void release(parted *p) {
   if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL)) return;
-  if (p->joined) z_eng.ze_comm_drop(p->id);
+  if (p->joined) Z_ENGINE(ze_comm_drop(p->id));
   pthread_mutex_destroy(&p->lock);
   free(p->cells);
   free(p->marked);
@@ -87,7 +87,7 @@ static void end(zreq *r) {
     real.Request_free(&((kept *)r->extra)->native);
     return;
   }
-  if (!p->sends) z_eng.ze_cancel(r->comm->id, &p->hello);
+  if (!p->sends) Z_ENGINE(ze_cancel(r->comm->id, &p->hello));
   z_wait_cell(&p->hello);
   release(p);
 }
@@ -96,7 +96,7 @@ static int join(zreq *r, parted *p) {
   int32_t mine = z_layout.rank, other = r->comm->world[zcomm_at(r->comm, p->peer)];
   int32_t world[2] = {p->sends ? mine : other, p->sends ? other : mine};
   int32_t native[2] = {p->sends ? 0 : Z_REMOTE, p->sends ? Z_REMOTE : 0};
-  int failed = z_eng.ze_comm_add(r->comm->link, r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id);
+  int failed = Z_ENGINE(ze_comm_add(r->comm->link, r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id));
   p->cells = calloc((size_t)p->cut.parts + 1, sizeof *p->cells);
   p->joined = !failed;
   return failed ? z_error_class(failed) : p->cells ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -155,7 +155,7 @@ static int send_part(zreq *r, parted *p, int i) {
     int rc = ztype_pack(from, r->count, r->type, data, z_private);
     if (rc) return rc;
   }
-  int failed = z_eng.ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]);
+  int failed = Z_ENGINE(ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]));
   if (!failed) __atomic_sub_fetch(&p->left, 1, __ATOMIC_RELEASE);
   return z_error_class(failed);
 }
@@ -221,7 +221,7 @@ static void post(zreq *r, parted *p) {
   }
   memset(p->cells, 0, (size_t)c->parts * sizeof *p->cells);
   for (int64_t i = 0; i < c->parts; i++) {
-    int failed = z_eng.ze_irecv(p->id, Z_P2P, p->data + i * c->bytes, c->bytes, 0, (int32_t)i, &p->cells[i]);
+    int failed = Z_ENGINE(ze_irecv(p->id, Z_P2P, p->data + i * c->bytes, c->bytes, 0, (int32_t)i, &p->cells[i]));
     if (failed) p->cells[i].error = failed, p->cells[i].done = 1;
   }
 }
@@ -333,14 +333,14 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   if (!rc && !t->contiguous && p->bytes && !(p->data = r->packed = malloc((size_t)(partitions * p->bytes))))
     rc = MPI_ERR_NO_MEM;
   if (!rc && sends) {
-    p->cut = (cut){z_eng.ze_next_context(r->comm->link), partitions, p->bytes};
+    p->cut = (cut){Z_ENGINE(ze_next_context(r->comm->link)), partitions, p->bytes};
     rc = join(r, p);
   }
   if (!rc) {
     p2p_hold_type(r, type);
     int at = zcomm_at(c, peer);
-    int failed = sends ? z_eng.ze_isend(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, Z_STANDARD, &p->hello)
-                       : z_eng.ze_irecv(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, &p->hello);
+    int failed = sends ? Z_ENGINE(ze_isend(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, Z_STANDARD, &p->hello))
+                       : Z_ENGINE(ze_irecv(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, &p->hello));
     rc = z_error_class(failed);
   }
   if (rc) {

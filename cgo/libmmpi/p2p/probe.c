@@ -29,6 +29,7 @@ static void envelope(const zcomm *c, const MPI_Status *status, z_probe *out) {
 }
 
 int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
+  Z_OUT_OF_ENGINE;
   zcomm *c = comm;
   MPI_Message message;
   MPI_Status status;
@@ -42,6 +43,7 @@ int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
 }
 
 int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
+  Z_OUT_OF_ENGINE;
   zcomm *c = comm;
   MPI_Status status;
   int flag = 0;
@@ -104,8 +106,8 @@ static void try_engine(probe *p) {
   uint64_t message = 0;
   int32_t native = 0;
   int e = p->matched
-              ? z_eng.ze_improbe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell, &message, &native)
-              : z_eng.ze_iprobe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell);
+              ? Z_ENGINE(ze_improbe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell, &message, &native))
+              : Z_ENGINE(ze_iprobe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell));
   if (e) {
     p->rc = z_raise_engine(p->c, e, p->function);
     return;
@@ -217,7 +219,7 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
     if (r->handle == MPI_REQUEST_NULL) r->type = type;
     else p2p_hold_type(r, type);
   }
-  rc = z_eng.ze_mrecv(m->engine, data, count * t->size, &r->cell);
+  rc = Z_ENGINE(ze_mrecv(m->engine, data, count * t->size, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 

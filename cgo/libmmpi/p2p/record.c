@@ -6,5 +6,5 @@ void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   /* Native MPI says what is wrong */
   if (type == MPI_DATATYPE_NULL || real.Type_size(type, &size)) return;
   int32_t to = z_record_number(comm, dest);
-  if (to >= 0) z_eng.ze_record(to, count * size);
+  if (to >= 0) Z_ENGINE(ze_record(to, count * size));
 }

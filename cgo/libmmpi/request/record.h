@@ -16,7 +16,7 @@ static inline void z_note_taken(MPI_Comm comm, int source, const MPI_Status *sta
   if (!__builtin_expect(z_layout.recording, 0)) return;
   if (source == MPI_ANY_SOURCE && status != MPI_STATUS_IGNORE) source = status->MPI_SOURCE;
   int32_t from = source < 0 ? -1 : z_record_number(comm, source);
-  if (from >= 0) z_eng.ze_record_taken(from);
+  if (from >= 0) Z_ENGINE(ze_record_taken(from));
 }
 
 #pragma GCC visibility pop

@@ -119,7 +119,7 @@ int zreq_cancel(zreq *r) {
   /* The shim polls by itself what it has started natively. Another thread may just be handing the
    * engine's request to native MPI, or ending it there; the engine, which has the lock, knows. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
-  int e = z_eng.ze_cancel(r->comm->id, &r->cell);
+  int e = Z_ENGINE(ze_cancel(r->comm->id, &r->cell));
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
 }
 

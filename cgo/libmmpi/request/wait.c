@@ -131,7 +131,7 @@ static void poke(void) {
  * too. */
 void z_poll(void) {
   poke();
-  z_eng.ze_progress(0);
+  Z_ENGINE(ze_progress(0));
   zreq_reap();
 }
 
@@ -182,7 +182,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       block = 0;
     }
     int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
-    if ((!native || what == ENGINE) && z_eng.ze_progress(native ? 0 : block) > 0 && !native) {
+    if ((!native || what == ENGINE) && Z_ENGINE(ze_progress(native ? 0 : block)) > 0 && !native) {
       if (block <= 0) spin_paid();
       block = wait_us;
       spin_start();

@@ -11,7 +11,7 @@ int zwin_raise(zwin *w, int class_, const char *function, const char *why) {
 }
 
 int zwin_raise_engine(zwin *w, int z_error, const char *function) {
-  const char *why = z_eng.ze_error();
+  const char *why = Z_ENGINE(ze_error());
   return zwin_raise(w, z_error_class(z_error), function, why && *why ? why : "the engine failed");
 }
 

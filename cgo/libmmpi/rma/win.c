@@ -52,7 +52,7 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
 /* Makes the ranks agree on the context and tell each other how large their parts are. */
 static int agree(zwin *w, const char *function) {
   zcomm *c = w->comm;
-  zshape mine = {z_eng.ze_next_context(c->link), w->bytes, w->unit};
+  zshape mine = {Z_ENGINE(ze_next_context(c->link)), w->bytes, w->unit};
   w->shapes = malloc((size_t)c->size * sizeof *w->shapes);
   w->known = z_processes();
   w->rank_of = malloc((size_t)w->known * sizeof *w->rank_of);
@@ -61,8 +61,8 @@ static int agree(zwin *w, const char *function) {
   for (int i = 0; i < c->size; i++) w->rank_of[c->world[i]] = i;
   int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
   if (rc) return rc;
-  int failed = z_eng.ze_win_add(c->link, w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit,
-                                w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id);
+  int failed = Z_ENGINE(ze_win_add(c->link, w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes,
+                                   w->unit, w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id));
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
 }
 
@@ -83,7 +83,7 @@ static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
 static int native_end(int rc, zwin *w, MPI_Win win) {
   if (!w) return rc;
   if (rc || win == MPI_WIN_NULL) { /* where a handler of the program's has made rc MPI_SUCCESS */
-    z_eng.ze_win_drop(w->id);
+    Z_ENGINE(ze_win_drop(w->id));
     free_window(w);
     return rc;
   }
@@ -203,14 +203,14 @@ int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
   if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0)
     return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
   if (zdevice_has(base, bytes)) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", zdevice_blame(""));
-  int failed = z_eng.ze_win_attach(w->id, base, bytes);
-  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", z_eng.ze_error()) : MPI_SUCCESS;
+  int failed = Z_ENGINE(ze_win_attach(w->id, base, bytes));
+  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", Z_ENGINE(ze_error())) : MPI_SUCCESS;
 }
 
 int z_Win_detach(MPI_Win win, const void *base) {
   zwin *w = zwin_find(win);
-  int failed = z_eng.ze_win_detach(w->id, (void *)(uintptr_t)base);
-  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_detach", z_eng.ze_error()) : MPI_SUCCESS;
+  int failed = Z_ENGINE(ze_win_detach(w->id, (void *)(uintptr_t)base));
+  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_detach", Z_ENGINE(ze_error())) : MPI_SUCCESS;
 }
 
 /* ---- the end ---- */
@@ -220,7 +220,7 @@ int z_Win_free(MPI_Win *win) {
   if (!w) return real.Win_free(win);
   int failed, rc = zwin_idle(w, "MPI_Win_free");
   if (rc || (rc = z_Barrier(w->comm->native))) return rc;
-  if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
+  if ((failed = Z_ENGINE(ze_win_drop(w->id)))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
   /* Another thread may be given the same handle at once, perhaps for a window that we do not
    * list */

@@ -10,7 +10,7 @@ static int natively(int rc) {
 
 static int sync_to(zwin *w, const char *function, int what, int target, int flag, const int32_t *group, int n) {
   z_cell cell = {0};
-  int failed = z_eng.ze_win_sync(w->id, what, target, flag, group, n, &cell);
+  int failed = Z_ENGINE(ze_win_sync(w->id, what, target, flag, group, n, &cell));
   if (failed) return zwin_raise_engine(w, failed, function);
   if (!cell.done) z_wait_cell(&cell);
   else if (what != Z_SYNC_LOCK)
@@ -67,7 +67,7 @@ int z_Win_test(MPI_Win win, int *flag) {
   zwin *w = zwin_find(win);
   int32_t over = 0;
   z_poll();
-  int failed = z_eng.ze_win_test(w->id, &over);
+  int failed = Z_ENGINE(ze_win_test(w->id, &over));
   *flag = over;
   return failed ? zwin_raise_engine(w, failed, "MPI_Win_test") : MPI_SUCCESS;
 }
@@ -83,7 +83,7 @@ static int with_group(MPI_Group group, zwin *w, const char *function, int what) 
   if (rc) {
     rc = zwin_raise(w, rc, function, "the group has members that are not in the window");
   } else if (what == Z_SYNC_POST) {
-    int failed = z_eng.ze_win_sync(w->id, what, 0, 0, ranks, g->size, NULL);
+    int failed = Z_ENGINE(ze_win_sync(w->id, what, 0, 0, ranks, g->size, NULL));
     if (failed) rc = zwin_raise_engine(w, failed, function);
   } else {
     rc = sync_to(w, function, what, 0, 0, ranks, g->size);
@@ -169,7 +169,8 @@ static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);
   if (!cells) return zwin_raise(w, MPI_ERR_NO_MEM, function, "no memory");
-  for (; begun < n && !failed; begun++) failed = z_eng.ze_win_sync(w->id, what, begun, flag, NULL, 0, &cells[begun]);
+  for (; begun < n && !failed; begun++)
+    failed = Z_ENGINE(ze_win_sync(w->id, what, begun, flag, NULL, 0, &cells[begun]));
   if (failed) rc = zwin_raise_engine(w, failed, function), begun--;
   for (int i = 0; i < begun; i++) {
     z_wait_cell(&cells[i]);

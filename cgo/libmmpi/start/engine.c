@@ -67,7 +67,10 @@ static void *load(const char *path) {
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
   void (*settle)(void) = lib ? (void (*)(void))dlsym(lib, "ze_settle") : NULL;
-  if (settle) settle();
+  if (settle) {
+    Z_IN_ENGINE;
+    settle();
+  }
   while (n > 0) close(taken[--n]);
   return lib;
 }

@@ -86,7 +86,7 @@ int z_Finalize(void) { return zsession_finalize() ? MPI_SUCCESS : real.Finalize(
 int z_Abort(MPI_Comm comm, int code) {
   if (!z_is_off()) {
     z_be_heard(); /* what the program has said of it */
-    z_eng.ze_abort(code);
+    Z_ENGINE(ze_abort(code));
   }
   return real.Abort(comm, code);
 }

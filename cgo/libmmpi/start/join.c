@@ -84,9 +84,9 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
    * block. */
   int rc = private_barrier();
   z_wait_count(&z_waiting.begun);
-  int failed = z_eng.ze_finish();
+  int failed = Z_ENGINE(ze_finish());
   z_wait_count(&z_waiting.ended);
-  if (failed) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
+  if (failed) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, Z_ENGINE(ze_error()));
   z_own_page.state = Z_OFF, z_joined = 0;
   zfile_stop();
   zcomm_stop();
@@ -127,7 +127,7 @@ static int begin_beside(const z_local *local) {
   setenv("ZIPPER_LAYOUT", layout, 1);
   z_layout.namesake = getenv(ZSPAWN_NAMESAKE);
   if (local->rank == 0)
-    z_world_mark = z_eng.ze_next_context(0) ^ ((uint64_t)getpid() << 32) ^ (uint64_t)time(NULL) << 16;
+    z_world_mark = Z_ENGINE(ze_next_context(0)) ^ ((uint64_t)getpid() << 32) ^ (uint64_t)time(NULL) << 16;
   return real.Bcast(&z_world_mark, sizeof z_world_mark, MPI_BYTE, 0, z_private);
 }
 
@@ -157,7 +157,7 @@ int zjob_join(void) {
   const char *problem = zlauncher_problem();
   if (!problem) problem = zengine_open();
   /* The first call: Go's handlers are there now */
-  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
+  if (!problem && Z_ENGINE(ze_start(&callbacks, &local, &z_layout))) problem = Z_ENGINE(ze_error());
   if (!zengine_is_programs()) crash_handlers(kept, 1);
   if (problem) {
     free(hosts);

@@ -91,7 +91,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   /* Such a program will not look at the code, and would crash without a session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
     z_be_heard();
-    if (!z_is_off()) z_eng.ze_abort(1);
+    if (!z_is_off()) Z_ENGINE(ze_abort(1));
     exit(1);
   }
   *session = MPI_SESSION_NULL;
