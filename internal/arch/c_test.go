@@ -14,7 +14,7 @@ import (
 
 // chapters are the folders of cgo/libmmpi: each may use those before it, and itself.
 // docs/design/c-library.md has them, too.
-var chapters = []string{"entry", "core", "type", "request", "p2p", "coll", "comm", "topo", "rma", "io", "wrap", "start"}
+var chapters = []string{"signal", "entry", "core", "type", "request", "p2p", "coll", "comm", "topo", "rma", "io", "wrap", "start"}
 
 const (
 	filesInChapter = 14 // at most: what one sees at a look

@@ -15,7 +15,11 @@ extern z_engine z_eng; /* the engine's functions, called by Z_ENGINE(ze_isend(â€
 enum z_place { Z_NEVER_ENTERED, Z_OUTSIDE, Z_INSIDE };
 extern _Thread_local volatile int z_place; /* enum z_place, read by signal handlers */
 
-/* Prepares this thread for its first entry. Returns Z_OUTSIDE. */
+/* The engine came with a Go program. Its runtime has alternate stacks of its own. */
+extern int z_with_program;
+
+/* Prepares this thread for its first entry: its handlers get an alternate stack. Returns Z_OUTSIDE;
+ * or Z_NEVER_ENTERED if that has to be tried again. */
 int z_first_entry(void);
 
 static inline int z_entry_begin(void) {

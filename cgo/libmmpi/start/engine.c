@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
+#include "signal/signal.h"
 #include "start/start.h"
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,10 +19,9 @@ static uint32_t registered; /* not 0: a Go program brought its own engine, of th
 
 EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
   registered = abi;
+  z_with_program = 1;
   if (abi == Z_ABI_VERSION) z_eng = *engine;
 }
-
-int zengine_is_programs(void) { return registered != 0; }
 
 /* Whether there is address space enough. Go reserves much of it and uses little. Where a limit
  * denies it, as batch systems set for memory, Go ends the process with a trace that says nothing to
@@ -56,9 +56,17 @@ static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
 }
 
 /* Opens the library while low numbers are taken: Go's runtime makes descriptors when it is loaded,
- * and nothing can move them later. */
+ * and nothing can move them later.
+ *
+ * All signals are blocked meanwhile. Go gives every thread that it ever makes the mask that its
+ * first thread has, which inherits this one: so the program's signals come to the program's
+ * threads. */
 static void *load(const char *path) {
   int taken[Z_HIGHEST_FD], n = take_low_numbers(taken);
+  sigset_t all, mask;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &mask);
+  zsignal_first()->show(1);
   /* Threads inherit this slack. Without it Go's monitor thread would wake every 20 us while a rank
    * waits, because that rank's thread never comes by Go's scheduler. On a node whose ranks use all
    * cores that is a tenth of a core for each. */
@@ -71,6 +79,8 @@ static void *load(const char *path) {
     Z_IN_ENGINE;
     settle();
   }
+  zsignal_first()->show(0);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
   while (n > 0) close(taken[--n]);
   return lib;
 }

@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "p2p/p2p.h"
 #include "rma/win.h"
+#include "signal/signal.h"
 #include "start/start.h"
 #include "type/type.h"
 #include <signal.h>
@@ -155,10 +156,11 @@ int zjob_join(void) {
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);
   const char *problem = zlauncher_problem();
+  zsignal_first()->adopt();
   if (!problem) problem = zengine_open();
   /* The first call: Go's handlers are there now */
   if (!problem && Z_ENGINE(ze_start(&callbacks, &local, &z_layout))) problem = Z_ENGINE(ze_error());
-  if (!zengine_is_programs()) crash_handlers(kept, 1);
+  if (!z_with_program) crash_handlers(kept, 1);
   if (problem) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);

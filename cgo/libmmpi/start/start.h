@@ -8,7 +8,6 @@
 
 /* Fills z_eng. NULL, or why not. */
 const char *zengine_open(void);
-int zengine_is_programs(void); /* a Go program brought its own: there is nothing to open */
 
 void zload(void); /* fills `real`; again: nothing */
 

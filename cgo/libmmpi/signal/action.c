@@ -1,0 +1,56 @@
+/* Actions of signals: SA_ONSTACK is added to a handler's, and hidden again from the program.
+ *
+ * The kernel keeps the note of that: a second flag, which has no meaning to it for a handler on
+ * most machines, is set beside an SA_ONSTACK of ours. So the note and the action change at once,
+ * whichever threads and handlers call, a child has it after fork and vfork, and it is gone after
+ * exec. Nothing here takes a lock or allocates. */
+#include "signal/signal.h"
+#include <stddef.h>
+
+/* SA_EXPOSE_TAGBITS. Linux before 5.11 keeps any flag; later it keeps those that it knows. On ARM
+ * it gives handlers of SIGSEGV the tag in the upper byte of an address. */
+enum { ADDED = 0x800 };
+
+static _Thread_local int shown; /* this thread sees actions as the kernel has them */
+
+void zaction_show(int as_they_are) { shown = as_they_are; }
+
+static int lacks_stack(const struct sigaction *a) {
+  return !(a->sa_flags & SA_ONSTACK) && a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
+}
+
+static struct sigaction with_stack(const struct sigaction *a) {
+  struct sigaction with = *a;
+  with.sa_flags |= SA_ONSTACK | ADDED;
+  return with;
+}
+
+int zaction(int number, const struct sigaction *act, struct sigaction *old) {
+  zsigaction_fn *next = zsignal_sigaction();
+  struct sigaction with;
+  if (!zsignal_zipped() || shown) return next(number, act, old);
+  if (act && lacks_stack(act)) {
+    with = with_stack(act);
+    act = &with;
+  }
+  int rc = next(number, act, old);
+  if (!rc && old && old->sa_flags & ADDED) old->sa_flags &= ~(SA_ONSTACK | ADDED);
+  return rc;
+}
+
+/* A handler that another thread installs at the same time is not lost: it has been replaced by the
+ * action that was there before, so it is put back. */
+static void adopt(zsigaction_fn *next, int number) {
+  struct sigaction was, replaced;
+  if (next(number, NULL, &was)) return;
+  while (lacks_stack(&was)) {
+    struct sigaction with = with_stack(&was);
+    if (next(number, &with, &replaced) || replaced.sa_handler == was.sa_handler) return;
+    was = replaced;
+    if (!lacks_stack(&was)) next(number, &was, NULL);
+  }
+}
+
+void zaction_adopt(void) {
+  for (int number = 1; number < NSIG; number++) adopt(zsignal_sigaction(), number);
+}

@@ -1,0 +1,19 @@
+/* Which copy of this chapter is in front of the C library. */
+#define _GNU_SOURCE
+#include "signal/signal.h"
+#include <dlfcn.h>
+
+const zsignals mmpi_signals = {.adopt = zaction_adopt, .show = zaction_show, .stack = zstack_give};
+
+const zsignals *zsignal_first(void) {
+  static const zsignals *first;
+  const zsignals *f = __atomic_load_n(&first, __ATOMIC_ACQUIRE);
+  if (f) return f;
+  /* By the program's own handle, because what is opened with RTLD_DEEPBIND finds itself first */
+  void *program = dlopen(NULL, RTLD_LAZY);
+  if (program) f = dlsym(program, "mmpi_signals");
+  if (program) dlclose(program);
+  if (!f) f = &mmpi_signals;
+  __atomic_store_n(&first, f, __ATOMIC_RELEASE);
+  return f;
+}

@@ -1,0 +1,45 @@
+/* The functions that this chapter is in front of, and whether it has anything to do. */
+#define _GNU_SOURCE
+#include "signal/signal.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Finds the next definition of a function, once. The constructor below does so before there can be
+ * handlers, because dlsym is not async-signal-safe. Constructors of other libraries may call
+ * before. */
+static void *find(void **next, const char *name) {
+  void *f = __atomic_load_n(next, __ATOMIC_RELAXED);
+  if (f) return f;
+  f = dlsym(RTLD_NEXT, name);
+  __atomic_store_n(next, f, __ATOMIC_RELAXED);
+  return f;
+}
+
+zsigaction_fn *zsignal_sigaction(void) {
+  static void *next;
+  return (zsigaction_fn *)find(&next, "sigaction");
+}
+
+zsigaltstack_fn *zsignal_sigaltstack(void) {
+  static void *next;
+  return (zsigaltstack_fn *)find(&next, "sigaltstack");
+}
+
+int zsignal_zipped(void) {
+  enum { UNKNOWN, NO, YES };
+  static int known;
+  int is = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (is == UNKNOWN && environ) {
+    const char *job = getenv("ZIPPER_JOB");
+    is = job && *job ? YES : NO;
+    __atomic_store_n(&known, is, __ATOMIC_RELAXED);
+  }
+  return is == YES;
+}
+
+__attribute__((constructor)) static void load(void) {
+  zsignal_sigaction();
+  zsignal_sigaltstack();
+  zsignal_zipped();
+}

@@ -1,0 +1,64 @@
+/* Signal handlers of the program and the stacks that they run on.
+ *
+ * The engine's code runs on stacks of a few KiB that Go allocates. The kernel puts the frame of a
+ * handler without SA_ONSTACK on the stack of the code that it interrupts, so such a handler would
+ * write past the end of a Go stack. Therefore, in the processes of a job, every handler has
+ * SA_ONSTACK (action.c, front.c), and every thread that enters the engine, or that has set
+ * a small alternate stack itself, has a large one (stack.c). The program sees neither.
+ *
+ * A process may have two copies of this chapter: libmmpi-signals.so is preloaded where libmmpi is
+ * only opened later (cgo/audit), because only functions of a library that is loaded with the
+ * program come before those of the C library. Both copies then use the first one's functions, by
+ * zsignal_first. */
+#ifndef ZIPPER_SIGNAL_H
+#define ZIPPER_SIGNAL_H
+#include <signal.h>
+#include <stdint.h>
+
+#ifndef EXPORT
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+#pragma GCC visibility push(hidden)
+
+/* What one copy offers to the other. */
+typedef struct zsignals {
+  /* Gives SA_ONSTACK to all handlers that were installed past this chapter's functions. */
+  void (*adopt)(void);
+
+  /* Shows this thread actions as the kernel has them (shown = 1), or as the program has set them
+   * (0). Go's runtime looks at them while it is loaded. */
+  void (*show)(int shown);
+
+  /* Gives this thread a large alternate stack, before its first entry into the engine: Go's runtime
+   * takes over the one that is there, and would make a small one. Returns 1; or 0 if that cannot be
+   * done now, because a handler runs on another alternate stack. When the thread ends the stack
+   * goes, and *given, which must stay until then, becomes 0. */
+  int (*stack)(volatile int *given);
+} zsignals;
+
+extern EXPORT const zsignals mmpi_signals; /* this copy's */
+
+/* The copy that was loaded with the program: this one, if there is no other. Not for handlers. */
+const zsignals *zsignal_first(void);
+
+/* Whether this process is one of a job's. Async-signal-safe. No, while there is no environment yet:
+ * a sanitizer calls before the C library has begun. */
+int zsignal_zipped(void);
+
+/* sigaction as the program is to see it (action.c). Async-signal-safe. */
+int zaction(int number, const struct sigaction *act, struct sigaction *old);
+
+void zaction_adopt(void);
+void zaction_show(int shown);
+int zstack_give(volatile int *given);
+
+/* The next definition of sigaction and of sigaltstack: the C library's, or that of another library
+ * in front of it. */
+typedef int zsigaction_fn(int, const struct sigaction *, struct sigaction *);
+typedef int zsigaltstack_fn(const stack_t *, stack_t *);
+zsigaction_fn *zsignal_sigaction(void);
+zsigaltstack_fn *zsignal_sigaltstack(void);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,111 @@
+/* Alternate stacks of threads. The kernel has one for each thread: the program's, if it is long
+ * enough, otherwise one of ours. The program sees what it has set.
+ *
+ * Handlers for which the program has asked for its alternate stack run on ours then, which is
+ * longer. */
+#define _GNU_SOURCE
+#include "signal/limits.h"
+#include "signal/signal.h"
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* This thread's. */
+static _Thread_local struct {
+  char *map;           /* The guard, and above it the stack that is ours; NULL: there is none. */
+  stack_t ours;        /* The stack, as the kernel is given it. */
+  stack_t programs;    /* What the program has set, while the kernel has ours. */
+  volatile int *given; /* As in zstack_give; NULL: the thread has not entered the engine. */
+} own;
+
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int set(const stack_t *s, stack_t *old) { return zsignal_sigaltstack()(s, old); }
+
+static int is_ours(const stack_t *s) { return own.map && !(s->ss_flags & SS_DISABLE) && s->ss_sp == own.ours.ss_sp; }
+
+/* Whether the kernel is to have ours in place of this one of the program's. */
+static int falls_short(const stack_t *s) {
+  return s->ss_flags & SS_DISABLE ? own.given != NULL : s->ss_size < Z_KEPT_STACK;
+}
+
+/* When a thread ends the program's stack is put back, and ours unmapped; not, if the thread ends in
+ * a handler that runs on it. */
+static void drop(void *unused) {
+  stack_t now;
+  (void)unused;
+  if (set(NULL, &now) || (is_ours(&now) && (now.ss_flags & SS_ONSTACK || set(&own.programs, NULL)))) return;
+  munmap(own.map, Z_STACK_GUARD + own.ours.ss_size);
+  own.map = NULL;
+  if (own.given) *own.given = 0;
+  own.given = NULL;
+}
+
+static void make_key(void) { pthread_key_create(&at_end, drop); }
+
+static size_t wanted(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur > Z_LONG_STACK) return Z_LONG_STACK;
+  return limit.rlim_cur < Z_SHORT_STACK ? Z_SHORT_STACK : limit.rlim_cur / Z_STACK_GUARD * Z_STACK_GUARD;
+}
+
+/* Maps this thread's stack. Returns whether it has one. */
+static int make(void) {
+  enum { FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK };
+  if (own.map) return 1;
+  pthread_once(&once, make_key);
+  for (size_t n = wanted(); n >= Z_LEAST_STACK; n /= 2) {
+    char *map = mmap(NULL, Z_STACK_GUARD + n, PROT_NONE, FLAGS, -1, 0);
+    if (map == MAP_FAILED) continue;
+    if (mprotect(map + Z_STACK_GUARD, n, PROT_READ | PROT_WRITE) || pthread_setspecific(at_end, map)) {
+      munmap(map, Z_STACK_GUARD + n);
+      continue;
+    }
+    own.map = map;
+    own.ours = (stack_t){.ss_sp = map + Z_STACK_GUARD, .ss_size = n};
+    return 1;
+  }
+  return 0;
+}
+
+/* Puts ours in the place of the program's, if there is memory for it. */
+static void replace(const stack_t *programs) {
+  if (make() && !set(&own.ours, NULL)) own.programs = *programs;
+}
+
+/* Handlers must not see the kernel's stack change. */
+static void block(sigset_t *was) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, was);
+}
+
+/* The kernel checks what the program asks for. */
+EXPORT int sigaltstack(const stack_t *restrict s, stack_t *restrict old) {
+  stack_t now, asked;
+  sigset_t mask;
+  if (!zsignal_zipped()) return set(s, old);
+  block(&mask);
+  int rc = set(s, &now);
+  if (!rc && is_ours(&now)) {
+    int running = now.ss_flags & SS_ONSTACK;
+    now = own.programs;
+    if (!(now.ss_flags & SS_DISABLE)) now.ss_flags |= running;
+  }
+  if (!rc && s && !set(NULL, &asked) && falls_short(&asked)) replace(&asked);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  if (!rc && old) *old = now;
+  return rc;
+}
+
+int zstack_give(volatile int *given) {
+  stack_t now;
+  sigset_t mask;
+  block(&mask);
+  int can = !set(NULL, &now) && !(now.ss_flags & SS_ONSTACK);
+  if (can) own.given = given;
+  if (can && !is_ours(&now) && falls_short(&now)) replace(&now);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  return can;
+}
