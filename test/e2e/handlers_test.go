@@ -5,7 +5,7 @@ import "testing"
 // TestHandlers compares what a program sees of its own signal handlers, alternate stacks and masks
 // with its native run: nothing of what the engine needs of them shows.
 func TestHandlers(t *testing.T) {
-	for _, file := range []string{"c/actions.c", "c/altstack.c"} {
+	for _, file := range []string{"c/actions.c", "c/altstack.c", "c/masks.c"} {
 		overSplits(t, program{file: file}.title(), byLength([]split{oneOne, mpichPair, mixedPair}, every), func(b *Bed, s split) {
 			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, file, "-pthread"))
 		})
