@@ -100,7 +100,7 @@ func mapped(maps string) (library string, ours bool) {
 		}
 		switch name := filepath.Base(path); {
 		case strings.HasPrefix(name, "libmmpi-") && !strings.HasPrefix(name, "libmmpi-audit") &&
-			!strings.HasPrefix(name, "libmmpi-unmaps"):
+			!strings.HasPrefix(name, "libmmpi-signals") && !strings.HasPrefix(name, "libmmpi-unmaps"):
 			return "", true
 		case strings.HasPrefix(name, "libmpi.so."), strings.HasPrefix(name, "libmpich.so."),
 			strings.HasPrefix(name, "libmpi_abi"):

@@ -13,6 +13,8 @@ import (
 
 const (
 	auditLibrary = "libmmpi-audit.so"
+	// signalsLibrary is preloaded with it, because what is loaded later comes behind the C library.
+	signalsLibrary = "libmmpi-signals.so"
 	// VarABILibrary tells libmmpi-audit.so which file is the cluster's libmpi_abi.so.1.
 	VarABILibrary = "ZIPPER_ABI_LIBRARY"
 )

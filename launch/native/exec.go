@@ -89,6 +89,11 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	}
 	if audit != "" {
 		env = setEnv(env, "LD_AUDIT="+preloadFirst(audit, get("LD_AUDIT")))
+		signals, err := libraryPath(signalsLibrary)
+		if err != nil {
+			return "", nil, err
+		}
+		load = preloadFirst(signals, load)
 		if lib, err := FindABI(m, get("LD_LIBRARY_PATH")); err == nil && lib != "" { // it may load none
 			env = setEnv(env, VarABILibrary+"="+lib)
 		}

@@ -44,7 +44,8 @@ func TestOpened(t *testing.T) {
 			if s.clusters[1].MPI == mpi {
 				library = b.libraryOf(mpi)
 			}
-			for _, how := range [][]string{{path}, {path, "deepbind"}, {path, "global"}, {python3, "opened.py"}} {
+			for _, how := range [][]string{{path}, {path, "deepbind"}, {path, "global"},
+				{path, "sampled"}, {path, "deepbind", "sampled"}, {python3, "opened.py"}} {
 				argv := []string{how[0], library}
 				if how[0] == python3 {
 					argv = []string{how[0], filepath.Join(b.Root, "test/programs/python/opened.py"), library}

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int blocked[] = {SIGCHLD, SIGPROF, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGIO, SIGURG, SIGPIPE};
+static int blocked[] = {SIGCHLD, SIGPROF, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGIO, SIGURG, SIGPIPE, 0, 0};
 enum { BLOCKED = sizeof blocked / sizeof *blocked };
 
 static sigset_t mask;
@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
   int level;
   sigset_t set;
   sigemptyset(&set);
+  blocked[BLOCKED - 2] = SIGRTMIN, blocked[BLOCKED - 1] = SIGRTMAX;
   for (int i = 0; i < BLOCKED; i++) {
     sigaddset(&set, blocked[i]);
     if (i % 2) signal(blocked[i], handler); /* the rest would end the process, or be ignored */

@@ -1,17 +1,37 @@
 /* A program that knows MPI by dlopen and dlsym alone, as interpreters' bindings do: it is compiled
  * without mpi.h and linked to nothing.
  *
- *   opened LIBRARY [deepbind] [global]
+ *   opened LIBRARY [deepbind] [global] [sampled]
  *
- * prints what the world is and what a few calls give. */
+ * prints what the world is and what a few calls give. If it is sampled, a handler that needs much
+ * stack interrupts many such calls. */
 #define _GNU_SOURCE
+#include <alloca.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+
+enum { FRAME = 64 << 10, MICROSECONDS = 500, ROUNDS = 3000 };
 
 static void *library;
+
+static void sample(int number) {
+  volatile char *p = alloca(FRAME);
+  for (int i = 0; i < FRAME; i += 64) p[i] = (char)number;
+}
+
+/* Begins to sample, and returns how many calls there are to be. */
+static int sampled(void) {
+  struct sigaction act = {.sa_handler = sample, .sa_flags = SA_RESTART};
+  struct itimerval often = {{0, MICROSECONDS}, {0, MICROSECONDS}};
+  sigaction(SIGALRM, &act, NULL);
+  setitimer(ITIMER_REAL, &often, NULL);
+  return ROUNDS;
+}
 
 static void *get(const char *name) {
   void *f = dlsym(library, name);
@@ -31,9 +51,10 @@ static void *handle(int standard, const char *openmpi, uintptr_t mpich, uintptr_
 }
 
 int main(int argc, char **argv) {
-  int flags = RTLD_NOW | RTLD_LOCAL, standard;
+  int flags = RTLD_NOW | RTLD_LOCAL, standard, rounds = 1, samples = 0;
   for (int i = 2; i < argc; i++) {
     if (!strcmp(argv[i], "deepbind")) flags |= RTLD_DEEPBIND;
+    if (!strcmp(argv[i], "sampled")) samples = 1;
     if (!strcmp(argv[i], "global")) flags = (flags & ~RTLD_LOCAL) | RTLD_GLOBAL;
   }
   if (argc < 2 || !(library = dlopen(argv[1], flags))) {
@@ -57,8 +78,12 @@ int main(int argc, char **argv) {
   comm_rank(world, &me);
   comm_size(world, &n);
   int mine = 10 + me;
-  allreduce(&mine, &total, 1, integer, sum, world);
-  sendrecv(&mine, 1, integer, (me + 1) % n, 7, &left, 1, integer, (me + n - 1) % n, 7, world, status);
+  if (samples) rounds = sampled();
+  for (int i = 0; i < rounds; i++) {
+    allreduce(&mine, &total, 1, integer, sum, world);
+    sendrecv(&mine, 1, integer, (me + 1) % n, 7, &left, 1, integer, (me + n - 1) % n, 7, world, status);
+  }
+  setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
   printf("%d of %d: sum %d, left %d\n", me, n, total, left);
   finalize();
   return 0;
