@@ -1,12 +1,14 @@
-/* Which driver knows an address. Programs open drivers when they like. So each question first looks
- * whether the process has loaded anything since the last one, which takes some 30 ns. */
+/* Which driver knows an address. Programs open drivers when they like, so it is looked again and
+ * again whether the process has loaded anything. */
 #define _GNU_SOURCE
 #include "type/device.h"
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { CUDA, ROCM, LEVEL_ZERO, DRIVERS };
 static const struct {
@@ -19,6 +21,7 @@ static const struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long long looked; /* loadings when it was looked last */
+static uint64_t looked_at;        /* the coarse clock then, ns; 0: never */
 static void *asks[DRIVERS];       /* NULL: not loaded */
 static int rocm_device;           /* HIP's number of device memory */
 static void *ze_context;
@@ -86,6 +89,24 @@ static void look(unsigned long long loaded) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Looks once in a tick of the coarse clock, some ms: a driver takes longer from being loaded until
+ * it gives memory. Signals wait meanwhile, because the loader's lock is taken, and a profiler's
+ * handler that unwinds takes it as well: it would wait for the thread that it has interrupted. */
+static void look_again(void) {
+  struct timespec t;
+  search s = {.driver = -1};
+  sigset_t all, mask;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + 1;
+  if (now == __atomic_load_n(&looked_at, __ATOMIC_ACQUIRE)) return;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &mask);
+  dl_iterate_phdr(visit, &s);
+  if (s.loaded != __atomic_load_n(&looked, __ATOMIC_ACQUIRE)) look(s.loaded);
+  __atomic_store_n(&looked_at, now, __ATOMIC_RELEASE);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* ---- asking ---- */
 
 /* CUDA's question; HIP's has the same numbers. Memory that host and device can read is called
@@ -111,10 +132,8 @@ static int ze_unreadable(void *ask, const void *p) {
 }
 
 int zdevice_has(const void *p, int64_t n) {
-  search s = {.driver = -1};
   if (!p || n <= 0) return 0;
-  dl_iterate_phdr(visit, &s);
-  if (s.loaded != __atomic_load_n(&looked, __ATOMIC_ACQUIRE)) look(s.loaded);
+  look_again();
   for (int i = 0; i < DRIVERS; i++) {
     void *ask = __atomic_load_n(&asks[i], __ATOMIC_ACQUIRE);
     if (!ask || !(i == LEVEL_ZERO ? ze_unreadable(ask, p) : unreadable(ask, p, i == CUDA ? 2 : (unsigned)rocm_device)))

@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { BYTES = 1 << 20 };
+enum { BYTES = 1 << 20, BEGINNING_US = 50000 /* real drivers take longer to find their devices */ };
 static char *device;
 
 /* Not in any real driver: memory of the device. */
 void *fake_device_memory(void) {
-  if (!device) device = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!device) usleep(BEGINNING_US), device = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return device;
 }
 
