@@ -32,3 +32,30 @@ func TestGperftools(t *testing.T) {
 		}
 	})
 }
+
+// TestRprof profiles a job of R programs by R's own profiler.
+func TestRprof(t *testing.T) {
+	New(t)
+	if !long() {
+		t.Skip("long test: scripts/test --long")
+	}
+	overSplits(t, "", openMPIOnly, func(b *Bed, s split) {
+		script := filepath.Join(b.Root, "test/programs/profilers/rprof.R")
+		b.asNatively(Job{Clusters: s.clusters}, "Rscript", script, "5000")
+	})
+}
+
+// TestJVM has a Java virtual machine in each process, which is profiled by signals, and whose own
+// signals go on working.
+func TestJVM(t *testing.T) {
+	New(t)
+	if !long() {
+		t.Skip("long test: scripts/test --long")
+	}
+	const java = "/usr/lib/jvm/default-java"
+	overSplits(t, "", []split{oneOne, mixedPair, mpichPair}, func(b *Bed, s split) {
+		path := b.profiler(s, "jvm.c", "-I"+java+"/include", "-I"+java+"/include/linux", "-L"+java+"/lib/server",
+			"-ljvm", "-Wl,-rpath,"+java+"/lib/server")
+		b.asNatively(Job{Clusters: s.clusters}, path, "5000", "200")
+	})
+}

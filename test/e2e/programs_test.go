@@ -302,14 +302,14 @@ func TestFileErrors(t *testing.T) {
 // python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
 const python3 = "/usr/bin/python3"
 
-// TestMPI4Py runs Python programs: pickled objects, buffers, windows, pools of workers
-// (mpi4py.futures).
+// TestMPI4Py runs Python programs: pickled objects, buffers, windows, handlers of signals, pools of
+// workers (mpi4py.futures).
 func TestMPI4Py(t *testing.T) {
 	New(t)
 	if _, err := os.Stat(python3); err != nil {
 		t.Fatalf("%v: install python3-mpi4py", err)
 	}
-	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "futures.py",
+	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "sampled.py", "futures.py",
 		"-m mpi4py.futures futures.py pool"} {
 		overSplits(t, line, byLength([]split{twoOne, oneOneOne}, openMPIOnly), func(b *Bed, s split) {
 			argv := []string{python3}
