@@ -1,6 +1,9 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestHandlers compares what a program sees of its own signal handlers, alternate stacks and masks
 // with its native run: nothing of what the engine needs of them shows.
@@ -31,4 +34,17 @@ func TestSampler(t *testing.T) {
 			b.asNatively(Job{Clusters: s.clusters}, append([]string{path}, run.args...)...)
 		})
 	}
+}
+
+// TestSamplerLong interrupts communication 5000 times a second for ten minutes.
+func TestSamplerLong(t *testing.T) {
+	New(t)
+	if !long() {
+		t.Skip("long test: scripts/test --long")
+	}
+	overSplits(t, "", []split{mixedPair}, func(b *Bed, s split) {
+		b.Limit = 15 * time.Minute
+		path := compileFor(b, s.clusters, "c/sampler.c", "-pthread")
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "256", "after", "timer", "200", "600s", "2"))
+	})
 }

@@ -1,11 +1,11 @@
 /* A sampling profiler: a timer interrupts communication at a high rate, and the handler, which was
  * installed without SA_ONSTACK, needs much stack.
  *
- *   sampler KIB before|after real|prof|timer MICROSECONDS ROUNDS [THREADS]
+ *   sampler KIB before|after real|prof|timer MICROSECONDS ROUNDS|SECONDSs [THREADS]
  *
  * KIB is the size of the handler's frame. The handler is installed before or after MPI_Init. The
  * timer is ITIMER_REAL, ITIMER_PROF or timer_create's, and interrupts each MICROSECONDS. With
- * THREADS so many threads communicate at once. */
+ * THREADS so many threads communicate at once. The run takes so many rounds, or seconds (600s). */
 #include "check.h"
 #include <alloca.h>
 #include <pthread.h>
@@ -16,7 +16,8 @@
 enum { STRIDE = 64, LONGEST = 6000 };
 
 static size_t frame;
-static int rounds, number, damaged;
+static int rounds, seconds, number, damaged;
+static double began;
 static volatile sig_atomic_t samples;
 
 /* Uses all of a frame, as a handler does that unwinds and formats. */
@@ -74,8 +75,16 @@ static void together(int i) {
   MPI_Comm_free(&dup);
 }
 
+/* Whether all ranks end before round i: after the rounds, or when one finds that time is over. */
+static int ends(MPI_Comm comm, int i) {
+  int late = MPI_Wtime() - began > seconds, any = 0;
+  if (!seconds) return i == rounds;
+  if (i % 50 == 0) MPI_Allreduce(&late, &any, 1, MPI_INT, MPI_MAX, comm);
+  return any;
+}
+
 static void *communicate(void *comm) {
-  for (int i = 0; i < rounds; i++) ring(*(MPI_Comm *)comm, i);
+  for (int i = 0; !ends(*(MPI_Comm *)comm, i); i++) ring(*(MPI_Comm *)comm, i);
   return NULL;
 }
 
@@ -86,7 +95,7 @@ int main(int argc, char **argv) {
   MPI_Comm comm[MOST];
   timer_t made = NULL;
   if (argc < 6 || threads > MOST) return 2;
-  frame = (size_t)atoi(argv[1]) << 10, rounds = atoi(argv[5]);
+  frame = (size_t)atoi(argv[1]) << 10, rounds = atoi(argv[5]), seconds = strchr(argv[5], 's') ? rounds : 0;
   int before = !strcmp(argv[2], "before");
   if (before) install(argv[3]);
   MPI_Init_thread(&argc, &argv, wanted, &level);
@@ -97,11 +106,12 @@ int main(int argc, char **argv) {
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
   if (number == SIGUSR1) SAME(timer_create(CLOCK_MONOTONIC, &event, &made), 0, "timer_create");
   set(argv[3], made, atoi(argv[4]));
+  began = MPI_Wtime();
   for (int i = 0; i < threads; i++) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
     pthread_create(&thread[i], NULL, communicate, &comm[i]);
   }
-  for (int i = 0; i < rounds; i++) {
+  for (int i = 0; !ends(MPI_COMM_WORLD, i); i++) {
     ring(MPI_COMM_WORLD, i);
     together(i);
   }
