@@ -4,8 +4,11 @@
  * most machines, is set beside an SA_ONSTACK of ours. So the note and the action change at once,
  * whichever threads and handlers call, a child has it after fork and vfork, and it is gone after
  * exec. Nothing here takes a lock or allocates. */
+#define _GNU_SOURCE
 #include "signal/signal.h"
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* SA_EXPOSE_TAGBITS. Linux before 5.11 keeps any flag; later it keeps those that it knows. On ARM
  * it gives handlers of SIGSEGV the tag in the upper byte of an address. */
@@ -51,6 +54,22 @@ static void adopt(zsigaction_fn *next, int number) {
   }
 }
 
+/* glibc's own signals, for setuid in all threads and for pthread_cancel, which its sigaction
+ * refuses. */
+static void adopt_reserved(int number) {
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+  } a;
+  if (syscall(SYS_rt_sigaction, number, NULL, &a, sizeof a.mask) || a.handler == SIG_DFL) return;
+  a.flags |= SA_ONSTACK;
+  syscall(SYS_rt_sigaction, number, &a, NULL, sizeof a.mask);
+}
+
 void zaction_adopt(void) {
-  for (int number = 1; number < NSIG; number++) adopt(zsignal_sigaction(), number);
+  for (int number = 1; number < NSIG; number++)
+    if (number >= __SIGRTMIN && number < SIGRTMIN) adopt_reserved(number);
+    else adopt(zsignal_sigaction(), number);
 }

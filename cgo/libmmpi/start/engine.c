@@ -80,6 +80,7 @@ static void *load(const char *path) {
     settle();
   }
   zsignal_first()->show(0);
+  zsignal_first()->adopt(); /* with the first thread of a process glibc installs one */
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
   while (n > 0) close(taken[--n]);
   return lib;

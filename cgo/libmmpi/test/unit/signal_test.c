@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char small[32 << 10], large[1 << 20];
@@ -99,6 +100,20 @@ TEST(numbers_that_are_no_signals_are_refused) {
   CHECK(sigset(NSIG, handler) == SIG_ERR && errno == EINVAL);
   errno = 0;
   CHECK(sigaction(NSIG, &(struct sigaction){.sa_handler = handler}, NULL) && errno == EINVAL);
+}
+
+static void *ends(void *unused) { return unused; }
+
+TEST(handlers_of_the_c_library_are_adopted) {
+  enum { SETXID = 33, WORDS = 4 };
+  pthread_t thread;
+  uint64_t a[WORDS] = {0}; /* handler, flags, restorer, mask */
+  CHECK(!pthread_create(&thread, NULL, ends, NULL));
+  CHECK(!pthread_join(thread, NULL));
+  mmpi_signals.adopt();
+  CHECK(!syscall(SYS_rt_sigaction, SETXID, NULL, a, sizeof *a));
+  CHECK(a[0] != 0);
+  CHECK(a[1] & SA_ONSTACK);
 }
 
 /* ---- stacks ---- */
