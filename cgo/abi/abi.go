@@ -159,6 +159,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		fmt.Fprintf(os.Stderr, "MMPI: cluster %s rank %d: warning: %s\n", job.Cluster, l.Rank, s)
 	}
 	l.Waits = func() engine.Waits { return waitsOf(n.waits) }
+	l.Leave = func() bool { return leaves(n) }
 	if job.Cache && l.Embedded {
 		list, err := unmaps.Find()
 		if err != nil {
@@ -190,6 +191,9 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	}
 	return C.Z_OK
 }
+
+// leaves reports whether the program ends the job as soon as the calls under way have returned.
+func leaves(n *C.z_native) bool { return atomic.LoadInt32((*int32)(unsafe.Pointer(n.leave))) != 0 }
 
 // waitsOf returns the shim's current wait counters and call name; none if a process outside of the
 // job may end the wait.
@@ -223,7 +227,9 @@ func ze_finish() C.int {
 	}
 	links.finish()
 	err := e.Finish()
-	running.Store(nil)
+	if !leaves(links.native) { // else MPI_Abort comes next
+		running.Store(nil)
+	}
 	return result(err)
 }
 

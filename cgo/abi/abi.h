@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 16 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 17 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -217,6 +217,9 @@ typedef struct z_native {
   uint32_t abi;
   volatile int32_t *busy; /* kept by the engine: enum z_activity */
   const z_waits *waits;   /* kept by the shim, looked at by any thread */
+  /* Kept by the shim, looked at by any thread. 1: the program ends the job, and calls of the engine
+   * that wait for other processes return with Z_ERR_ABORTED */
+  const volatile int32_t *leave;
 
   /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part
    * or Z_ANY_SOURCE. */

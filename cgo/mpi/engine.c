@@ -7,7 +7,7 @@
 
 /* The go tool does not see that a header in another directory has changed: this line, changed with
  * it, tells it so. */
-_Static_assert(Z_ABI_VERSION == 16, "abi.h has changed: say so here, so that this file is compiled anew");
+_Static_assert(Z_ABI_VERSION == 17, "abi.h has changed: say so here, so that this file is compiled anew");
 
 /* Absent when the program is linked with the MPI library alone: there is nothing to zip then. */
 extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));

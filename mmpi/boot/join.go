@@ -29,6 +29,7 @@ type Local struct {
 	Spawned    bool                // MPI_Comm_spawn of some process has started this native world, beside the job's
 	Warn       func(string)        // is told what the user should know though the job goes on; nil: nobody
 	Waits      func() engine.Waits // see engine.Config
+	Leave      func() bool         // see engine.Config
 	// of forwarders in the job's description, where this process reaches them, if elsewhere
 	Via    map[string]string
 	Unmaps dial.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
@@ -115,7 +116,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		within = reachOf(ctx, allow, targets, joined.links)
 	}
 	direct := openers(&id, &joined.layout, within)
-	cfg := engine.Config{World: w, Warn: loc.Warn, Waits: loc.Waits, Direct: direct, Native: native,
+	cfg := engine.Config{World: w, Warn: loc.Warn, Waits: loc.Waits, Leave: loc.Leave, Direct: direct, Native: native,
 		Links:     joined.links,
 		Addresses: addresses(targets),
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning,

@@ -71,6 +71,9 @@ type Config struct {
 	// Waits reports what the process waits in; any thread calls it, with the engine locked. nil:
 	// the process is never taken to wait, so nothing warns of a job that stands still.
 	Waits func() Waits
+	// Leave reports whether the program ends the job, so that calls that wait for other processes
+	// are to return; any thread calls it. nil: never.
+	Leave func() bool
 	// Trace is told of every change of a rail's state, with the engine locked; nil: nobody.
 	Trace func(string)
 	// Recorder is told of the traffic; nil: nobody. It belongs to the engine.

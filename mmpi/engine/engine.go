@@ -41,6 +41,7 @@ type Engine struct {
 	recorder  Recorder // nil: off
 	poll      Poll
 	patience  time.Duration // Limits.NoRail
+	leave     func() bool   // Config.Leave
 
 	mu       sync.Mutex
 	stopping bool // Finish is at its end: no links are taken any more
@@ -57,7 +58,10 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, poll: cfg.Poll}
+	e := &Engine{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, poll: cfg.Poll, leave: cfg.Leave}
+	if e.leave == nil {
+		e.leave = func() bool { return false }
+	}
 	if mine, _ := cfg.World.Place(cfg.World.Rank); mine < 0 {
 		return nil, failure(ErrArg, "rank %d in a world of %d", cfg.World.Rank, cfg.World.Size())
 	}

@@ -44,6 +44,9 @@ func (e *Engine) Finish() error {
 		e.unlock()
 		err = linger(e.links.ByeAcked)
 	}
+	if e.leave() { // Abort needs the links
+		return err
+	}
 	e.close()
 	if e.recorder != nil {
 		err = errors.Join(err, e.recorder.Close(e.links.Now()))
@@ -54,7 +57,7 @@ func (e *Engine) Finish() error {
 // forgive has nothing missed that has not come in time after all have met: it may have been lost,
 // and who sent it have left.
 func (e *Engine) forgive(err error) error {
-	if e.Err() == nil {
+	if e.Err() == nil && !e.leave() {
 		return nil
 	}
 	return err

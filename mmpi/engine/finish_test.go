@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -43,5 +44,23 @@ func TestFinishTree(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestFinishReturnsForAbort checks that a program that ends the job gets its thread back while the
+// other processes have not called Finish, and that its Abort still reaches them.
+func TestFinishReturnsForAbort(t *testing.T) {
+	engines, _, _ := railed(t, 1, 1, 1)
+	e, other := engines[0], engines[1]
+	e.leave = func() bool { return true }
+	if err := e.Finish(); err == nil || CodeOf(err) != ErrAborted {
+		t.Errorf("Finish: %v", err)
+	}
+	e.Abort(42, "MPI_Abort")
+	if err := other.await(10*time.Second, "end of the job", func() bool { return false }); CodeOf(err) != ErrAborted {
+		t.Error(err)
+	}
+	if n := other.native.(*fakeNative); n.code != 42 {
+		t.Errorf("exit status %d, want 42", n.code)
 	}
 }

@@ -75,6 +75,8 @@ func (e *Engine) await(limit time.Duration, what string, cond func() bool) error
 			return nil
 		case err != nil:
 			return err
+		case e.leave():
+			return failure(ErrAborted, "the program ends the job")
 		case limit > 0 && e.links.Now()-begin > limit:
 			return failure(ErrLink, "no %s within %v", what, limit)
 		}

@@ -36,6 +36,32 @@ void z_no_memory(const char *what) {
   abort();
 }
 
+/* ---- the end ---- */
+
+static struct {
+  MPI_Comm comm;
+  int code;
+} ending;
+
+static void tell_all(int code) {
+  z_be_heard(); /* what the program has said of it */
+  Z_ENGINE(ze_abort(code));
+}
+
+static void end_outside(void) {
+  tell_all(ending.code);
+  real.Abort(ending.comm, ending.code);
+  _exit(ending.code & 0xff);
+}
+
+int z_abort(MPI_Comm comm, int code) {
+  if (!z_is_off()) {
+    ending.comm = comm, ending.code = code;
+    if (z_resume(end_outside)) tell_all(code);
+  }
+  return real.Abort(comm, code);
+}
+
 /* ---- children ---- */
 
 #ifndef MADV_WIPEONFORK
@@ -51,15 +77,24 @@ void z_check_pid(void) {
   if (getpid() != z_joined) z_own_page.state = Z_OFF;
 }
 
-int z_refuse_child(const char *function) {
+int z_refuse(const char *function) {
   MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
-  /* Not as an error of the rank (launch/output): the job goes on. */
-  dprintf(2,
-          "MMPI: process %d, a child (fork, clone) of virtual rank %d: %s: it has no part in the job: communicate in "
-          "the process that called MPI_Init, %d\n",
-          (int)getpid(), z_layout.rank, function, z_joined);
-  /* A fatal handler would have native MPI end the cluster, over a connection of the rank's */
-  if (real.Comm_get_errhandler(MPI_COMM_WORLD, &handler) || handler == MPI_ERRORS_ARE_FATAL) _exit(1);
+  const int child = z_is_child();
+  if (child) /* Not as an error of the rank (launch/output): the job goes on. */
+    dprintf(2,
+            "MMPI: process %d, a child (fork, clone) of virtual rank %d: %s: it has no part in the job: communicate in "
+            "the process that called MPI_Init, %d\n",
+            (int)getpid(), z_layout.rank, function, z_joined);
+  else
+    dprintf(2,
+            "MMPI: virtual rank %d: %s: called by a signal handler that has interrupted MPI: there it cannot be "
+            "carried out: set a flag in the handler and call it later, or end the job by MPI_Abort\n",
+            z_layout.rank, function);
+  if (real.Comm_get_errhandler(MPI_COMM_WORLD, &handler) || handler == MPI_ERRORS_ARE_FATAL) {
+    /* A fatal handler would have native MPI end the cluster, over a connection of the rank's */
+    if (child) _exit(1);
+    return z_abort(MPI_COMM_WORLD, MPI_ERR_OTHER);
+  }
   real.Errhandler_free(&handler);
   real.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;

@@ -37,9 +37,14 @@ static inline int z_is_off(void) {
 /* Whether this process is a child of one that is in the job. */
 static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && z_is_off(); }
 
-/* Refuses a call of a child process: raises an error on MPI_COMM_WORLD. If its handler is fatal the
- * child ends with status 1, and the job goes on. Returns the error. */
-int z_refuse_child(const char *function);
+/* Whether the caller has no part in the job: a child, or a signal handler that has interrupted the
+ * engine. */
+static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
+
+/* Refuses a call of such a caller: raises an error on MPI_COMM_WORLD. If the error handler there is
+ * fatal a child ends with status 1, and the job goes on; a signal handler ends the job. Returns the
+ * error. */
+int z_refuse(const char *function);
 
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
@@ -98,6 +103,12 @@ static inline void z_record_wait(int begins) {
  * for the few bytes without which the library no longer knows what is under way, or who a handle
  * belongs to. */
 void z_no_memory(const char *what) __attribute__((noreturn));
+
+/* Ends the job, in all clusters, as MPI_Abort does. Signal handlers may call it wherever the thread
+ * was. A handler that has interrupted the engine has the thread come out of it first; if that is
+ * not possible, the engine is left out: the other clusters then learn of the end when this
+ * process's links close. */
+int z_abort(MPI_Comm comm, int code); /* the MPI error code of native MPI_Abort, if that comes back */
 
 /* Waits until standard error has been read; before ze_abort, since that may end this process. */
 void z_be_heard(void);

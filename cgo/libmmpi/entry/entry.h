@@ -6,21 +6,34 @@
 #ifndef ZIPPER_ENTRY_H
 #define ZIPPER_ENTRY_H
 #include "abi.h"
+#include <stddef.h>
 
 #pragma GCC visibility push(hidden)
 
 extern z_engine z_eng; /* the engine's functions, called by Z_ENGINE(ze_isend(…)) */
 
-/* Where this thread is. A thread is outside before its first entry, too. */
-enum z_place { Z_NEVER_ENTERED, Z_OUTSIDE, Z_INSIDE };
+/* Where this thread is. */
+enum z_place {
+  Z_NEVER_ENTERED,
+  Z_OUTSIDE,
+  Z_CALLBACK, /* native MPI or a function of the program's, which the engine has called */
+  Z_INSIDE,
+};
 extern _Thread_local volatile int z_place; /* enum z_place, read by signal handlers */
 
 /* The engine came with a Go program. Its runtime has alternate stacks of its own. */
 extern int z_with_program;
 
+/* Whether the caller is a signal handler that has interrupted this thread inside the engine. */
+static inline int z_interrupts(void) { return __builtin_expect(z_place == Z_INSIDE, 0); }
+
 /* Prepares this thread for its first entry: its handlers get an alternate stack. Returns Z_OUTSIDE;
  * or Z_NEVER_ENTERED if that has to be tried again. */
 int z_first_entry(void);
+
+/* What z_resume has left to be done when this thread is outside; NULL: nothing. */
+extern _Thread_local void (*volatile z_left)(void);
+void z_do_left(void);
 
 static inline int z_entry_begin(void) {
   int before = z_place;
@@ -29,17 +42,22 @@ static inline int z_entry_begin(void) {
   return before;
 }
 
-static inline int z_exit_begin(void) {
+static inline void z_entry_end(const int *before) {
+  z_place = *before; /* first: a handler that comes later finds the thread outside */
+  if (__builtin_expect(z_left != NULL, 0)) z_do_left();
+}
+
+static inline int z_callback_begin(void) {
   int before = z_place;
-  z_place = Z_OUTSIDE;
+  if (before == Z_INSIDE) z_place = Z_CALLBACK; /* the library calls some of them, too */
   return before;
 }
 
-static inline void z_place_restore(const int *before) { z_place = *before; }
+static inline void z_callback_end(const int *before) { z_place = *before; }
 
 /* Holds for the rest of the block that it stands in. */
-#define Z_IN_ENGINE __attribute__((cleanup(z_place_restore), unused)) const int z_before = z_entry_begin()
-#define Z_OUT_OF_ENGINE __attribute__((cleanup(z_place_restore), unused)) const int z_before = z_exit_begin()
+#define Z_IN_ENGINE __attribute__((cleanup(z_entry_end), unused)) const int z_before = z_entry_begin()
+#define Z_OUT_OF_ENGINE __attribute__((cleanup(z_callback_end), unused)) const int z_before = z_callback_begin()
 
 /* Calls a function of the engine and has its value: int rc = Z_ENGINE(ze_isend(…)). */
 #define Z_ENGINE(CALL) \
@@ -47,6 +65,21 @@ static inline void z_place_restore(const int *before) { z_place = *before; }
     Z_IN_ENGINE;       \
     z_eng.CALL;        \
   })
+
+/* 1: calls of the engine that wait for other processes are to return, since a handler has left
+ * something to be done outside. The engine looks at it (z_native.leave). */
+extern volatile int32_t z_leaving;
+
+/* For a signal handler that has interrupted this thread in a call of the engine, or in a callback.
+ * The interrupted call goes on as if the handler had returned. When the thread comes out of the
+ * engine it calls `then`, which must not return. Otherwise z_resume returns: 1 if there is no such
+ * handler, and the engine may be called at once; 0 if the call cannot go on. That is so if the
+ * thread has gone on before and is interrupted at the same place again, since it crashes there.
+ * Safe in signal handlers. */
+int z_resume(void (*then)(void));
+
+/* Notes what z_resume has to know; before the engine is there. */
+void z_resume_start(void);
 
 #pragma GCC visibility pop
 #endif

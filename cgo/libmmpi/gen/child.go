@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// A child process of a rank (fork, _Fork, clone) has a copy of the library's state, but no part in
-// the job: with the rank's counters and keys its frames would be taken for the rank's. What its
-// calls do depends on the function.
+// Two callers have no part in the job. A child process of a rank (fork, _Fork, clone) has a copy of
+// the library's state: with the rank's counters and keys its frames would be taken for the rank's.
+// A signal handler that has interrupted the engine finds it between two states. What their calls do
+// depends on the function.
 
 // local lists the own functions that only read or make what is in this process's memory. They give
-// a child the same answer as its parent.
+// a child and a handler the same answer as the rank.
 var local = strings.Fields(`Error_string Get_processor_name
 	Group_size Group_rank Group_translate_ranks Group_compare Group_union Group_intersection Group_difference
 	Group_incl Group_excl Group_range_incl Group_range_excl Group_free
@@ -24,14 +25,18 @@ var local = strings.Fields(`Error_string Get_processor_name
 var freeing = strings.Fields("Comm_free Request_free Op_free Comm_create_keyval Keyval_create Buffer_detach Buffer_detach_c")
 
 // bypass is the beginning of a wrapper: in a job of one cluster, and inside native MPI, the call
-// goes to native MPI. In a child process all but what is local or frees an object is refused.
+// goes to native MPI. A child is refused all but what is local or frees an object, a handler all
+// but what is local.
 func bypass(f function) string {
 	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
+	refuses := "z_is_apart()"
 	switch {
 	case slices.Contains(local, f.name):
-		return fmt.Sprintf("  if (BYPASS && !z_is_child()) return %s;\n", real)
-	case slices.Contains(freeing, f.name), f.result == "void":
+		return fmt.Sprintf("  if (BYPASS && !z_is_apart()) return %s;\n", real)
+	case f.result == "void":
 		return fmt.Sprintf("  if (BYPASS) return %s;\n", real)
+	case slices.Contains(freeing, f.name):
+		refuses = "z_interrupts()"
 	}
-	return fmt.Sprintf("  if (BYPASS) return z_is_child() ? z_refuse_child(%q) : %s;\n", f.mpi(), real)
+	return fmt.Sprintf("  if (BYPASS) return %s ? z_refuse(%q) : %s;\n", refuses, f.mpi(), real)
 }

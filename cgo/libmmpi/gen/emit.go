@@ -53,7 +53,7 @@ func wrappers(functions []function, p map[string]string) string {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
 	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
-		"#define BYPASS ((__builtin_expect(z_own_page.state != Z_ON, 1) && z_is_off()) || __builtin_expect(z_inside, 0))\n\n")
+		"#define BYPASS ((__builtin_expect(z_own_page.state != Z_ON, 1) && z_is_off()) || __builtin_expect(z_inside, 0) || z_interrupts())\n\n")
 	for _, f := range functions { // before the wrappers, of which two may call each
 		if start, ok := policies(p).starts(f, nonblocking); ok && p[f.name] == persist {
 			b.WriteString(persistentBody(f, start))

@@ -150,21 +150,26 @@ func TestResultsMustBeUsed(t *testing.T) {
 	}
 }
 
-// TestChildrenAreRefused checks that a wrapper refuses what a child process would send or wait for,
-// and that it answers what is local as in its parent.
-func TestChildrenAreRefused(t *testing.T) {
+// TestChildrenAndHandlersAreRefused checks that a wrapper refuses what would be sent or waited for
+// by a child process, or by a handler that has interrupted the engine. What is local it answers.
+func TestChildrenAndHandlersAreRefused(t *testing.T) {
 	all := sampleFunctions(t)
 	for policy, name := range map[string]string{own: "Isend", guarded: "Isend", inside: "Group_range_incl",
 		narrow: "Send_c", arrays: "Scatterv_c", persist: "Scatterv_init"} {
 		f := all[name]
-		refuses := strings.Contains(wrapper(f, policy, all), fmt.Sprintf("z_is_child() ? z_refuse_child(%q)", f.mpi()))
+		refuses := strings.Contains(wrapper(f, policy, all), fmt.Sprintf("z_is_apart() ? z_refuse(%q)", f.mpi()))
 		if refuses == slices.Contains(local, f.name) {
 			t.Errorf("%s, %s: refuses %t", f.name, policy, refuses)
 		}
 	}
-	for _, name := range slices.Concat(local, freeing) {
-		if w := bypass(function{name: name}); strings.Contains(w, "z_refuse_child") {
-			t.Errorf("a child is refused: %s", w)
+	for _, name := range local {
+		if w := bypass(function{name: name}); strings.Contains(w, "z_refuse") {
+			t.Errorf("a child or a handler is refused: %s", w)
+		}
+	}
+	for _, name := range freeing {
+		if w := bypass(function{name: name}); !strings.Contains(w, "z_interrupts() ? z_refuse") {
+			t.Errorf("a child is refused, or a handler is not: %s", w)
 		}
 	}
 }

@@ -62,6 +62,7 @@ static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
  * first thread has, which inherits this one: so the program's signals come to the program's
  * threads. */
 static void *load(const char *path) {
+  z_resume_start();
   int taken[Z_HIGHEST_FD], n = take_low_numbers(taken);
   sigset_t all, mask;
   sigfillset(&all);

@@ -81,12 +81,11 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return zsession_init(provided) ? MPI_SUCCESS : zworld_init(argc, argv, required, provided);
 }
 
-int z_Finalize(void) { return zsession_finalize() ? MPI_SUCCESS : real.Finalize(); }
-
-int z_Abort(MPI_Comm comm, int code) {
-  if (!z_is_off()) {
-    z_be_heard(); /* what the program has said of it */
-    Z_ENGINE(ze_abort(code));
-  }
-  return real.Abort(comm, code);
+/* A program that exits in a signal handler may call MPI_Finalize from what atexit has registered.
+ * No handler of errors is called then: exit shall go on, with its status. */
+int z_Finalize(void) {
+  if (z_interrupts()) return MPI_ERR_OTHER;
+  return zsession_finalize() ? MPI_SUCCESS : real.Finalize();
 }
+
+int z_Abort(MPI_Comm comm, int code) { return z_abort(comm, code); }

@@ -46,6 +46,7 @@ static const z_native callbacks = {
     .abi = Z_ABI_VERSION,
     .busy = &z_busy,
     .waits = &z_waiting,
+    .leave = &z_leaving,
     .improbe = z_cb_improbe,
     .iprobe = z_cb_iprobe,
     .imrecv = z_cb_imrecv,

@@ -53,7 +53,8 @@ int z_Finalized(int *flag) {
 /* The process ends, and its part in the job. With sessions open that is a failure, as it is
  * natively. A child after fork has no job. */
 static void at_exit(void) {
-  if (!z_is_off() && life.hidden && !life.open && life.begun == life.ended) z_ignore(real.Finalize());
+  if (!z_is_off() && !z_interrupts() && life.hidden && !life.open && life.begun == life.ended)
+    z_ignore(real.Finalize());
 }
 
 /* Later sessions may want any thread level, so the world has MPI_THREAD_MULTIPLE. */

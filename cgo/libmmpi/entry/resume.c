@@ -1,0 +1,103 @@
+/* How a signal handler that has interrupted the engine ends the job. It cannot call the engine: the
+ * thread that it runs on is in there, with locks of the engine and of Go's runtime. It cannot wait
+ * for another thread of the engine either, which may need those locks. But it need not return, so
+ * the thread goes back to where it was interrupted, comes out of the engine as always, and ends the
+ * job there.
+ *
+ * The way back is what the kernel has put on the stack before it called the handler: the address to
+ * which the handler returns, which makes the system call rt_sigreturn, and above it the context
+ * (struct rt_sigframe). */
+#define _GNU_SOURCE
+#include "entry/entry.h"
+#include "entry/limits.h"
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifdef __x86_64__
+
+/* Of struct rt_sigframe. The C library's ucontext_t is longer than the kernel's. */
+typedef struct {
+  const void *returns_to;
+  struct {
+    unsigned long flags, link;
+    stack_t stack;
+    gregset_t registers;
+    void *floating;
+  } context;
+} frame;
+
+enum {
+  USER_CODE = 0x33, /* the code segment of 64-bit programs */
+  WORDS = 512,      /* read at once */
+};
+
+static const void *restorer; /* where the C library has handlers return to; NULL: not known */
+
+void z_resume_start(void) {
+  struct sigaction action;
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    const void *restorer;
+    unsigned long mask;
+  } known = {0};
+  /* The C library's is there when it has set an action, even one that changes nothing */
+  if (!sigaction(SIGURG, NULL, &action) && !sigaction(SIGURG, &action, NULL) &&
+      !syscall(SYS_rt_sigaction, SIGURG, NULL, &known, sizeof known.mask))
+    restorer = known.restorer;
+}
+
+/* Copies memory of this process that may not be there. */
+static int copy(void *to, uintptr_t from, size_t bytes) {
+  struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+static int is_frame(const frame *f) {
+  return f->returns_to == restorer && !f->context.link && (f->context.registers[REG_CSGSFS] & 0xffff) == USER_CODE;
+}
+
+/* Finds the innermost frame above `at` and copies it to f. 0: there is none in reach. */
+static uintptr_t find(uintptr_t at, frame *f) {
+  uintptr_t words[WORDS];
+  for (uintptr_t end = at + Z_HANDLER_BYTES; at < end; at += sizeof words) {
+    size_t bytes = sizeof words - at % sizeof words, n = bytes / sizeof *words; /* up to the end of a page */
+    if (!copy(words, at, bytes)) return 0;
+    for (size_t i = 0; i < n; i++)
+      if (words[i] == (uintptr_t)restorer && copy(f, at + i * sizeof *words, sizeof *f) && is_frame(f))
+        return at + i * sizeof *words;
+    at -= at % sizeof words;
+  }
+  return 0;
+}
+
+static _Thread_local greg_t resumed; /* the instruction at which the thread has gone on the last time */
+
+int z_resume(void (*then)(void)) {
+  frame f;
+  if (z_place < Z_CALLBACK) return 1;
+  if (!restorer) return z_place == Z_CALLBACK; /* in a Go program, whose handlers are Go's */
+  uintptr_t at = find((uintptr_t)__builtin_frame_address(0) & -sizeof(uintptr_t), &f);
+  if (!at) return z_place == Z_CALLBACK;
+  if (z_left && f.context.registers[REG_RIP] == resumed) return 0; /* it crashes there, each time */
+  resumed = f.context.registers[REG_RIP];
+  z_leaving = 1;
+  z_left = then;
+  /* As the handler's own return does it */
+  __asm__ volatile("mov %0, %%rsp\n\tjmp *%1" : : "r"(at + sizeof f.returns_to), "r"(restorer) : "memory");
+  __builtin_unreachable();
+}
+
+#else
+
+void z_resume_start(void) {}
+
+int z_resume(void (*then)(void)) {
+  (void)then;
+  return z_place != Z_INSIDE;
+}
+
+#endif
