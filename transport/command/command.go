@@ -164,7 +164,8 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
-	n, err := unix.Writev(l.fd, vec)
+	// Unlike Writev: the SIGPIPE of a command that has ended would be the program's
+	n, err := unix.SendmsgBuffers(l.fd, vec, nil, nil, unix.MSG_NOSIGNAL)
 	l.ref.Release()
 	switch err {
 	case nil:
