@@ -8,7 +8,6 @@ package jobenv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -121,11 +120,12 @@ func ParseProtocol(s string) error {
 // ErrNoJob: none of the variables is set, the process is not part of a zipped job.
 var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 
-// FromEnviron reads the job from the process's environment. The error says which variable is
-// missing or wrong and how it should look; it is ErrNoJob when there is no job at all.
-func FromEnviron() (Job, error) { return From(os.Getenv) }
-
-// From is FromEnviron with another source of variables.
+// From reads the job from the environment, of which get returns a variable's value, or "". The
+// error says which variable is missing or wrong and how it should look; it is ErrNoJob when there
+// is no job at all.
+//
+// Nothing in this package reads the environment by itself: in a rank that would be Go's copy, which
+// the program's setenv does not change.
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
@@ -135,7 +135,7 @@ func From(get func(string) string) (Job, error) {
 	}
 	if f := get(VarSecretFile); j.Secret == "" && f != "" {
 		var err error
-		if j.Secret, err = ReadSecret(f); err != nil {
+		if j.Secret, err = ReadSecret(f, get); err != nil {
 			return Job{}, fmt.Errorf("%s: %w", VarSecretFile, err)
 		}
 	}

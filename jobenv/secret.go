@@ -84,9 +84,9 @@ func secretBits(s string) float64 {
 
 // ReadSecret reads a secret from a file and checks it. A file that others can read or write is
 // refused, as ssh refuses such keys: who has the secret can join the job, or run jobs on a
-// forwarder that demands it.
-func ReadSecret(name string) (string, error) {
-	b, err := ReadPrivate(name)
+// forwarder that demands it. get returns a variable of the environment, as for From.
+func ReadSecret(name string, get func(string) string) (string, error) {
+	b, err := ReadPrivate(name, get)
 	if err != nil {
 		return "", err
 	}
@@ -126,36 +126,37 @@ func ReadTicket(name string) (string, error) {
 	return t, nil
 }
 
-// ReadPrivate reads a file that nobody but its owner may read or write.
-func ReadPrivate(name string) ([]byte, error) {
+// ReadPrivate reads a file that nobody but its owner may read or write. get returns a variable of
+// the environment, as for From.
+func ReadPrivate(name string, get func(string) string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if err := checkPrivate(f, name); err != nil {
+	if err := checkPrivate(f, name, get); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(f, longestPrivate))
 }
 
 // CheckPrivate refuses a file that others than its owner can read or write.
-func CheckPrivate(name string) error {
+func CheckPrivate(name string, get func(string) string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return checkPrivate(f, name)
+	return checkPrivate(f, name, get)
 }
 
-func checkPrivate(f *os.File, name string) error {
+func checkPrivate(f *os.File, name string, get func(string) string) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	// systemd lets a service have its credentials by an access list, which shows as the group's.
-	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(name) == filepath.Clean(dir) {
+	if dir := get("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(name) == filepath.Clean(dir) {
 		return nil
 	}
 	if p := st.Mode().Perm(); st.Mode().IsRegular() && p&0o077 != 0 {

@@ -89,7 +89,7 @@ func (m *mover) join(q *joinRequest) error {
 			}
 		}
 		e, w, err := boot.Join(m.ctx, job, boot.Local{Rank: q.Rank, Size: size, TagUB: 1<<31 - 1, Library: "none",
-			Host: q.Host},
+			Host: q.Host, Getenv: os.Getenv},
 			engine.Alone{Failed: func(reason string) { fmt.Fprintln(os.Stderr, "zipper:", reason) }})
 		if err != nil {
 			return err

@@ -56,6 +56,15 @@ var (
 // program that is not Go's (engine.Config).
 func Embedded() { embedded.Store(true) }
 
+// getenv returns a variable of the program's environment, "" if it is not set. Go has a copy of the
+// environment, which misses what C has changed since. Only ze_start may call it: there the
+// program's own thread is inside, which therefore changes nothing meanwhile.
+func getenv(name string) string {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	return C.GoString(C.getenv(n))
+}
+
 // known is the job, once it was read: its secret is not in the environment any more.
 var known atomic.Pointer[jobenv.Job]
 
@@ -65,7 +74,7 @@ func readJob() (jobenv.Job, error) {
 	if j := known.Load(); j != nil {
 		return *j, nil
 	}
-	job, err := jobenv.FromEnviron()
+	job, err := jobenv.From(getenv)
 	if err != nil {
 		return job, err
 	}
@@ -118,17 +127,6 @@ func bytes(p uintptr, n int64) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), n)
 }
 
-// ze_settle returns when the runtime has the descriptors that it keeps: those it makes when it is
-// loaded, and those of its poller, which the first file that is watched makes.
-//
-//export ze_settle
-func ze_settle() {
-	if r, w, err := os.Pipe(); err == nil {
-		r.Close()
-		w.Close()
-	}
-}
-
 //export ze_start
 func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if n.abi != C.Z_ABI_VERSION {
@@ -140,7 +138,8 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	}
 	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub),
 		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(), Spawned: loc.spawned != 0,
-		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
+		Getenv: getenv,
+		Hosts:  slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := readJob()
 	if errors.Is(err, jobenv.ErrNoJob) {
@@ -150,7 +149,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		runtime.GOMAXPROCS(threadsAtOnce)
 	}
 	if err != nil && l.Spawned { // of the job's description it may have no more than this
-		job, err = jobenv.Job{ID: os.Getenv(jobenv.VarJob), Cluster: os.Getenv(jobenv.VarCluster)}, nil
+		job, err = jobenv.Job{ID: getenv(jobenv.VarJob), Cluster: getenv(jobenv.VarCluster)}, nil
 	}
 	if err != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: err.Error()})

@@ -71,8 +71,8 @@ func load(t *testing.T) graph {
 				g[name]["runtime/cgo"] = filepath.Join(dir, p.CgoFiles[0])
 			}
 			for _, f := range slices.Concat(p.GoFiles, p.CgoFiles) {
-				if at := clock(t, filepath.Join(root, dir, f)); at != "" {
-					g[name][Clock] = filepath.Join(dir, f) + ":" + at
+				for what, at := range asks(t, filepath.Join(root, dir, f)) {
+					g[name][what] = filepath.Join(dir, f) + ":" + at
 				}
 			}
 		}
@@ -115,28 +115,38 @@ func folders(t *testing.T) map[string][]string {
 	return all
 }
 
-// clock is the line in which the file asks a clock or waits by one.
-func clock(t *testing.T, path string) string {
+// questions are the functions of the standard library that read a clock or wait by one, and those
+// that read variables of the environment.
+var questions = map[string]string{
+	"time.Now": Clock, "time.Since": Clock, "time.Until": Clock, "time.Sleep": Clock, "time.After": Clock,
+	"time.AfterFunc": Clock, "time.NewTimer": Clock, "time.NewTicker": Clock, "time.Tick": Clock,
+	"os.Getenv": Environment, "os.LookupEnv": Environment, "os.Environ": Environment, "os.ExpandEnv": Environment,
+	"syscall.Getenv": Environment, "syscall.Environ": Environment, "unix.Getenv": Environment, "unix.Environ": Environment,
+}
+
+// asks returns the first line in which the file asks a clock, by Clock, and the environment, by
+// Environment.
+func asks(t *testing.T, path string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := ""
+	lines := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
-		if !ok || line != "" {
-			return line == ""
+		if !ok {
+			return true
 		}
-		if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" &&
-			slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker",
-				"Tick"}, s.Sel.Name) {
-			line = fmt.Sprint(set.Position(s.Pos()).Line)
+		if x, ok := s.X.(*ast.Ident); ok {
+			if what := questions[x.Name+"."+s.Sel.Name]; what != "" && lines[what] == "" {
+				lines[what] = fmt.Sprint(set.Position(s.Pos()).Line)
+			}
 		}
 		return true
 	})
-	return line
+	return lines
 }
 
 // matches tells whether a path is one of a pattern's.
@@ -204,7 +214,8 @@ func (g graph) ways(pkg string) (list [][]string) {
 // TestRules shows that each kind of rule finds what it is for.
 func TestRules(t *testing.T) {
 	g := graph{"a": {"b": "a/a.go:3", "fmt": "a/a.go:4"}, "b": {"b/c": "b/b.go:1", "net": "b/b.go:2"},
-		"b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"}}
+		"b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"},
+		"e": {Environment: "e/e.go:1"}}
 	for _, c := range []struct {
 		name string
 		rule Rule
@@ -215,6 +226,7 @@ func TestRules(t *testing.T) {
 		{"never", Rule{Of: []string{"b"}, Never: []string{"net/..."}}, "b/b.go:2: b must not import net"},
 		{"never, by another", Rule{Of: []string{"a"}, Never: []string{"net"}}, "a/a.go:3: a must not import b, which imports net"},
 		{"never, a clock", Rule{Of: []string{"d"}, Never: []string{Clock}}, "d/d.go:1: d must not import b/c, which imports a clock"},
+		{"never, the environment", Rule{Of: []string{"e"}, Never: []string{Environment}}, "e/e.go:1: e must not import the environment"},
 		{"never, that package alone", Rule{Of: []string{"d"}, Never: []string{"b"}}, ""},
 		{"never, those below", Rule{Of: []string{"d"}, Never: []string{"b/..."}}, "d/d.go:1: d must not import b/c"},
 		{"users", Rule{Of: []string{"b/..."}, Users: []string{"a"}}, "d/d.go:1: d must not import b/c"},

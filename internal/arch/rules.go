@@ -23,6 +23,9 @@ const Nothing = "nothing"
 // Clock as one of Rule.Never: no function that reads a clock or waits. Durations are allowed.
 const Clock = "a clock"
 
+// Environment as one of Rule.Never: no function that reads variables of the environment.
+const Environment = "the environment"
+
 var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "transport/command", "transport/memnet"}
 
 // Rules is the one table. internal/docgen writes it into
@@ -55,6 +58,8 @@ var Rules = []Rule{
 		"dial", "jobenv", "traffic/...", "launch/..."}, transports...),
 		Why: "The engine is given its links, its settings and its place in the world."},
 	{Of: []string{"mmpi/boot"}, Never: []string{"forwarder/...", "cgo/abi/...", "cgo/mpi/...", "launch/..."}, Why: "How a process gets its engine; no MPI library is needed for it."},
+	{Of: []string{"cgo/abi/lib"}, Never: []string{Environment},
+		Why: "Go has a copy of the environment, which misses what a program in C sets; cgo/abi asks C's getenv."},
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
@@ -130,7 +135,7 @@ func Overview() string {
 func code(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		if out[i] = "`" + s + "`"; s == Clock {
+		if out[i] = "`" + s + "`"; s == Clock || s == Environment {
 			out[i] = s
 		}
 	}

@@ -22,7 +22,7 @@ const (
 
 // Private reads a private key from a file that its owner alone can use.
 func Private(name string) (ed25519.PrivateKey, error) {
-	b, err := jobenv.ReadPrivate(name)
+	b, err := jobenv.ReadPrivate(name, os.Getenv)
 	if err != nil {
 		return nil, err
 	}

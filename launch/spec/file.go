@@ -178,7 +178,7 @@ func parseFile(b []byte) (*Job, error) {
 	}
 	if f.Secret != "" {
 		var err error
-		if j.Secret, err = jobenv.ReadSecret(f.Secret); err != nil {
+		if j.Secret, err = jobenv.ReadSecret(f.Secret, os.Getenv); err != nil {
 			return nil, fmt.Errorf("secret_file: %w", err)
 		}
 	}

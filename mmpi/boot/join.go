@@ -33,6 +33,16 @@ type Local struct {
 	// of forwarders in the job's description, where this process reaches them, if elsewhere
 	Via    map[string]string
 	Unmaps dial.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
+	// Getenv returns a variable of the program's environment, "" if it is not set; nil: none is
+	// set. Only Join calls it.
+	Getenv func(string) string
+}
+
+func (l *Local) getenv(name string) string {
+	if l.Getenv == nil {
+		return ""
+	}
+	return l.Getenv(name)
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in
@@ -76,7 +86,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
+		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(loc.getenv, os.Getuid()),
 		TimeoutMS: job.Timeout.Milliseconds(),
 		Patience:  patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
@@ -182,7 +192,7 @@ func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 	if size != loc.Size {
 		return w, failure(engine.ErrArg,
 			"cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says%s",
-			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout), otherSize(job, loc, os.Getenv))
+			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout), otherSize(job, loc, loc.getenv))
 	}
 	w.Rank = first + loc.Rank
 	return w, nil

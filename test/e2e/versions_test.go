@@ -36,7 +36,7 @@ func nextRelease(b *Bed) string {
 	}
 	b.buildNext(filepath.Join(root, "bin", "zipper"), "./cmd/zipper")
 	b.buildNext(filepath.Join(root, "lib", engineLibrary), "-buildmode=c-shared",
-		"-ldflags=-X=runtime.godebugDefault=asyncpreemptoff=1", "./cgo/abi/lib")
+		"-ldflags=-extldflags=-Wl,-T,"+filepath.Join(b.Root, "cgo", "abi", "lib", "start.ld"), "./cgo/abi/lib")
 	return root
 }
 

@@ -58,9 +58,6 @@ enum {
 /* Linux lets sleeps last 50 us longer than asked for unless told otherwise; nanoseconds. */
 enum { Z_TIMER_SLACK_NS = 1000 };
 
-/* The same for Go's monitor thread, which inherits this; otherwise it wakes every 20 us. */
-enum { Z_MONITOR_SLACK_NS = 5000000 };
-
 /* The highest number from which on descriptors of ours are, also `highest` in
  * internal/highfd/limits.go; and how many numbers above must be free before the low ones are taken
  * while Go starts, which needs six: with fewer its own may be low. */

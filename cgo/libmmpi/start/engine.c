@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -55,30 +54,31 @@ static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
   return n;
 }
 
-/* Opens the library while low numbers are taken: Go's runtime makes descriptors when it is loaded,
- * and nothing can move them later.
+#define LACKS(FUNCTION) \
+  "libmmpi-engine.so lacks " FUNCTION ": it and this library are of different builds (scripts/build)"
+
+/* Opens the library and starts Go's runtime in it while low numbers are taken: the runtime makes
+ * descriptors then, and nothing can move them later. Returns its handle; *problem is set if it
+ * cannot be used.
  *
  * All signals are blocked meanwhile. Go gives every thread that it ever makes the mask that its
  * first thread has, which inherits this one: so the program's signals come to the program's
  * threads. */
-static void *load(const char *path) {
+static void *load(const char *path, const char **problem) {
   z_resume_start();
   int taken[Z_HIGHEST_FD], n = take_low_numbers(taken);
   sigset_t all, mask;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &mask);
   zsignal_first()->show(1);
-  /* Threads inherit this slack. Without it Go's monitor thread would wake every 20 us while a rank
-   * waits, because that rank's thread never comes by Go's scheduler. On a node whose ranks use all
-   * cores that is a tenth of a core for each. */
-  int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-  prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
-  void (*settle)(void) = lib ? (void (*)(void))dlsym(lib, "ze_settle") : NULL;
-  if (settle) {
+  if (!lib) *problem = dlerror();
+  const char *(*begin)(void) = lib ? (const char *(*)(void))dlsym(lib, "ze_begin") : NULL;
+  if (begin) {
     Z_IN_ENGINE;
-    settle();
+    *problem = begin();
+  } else if (lib) {
+    *problem = LACKS("ze_begin");
   }
   zsignal_first()->show(0);
   zsignal_first()->adopt(); /* with the first thread of a process glibc installs one */
@@ -101,11 +101,11 @@ const char *zengine_open(void) {
   if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
   const char *slash = strrchr(self.dli_fname, '/');
   snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
-  void *lib = load(path);
-  if (!lib) return dlerror();
-#define FIND(R, N, A)                      \
-  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) \
-    return "libmmpi-engine.so lacks " #N ": it and this library are of different builds (scripts/build)";
+  const char *problem = NULL;
+  void *lib = load(path, &problem);
+  if (problem) return problem;
+#define FIND(R, N, A) \
+  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return LACKS(#N);
   Z_ENGINE_FUNCTIONS(FIND)
 #undef FIND
   return NULL;

@@ -10,23 +10,12 @@
 #include "signal/signal.h"
 #include "start/start.h"
 #include "type/type.h"
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 int zjob_finalizing;
-
-/* The engine brings Go's handlers for crashes. They call those that were there before, but no
- * backtrace gets past them to the place of the crash. So the program's handlers, or MPI's, are put
- * back; the engine does not recover from such signals. */
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE};
-enum { CRASHES = sizeof crashes / sizeof *crashes };
-
-static void crash_handlers(struct sigaction kept[CRASHES], int restore) {
-  for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], restore ? &kept[i] : NULL, restore ? NULL : &kept[i]);
-}
 
 /* Ends this process because the job is lost. Any thread may call it, so native MPI is not asked.
  * The launcher sees the exit code and ends the rest. */
@@ -154,14 +143,10 @@ int zjob_join(void) {
     return rc;
   }
 
-  struct sigaction kept[CRASHES];
-  crash_handlers(kept, 0);
   const char *problem = zlauncher_problem();
   zsignal_first()->adopt();
   if (!problem) problem = zengine_open();
-  /* The first call: Go's handlers are there now */
   if (!problem && Z_ENGINE(ze_start(&callbacks, &local, &z_layout))) problem = Z_ENGINE(ze_error());
-  if (!z_with_program) crash_handlers(kept, 1);
   if (problem) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);

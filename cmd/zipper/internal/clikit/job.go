@@ -152,7 +152,7 @@ var TicketFlag = &cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the jo
 
 // ReadSecret reads the file of --secret-file.
 func ReadSecret(name string) (string, error) {
-	secret, err := jobenv.ReadSecret(name)
+	secret, err := jobenv.ReadSecret(name, os.Getenv)
 	if err != nil {
 		return "", fmt.Errorf("--secret-file: %w", err)
 	}

@@ -206,7 +206,7 @@ func readEnvFile(name string) (map[string]string, error) {
 		m[k] = v
 	}
 	if m[jobenv.VarSecret] != "" {
-		if err := jobenv.CheckPrivate(name); err != nil {
+		if err := jobenv.CheckPrivate(name, os.Getenv); err != nil {
 			return nil, fmt.Errorf("--env: %w", err)
 		}
 	}

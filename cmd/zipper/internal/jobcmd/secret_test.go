@@ -21,7 +21,7 @@ func TestSecretCommand(t *testing.T) {
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", st.Mode(), err)
 	}
-	one, err := jobenv.ReadSecret(file)
+	one, err := jobenv.ReadSecret(file, os.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func TestSecretCommand(t *testing.T) {
 		!strings.Contains(err.Error(), "is there already") {
 		t.Errorf("a file that is there: %v", err)
 	}
-	if again, _ := jobenv.ReadSecret(file); again != one {
+	if again, _ := jobenv.ReadSecret(file, os.Getenv); again != one {
 		t.Error("the file that was there has been changed")
 	}
 	other := file + "2"
 	if err := app.Run([]string{"zipper", "secret", other}); err != nil {
 		t.Fatal(err)
 	}
-	if two, _ := jobenv.ReadSecret(other); two == one {
+	if two, _ := jobenv.ReadSecret(other, os.Getenv); two == one {
 		t.Error("the same secret twice")
 	}
 	for _, args := range [][]string{{}, {"a", "b"}, {"--passphrase", file + "3"}, {"--for", "lab", file + "3"}} {
