@@ -46,6 +46,8 @@ var programs = []program{
 	{file: "c/persistent.c", splits: some},
 	{file: "c/coll_basic.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},
 	{file: "c/coll_ops.c", splits: []split{twoOne, oneThree, mixed}},
+	{file: "c/operator_type.c", splits: []split{twoOne, mixed}},
+	{name: "operator_type_persistent", file: "c/operator_type.c", args: []string{"persistent"}, only: withMPI4()},
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
 	{file: "c/coll_overlap.c", splits: []split{oneThree, threeFour, mixed}},

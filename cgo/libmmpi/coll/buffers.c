@@ -3,7 +3,7 @@
  * Reductions keep the layout of their type, gaps included, because operators work on elements; but
  * gaps of the program's own buffers are never written. */
 #include "coll/coll.h"
-#include "type/op.h"
+#include "type/use.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,6 @@ struct zlater {
   void *to;
   int64_t count;
   MPI_Datatype type;
-  int held; /* type is a duplicate of our own */
 };
 
 void *zcoll_grab(zcoll *j, int64_t bytes) {
@@ -64,20 +63,12 @@ static const ztype *type_of(zcoll *j, MPI_Datatype type) {
   return t;
 }
 
-/* The type under a handle that the program cannot free meanwhile. */
-static int hold_type(zcoll *j, MPI_Datatype type, MPI_Datatype *held) {
-  const ztype *t = ztype_get(type);
-  *held = type;
-  if (!t) return MPI_ERR_TYPE;
-  return !j->nonblocking || t->predefined ? MPI_SUCCESS : real.Type_dup(type, held);
-}
-
 static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t count, MPI_Datatype type) {
   zlater *l = zcoll_grab(j, sizeof *l);
-  MPI_Datatype held;
-  if (!l || zcoll_fail(j, hold_type(j, type, &held))) return;
-  *l = (zlater){j->later, from, bytes, to, count, held, held != type};
+  if (!l) return;
+  *l = (zlater){j->later, from, bytes, to, count, type};
   j->later = l;
+  if (j->nonblocking) ztype_retain(type);
 }
 
 /* MPI_IN_PLACE comes here only where it is not allowed. */
@@ -204,10 +195,12 @@ int zcoll_finish(zcoll *j) {
   for (zlater *l = j->later; l; l = l->next) {
     if (!rc && l->bytes < 0) rc = copy(l->from, l->to, l->count, l->type, ztype_get(l->type), j->comm->native);
     else if (!rc) rc = ztype_unpack(l->from, l->bytes, l->to, l->count, l->type, j->comm->native);
-    if (l->held) real.Type_free(&l->type);
+    if (j->nonblocking) ztype_release(l->type);
   }
-  if (j->type) real.Type_free(&j->type);
-  if (j->op) zop_release(j->op);
+  if (j->reduces) {
+    ztype_release((MPI_Datatype)(uintptr_t)j->args.type);
+    zop_release((MPI_Op)(uintptr_t)j->args.mpi_op);
+  }
   for (chunk *c = j->memory, *next; c; c = next) {
     next = c->next;
     free(c);

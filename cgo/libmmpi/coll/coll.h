@@ -47,8 +47,7 @@ typedef struct zcoll {
   void *operands;                 /* … its own */
   void *leaf;                     /* what leaffast.c has under way */
   int (*launch)(zreq *r);         /* other than by ze_coll; what it returns is in rc too when it fails */
-  MPI_Datatype type;              /* nonblocking reductions: ours to free; 0 = none */
-  MPI_Op op;                      /* … and in use until the end; 0 = none */
+  int reduces;                    /* 1: args.type and args.mpi_op are released at the end (type/use.h) */
 } zcoll;
 
 void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL sets rc */

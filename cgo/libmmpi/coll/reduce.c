@@ -1,6 +1,7 @@
 /* Reductions on communicators that span clusters. Elements keep the layout of their type. */
 #include "coll/coll.h"
 #include "type/op.h"
+#include "type/use.h"
 #include <stddef.h>
 
 /* The error class of a predefined operator that is not for this predefined type. A reduction of
@@ -34,12 +35,9 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   j->args.type = z_key(type);
   j->args.mpi_op = z_key(mpi_op);
   if (!j->nonblocking) return MPI_SUCCESS;
-  if (!t->predefined) {
-    if (zcoll_fail(j, real.Type_dup(type, &j->type))) return j->rc;
-    j->args.type = z_key(j->type);
-  }
+  ztype_retain(type);
   zop_retain(mpi_op);
-  j->op = mpi_op;
+  j->reduces = 1;
   return MPI_SUCCESS;
 }
 

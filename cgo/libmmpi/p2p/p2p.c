@@ -1,6 +1,7 @@
 /* Point to point. Every call has one branch: if the peer is in this cluster it is native MPI's, on
  * the local part; else it is the engine's. */
 #include "p2p/p2p.h"
+#include "type/use.h"
 #include <limits.h>
 
 /* ---- arguments of calls that do not reach native MPI ---- */
@@ -69,10 +70,8 @@ int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, i
 }
 
 void p2p_hold_type(zreq *r, MPI_Datatype type) {
-  const ztype *t = ztype_get(type);
-  r->type = type;
-  if (t && t->predefined) return;
-  if (!real.Type_dup(type, &r->type)) r->type_owned = 1;
+  r->type = type, r->type_held = 1;
+  ztype_retain(type);
 }
 
 int p2p_unpack(zreq *r) {

@@ -50,7 +50,7 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
-/* Keeps a type alive for r (r->type): the program may free its own at once. */
+/* Keeps a type alive for r (r->type): the program may free it at once. */
 void p2p_hold_type(zreq *r, MPI_Datatype type);
 
 /* Of a receive that the engine packs into r->packed: r->finish, which unpacks it. */

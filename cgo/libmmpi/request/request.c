@@ -5,6 +5,7 @@
 #include "core/privcomm.h"
 #include "core/status.h"
 #include "request/wait.h"
+#include "type/use.h"
 
 zmap z_requests;
 zmap z_receives;
@@ -45,7 +46,7 @@ zreq *zreq_new_blocking(zcomm *c, int kind, const char *function) { return fresh
 
 void zreq_free(zreq *r) {
   free(r->packed);
-  if (r->type_owned) real.Type_free(&r->type);
+  if (r->type_held) ztype_release(r->type);
   if (r->comm) zcomm_release(r->comm);
   r->comm = NULL;
   z_lock(&pool.lock);

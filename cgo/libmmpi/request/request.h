@@ -20,8 +20,8 @@ typedef struct zreq {
   /* What the program gave. */
   void *buf;
   int64_t count;
-  MPI_Datatype type; /* own dup, or predefined */
-  int32_t type_owned;
+  MPI_Datatype type;
+  int32_t type_held; /* 1: type is released with the request (type/use.h) */
   int32_t peer, tag;
   int64_t element; /* bytes of data in one element of type */
   void *packed;    /* packed copy of buf; NULL: none */

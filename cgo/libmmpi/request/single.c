@@ -105,7 +105,7 @@ int z_Request_free(MPI_Request *request) {
   if (r->kind == ZREQ_PERSISTENT) {
     if (r->inner) {
       /* It may need it to unpack */
-      if (r->type_owned) r->inner->type_owned = 1, r->type_owned = 0, r->inner->type = r->type;
+      if (r->type_held) r->inner->type_held = 1, r->type_held = 0, r->inner->type = r->type;
       zreq_release(r->inner);
     }
     r->inner = NULL;

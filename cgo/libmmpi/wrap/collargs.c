@@ -1,15 +1,16 @@
 /* Arguments that are kept or narrowed: see collargs.h. */
 #include "wrap/collargs.h"
 #include "topo/topo.h"
-#include "type/op.h"
+#include "type/use.h"
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
 struct zpiece {
   struct zpiece *next;
-  MPI_Datatype type; /* to be freed; MPI_DATATYPE_NULL: none */
-  int wide;          /* the bytes are a key of z_wide */
+  MPI_Datatype type; /* given back with the piece: freed if `made`, else released; MPI_DATATYPE_NULL: none */
+  int made;
+  int wide; /* the bytes are a key of z_wide */
   _Alignas(max_align_t) char bytes[];
 };
 
@@ -43,6 +44,7 @@ MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count) {
   int rc = zmany_begin(&m, n, type);
   if (rc && !k->rc) k->rc = rc;
   if (!rc && !grab(k, 0, m.type)) zmany_end(&m);
+  if (!k->rc) k->pieces->made = 1;
   *count = m.count;
   return k->rc ? type : m.type;
 }
@@ -66,12 +68,9 @@ const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {
 }
 
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts) {
-  MPI_Datatype held;
-  const ztype *t = counts && type != MPI_DATATYPE_NULL ? ztype_get(type) : NULL;
   /* One that is wrong is found when the collective starts */
-  if (!t || t->predefined || real.Type_dup(type, &held)) return type;
-  if (!grab(k, 0, held)) real.Type_free(&held);
-  return k->rc ? type : held;
+  if (counts && type != MPI_DATATYPE_NULL && grab(k, 0, type)) ztype_retain(type);
+  return type;
 }
 
 const MPI_Datatype *zargs_types(zargs *k, const MPI_Datatype *types, int counts, enum zeach each) {
@@ -91,7 +90,8 @@ MPI_Op zargs_op(zargs *k, MPI_Op op) {
 void zargs_free(zargs *k) {
   for (struct zpiece *p = k->pieces, *next; p; p = next) {
     next = p->next;
-    if (p->type != MPI_DATATYPE_NULL) real.Type_free(&p->type);
+    if (p->made) real.Type_free(&p->type);
+    else if (p->type != MPI_DATATYPE_NULL) ztype_release(p->type);
     if (p->wide) zmap_remove(&z_wide, z_key(p->bytes));
     free(p);
   }

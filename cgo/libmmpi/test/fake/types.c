@@ -275,7 +275,7 @@ static void drop(type *t) {
     if (!type_of(t->types[i])->predefined) drop(type_of(t->types[i]));
 }
 
-void fake_type_free(MPI_Datatype handle) { drop(type_of(handle)); }
+void fake_type_free(MPI_Datatype handle) { z_Type_free(&handle); }
 
 int fake_types(void) {
   int n = 0;
@@ -373,11 +373,6 @@ static int Type_get_contents_c(MPI_Datatype handle, MPI_Count ni, MPI_Count na, 
 }
 #endif
 
-static int Type_dup(MPI_Datatype handle, MPI_Datatype *out) {
-  *out = fake_type(MPI_COMBINER_DUP, FAKE_NONE, FAKE_NONE, FAKE_TYPES(handle));
-  return MPI_SUCCESS;
-}
-
 static int Type_free(MPI_Datatype *handle) {
   drop(type_of(*handle));
   *handle = MPI_DATATYPE_NULL;
@@ -462,6 +457,6 @@ void fake_install_types(void) {
 #ifdef Z_HAVE_Type_get_envelope_c
   FAKE(Type_get_envelope_c), FAKE(Type_get_contents_c);
 #endif
-  FAKE(Type_dup), FAKE(Type_free), FAKE(Type_create_keyval), FAKE(Type_free_keyval), FAKE(Type_set_attr);
+  FAKE(Type_free), FAKE(Type_create_keyval), FAKE(Type_free_keyval), FAKE(Type_set_attr);
   FAKE(Pack), FAKE(Unpack), FAKE(Sendrecv);
 }

@@ -1,6 +1,7 @@
 /* What a datatype is, found out once, and packing and unpacking (type.c). */
 #include "core/privcomm.h"
 #include "test.h"
+#include "type/use.h"
 
 static const ztype *known(MPI_Datatype type) {
   const ztype *t = ztype_get(type);
@@ -121,6 +122,28 @@ TEST(forgotten_when_it_is_freed) {
   fake_type_free(inner);
   SAME(fake_types(), types); /* what looking into it took it has given back */
   SAME(fake_blocks(), before);
+}
+
+TEST(a_type_in_use_is_freed_with_its_last_use) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = vector(2, 1, 2, MPI_INT), same = type;
+  CHECK(known(type)->predefined == 0);
+  ztype_retain(type), ztype_retain(type), ztype_retain(MPI_INT);
+  SAME(z_Type_free(&same), MPI_SUCCESS);
+  CHECK(same == MPI_DATATYPE_NULL);
+  ztype_release(type);
+  SAME(fake_types(), 1);
+  ztype_release(type), ztype_release(MPI_INT);
+  SAME(fake_types(), 0);
+}
+
+TEST(a_type_in_use_that_is_not_freed_stays) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = vector(2, 1, 2, MPI_INT);
+  ztype_retain(type), ztype_release(type);
+  SAME(fake_types(), 1);
+  SAME(z_Type_free(&type), MPI_SUCCESS);
+  SAME(fake_types(), 0);
 }
 
 TEST(without_memory_there_is_no_type) {

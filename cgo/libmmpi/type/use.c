@@ -1,0 +1,75 @@
+/* Operators and datatypes in use: see use.h. */
+#include "type/use.h"
+#include "core/job.h"
+#include "core/map.h"
+#include "type/type.h"
+
+typedef struct use {
+  int count, freed;
+} use;
+
+/* handle → use */
+static zmap ops, types;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void retain(zmap *uses, uint64_t key) {
+  z_lock(&lock);
+  use *u = zmap_get(uses, key);
+  if (!u) {
+    if (!(u = calloc(1, sizeof *u))) z_no_memory("a handle in use");
+    zmap_put(uses, key, u);
+  }
+  u->count++;
+  z_unlock(&lock);
+}
+
+/* Returns 1 if this was the last use of an object that the program has freed. */
+static int release(zmap *uses, uint64_t key) {
+  int freed = 0;
+  z_lock(&lock);
+  use *u = zmap_get(uses, key);
+  if (u && --u->count == 0) {
+    zmap_remove(uses, key);
+    freed = u->freed;
+    free(u);
+  }
+  z_unlock(&lock);
+  return freed;
+}
+
+/* Returns 1 if the object is in use; then its last release frees it. */
+static int free_later(zmap *uses, uint64_t key) {
+  if (!zmap_count(uses)) return 0;
+  z_lock(&lock);
+  use *u = zmap_get(uses, key);
+  if (u) u->freed = 1;
+  z_unlock(&lock);
+  return u != NULL;
+}
+
+void zop_retain(MPI_Op op) { retain(&ops, z_key(op)); }
+
+void zop_release(MPI_Op op) {
+  if (release(&ops, z_key(op))) real.Op_free(&op);
+}
+
+int z_Op_free(MPI_Op *op) {
+  if (!free_later(&ops, z_key(*op))) return real.Op_free(op);
+  *op = MPI_OP_NULL;
+  return MPI_SUCCESS;
+}
+
+void ztype_retain(MPI_Datatype type) {
+  const ztype *t = ztype_get(type);
+  if (type != MPI_DATATYPE_NULL && !(t && t->predefined)) retain(&types, z_key(type));
+}
+
+void ztype_release(MPI_Datatype type) {
+  if (release(&types, z_key(type))) real.Type_free(&type);
+}
+
+int z_Type_free(MPI_Datatype *type) {
+  if (!free_later(&types, z_key(*type))) return real.Type_free(type);
+  *type = MPI_DATATYPE_NULL;
+  return MPI_SUCCESS;
+}
