@@ -360,6 +360,22 @@ func ze_progress(blockMicroseconds int32) C.int {
 	return C.int(e.Progress(block))
 }
 
+//export ze_fault
+func ze_fault(out *C.z_fault) C.int {
+	e := running.Load()
+	if e == nil {
+		return 0
+	}
+	bad, found := engine.TakeBadMemory(e)
+	if !found {
+		bad, found = links.fault()
+	}
+	if found {
+		fillFault(out, bad)
+	}
+	return C.int(bool32(found))
+}
+
 //export ze_record
 func ze_record(rank int32, bytes int64) {
 	if e := running.Load(); e != nil {

@@ -15,7 +15,7 @@
 #define Z_ABI_VERSION 17 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
-enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
+enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1, Z_FAULTED = -1 };
 /* Up to so many processes of a cluster send small messages straight to one of them. With more, a
  * tree has more steps, but fewer messages one after the other. */
 enum { Z_FEW_RANKS = 8 };
@@ -212,6 +212,14 @@ typedef struct z_waits {
   int32_t outside;       /* 1: processes outside of the job may end a wait, so the waits say nothing */
 } z_waits;
 
+/* Memory of the program, in use by a message, that the kernel could not access. */
+typedef struct z_fault {
+  void *at;
+  int64_t bytes;
+  int32_t writes; /* 1: the message is to be received there; 0: it is to be sent from there */
+  char what[256]; /* says which message, as a part of a sentence; ends with 0 */
+} z_fault;
+
 /* What the engine asks of native MPI. */
 typedef struct z_native {
   uint32_t abi;
@@ -243,6 +251,10 @@ typedef struct z_native {
   /* The job is lost or aborted: print the reason and end this process with the code. Does not
    * return. Any thread. */
   void (*fail)(int32_t code, const char *reason);
+
+  /* Access that memory as the program would. Returns if it can be accessed after all. Any
+   * thread. */
+  void (*access)(const z_fault *fault);
 } z_native;
 
 /* Connections to other jobs. Each is a link, with an engine of its own, numbered from 1; 0 is the
@@ -302,8 +314,12 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \
   F(int, ze_cancel, (int32_t comm, z_cell * cell))                                                                    \
   /* moves what can be moved; > 0 if anything happened. block_us > 0: if nothing does, sleeps up to */                \
-  /* that long on the links. Z_GIVE_WAY: first gives the core to others for a moment */                               \
+  /* that long on the links. Z_GIVE_WAY: first gives the core to others for a moment. Z_FAULTED: see */               \
+  /* ze_fault */                                                                                                      \
   F(int, ze_progress, (int32_t block_us))                                                                             \
+  /* 1: out is memory that could not be accessed. The caller accesses it, and the message goes on. 0: */              \
+  /* there is none, or another thread has taken it */                                                                 \
+  F(int, ze_fault, (z_fault * out))                                                                                   \
   /* start; arrays in args are copied, buffers must stay */                                                           \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \
   /* 1: this process only gives local rank 0 so many bytes of `send`, gets so many into `recv`, or */                 \

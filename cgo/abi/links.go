@@ -125,9 +125,16 @@ const (
 // progress is that of the job's engine and of all links.
 func (s *linkSet) progress(e *engine.Engine, block time.Duration) int {
 	n := e.Progress(min(block, 0))
+	if n == engine.Faulted {
+		return n
+	}
 	active := int32(0) // the only link that has something under way; -1: there are several
 	for k := int32(1); k <= s.highest.Load(); k++ {
-		n += s.step(k, 0)
+		m := s.step(k, 0)
+		if m == engine.Faulted {
+			return m
+		}
+		n += m
 		if s.busy.of[k].Load() != int32(engine.Idle) {
 			if active != 0 {
 				active = -1
@@ -157,6 +164,16 @@ func (s *linkSet) step(link int32, block time.Duration) int {
 		return e.Progress(block)
 	}
 	return 0
+}
+
+// fault returns memory that a link's engine could not access.
+func (s *linkSet) fault() (bad engine.BadMemory, found bool) {
+	for k := int32(1); k <= s.highest.Load() && !found; k++ {
+		if e := s.of[k].engine.Load(); e != nil {
+			bad, found = engine.TakeBadMemory(e)
+		}
+	}
+	return bad, found
 }
 
 // ranks gives the virtual ranks over a link of processes by number.

@@ -98,4 +98,5 @@ int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t co
   within++;
   return back(n->reduce_local((const void *)in, (void *)inout, count, type, op));
 }
+void zn_access(const z_native *n, uintptr_t fault) { n->access((const z_fault *)fault); }
 void zn_fail(const z_native *n, int32_t code, const char *reason) { n->fail(code, reason); }

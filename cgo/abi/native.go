@@ -95,6 +95,21 @@ func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 
 func (n native) SetActivity(a engine.Activity) { links.setActivity(n.n, n.link, a) }
 
+// Access has the shim access memory of the program.
+func (n native) Access(m engine.BadMemory) {
+	f := (*C.z_fault)(C.calloc(1, C.sizeof_z_fault)) // on no stack of Go's: a signal comes meanwhile
+	fillFault(f, m)
+	C.zn_access(n.n, C.uintptr_t(uintptr(unsafe.Pointer(f))))
+	C.free(unsafe.Pointer(f))
+}
+
+// fillFault makes a z_fault of memory that could not be accessed.
+func fillFault(f *C.z_fault, m engine.BadMemory) {
+	f.at, f.bytes, f.writes = unsafe.Pointer(unsafe.SliceData(m.Mem)), C.int64_t(len(m.Mem)), C.int32_t(bool32(m.Writes))
+	what := unsafe.Slice((*byte)(unsafe.Pointer(&f.what)), len(f.what))
+	what[copy(what[:len(what)-1], m.What)] = 0
+}
+
 // Fail ends the process, unless it is only a link that has failed: that is an error of operations
 // over it.
 func (n native) Fail(status int, reason string) {

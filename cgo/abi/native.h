@@ -39,4 +39,5 @@ int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t co
  * such numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
+void zn_access(const z_native *n, uintptr_t fault); /* a z_fault */
 #endif

@@ -177,6 +177,7 @@ func TestListen(t *testing.T) {
 type quiet struct{ engine.Native }
 
 func (quiet) SetActivity(engine.Activity) {}
+func (quiet) Access(engine.BadMemory)     {}
 func (quiet) Fail(int, string)            {}
 
 // An address where nobody answers: the rank is told why there is no direct link, soon, and goes on.

@@ -20,6 +20,7 @@ func (Alone) CollTest(uint64) (bool, error)                         { return tru
 func (Alone) ReduceLocal([]byte, []byte, int, uint64, uint64) error { return errAlone }
 func (Alone) Compute(uint8, uint8, []byte, []byte) error            { return errAlone }
 func (Alone) SetActivity(Activity)                                  {}
+func (Alone) Access(BadMemory)                                      {}
 
 // Fail tells whoever has started the engine.
 func (a Alone) Fail(_ int, reason string) {

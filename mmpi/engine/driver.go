@@ -37,6 +37,9 @@ func (d *driver) Step() int {
 	d.coalesce.over()
 	n := d.links.Step()
 	d.windows.Serve()
+	if bad, ok := d.links.Memory.Take(); ok { // nobody in the program waits for it
+		d.native.Access(bad)
+	}
 	return n
 }
 

@@ -268,6 +268,7 @@ type fakeNative struct {
 	does   Activity
 	failed string
 	code   int
+	bad    []BadMemory // that Access was called with
 }
 
 type nativeRecv struct {
@@ -390,6 +391,8 @@ func (n *fakeNative) Cancel(r *Request) error {
 }
 
 func (n *fakeNative) SetActivity(a Activity) { n.does, n.busy = a, a != Idle } // with the engine's lock
+func (n *fakeNative) Access(bad BadMemory)   { n.bad = append(n.bad, bad) }
+
 func (n *fakeNative) Fail(code int, reason string) {
 	n.failed, n.code = reason, code
 }

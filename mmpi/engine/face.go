@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/mmpi/engine/coll"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/rmawin"
 	"github.com/leidenzipper/zipper/rma"
@@ -20,6 +21,8 @@ type (
 	Cell = pt2pt.Cell
 	// Coll is one collective.
 	Coll = coll.Operation
+	// BadMemory is memory of the program that the kernel could not access for a link.
+	BadMemory = fault.BadMemory
 	// Window is a window for one-sided communication; its methods lock by themselves.
 	Window = rmawin.Window
 )

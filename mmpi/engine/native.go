@@ -8,7 +8,7 @@ import (
 // Native is what the engine asks of the cluster's own MPI library. The calls are made only from
 // inside an engine call, on the caller's thread, with the engine locked: they must not call the
 // engine. In a process they reach the C shim (package cgo/abi); tests bring a simulated cluster.
-// SetActivity and Fail may come from the progress thread.
+// SetActivity, Access and Fail may come from the progress thread.
 type Native interface {
 	pt2pt.Native
 	coll.Native
@@ -19,6 +19,9 @@ type Native interface {
 
 	// SetActivity tells what the engine has under way, when that changes.
 	SetActivity(Activity)
+	// Access accesses memory of the program as the program would, which ends the process unless a
+	// signal handler repairs the mapping.
+	Access(BadMemory)
 	// Fail ends the process; it does not return.
 	Fail(code int, reason string)
 }

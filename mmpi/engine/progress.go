@@ -6,12 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Faulted is what Progress returns when memory of the program could not be accessed: see
+// TakeBadMemory.
+const Faulted = -1
+
 // GiveWay instead of a time to sleep: give the core to other threads for a moment first.
 const GiveWay time.Duration = -1
 
 // Progress moves what can be moved: bytes to and from the links, native messages into posted
 // receives, collectives. It returns more than 0 if anything happened. When nothing does it sleeps
-// on the links for up to block. Application threads only.
+// on the links for up to block. Application threads only. Faulted: see there.
 func (e *Engine) Progress(block time.Duration) int {
 	if block == GiveWay {
 		// The yield is made here, not by the program: there Go's monitor would see a thread that
@@ -35,8 +39,20 @@ func (e *Engine) Progress(block time.Duration) int {
 	if n > 0 {
 		e.naps = 0
 	}
+	if e.links.Memory.Found() {
+		n = Faulted
+	}
 	e.unlock()
 	return n
+}
+
+// TakeBadMemory returns the memory of the program for which Progress has returned Faulted; false:
+// there is none, or another thread has taken it. The caller accesses it as the program would
+// (Native.Access).
+func TakeBadMemory(e *Engine) (BadMemory, bool) {
+	e.lock()
+	defer e.unlock()
+	return e.links.Memory.Take()
 }
 
 // nap is how long to sleep while native MPI is waited for. A wait comes here only after it has spun
@@ -80,6 +96,10 @@ func (e *Engine) await(limit time.Duration, what string, cond func() bool) error
 		case limit > 0 && e.links.Now()-begin > limit:
 			return failure(ErrLink, "no %s within %v", what, limit)
 		}
-		e.Progress(time.Millisecond)
+		if e.Progress(time.Millisecond) == Faulted {
+			if bad, ok := TakeBadMemory(e); ok {
+				e.native.Access(bad)
+			}
+		}
 	}
 }

@@ -163,6 +163,9 @@ func (n *Native) Cancel(*engine.Request) error { return errors.New("nothing is c
 // SetActivity does not matter: threads never block in this MPI.
 func (n *Native) SetActivity(engine.Activity) {}
 
+// Access has nothing to do: a simulated process's memory is there.
+func (n *Native) Access(engine.BadMemory) {}
+
 // Fail notes why; what the process waits for ends with an error.
 func (n *Native) Fail(_ int, reason string) {
 	if n.failed == "" {

@@ -49,7 +49,7 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   zcollstate *m = zcollstate_of(c);
   args->skipped = m->skipped;
   m->skipped = 0;
-  return Z_ENGINE(ze_coll(c->id, args, cell));
+  return Z_GUARDED(ze_coll(c->id, args, cell));
 }
 
 /* Starts r. The error class, or MPI_SUCCESS; after success another thread may already be through

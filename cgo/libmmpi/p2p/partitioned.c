@@ -155,7 +155,7 @@ static int send_part(zreq *r, parted *p, int i) {
     int rc = ztype_pack(from, r->count, r->type, data, z_private);
     if (rc) return rc;
   }
-  int failed = Z_ENGINE(ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]));
+  int failed = Z_GUARDED(ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]));
   if (!failed) __atomic_sub_fetch(&p->left, 1, __ATOMIC_RELEASE);
   return z_error_class(failed);
 }
@@ -221,7 +221,7 @@ static void post(zreq *r, parted *p) {
   }
   memset(p->cells, 0, (size_t)c->parts * sizeof *p->cells);
   for (int64_t i = 0; i < c->parts; i++) {
-    int failed = Z_ENGINE(ze_irecv(p->id, Z_P2P, p->data + i * c->bytes, c->bytes, 0, (int32_t)i, &p->cells[i]));
+    int failed = Z_GUARDED(ze_irecv(p->id, Z_P2P, p->data + i * c->bytes, c->bytes, 0, (int32_t)i, &p->cells[i]));
     if (failed) p->cells[i].error = failed, p->cells[i].done = 1;
   }
 }

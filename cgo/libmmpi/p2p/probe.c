@@ -219,7 +219,7 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
     if (r->handle == MPI_REQUEST_NULL) r->type = type;
     else p2p_hold_type(r, type);
   }
-  rc = Z_ENGINE(ze_mrecv(m->engine, data, count * t->size, &r->cell));
+  rc = Z_GUARDED(ze_mrecv(m->engine, data, count * t->size, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 

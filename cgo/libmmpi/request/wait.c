@@ -127,11 +127,17 @@ static void poke(void) {
   z_must(real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
 }
 
+static int progress(int block_us) {
+  int n = Z_GUARDED(ze_progress(block_us));
+  if (__builtin_expect(n == Z_FAULTED, 0)) zfault_touch();
+  return n;
+}
+
 /* A local peer may be waiting for a program that only tests, so native MPI is moved on here,
  * too. */
 void z_poll(void) {
   poke();
-  Z_ENGINE(ze_progress(0));
+  progress(0);
   zreq_reap();
 }
 
@@ -182,7 +188,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       block = 0;
     }
     int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
-    if ((!native || what == ENGINE) && Z_ENGINE(ze_progress(native ? 0 : block)) > 0 && !native) {
+    if ((!native || what == ENGINE) && progress(native ? 0 : block) > 0 && !native) {
       if (block <= 0) spin_paid();
       block = wait_us;
       spin_start();

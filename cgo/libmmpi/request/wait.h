@@ -2,6 +2,7 @@
 #ifndef ZIPPER_WAIT_H
 #define ZIPPER_WAIT_H
 #include "core/job.h"
+#include "request/fault.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -91,7 +91,7 @@ typedef struct rest {
 
 static int issued(void *arg) {
   rest *r = arg;
-  if (r->left && !r->failed) r->failed = Z_ENGINE(ze_win_more(r->w->id, &r->left));
+  if (r->left && !r->failed) r->failed = Z_GUARDED(ze_win_more(r->w->id, &r->left));
   return !r->left || r->failed;
 }
 
@@ -101,7 +101,7 @@ static int operate(zwin *w, const call *k, z_cell *cell) {
   int rc = prepare(w, k, &op, sides);
   if (rc) return rc;
   rest r = {.w = w};
-  r.failed = Z_ENGINE(ze_win_op(w->id, &op, cell, &r.left));
+  r.failed = Z_GUARDED(ze_win_op(w->id, &op, cell, &r.left));
   if (!r.failed && r.left) z_wait_links(issued, &r);
   if (k->target == w->comm->rank) z_poll(); /* over at once: a program may do nothing else and wait */
   return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;

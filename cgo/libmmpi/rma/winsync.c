@@ -10,7 +10,7 @@ static int natively(int rc) {
 
 static int sync_to(zwin *w, const char *function, int what, int target, int flag, const int32_t *group, int n) {
   z_cell cell = {0};
-  int failed = Z_ENGINE(ze_win_sync(w->id, what, target, flag, group, n, &cell));
+  int failed = Z_GUARDED(ze_win_sync(w->id, what, target, flag, group, n, &cell));
   if (failed) return zwin_raise_engine(w, failed, function);
   if (!cell.done) z_wait_cell(&cell);
   else if (what != Z_SYNC_LOCK)

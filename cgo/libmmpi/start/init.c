@@ -1,6 +1,7 @@
 /* MPI_Init, MPI_Finalize, MPI_Abort. */
 #define _GNU_SOURCE
 #include "core/job.h"
+#include "request/fault.h"
 #include "start/start.h"
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static void before_init(void) {
   const char *components = getenv(variable);
   char all_but[256];
   if (!zipped()) return;
+  zfault_before_init();
   zlauncher_native();
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';

@@ -6,6 +6,7 @@
 #include "core/privcomm.h"
 #include "io/file.h"
 #include "p2p/p2p.h"
+#include "request/fault.h"
 #include "rma/win.h"
 #include "signal/signal.h"
 #include "start/start.h"
@@ -46,6 +47,7 @@ static const z_native callbacks = {
     .coll_test = z_cb_coll_test,
     .reduce_local = z_cb_reduce_local,
     .fail = fail,
+    .access = zfault_access,
 };
 
 /* "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\n…" in short. */
@@ -147,6 +149,7 @@ int zjob_join(void) {
   zsignal_first()->adopt();
   if (!problem) problem = zengine_open();
   if (!problem && Z_ENGINE(ze_start(&callbacks, &local, &z_layout))) problem = Z_ENGINE(ze_error());
+  if (!problem && !z_with_program) zfault_watch((const void *)z_eng.ze_progress);
   if (problem) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);

@@ -1,7 +1,7 @@
-/* Operators and datatypes that nonblocking and persistent calls use. The program may free its handle
- * meanwhile; the native object and its handle stay until the last call that uses them is over. A
- * duplicate would not do: a user's operator is given the datatype, and has to find the program's
- * handle, name and attributes. */
+/* Operators and datatypes that nonblocking and persistent calls use. The program may free its
+ * handle meanwhile; the native object and its handle stay until the last call that uses them is
+ * over. A duplicate would not do: a user's operator is given the datatype, and has to find the
+ * program's handle, name and attributes. */
 #ifndef ZIPPER_USE_H
 #define ZIPPER_USE_H
 #include <mpi.h>

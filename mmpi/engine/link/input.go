@@ -61,6 +61,9 @@ func (r *rail) read() (moved int, err error) {
 		case err == transport.ErrAgain:
 			dry = true
 			return 0, nil
+		case err != nil && blames(r.set, err, p, true, in.receives):
+			dry = true
+			return 0, nil
 		case err != nil:
 			return 0, err
 		}
@@ -146,6 +149,18 @@ func (r *rail) read() (moved int, err error) {
 		in.w += n
 	}
 	return moved, nil
+}
+
+// receives names the message that is being read into memory of the program's; "" if that is the
+// set's own.
+func (in *input) receives() string {
+	if in.op.sink != nil {
+		return in.op.sink.Owner.String()
+	}
+	if owner, ok := in.op.upper.(fmt.Stringer); ok && in.busy {
+		return owner.String()
+	}
+	return ""
 }
 
 // throw takes bytes that nobody wants; those of the destination came before them.

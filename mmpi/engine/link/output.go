@@ -81,7 +81,7 @@ func (r *rail) write() (moved int, err error) {
 			n, err = r.link.TryWrite(iov...)
 		}
 		clear(iov)
-		if errors.Is(err, transport.ErrAgain) {
+		if errors.Is(err, transport.ErrAgain) || err != nil && blames(r.set, err, r.seg.data, false, r.seg.sends) {
 			r.blocked = true
 			return moved, nil
 		}
@@ -177,6 +177,14 @@ func (r *rail) nextSegment() error {
 		return nil
 	}
 	return nil
+}
+
+// sends names the message that is being written to the user; "" if its bytes are a copy.
+func (s *segment) sends() string {
+	if s.active && s.src != nil {
+		return s.src.Owner.String()
+	}
+	return ""
 }
 
 // dropSegment forgets the segment that is, or need not be, written.

@@ -141,6 +141,9 @@ type Set struct {
 
 	// Pool has buffers for the steady path, of the upper layers too.
 	Pool Pool
+	// Memory has memory of the program that could not be accessed. After it was taken the access is
+	// tried again in the next Step.
+	Memory fault.Memory
 }
 
 // New makes a set over joined links. Start has to be called when the upper layers are there.

@@ -10,9 +10,10 @@ import (
 // Sink is a receive that its sender has been told to fill. Its owner keeps it in place until
 // Upper.Filled.
 type Sink struct {
-	Handle uint64 // by which Upper.Sink finds it
-	Buf    []byte // what was cleared
-	Zcopy  bool   // Buf may be registered with links
+	Handle uint64       // by which Upper.Sink finds it
+	Buf    []byte       // what was cleared
+	Zcopy  bool         // Buf may be registered with links
+	Owner  fmt.Stringer // names the message to the user
 
 	peer     *Peer
 	arrived  int64 // bytes

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"fmt"
+
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/wire"
@@ -14,10 +16,11 @@ import (
 // Source is a message whose receiver has cleared it: its bytes go out as segments. Its owner keeps
 // it in place until Abandon.
 type Source struct {
-	Handle   uint64 // by which Upper.Source finds it again
-	Receiver uint64 // names the Sink at the other end
-	Buf      []byte // what was cleared; unchanged until Abandon
-	Zcopy    bool   // Buf may be registered with links
+	Handle   uint64       // by which Upper.Source finds it again
+	Receiver uint64       // names the Sink at the other end
+	Buf      []byte       // what was cleared; unchanged until Abandon
+	Zcopy    bool         // Buf may be registered with links
+	Owner    fmt.Stringer // names the message to the user
 
 	node    list.Node[*Source] // in Peer.bulk
 	started int64              // bytes given to a rail

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/transport"
 )
 
@@ -81,11 +84,21 @@ func (z *zcopy) unpinRail(r *rail) {
 // fallbackToCopy: the rest of the message is copied. The user is told why, once.
 func (z *zcopy) fallbackToCopy(m *registration, why error) {
 	m.copied = true
-	if errors.Is(why, transport.ErrClosed) || z.told || z.set.warn == nil {
+	// Memory that is not there cannot be registered, either: the copy finds out (memory.go).
+	if errors.Is(why, transport.ErrClosed) || errors.Is(why, unix.EFAULT) || z.told || z.set.warn == nil {
 		return
 	}
 	z.told = true
 	z.set.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
+}
+
+// blames reports whether an error of a link is about the program's memory (fault.Memory.Blames).
+func blames(s *Set, err error, mem []byte, writes bool, owner func() string) bool {
+	yes, hopeless := s.Memory.Blames(err, mem, writes, owner)
+	if hopeless != nil {
+		s.upper.Fatal(fault.Arg, 1, hopeless.Error())
+	}
+	return yes
 }
 
 // piece sends the segment at hand as one piece.

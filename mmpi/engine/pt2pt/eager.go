@@ -49,6 +49,9 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 // eagerReceive is a receive whose eager payload is coming.
 type eagerReceive Request
 
+// String implements fmt.Stringer: links read into the program's memory.
+func (x *eagerReceive) String() string { return (*Request)(x).String() }
+
 // Landed implements link.Payload.
 func (x *eagerReceive) Landed(n int) error {
 	r := (*Request)(x)

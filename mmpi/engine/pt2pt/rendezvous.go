@@ -61,7 +61,7 @@ func (r *Request) accept(m *message) {
 		r.received(0)
 		return
 	}
-	r.in.Handle, r.in.Buf, r.in.Zcopy = r.handle(), r.buf[:cleared], r.kind == KindP2P
+	r.in.Handle, r.in.Buf, r.in.Zcopy, r.in.Owner = r.handle(), r.buf[:cleared], r.kind == KindP2P, r
 	p.Open(&r.in) // before the peer knows that it may send
 	f := p.NewFrame(wire.TypeCTS, 0, wire.CTSLen, 0)
 	x := wire.CTS{Sender: sender, Receiver: r.handle(), Bytes: uint64(cleared)}
@@ -83,7 +83,8 @@ func (p *peer) cts(body []byte) error {
 		return fmt.Errorf("it asks for %d of %d bytes", c.Bytes, len(r.buf))
 	}
 	r.to(rndvSend)
-	r.out.Handle, r.out.Receiver, r.out.Buf, r.out.Zcopy = r.handle(), c.Receiver, r.buf[:c.Bytes], r.kind == KindP2P
+	r.out.Handle, r.out.Receiver, r.out.Buf, r.out.Zcopy, r.out.Owner = r.handle(), c.Receiver, r.buf[:c.Bytes],
+		r.kind == KindP2P, r
 	p.Bulk(&r.out)
 	return nil
 }

@@ -98,6 +98,23 @@ func (r *Request) Comm() *Comm { return r.comm }
 // Pattern is what a receive takes: a rank of the communicator or AnySource, a tag or AnyTag.
 func (r *Request) Pattern() (source, tag int) { return r.source, r.tag }
 
+// String names the message that is under way to the user: its bytes, the other rank, the tag and
+// the communicator.
+func (r *Request) String() string {
+	what := "message"
+	if r.kind == KindCollective {
+		what = "part of a collective"
+	}
+	comm := "MPI_COMM_WORLD"
+	if r.comm.context != WorldContext {
+		comm = fmt.Sprintf("a communicator of %d processes", r.comm.size)
+	}
+	if r.state == eagerRecv || r.state == rndvRecv {
+		return fmt.Sprintf("a %s of %d bytes from rank %d with tag %d in %s", what, r.size, r.source, r.tag, comm)
+	}
+	return fmt.Sprintf("a %s of %d bytes to virtual rank %d in %s", what, len(r.buf), r.peer.Rank, comm)
+}
+
 // Buffer is the memory that was given with the request.
 func (r *Request) Buffer() []byte { return r.buf }
 

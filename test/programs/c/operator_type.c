@@ -1,7 +1,7 @@
-/* The datatype that a user's operator is given: the handle of the call, with its name, attribute and
- * constructor, in every kind of reduction, also when the program has freed the type and the operator
- * meanwhile. The library may not duplicate it: the program's copy function would be called. With an
- * argument also in persistent reductions.
+/* The datatype that a user's operator is given: the handle of the call, with its name, attribute
+ * and constructor, in every kind of reduction, also when the program has freed the type and the
+ * operator meanwhile. The library may not duplicate it: the program's copy function would be
+ * called. With an argument also in persistent reductions.
  */
 #include "check.h"
 #include <stddef.h>

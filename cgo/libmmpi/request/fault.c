@@ -1,0 +1,137 @@
+/* Memory of the program that is not there: see fault.h. */
+#define _GNU_SOURCE
+#include "request/fault.h"
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static const int signals[] = {SIGSEGV, SIGBUS};
+enum { SIGNALS = sizeof signals / sizeof *signals, PAGE = 4096, LOWEST = 65536 };
+
+/* For each signal: what was there when this library was loaded, which is the MPI library's (UCX
+ * installs a handler then); whether the program has its own since; and what was there before
+ * ours. */
+static struct sigaction loaded[SIGNALS];
+static int programs[SIGNALS];
+static struct sigaction kept[SIGNALS];
+static uintptr_t text_from, text_to; /* the engine's code */
+
+_Thread_local void **zfault_landing;
+static _Thread_local struct {
+  int signal, writes;
+  char *at; /* NULL: not known */
+} met;
+
+/* Another thread may be receiving into the memory, so the byte is written back only if it is still
+ * the same. */
+static void touch_byte(char *c, int writes) {
+  char x = __atomic_load_n(c, __ATOMIC_RELAXED);
+  if (writes) __atomic_compare_exchange_n(c, &x, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void touch(char *at, int64_t bytes, int writes) {
+  for (int64_t i = 0; i < bytes; i += PAGE) touch_byte(at + i, writes);
+  touch_byte(at + bytes - 1, writes);
+}
+
+/* what names the message. in_call: the program is in an MPI call. */
+static void say(const char *at, int writes, const char *what, int in_call) {
+  char line[600];
+  const char *call = z_threads || !in_call ? NULL : __atomic_load_n(&z_waiting.call, __ATOMIC_RELAXED);
+  char where[32];
+  snprintf(where, sizeof where, at ? "%p" : "an address that no memory has", at);
+  int n = snprintf(line, sizeof line,
+                   "MMPI: virtual rank %d: %s%sthe memory at %s cannot be %s: it is not mapped%s, or is a part of a "
+                   "file that is no longer there. The program has given it for %s: check the buffer's address and "
+                   "length\n",
+                   z_layout.rank, call ? call : "", call ? ": " : "", where, writes ? "written" : "read",
+                   writes ? ", or is read-only" : "", what);
+  if (n > (int)sizeof line - 1) n = sizeof line - 1;
+  if (write(2, line, n) < 0) { /* nobody to tell */
+  }
+}
+
+#ifdef __x86_64__
+static void crashed(int sig, siginfo_t *info, void *context) {
+  const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+  uintptr_t pc = (uintptr_t)regs[REG_RIP], at = (uintptr_t)info->si_addr;
+  int vague = info->si_code == SI_KERNEL;     /* an address that none can have: it is not told */
+  sigaction(sig, &kept[sig == SIGBUS], NULL); /* if we return, the access is made again */
+  if (info->si_code <= 0) {
+    raise(sig);
+  } else if (pc >= text_from && pc < text_to && (vague || at >= LOWEST)) {
+    met.signal = sig, met.writes = regs[REG_ERR] >> 1 & 1, met.at = vague ? NULL : (char *)at;
+    if (zfault_landing) __builtin_longjmp(zfault_landing, 1);
+    say(met.at, met.writes, "a message", 0);
+  }
+}
+#endif
+
+void zfault_landed(void) {
+  zfault_landing = NULL;
+  say(met.at, met.writes, "a message", 1);
+  if (met.at) touch(met.at, 1, met.writes);
+  raise(met.signal); /* another thread may have mapped it meanwhile, but the engine cannot go on */
+  _exit(128 + met.signal);
+}
+
+/* Whether a handler of the program's gets the signal. It may repair the mapping, so there is
+ * nothing to say. */
+static int handled(int i) {
+  struct sigaction now;
+  if (sigaction(signals[i], NULL, &now) || now.sa_handler == SIG_DFL) return 0;
+#ifdef __x86_64__
+  if (now.sa_sigaction == crashed) return 0;
+#endif
+  return programs[i] || now.sa_handler != kept[i].sa_handler;
+}
+
+static void access_it(const z_fault *f, int in_call) {
+  if (!handled(0)) say(f->at, f->writes, f->what, in_call);
+  touch(f->at, f->bytes, f->writes);
+}
+
+void zfault_access(const z_fault *f) { access_it(f, 0); }
+
+void zfault_touch(void) {
+  z_fault f;
+  if (Z_ENGINE(ze_fault(&f))) access_it(&f, 1);
+}
+
+__attribute__((constructor)) static void note(void) {
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &loaded[i]);
+}
+
+void zfault_before_init(void) {
+  struct sigaction now;
+  for (int i = 0; i < SIGNALS; i++)
+    programs[i] =
+        !sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_DFL && now.sa_handler != loaded[i].sa_handler;
+}
+
+/* Finds the code that an address is in. */
+static int find_text(struct dl_phdr_info *library, size_t size, void *address) {
+  (void)size;
+  for (int i = 0; i < library->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &library->dlpi_phdr[i];
+    uintptr_t from = library->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || (uintptr_t)address < from || (uintptr_t)address >= to) continue;
+    text_from = from, text_to = to;
+    return 1;
+  }
+  return 0;
+}
+
+void zfault_watch(const void *engine) {
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &kept[i]);
+#ifdef __x86_64__
+  if (!dl_iterate_phdr(find_text, (void *)(uintptr_t)engine)) return;
+  struct sigaction ours = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+  for (int i = 0; i < SIGNALS; i++)
+    if (!programs[i]) sigaction(signals[i], &ours, NULL);
+#else
+  (void)engine;
+#endif
+}

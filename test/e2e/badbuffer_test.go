@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// blamed matches what says of a bad buffer that something else is wrong, and traces of Go.
+var blamed = regexp.MustCompile(`bad address|it is opened again|times in a row|cannot be registered|goroutine |runtime\.|fatal error|survived`)
+
+// TestBadBuffer has the last rank give MPI a buffer that is not there, in messages that a copy, a
+// read, a pipe and a collective carry. It ends by the signal that it gets natively, with a line
+// that names the buffer. Natively large messages of one host fail otherwise (process_vm_readv), so
+// small ones are compared.
+func TestBadBuffer(t *testing.T) {
+	ways := []string{"recv", "irecv", "polled", "persistent", "probed", "send", "isend", "bcast", "gather", "typed",
+		"put", "get", "target", "unmapped", "cut", "file", "late"}
+	sizes := []int{8, 200_000}
+	if long() {
+		sizes = []int{8, 1024, 200_000, 16 << 20}
+	}
+	unnamed := []string{"typed"} // native MPI unpacks it, and gets the signal
+	for _, s := range []split{oneOne, mixedPair, mpichPair} {
+		last := s.clusters[len(s.clusters)-1].MPI
+		for _, way := range ways {
+			t.Run(s.name+" "+way, func(t *testing.T) {
+				b := New(t)
+				path := compileFor(b, s.clusters, "c/bad_buffer.c")
+				want := 139
+				if way == "file" {
+					want = 135
+				}
+				if way != "late" { // natively nothing comes while the program is not in MPI
+					native := b.Native(last, 2, b.Compile(last, "test/programs/c/bad_buffer.c"), way, "8")
+					if native.Status&127 != want-128 { // MPICH's mpirun ends with the signal's number
+						t.Errorf("natively it ends otherwise: %v", native)
+					}
+				}
+				for _, bytes := range sizes {
+					r := b.Zipped(Job{Clusters: s.clusters}, path, way, strconv.Itoa(bytes))
+					named := strings.Contains(r.Stderr, "MMPI: virtual rank 1: ") &&
+						strings.Contains(r.Stderr, "check the buffer's address and length")
+					if r.Status != want || blamed.MatchString(r.Stderr) || named == slices.Contains(unnamed, way) {
+						t.Errorf("%d bytes: %v", bytes, r)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestBadBufferNamed has a receive of which a part lies in memory, and a program that does not
+// handle the signal: the line names the message.
+func TestBadBufferNamed(t *testing.T) {
+	overSplits(t, "", []split{oneOne, mpichPair}, func(b *Bed, s split) {
+		r := b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/bad_buffer.c"), "cut", "200000")
+		want := "for a message of 200000 bytes from rank 0 with tag 7 in MPI_COMM_WORLD"
+		if !strings.Contains(r.Stderr, want) {
+			b.T.Errorf("%q is not there: %v", want, r)
+		}
+	})
+}
+
+// TestBadBufferRepaired has a signal handler of the program's make the buffer writable, as a
+// collector does that notes what is written: the message arrives, whatever its size.
+func TestBadBufferRepaired(t *testing.T) {
+	overSplits(t, "", []split{oneOne, mixedPair, mpichPair}, func(b *Bed, s split) {
+		path := compileFor(b, s.clusters, "c/bad_buffer.c")
+		for _, bytes := range []int{8, 1024, 200_000, 16 << 20} {
+			r := b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "repaired", fmt.Sprint(bytes)))
+			if strings.Contains(r.Stderr, "cannot be written") {
+				b.T.Errorf("the program handles it, and it is told: %v", r)
+			}
+		}
+	})
+}
