@@ -68,7 +68,10 @@ const (
 	VarInPlace = "ZIPPER_IN_PLACE"
 	// 1: registrations of that memory are kept, and a preloaded library watches what the program
 	// unmaps
-	VarCache  = "ZIPPER_REGISTRATION_CACHE"
+	VarCache = "ZIPPER_REGISTRATION_CACHE"
+	// what MPI_APPNUM is in the first program that this cluster's mpirun starts, counted over the
+	// job's programs from 0; zipper run and submit set it; not set: MPI_APPNUM has no value
+	VarAppnum = "ZIPPER_APPNUM"
 	VarReport = "ZIPPER_REPORT" // if set, a file name prefix for per-rank traffic records
 )
 
@@ -101,6 +104,7 @@ type Job struct {
 	Patience    string // a Go duration; empty: the default
 	InPlace     int    // bytes; 0: never
 	Cache       bool   // of registrations
+	Appnum      string // see VarAppnum: a number, or empty
 
 	inPlaceGiven string
 }
@@ -129,7 +133,7 @@ var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
-		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience), DirectAllow: get(VarDirectAllow)}
+		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience), DirectAllow: get(VarDirectAllow), Appnum: get(VarAppnum)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -211,6 +215,9 @@ func From(get func(string) string) (Job, error) {
 	if _, err := ParseDirectAllow(j.DirectAllow); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarDirectAllow, err)
 	}
+	if n, err := strconv.Atoi(j.Appnum); j.Appnum != "" && (err != nil || n < 0 || n > maxAppnum) {
+		return Job{}, fmt.Errorf("%s=%q: want a number from 0 to %d", VarAppnum, j.Appnum, maxAppnum)
+	}
 	if err := j.memory(get); err != nil {
 		return Job{}, err
 	}
@@ -276,7 +283,7 @@ func (j Job) Environ() []string {
 		{VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
 		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
-		{VarDirectAllow, j.DirectAllow},
+		{VarDirectAllow, j.DirectAllow}, {VarAppnum, j.Appnum},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

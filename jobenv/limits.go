@@ -24,6 +24,10 @@ const (
 
 	// maxCluster is the most ranks that a layout may give a cluster: more is a slip of the pen.
 	maxCluster = 1 << 20
+
+	// maxAppnum is the largest number of a program in MPI_APPNUM: as many programs as clusters and
+	// processes would be a slip of the pen.
+	maxAppnum = 1 << 20
 )
 
 // From these sizes on, in bytes, messages are sent and received in place over verbs: 1 MiB, and

@@ -150,7 +150,7 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = v
 		}
 	}
-	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual,
+	for _, k := range []string{jobenv.VarAppnum, jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual,
 		jobenv.VarReport} {
 		if env[k] != "" {
 			env[k] = "" // the share says what counts: zipper bench does not look at the environment

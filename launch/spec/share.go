@@ -2,7 +2,9 @@ package spec
 
 import (
 	"os"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leidenzipper/zipper/jobenv"
@@ -34,7 +36,7 @@ func (j *Job) Share(cluster string) jobenv.Job {
 	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
 		Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
 		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience,
-		Collectives: j.Collectives}
+		Collectives: j.Collectives, Appnum: strconv.Itoa(j.appnum(cluster))}
 	allow := []string{os.Getenv(jobenv.VarDirectAllow)}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
@@ -55,6 +57,36 @@ func (j *Job) Share(cluster string) jobenv.Job {
 		s.SetHostKey(a, z.HostKey)
 	}
 	return s
+}
+
+// appnum is the number of a cluster's program among those of the job, in order of the clusters, as
+// mpirun numbers those that it starts. Clusters with builds of one program for their MPI libraries
+// have the same number: a program is told by the name of its file, without the library's name.
+func (j *Job) appnum(cluster string) int {
+	var programs []string
+	for _, c := range j.Clusters {
+		name := programName(c)
+		i := slices.Index(programs, name)
+		if i < 0 {
+			i, programs = len(programs), append(programs, name)
+		}
+		if c.Name == cluster {
+			return i
+		}
+	}
+	return 0
+}
+
+// programName tells the programs of a job apart.
+func programName(c Cluster) string {
+	if len(c.Program) == 0 {
+		return ""
+	}
+	name := path.Base(c.Program[0])
+	for _, library := range []string{"{mpi}", string(OpenMPI), string(MPICH)} {
+		name = strings.ReplaceAll(name, library, "")
+	}
+	return strings.Trim(name, ".-_")
 }
 
 // hops are the zippers of a job with several hops; nil: all of them are on the networks of all

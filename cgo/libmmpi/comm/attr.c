@@ -3,16 +3,31 @@
  * when the program frees a communicator all its attributes are deleted, because the native
  * communicator may have to live on. */
 #include "comm/comm.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct predefined {
-  int tag_ub, universe, wtime_is_global;
+  int tag_ub, universe, wtime_is_global, appnum;
 } predefined;
 
 /* MPI wants the address of an int that stays. Every thread fills in the same values. */
 static predefined values;
 
-int *zattr_of_job(int keyval) {
+/* The numbers of programs count over the whole job. The native library's are those of one mpirun,
+ * whose first program has the number that the job's launcher has said. */
+static int appnum_known;
+
+int zattr_start(void) {
+  const char *first = getenv("ZIPPER_APPNUM");
+  int *native = NULL, flag = 0, rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &native, &flag);
+  appnum_known = first && *first && flag;
+  if (!rc && appnum_known) values.appnum = atoi(first) + *native;
+  return rc;
+}
+
+int zattr_hidden(int keyval) { return keyval == MPI_APPNUM && z_layout.clusters > 1 && !appnum_known; }
+
+int *zattr_of_job(int keyval, int found) {
   values.tag_ub = z_layout.tag_ub;
   values.universe = z_layout.size;
   values.wtime_is_global = 0; /* every host of every cluster has its own clock */
@@ -20,15 +35,17 @@ int *zattr_of_job(int keyval) {
   case MPI_TAG_UB: return &values.tag_ub;
   case MPI_UNIVERSE_SIZE: return &values.universe;
   case MPI_WTIME_IS_GLOBAL: return &values.wtime_is_global;
+  case MPI_APPNUM: return found && appnum_known && z_layout.clusters > 1 ? &values.appnum : NULL;
   }
   return NULL;
 }
 
 int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
-  int *own = zattr_of_job(keyval), rc = real.Comm_get_attr(comm, keyval, value, flag);
-  if (rc || !own) return rc;
-  *(int **)value = own;
-  *flag = 1;
+  int rc = real.Comm_get_attr(comm, keyval, value, flag);
+  if (rc) return rc;
+  int *own = zattr_of_job(keyval, *flag);
+  if (own) *(int **)value = own, *flag = 1;
+  else if (zattr_hidden(keyval)) *flag = 0;
   return MPI_SUCCESS;
 }
 

@@ -111,10 +111,12 @@ int zpset_size(int i);
 int32_t zpset_member(int i, int rank); /* virtual rank */
 int zpset_has_me(int i);
 
-/* The value of a predefined attribute that speaks of the whole job; NULL: keyval is none of
- * these */
-int *zattr_of_job(int keyval);
-void zattr_note(int keyval); /* the program has made this one */
+/* The value of a predefined attribute that speaks of the whole job; NULL: keyval is none of these,
+ * or the native library's value counts. found: the native library has one on that communicator. */
+int *zattr_of_job(int keyval, int found);
+int zattr_hidden(int keyval); /* 1: nobody knows the job's value, and the native one is wrong */
+int zattr_start(void);        /* before the program asks; MPI error code */
+void zattr_note(int keyval);  /* the program has made this one */
 /* Runs the delete callbacks of all attributes that the program set, those of the newest keyval
  * first. If one fails its error has been raised, and that attribute and those after it are still
  * there. */

@@ -169,7 +169,7 @@ int zjob_join(void) {
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
   if ((rc = zprivate_start()) || (rc = zsmall_start(local.tag_ub, local.size, hosts))) return rc;
   if (local.spawned && (rc = begin_beside(&local))) return rc;
-  if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
+  if ((rc = ztype_start()) || (rc = zcomm_start()) || (rc = zattr_start())) return rc;
   z_switch_on();
   if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
   return MPI_SUCCESS;

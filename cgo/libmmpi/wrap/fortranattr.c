@@ -18,8 +18,11 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
                     int **own) {
   get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
   native(comm, keyval, value, flag, ierr);
-  *own = !z_is_off() && !z_inside ? zattr_of_job(*keyval + KEYVAL_OF_C) : NULL;
-  if (!*own || (ierr && *ierr != MPI_SUCCESS)) return 0;
+  *own = NULL;
+  if (z_is_off() || z_inside || (ierr && *ierr != MPI_SUCCESS)) return 0;
+  if (zattr_hidden(*keyval + KEYVAL_OF_C)) *flag = 0; /* .FALSE. is 0 in all compilers */
+  else *own = zattr_of_job(*keyval + KEYVAL_OF_C, *flag != 0);
+  if (!*own) return 0;
   MPI_Fint there = MPI_TAG_UB - KEYVAL_OF_C;
   MPI_Aint unused;
   if (!*flag) native(comm, &there, &unused, flag, ierr); /* how this compiler writes .TRUE. */
