@@ -366,6 +366,11 @@ func ze_fault(out *C.z_fault) C.int {
 	if e == nil {
 		return 0
 	}
+	if out == nil {
+		engine.ReleaseBadMemory(e)
+		links.released()
+		return 0
+	}
 	bad, found := engine.TakeBadMemory(e)
 	if !found {
 		bad, found = links.fault()

@@ -317,8 +317,8 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* that long on the links. Z_GIVE_WAY: first gives the core to others for a moment. Z_FAULTED: see */               \
   /* ze_fault */                                                                                                      \
   F(int, ze_progress, (int32_t block_us))                                                                             \
-  /* 1: out is memory that could not be accessed. The caller accesses it, and the message goes on. 0: */              \
-  /* there is none, or another thread has taken it */                                                                 \
+  /* 1: out is memory that could not be accessed. The caller accesses it and calls ze_fault(NULL), and */             \
+  /* the message goes on. 0: there is none, or another thread has taken it */                                         \
   F(int, ze_fault, (z_fault * out))                                                                                   \
   /* start; arrays in args are copied, buffers must stay */                                                           \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \

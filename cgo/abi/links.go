@@ -176,6 +176,15 @@ func (s *linkSet) fault() (bad engine.BadMemory, found bool) {
 	return bad, found
 }
 
+// released tells all links' engines that such memory was accessed.
+func (s *linkSet) released() {
+	for k := int32(1); k <= s.highest.Load(); k++ {
+		if e := s.of[k].engine.Load(); e != nil {
+			engine.ReleaseBadMemory(e)
+		}
+	}
+}
+
 // ranks gives the virtual ranks over a link of processes by number.
 func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	if link == 0 {

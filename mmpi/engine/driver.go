@@ -39,6 +39,7 @@ func (d *driver) Step() int {
 	d.windows.Serve()
 	if bad, ok := d.links.Memory.Take(); ok { // nobody in the program waits for it
 		d.native.Access(bad)
+		d.links.Memory.Release()
 	}
 	return n
 }

@@ -48,11 +48,18 @@ func (e *Engine) Progress(block time.Duration) int {
 
 // TakeBadMemory returns the memory of the program for which Progress has returned Faulted; false:
 // there is none, or another thread has taken it. The caller accesses it as the program would
-// (Native.Access).
+// (Native.Access), then calls ReleaseBadMemory.
 func TakeBadMemory(e *Engine) (BadMemory, bool) {
 	e.lock()
 	defer e.unlock()
 	return e.links.Memory.Take()
+}
+
+// ReleaseBadMemory tells that the memory was accessed that TakeBadMemory has returned.
+func ReleaseBadMemory(e *Engine) {
+	e.lock()
+	defer e.unlock()
+	e.links.Memory.Release()
 }
 
 // nap is how long to sleep while native MPI is waited for. A wait comes here only after it has spun
@@ -99,6 +106,7 @@ func (e *Engine) await(limit time.Duration, what string, cond func() bool) error
 		if e.Progress(time.Millisecond) == Faulted {
 			if bad, ok := TakeBadMemory(e); ok {
 				e.native.Access(bad)
+				ReleaseBadMemory(e)
 			}
 		}
 	}

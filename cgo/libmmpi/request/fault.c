@@ -4,6 +4,7 @@
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -97,7 +98,9 @@ void zfault_access(const z_fault *f) { access_it(f, 0); }
 
 void zfault_touch(void) {
   z_fault f;
-  if (Z_ENGINE(ze_fault(&f))) access_it(&f, 1);
+  if (!Z_ENGINE(ze_fault(&f))) return;
+  access_it(&f, 1);
+  Z_ENGINE(ze_fault(NULL));
 }
 
 __attribute__((constructor)) static void note(void) {
@@ -124,10 +127,12 @@ static int find_text(struct dl_phdr_info *library, size_t size, void *address) {
   return 0;
 }
 
-void zfault_watch(const void *engine) {
+void zfault_watch(void) {
+  void *engine; /* a function of it: the first one */
+  memcpy(&engine, &z_eng, sizeof engine);
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &kept[i]);
 #ifdef __x86_64__
-  if (!dl_iterate_phdr(find_text, (void *)(uintptr_t)engine)) return;
+  if (!dl_iterate_phdr(find_text, engine)) return;
   struct sigaction ours = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
   for (int i = 0; i < SIGNALS; i++)
     if (!programs[i]) sigaction(signals[i], &ours, NULL);

@@ -31,7 +31,7 @@ void zfault_landed(void) __attribute__((noreturn));
 void zfault_touch(void);               /* after ze_progress has returned Z_FAULTED */
 void zfault_access(const z_fault *f);  /* the same on a thread of the engine's own, which knows the fault */
 void zfault_before_init(void);         /* notes whether the program handles such signals itself */
-void zfault_watch(const void *engine); /* engine: any function of it. Called once the engine is open */
+void zfault_watch(void);               /* called once the engine is open */
 
 #pragma GCC visibility pop
 #endif

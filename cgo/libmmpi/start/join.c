@@ -149,7 +149,7 @@ int zjob_join(void) {
   zsignal_first()->adopt();
   if (!problem) problem = zengine_open();
   if (!problem && Z_ENGINE(ze_start(&callbacks, &local, &z_layout))) problem = Z_ENGINE(ze_error());
-  if (!problem && !z_with_program) zfault_watch((const void *)z_eng.ze_progress);
+  if (!problem && !z_with_program) zfault_watch();
   if (problem) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);

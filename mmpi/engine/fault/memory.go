@@ -26,6 +26,7 @@ const maxFaults = 1000
 // Memory notes BadMemory until it is taken. Not safe for concurrent use.
 type Memory struct {
 	bad   BadMemory // Mem is nil where there is none, or it was taken
+	taken bool      // somebody accesses the memory; faults are not noted meanwhile
 	last  *byte     // where the last fault was
 	times int       // how often in a row it was there
 }
@@ -33,12 +34,16 @@ type Memory struct {
 // Found reports whether there is a BadMemory to take.
 func (m *Memory) Found() bool { return m.bad.Mem != nil }
 
-// Take returns the memory that could not be accessed since the last call; false: there is none.
+// Take returns the memory that could not be accessed; false: there is none. Until Release no other
+// thread is told: where two threads of a process get SIGSEGV at once, UCX's handler hangs.
 func (m *Memory) Take() (BadMemory, bool) {
 	b := m.bad
-	m.bad = BadMemory{}
+	m.bad, m.taken = BadMemory{}, m.taken || m.bad.Mem != nil
 	return b, b.Mem != nil
 }
+
+// Release tells that the memory was accessed.
+func (m *Memory) Release() { m.taken = false }
 
 // Blames reports whether an error is about memory of the program's, and notes it. mem was to be
 // read or written; owner names its message, or returns "" if the memory is not the program's. The
@@ -50,6 +55,9 @@ func (m *Memory) Blames(err error, mem []byte, writes bool, owner func() string)
 	what := owner()
 	if what == "" {
 		return false, nil
+	}
+	if m.taken {
+		return true, nil
 	}
 	m.bad = BadMemory{mem, writes, what}
 	if at := unsafe.SliceData(mem); m.last != at {

@@ -4,8 +4,8 @@
  * Ways: how the buffer is used (recv, irecv, polled, persistent, probed, send, isend, bcast,
  * gather, typed, put, get, target), or what is wrong with it in a receive: unmapped, cut (it ends
  * before the message does), file (a mapped file that has become shorter; SIGBUS). late: the receive
- * completes while the program is not in MPI. repaired: a handler of the program's makes it
- * writable, and the message has to arrive whole.
+ * completes while the program is not in MPI; later: the same for a buffer that is cut. repaired: a
+ * handler of the program's makes it writable, and the message has to arrive whole.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -74,7 +74,7 @@ static void receive(void) {
   } else if (is("polled")) {
     MPI_Irecv(bad, bytes, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &q);
     while (!flag) MPI_Test(&q, &flag, MPI_STATUS_IGNORE);
-  } else if (is("late")) {
+  } else if (is("late") || is("later")) {
     MPI_Irecv(bad, bytes, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &q);
     MPI_Send(NULL, 0, MPI_BYTE, 0, 8, MPI_COMM_WORLD);
     pause(); /* the signal ends it */
@@ -104,7 +104,7 @@ static void message(char *good) {
   } else if (me == 0 && sends) {
     MPI_Recv(good, bytes, MPI_BYTE, last, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (me == 0) {
-    if (is("late")) MPI_Recv(NULL, 0, MPI_BYTE, last, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (is("late") || is("later")) MPI_Recv(NULL, 0, MPI_BYTE, last, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(good, bytes, MPI_BYTE, last, 7, MPI_COMM_WORLD);
   }
 }
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
     sigaction(SIGSEGV, &a, NULL);
   }
   int reads = is("send") || is("isend") || is("gather") || is("put") || is("unmapped");
-  bad = is("cut") || is("file") ? cut(is("file")) : mapped(reads ? PROT_NONE : PROT_READ);
+  bad = is("cut") || is("file") || is("later") ? cut(is("file")) : mapped(reads ? PROT_NONE : PROT_READ);
   if (is("put") || is("get") || is("target")) one_sided(good);
   else if (is("bcast") || is("gather")) collective(good);
   else message(good);
