@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,10 +96,8 @@ const char *zengine_open(void) {
            "that MMPI reserves beside the program, "
            "of which it uses little: raise it";
   static char path[PATH_MAX];
-  Dl_info self;
-  if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
-  const char *slash = strrchr(self.dli_fname, '/');
-  snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
+  if (!*zload_folder()) return "cannot find out where libmmpi lies";
+  snprintf(path, sizeof path, "%slibmmpi-engine.so", zload_folder());
   const char *problem = NULL;
   void *lib = load(path, &problem);
   if (problem) return problem;

@@ -11,6 +11,10 @@ const char *zengine_open(void);
 
 void zload(void); /* fills `real`; again: nothing */
 
+/* The absolute path of the folder in which this library lies, with a slash at its end. Empty if it
+ * is unknown. */
+const char *zload_folder(void);
+
 /* Give the launcher's variables the values that the native library needs during its start, and
  * those of MPI_COMM_WORLD again (launcher.c). */
 void zlauncher_native(void);
