@@ -6,7 +6,27 @@ import (
 	"testing"
 )
 
-// TestClosedPlugin has a program close the plug-in that brought MPI, while the engine's threads run.
+// guests are programs for which a library in their process must be a good guest
+// They run over each library and over both.
+var guests = []program{
+	{file: "c/coroutines.c"},
+}
+
+// TestGuests compares the programs of guests with their native runs.
+func TestGuests(t *testing.T) {
+	New(t)
+	for _, p := range guests {
+		t.Run(p.title(), func(t *testing.T) {
+			overSplits(t, "", asked([]split{oneOne, mpichPair, mixedPair}), func(b *Bed, s split) {
+				b.asNatively(Job{Clusters: s.clusters}, append([]string{compileFor(b, s.clusters, p.file, p.flags...)},
+					p.args...)...)
+			})
+		})
+	}
+}
+
+// TestClosedPlugin has a program close the plug-in that brought MPI, while the engine's threads
+// run.
 func TestClosedPlugin(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		host, plugin := b.compilePlain("c/plugin_host.c"), compileFor(b, s.clusters, "c/plugin.c", "-shared", "-fPIC")

@@ -1,0 +1,22 @@
+/* The bounds of a thread's stack. Go asks for them in each call of the engine that is made on
+ * another stack than the thread's: by a coroutine, or a thread of the user level (Argobots, Boost).
+ * For the first thread of a process the C library reads /proc/self/maps to tell, which takes
+ * milliseconds. So they are asked for once. A stack that grows beyond them later, because the
+ * program has raised its limit, is like a coroutine's to Go. */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+int __real_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
+int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
+
+/* The linker leads Go's calls here (bounds.go), which are all about the calling thread. */
+int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
+  static _Thread_local struct {
+    void *low;
+    size_t bytes; /* 0 before the first call */
+  } known;
+  if (known.bytes) return pthread_attr_setstack(attr, known.low, known.bytes);
+  int rc = __real_pthread_getattr_np(thread, attr);
+  if (!rc) pthread_attr_getstack(attr, &known.low, &known.bytes);
+  return rc;
+}

@@ -1,0 +1,4 @@
+package main
+
+// #cgo LDFLAGS: -Wl,--wrap=pthread_getattr_np
+import "C"
