@@ -7,7 +7,7 @@ import (
 )
 
 // guests are programs for which a library in their process must be a good guest
-// They run over each library and over both.
+// (docs/design/guest.md). They run over each library and over both.
 var guests = []program{
 	{file: "c/coroutines.c"},
 }
