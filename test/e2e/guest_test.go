@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,16 @@ import (
 // (docs/design/guest.md). They run over each library and over both.
 var guests = []program{
 	{file: "c/coroutines.c"},
+	{name: "traps_before", file: "c/traps.c", args: []string{"before"}},
+	{name: "traps_after", file: "c/traps.c", args: []string{"after"}},
+	{file: "c/lives.c", flags: []string{"-pthread"}},
+	{file: "c/spawning.c", flags: []string{"-pthread"}},
+	{name: "exits_finalize", file: "c/exits.c", args: []string{"finalize"}},
+	{name: "exits_communicate", file: "c/exits.c", args: []string{"communicate"}},
+	{name: "exits_early", file: "c/exits.c", args: []string{"early"}},
+	{name: "exits_after", file: "c/exits.c", args: []string{"after"}},
+	// SIGTERM, SIGUSR1, SIGALRM and the last real-time signal
+	{file: "c/signal_thread.c", args: []string{"15", "10", "14", "64"}, flags: []string{"-pthread"}},
 }
 
 // TestGuests compares the programs of guests with their native runs.
@@ -45,5 +56,41 @@ func TestRelativeLibraryPath(t *testing.T) {
 				"-Wl,--no-as-needed", "-lmmpi-"+c.MPI), c.MPI, "{mpi}")
 		}
 		b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"LD_LIBRARY_PATH=lib"}}, path))
+	})
+}
+
+// TestIdentity has a program of root become another user in the middle of a job. Natively Open MPI
+// warns of its segments, which it may not remove.
+func TestIdentity(t *testing.T) {
+	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/identity.c")))
+	})
+}
+
+// TestExitOfThread has a thread exit with a status while the first one waits in MPI.
+func TestExitOfThread(t *testing.T) {
+	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
+		b.Fails(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/exits.c", "-pthread"), "thread"), 3)
+	})
+}
+
+// TestTwoRuntimes has a program load a library with a Go runtime of its own.
+func TestTwoRuntimes(t *testing.T) {
+	library := filepath.Join(t.TempDir(), "guest.so")
+	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
+		if _, err := os.Stat(library); err != nil {
+			b.OK(b.Run(nil, nil, "go", "build", "-buildmode=c-shared", "-o", library, "./test/programs/guest"))
+		}
+		for _, when := range []string{"before", "after"} {
+			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/runtimes.c"), library, when)
+		}
+	})
+}
+
+// TestWithoutFirstThread ends the first thread of a process. By UCX_TLS=self,posix,sysv,tcp, as
+// zipper run has it for MPICH, UCX 1.13 aborts then in MPI_Finalize, natively too.
+func TestWithoutFirstThread(t *testing.T) {
+	overSplits(t, "", []split{oneOne}, func(b *Bed, s split) {
+		b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/lives.c", "-pthread"), "first")
 	})
 }
