@@ -94,3 +94,20 @@ func TestWithoutFirstThread(t *testing.T) {
 		b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/lives.c", "-pthread"), "first")
 	})
 }
+
+// TestDataLimit checks that the error names the limit where one of data leaves too little, and that
+// one which leaves enough does not matter.
+func TestDataLimit(t *testing.T) {
+	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
+		limited := func(kib string) Result {
+			return b.Zipped(Job{Clusters: s.clusters}, "/bin/sh", "-c", `ulimit -d "$0"; exec "$@"`, kib,
+				compileFor(b, s.clusters, "c/elsewhere.c"))
+		}
+		r := limited("100000")
+		b.Fails(r, 1, "ulimit -d", "raise it")
+		if strings.Contains(r.Stderr, "goroutine") || strings.Contains(r.Stderr, "runtime stack") {
+			t.Errorf("Go's own trace is shown:\n%v", r)
+		}
+		b.OK(limited("400000"))
+	})
+}

@@ -106,4 +106,8 @@ enum { Z_REORDER_TRIES = 16 };
  * 1900, with the stacks of its threads. */
 enum { Z_ENGINE_MIB = 2048 };
 
+/* Memory that can be written, which RLIMIT_DATA counts, for the same, MiB. It was seen to take 80,
+ * and the stacks of its threads. */
+enum { Z_ENGINE_DATA_MIB = 128 };
+
 #endif

@@ -21,15 +21,25 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
   if (abi == Z_ABI_VERSION) z_eng = *engine;
 }
 
-/* Whether there is address space enough. Go reserves much of it and uses little. Where a limit
- * denies it, as batch systems set for memory, Go ends the process with a trace that says nothing to
- * a user. */
-static int room(void) {
-  static const size_t wanted = (size_t)Z_ENGINE_MIB << 20;
+/* Whether a limit leaves room for so many MiB of memory with a protection. Where a limit denies it,
+ * as those of batch systems do, Go ends the process with a trace that says nothing to a user. */
+static int has_room(int limited, int protection, size_t mib) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
-  void *space = mmap(NULL, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return space != MAP_FAILED && !munmap(space, wanted);
+  if (getrlimit(limited, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
+  void *space = mmap(NULL, mib << 20, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return space != MAP_FAILED && !munmap(space, mib << 20);
+}
+
+/* NULL, or why the engine has no room. Go reserves much address space and uses little. */
+static const char *lacks_room(void) {
+  if (!has_room(RLIMIT_AS, PROT_NONE, Z_ENGINE_MIB))
+    return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB "
+           "that MMPI reserves beside the program, "
+           "of which it uses little: raise it";
+  if (!has_room(RLIMIT_DATA, PROT_READ | PROT_WRITE, Z_ENGINE_DATA_MIB))
+    return "the limit of data (ulimit -d; a batch system's h_data) leaves less than the 128 MiB that MMPI needs beside "
+           "the program: raise it";
+  return NULL;
 }
 
 /* Takes the free numbers of descriptors below those that internal/highfd gives, notes them in
@@ -91,10 +101,8 @@ const char *zengine_open(void) {
   if (registered)
     return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built "
            "in this source tree)";
-  if (!room())
-    return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB "
-           "that MMPI reserves beside the program, "
-           "of which it uses little: raise it";
+  const char *problem = lacks_room();
+  if (problem) return problem;
   static char path[PATH_MAX];
   if (!*zload_folder()) return "cannot find out where libmmpi lies";
   snprintf(path, sizeof path, "%slibmmpi-engine.so", zload_folder());
