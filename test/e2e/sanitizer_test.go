@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +53,22 @@ func TestSanitizers(t *testing.T) {
 	if want := "libasan.so"; !strings.Contains(r.Stdout, want) {
 		t.Errorf("doctor does not say %q:\n%v", want, r)
 	}
+}
+
+// TestValgrind runs a program in valgrind, which reports the program's fault and nothing of the
+// engine.
+func TestValgrind(t *testing.T) {
+	overSplits(t, "", byLength([]split{oneOne}, []split{oneOne, mpichPair, mixedPair}), func(b *Bed, s split) {
+		path := compileFor(b, s.clusters, "c/sanitized.c")
+		r := b.OK(b.Zipped(Job{Clusters: s.clusters}, "env", "-u", "LD_AUDIT",
+			"LD_PRELOAD="+filepath.Join(b.Root, "lib/libmmpi-{mpi}.so"), "valgrind", "-q",
+			"--suppressions="+filepath.Join(b.Root, "dist/valgrind.supp"), path, "overflow"))
+		b.Same(b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI))), r, nil)
+		b.Fails(r, 0, "Invalid write", "sanitized.c")
+		if regexp.MustCompile(`\(in .*libmmpi-engine`).MatchString(r.Stderr) {
+			b.T.Errorf("valgrind reports the engine:\n%v", r)
+		}
+	})
 }
 
 // TestStray has scripts start MPI without MMPI, which every process would do in a world of its own
