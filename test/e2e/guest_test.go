@@ -19,6 +19,7 @@ var guests = []program{
 	{name: "exits_communicate", file: "c/exits.c", args: []string{"communicate"}},
 	{name: "exits_early", file: "c/exits.c", args: []string{"early"}},
 	{name: "exits_after", file: "c/exits.c", args: []string{"after"}},
+	{file: "c/clashes.c", flags: []string{"-rdynamic"}},
 	// SIGTERM, SIGUSR1, SIGALRM and the last real-time signal
 	{file: "c/signal_thread.c", args: []string{"15", "10", "14", "64"}, flags: []string{"-pthread"}},
 }
@@ -37,13 +38,16 @@ func TestGuests(t *testing.T) {
 }
 
 // TestClosedPlugin has a program close the plug-in that brought MPI, while the engine's threads
-// run.
+// run. A call of the plug-in's starts MPI, or its constructor.
 func TestClosedPlugin(t *testing.T) {
-	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
-		host, plugin := b.compilePlain("c/plugin_host.c"), compileFor(b, s.clusters, "c/plugin.c", "-shared", "-fPIC")
-		native := b.OK(b.Native(OpenMPI, s.ranks(), host, strings.ReplaceAll(plugin, "{mpi}", OpenMPI)))
-		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, host, plugin)), nil)
-	})
+	for _, begins := range []string{"CALL", "CONSTRUCTOR"} {
+		overSplits(t, begins, []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
+			host, plugin := b.compilePlain("c/plugin_host.c"), compileFor(b, s.clusters, "c/plugin.c", "-shared", "-fPIC",
+				"-D"+begins)
+			native := b.OK(b.Native(OpenMPI, s.ranks(), host, strings.ReplaceAll(plugin, "{mpi}", OpenMPI)))
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, host, plugin)), nil)
+		})
+	}
 }
 
 // TestRelativeLibraryPath starts a linked program whose libraries are found by a relative path, and
