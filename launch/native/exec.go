@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/inherited"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -122,13 +123,16 @@ func (r ExecRequest) Exec() error {
 	}
 	// If mpirun or its daemon dies without a word (kill -9), so shall the program. The setting
 	// survives exec.
+	runtime.LockOSThread() // what follows belongs to the thread, which must be the one that execs
 	if _, _, started := Rank(os.Getenv); started {
-		runtime.LockOSThread() // the setting belongs to the thread, which must be the one that execs
 		parent := os.Getppid()
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err == nil &&
 			os.Getppid() != parent {
 			return errors.New("the launcher is gone already")
 		}
+	}
+	if err := inherited.Restore(); err != nil {
+		return fmt.Errorf("cannot set the mask of signals: %w", err)
 	}
 	if err := syscall.Exec(path, r.Program, env); err != nil {
 		return fmt.Errorf("cannot run %s: %w", path, err)

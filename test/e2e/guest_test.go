@@ -115,3 +115,17 @@ func TestDataLimit(t *testing.T) {
 		b.OK(limited("400000"))
 	})
 }
+
+// TestInheritedSignals checks that a program ignores and blocks what the launcher was started to
+// ignore and to block, as far as the native launcher passes that on.
+func TestInheritedSignals(t *testing.T) {
+	words := []string{"env", "--ignore-signal=IO,WINCH,XFSZ", "--block-signal=VTALRM,IO"}
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		t.Run(mpi, func(t *testing.T) {
+			b := New(t)
+			path := b.Compile(mpi, "test/programs/c/dispositions.c")
+			native := b.OK(b.nativeBy(words, mpi, 2, path))
+			b.Same(native, b.OK(b.zippedBy(words, Job{Clusters: []Cluster{A(1, mpi), B(1, mpi)}}, path)), nil)
+		})
+	}
+}

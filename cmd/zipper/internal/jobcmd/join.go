@@ -17,6 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/inherited"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -62,6 +63,7 @@ func join(c *cli.Context) error {
 		if err := h.Prepare(ctx); err != nil {
 			return clikit.ExitFailure, h.NotStarted(ctx, err)
 		}
+		inherited.Ignore(ours...)
 		// in the background of a terminal: reading finds nothing, instead of stopping this process
 		signal.Ignore(syscall.SIGTTIN)
 		var stdin io.Reader

@@ -19,6 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/inherited"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -77,6 +78,10 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 	}
 }
 
+// ours are the signals that this process needs itself, whatever it was started to ignore.
+var ours = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
+	syscall.SIGCHLD, syscall.SIGURG}
+
 func run(c *cli.Context) error {
 	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
@@ -91,6 +96,7 @@ func run(c *cli.Context) error {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
+	inherited.Ignore(ours...)
 	// A terminal must not stop this process, by Ctrl-Z or because it reads in the background: the
 	// forwarder in it would be silent, and given up.
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
