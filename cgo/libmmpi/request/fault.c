@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "request/fault.h"
 #include <link.h>
-#include <signal.h>
+#include "signal/signal.h"
 #include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
@@ -135,7 +135,7 @@ void zfault_watch(void) {
   if (!dl_iterate_phdr(find_text, engine)) return;
   struct sigaction ours = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
   for (int i = 0; i < SIGNALS; i++)
-    if (!programs[i]) sigaction(signals[i], &ours, NULL);
+    if (!programs[i]) zsignal_first()->own(signals[i], &ours, &kept[i]);
 #else
   (void)engine;
 #endif

@@ -18,6 +18,12 @@ static _Thread_local int shown; /* this thread sees actions as the kernel has th
 
 void zaction_show(int as_they_are) { shown = as_they_are; }
 
+/* For each signal: the library's own handler, or NULL, and the action that the program sees. */
+static struct {
+  void (*handler)(int);
+  struct sigaction before;
+} owned[NSIG];
+
 static int lacks_stack(const struct sigaction *a) {
   return !(a->sa_flags & SA_ONSTACK) && a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
 }
@@ -38,7 +44,15 @@ int zaction(int number, const struct sigaction *act, struct sigaction *old) {
   }
   int rc = next(number, act, old);
   if (!rc && old && old->sa_flags & ADDED) old->sa_flags &= ~(SA_ONSTACK | ADDED);
+  if (!rc && old && owned[number].handler && old->sa_handler == owned[number].handler) *old = owned[number].before;
   return rc;
+}
+
+int zaction_own(int number, const struct sigaction *act, struct sigaction *before) {
+  if (zaction(number, NULL, before)) return -1;
+  owned[number].before = *before;
+  owned[number].handler = act->sa_handler;
+  return zsignal_sigaction()(number, act, NULL);
 }
 
 /* A handler that another thread installs at the same time is not lost: it has been replaced by the

@@ -30,6 +30,10 @@ typedef struct zsignals {
    * (0). Go's runtime looks at them while it is loaded. */
   void (*show)(int shown);
 
+  /* Installs a handler of the library's. The program goes on to see the action that was there
+   * before, which is also returned. Once for each signal, before the program's threads run. */
+  int (*own)(int number, const struct sigaction *act, struct sigaction *before);
+
   /* Gives this thread a large alternate stack, before its first entry into the engine: Go's runtime
    * takes over the one that is there, and would make a small one. Returns 1; or 0 if that cannot be
    * done now, because a handler runs on another alternate stack. When the thread ends the stack
@@ -51,6 +55,7 @@ int zaction(int number, const struct sigaction *act, struct sigaction *old);
 
 void zaction_adopt(void);
 void zaction_show(int shown);
+int zaction_own(int number, const struct sigaction *act, struct sigaction *before);
 int zstack_give(volatile int *given);
 
 /* The next definition of sigaction and of sigaltstack: the C library's, or that of another library

@@ -106,7 +106,6 @@ const char *zengine_open(void) {
   static char path[PATH_MAX];
   if (!*zload_folder()) return "cannot find out where libmmpi lies";
   snprintf(path, sizeof path, "%slibmmpi-engine.so", zload_folder());
-  const char *problem = NULL;
   void *lib = load(path, &problem);
   if (problem) return problem;
 #define FIND(R, N, A) \
