@@ -21,7 +21,7 @@ var guests = []program{
 	{name: "exits_after", file: "c/exits.c", args: []string{"after"}},
 	{file: "c/clashes.c", flags: []string{"-rdynamic"}},
 	// SIGTERM, SIGUSR1, SIGALRM and the last real-time signal
-	{file: "c/signal_thread.c", args: []string{"15", "10", "14", "64"}, flags: []string{"-pthread"}},
+	{file: "c/signal_thread.c", args: []string{"15", "10", "14", "17", "27", "34", "64"}, flags: []string{"-pthread"}},
 }
 
 // TestGuests compares the programs of guests with their native runs.

@@ -1,8 +1,8 @@
 /* Memory of the program that is not there: see fault.h. */
 #define _GNU_SOURCE
 #include "request/fault.h"
-#include <link.h>
 #include "signal/signal.h"
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
