@@ -24,9 +24,19 @@ func TestBadBuffer(t *testing.T) {
 		sizes = []int{8, 1024, 200_000, 16 << 20}
 	}
 	unnamed := []string{"typed"} // native MPI unpacks it, and gets the signal
+	// Open MPI's mpirun takes 2 s to end a job whose rank got a signal. The short form therefore
+	// has a few ways there, and all of them over MPICH.
+	few := map[string][]string{
+		oneOne.name:    {"recv", "polled", "bcast", "put", "cut", "later"},
+		mixedPair.name: {"recv", "file"},
+	}
 	for _, s := range []split{oneOne, mixedPair, mpichPair} {
 		last := s.clusters[len(s.clusters)-1].MPI
-		for _, way := range ways {
+		here := ways
+		if w := few[s.name]; w != nil && !long() {
+			here = w
+		}
+		for _, way := range here {
 			t.Run(s.name+" "+way, func(t *testing.T) {
 				b := New(t)
 				path := compileFor(b, s.clusters, "c/bad_buffer.c")

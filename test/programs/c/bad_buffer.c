@@ -61,7 +61,7 @@ static void one_sided(char *mine) {
 
 static void collective(char *good) {
   if (is("bcast")) MPI_Bcast(me == last ? bad : good, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-  else MPI_Gather(me == last ? bad : good, bytes, MPI_BYTE, good, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  else MPI_Gather(me == last ? bad : MPI_IN_PLACE, bytes, MPI_BYTE, good, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
 static void receive(void) {
