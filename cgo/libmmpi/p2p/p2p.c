@@ -47,7 +47,7 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
   int rc = gather(r, buf, count, type, mode, &data);
   if (rc) return rc;
   rc = Z_GUARDED(ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag,
-                                mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell));
+                          mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
@@ -102,8 +102,8 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
     else p2p_hold_type(r, type);
   }
   int rc = Z_GUARDED(ze_irecv(r->comm->id, Z_P2P, data, bytes,
-                                    source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source),
-                                    tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell));
+                              source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source),
+                              tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell));
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 

@@ -18,20 +18,20 @@ void zfault_landed(void) __attribute__((noreturn));
 
 /* Z_ENGINE for a call that may access the program's memory. A call that is abandoned leaves the
  * thread marked as inside: the engine's locks may be held. */
-#define Z_GUARDED(CALL)                           \
-  __extension__({                                 \
-    void *here_[5], **outer_ = zfault_landing;    \
-    if (__builtin_setjmp(here_)) zfault_landed(); \
-    zfault_landing = here_;                       \
+#define Z_GUARDED(CALL)                              \
+  __extension__({                                    \
+    void *here_[5], **outer_ = zfault_landing;       \
+    if (__builtin_setjmp(here_)) zfault_landed();    \
+    zfault_landing = here_;                          \
     __typeof__(z_eng.CALL) result_ = Z_ENGINE(CALL); \
-    zfault_landing = outer_;                      \
-    result_;                                      \
+    zfault_landing = outer_;                         \
+    result_;                                         \
   })
 
-void zfault_touch(void);               /* after ze_progress has returned Z_FAULTED */
-void zfault_access(const z_fault *f);  /* the same on a thread of the engine's own, which knows the fault */
-void zfault_before_init(void);         /* notes whether the program handles such signals itself */
-void zfault_watch(void);               /* called once the engine is open */
+void zfault_touch(void);              /* after ze_progress has returned Z_FAULTED */
+void zfault_access(const z_fault *f); /* the same on a thread of the engine's own, which knows the fault */
+void zfault_before_init(void);        /* notes whether the program handles such signals itself */
+void zfault_watch(void);              /* called once the engine is open */
 
 #pragma GCC visibility pop
 #endif

@@ -3,8 +3,7 @@
 #include "signal/signal.h"
 #include <dlfcn.h>
 
-const zsignals mmpi_signals = {.adopt = zaction_adopt, .show = zaction_show, .own = zaction_own,
-                             .stack = zstack_give};
+const zsignals mmpi_signals = {.adopt = zaction_adopt, .show = zaction_show, .own = zaction_own, .stack = zstack_give};
 
 const zsignals *zsignal_first(void) {
   static const zsignals *first;
