@@ -24,9 +24,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // carrier carries out what a job's state machine asks for, with what the state machine does not

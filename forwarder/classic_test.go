@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func cts(src, dst int, sender, bytes uint64) []byte {

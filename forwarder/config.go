@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Config says how a forwarder works. Zero values mean the default in parentheses.

@@ -3,7 +3,7 @@ package forwarder
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 func TestNiceRange(t *testing.T) {

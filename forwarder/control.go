@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/plane"
 	"github.com/leidenzipper/zipper/forwarder/relay"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The questions of package relay to a peer (relay.Control). A frame for the forwarder itself goes

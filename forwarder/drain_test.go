@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // opensNot checks that nobody can open a job, and why.

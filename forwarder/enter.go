@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Which job a verified Join goes to:

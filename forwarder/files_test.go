@@ -7,7 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestFiles: a job with more ranks than this process may have links is refused with its first Join,

@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // unhurriedTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that

@@ -58,9 +58,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 const stopReason = "the forwarder is shutting down"

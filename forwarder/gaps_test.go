@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/job"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A row of four clusters over three forwarders, of which the last is not there.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestBeyondCredit: who sends more than any credit allows is put out; the stalled rank and other

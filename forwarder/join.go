@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/role"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // How a rank joins:

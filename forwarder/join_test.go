@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func TestRefusedJoins(t *testing.T) {

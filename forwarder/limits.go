@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Defaults of Config that are about jobs; those about bytes are in package relay, those about how

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/nat"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have

@@ -3,7 +3,7 @@ package forwarder
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
 // A further connection between forwarders that is there when its job is over is closed, and not

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // What an administrator does to a forwarder that works: another policy (Reload), an end with the

@@ -15,9 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/role"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // peer is the other end of a connection: a stranger, then a rank or another forwarder. Frames

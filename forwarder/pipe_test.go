@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // inUse is how many pipes hold something.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // dual is an identity that says it joins two forwarders.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func TestRelay(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestRestartAmongJobs checks that a forwarder which is started in another's place takes up more

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // row is threeInARow as one of two rows.

@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // runner is a job with what its state machine does not have: a lock, connections, timers and the

@@ -11,9 +11,9 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/nat"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // What forwarders in scripts have around them: links, a kernel, a clock and a log.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // sealedRank is a rank of a sealed job.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestStaleByeKeepsNewRoute: a Bye that is read from a connection after its rank has opened another

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // These types are the answer of a forwarder about itself and its jobs.

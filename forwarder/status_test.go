@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/forwarder/report"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestStatusOfManyClusters: as many clusters as a stranger may say make no status that nobody can

@@ -18,7 +18,7 @@ import (
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/handshake/handshaketest"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // stranger connects to the forwarder from an address of its own on the loopback network.

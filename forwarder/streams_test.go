@@ -8,11 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/transport/shm"
-	"github.com/leidenzipper/zipper/transport/transporttest"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/transport/shm"
+	"github.com/leidenzipper/zipper/internal/transport/transporttest"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // dataHead is the head of a Data frame.

@@ -3,8 +3,8 @@ package handshake
 import (
 	"crypto/ed25519"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Acceptor is the forwarder's end of the join exchange on one link. Not safe for concurrent use.

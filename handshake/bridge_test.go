@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func hopped(here int) Identity {

@@ -1,6 +1,6 @@
 package handshake
 
-import "github.com/leidenzipper/zipper/wire"
+import "github.com/leidenzipper/zipper/internal/wire"
 
 // Machine is one end of an exchange: an Acceptor, Joiner, Bridger or Meeting.
 type Machine interface {

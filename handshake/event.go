@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Event is something the owner of a state machine has to do.

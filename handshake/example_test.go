@@ -5,8 +5,8 @@ import (
 	"log"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A rank joins a job of one rank: frames go from one machine to the other, whoever carries them.

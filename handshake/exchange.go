@@ -3,7 +3,7 @@ package handshake
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // state is where one end of an exchange stands. What moves it on:

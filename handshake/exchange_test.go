@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // machines makes one of each kind, as it is when its link is new.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // FuzzExchange gives what comes from the other end to each kind of end. None panics, what they say

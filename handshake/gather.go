@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/vrank"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is

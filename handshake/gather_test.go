@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 var layout = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}

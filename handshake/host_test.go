@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // hostKey is a forwarder's, the same for the same number.

@@ -34,8 +34,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Identity is what a rank says about itself and its job.

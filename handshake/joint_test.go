@@ -3,7 +3,7 @@ package handshake
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // waiters are joiners of one job that a forwarder with a host key has verified.

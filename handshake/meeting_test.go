@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // meet runs a meeting of rank 1, which dials, with rank 0, and returns both ends' last events.

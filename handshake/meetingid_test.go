@@ -3,7 +3,7 @@ package handshake
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestMeetingIDs: jobs beside a job are told from it and have its key.

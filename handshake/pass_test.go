@@ -3,8 +3,8 @@ package handshake
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // joinOf is the body of the Join with which a rank answers the acceptor.

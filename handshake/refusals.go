@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // refusal is a reason for which ranks of a cluster were not let in.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/output"
 	"github.com/leidenzipper/zipper/launch/spec"

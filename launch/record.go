@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 	"github.com/leidenzipper/zipper/internal/wholefile"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // record collects the traffic that the ranks note: each leaves its part, a file, in a directory of

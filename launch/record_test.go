@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 func TestRecordMerges(t *testing.T) {

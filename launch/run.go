@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/output"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -19,7 +19,7 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	Tag            bool
 	RunDir         string
-	Record         string // file for the job's recorded traffic (package traffic/trace); empty: none
+	Record         string // file for the job's recorded traffic (package internal/traffic/trace); empty: none
 	// if not nil, is told what the job waits for while it gathers over a forwarder of this run;
 	// empty: nothing
 	Progress       func(missing string)

@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/batch"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // A half that ends tells the job's forwarders, so that the other halves end at once and can say

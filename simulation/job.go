@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/simulation/process"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Times of the simulated jobs. Real ones are longer, which virtual time would bear, but then

@@ -15,11 +15,11 @@ import (
 
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/simulation/process"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // largeVariable names numbers of ranks for TestLarge.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/simulation/process"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // rank is one process of the job.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/internal/rma"
+	"github.com/leidenzipper/zipper/internal/rma/rmatest"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/rma"
-	"github.com/leidenzipper/zipper/rma/rmatest"
 )
 
 // worker is the program of one rank: rounds of messages, collectives and one-sided operations,

@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/fit"
 	"github.com/leidenzipper/zipper/contention/pattern"
-	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
 )
 
 // Options of a calibration.

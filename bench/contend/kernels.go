@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 	"github.com/leidenzipper/zipper/simulation/play"
-	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // Recorded is a run of a NAS kernel in the lab, a rank on each host, and what simulation makes of

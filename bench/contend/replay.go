@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // Replayed is a recorded job's messages between clusters, moved again by the lab's hosts without

@@ -19,9 +19,9 @@ import (
 	"github.com/leidenzipper/zipper/bench/netgauge"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // Target is where a benchmark runs.

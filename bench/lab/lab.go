@@ -19,7 +19,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 

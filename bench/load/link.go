@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // link is one simulated rank. Ranks of the first half start messages, those of the second send each

@@ -19,7 +19,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Options of a measurement.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
 // needVerbs: this build has the verbs, and this host a device.

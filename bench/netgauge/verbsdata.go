@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport/addr"
-	transport "github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
+	transport "github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
 const (

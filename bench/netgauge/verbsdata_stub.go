@@ -5,7 +5,7 @@ package netgauge
 import (
 	"context"
 
-	transport "github.com/leidenzipper/zipper/transport/verbs"
+	transport "github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
 func openUC(context.Context, Place) (Endpoint, error) { return nil, transport.ErrNotBuilt }

@@ -8,7 +8,7 @@ package transfer
 
 import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // Direct is the Via of a message that takes no forwarder.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/internal/agent"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // Host is where an agent runs.

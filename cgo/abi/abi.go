@@ -24,7 +24,7 @@ import (
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/mmpi/ports"

@@ -5,9 +5,9 @@ import "C"
 
 import (
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/internal/rma"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/rma"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Numbers that abi.h and Go both have: what does not agree does not compile.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/leidenzipper/zipper/internal/rma"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/rma"
 )
 
 // memory is the program's, seen from an address: offsets may be negative, or addresses from

@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobcmd"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/shellcmd"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/native"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 var places = []string{"a1", "a1", "a2", "b1"}

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/rankfile"
+	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
 // ReadRanks reads a plan (package rankfile) whose hosts are those of the platform. The result has

@@ -2,7 +2,7 @@ package pattern
 
 import (
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name,

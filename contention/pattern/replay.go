@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // Eager is the size of the longest message, in bytes, that MMPI sends without waiting for the

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // processorTimes are ranks' turns in the order in which they had them, a message sent or one taken,

@@ -2,7 +2,7 @@ package bridge
 
 import (
 	"github.com/leidenzipper/zipper/forwarder/action"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // parting ends a bridge by Bye from both ends over each connection: an end says it when all ranks

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The first connection, while the job gathers. One end dials it (reach). The frames of the

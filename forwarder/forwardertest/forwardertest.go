@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
 )
 
 // Serve runs a forwarder until the test ends, which it fails if the forwarder does. Without a

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // keep is how many halves are remembered, 256, and how many jobs: with MaxReason 128 KiB. A

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Job is what the index has to know of a job.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The effects of a bridge's events on the ranks behind it, which are reached over its first

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // arrangements are the jobs that random events are for.

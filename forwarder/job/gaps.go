@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/forwarder/bridge"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Links that a job of several hops lacks while it gathers. The forwarder that knows of one, and

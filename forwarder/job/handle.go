@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Which part of the job an event goes to, and what bridges ask of the job.

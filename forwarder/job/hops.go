@@ -7,7 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The networks and forwarders of a job of several hops form a tree. Every rank joins the forwarders

@@ -34,7 +34,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Job is a set of connections that talk to each other.

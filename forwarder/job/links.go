@@ -7,7 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // links are the bridges of a job of several hops. A job of one hop has none, and no tree.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A lost link is not the end of a job: the rank may have another one, or opens it again. The others

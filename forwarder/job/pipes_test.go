@@ -5,7 +5,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // pipe is a connection between two forwarders, as yet without its other end if there is none.

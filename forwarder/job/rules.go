@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/forwarder/bridge"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those

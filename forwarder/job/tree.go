@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/vrank"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // tree has the networks and forwarders of a job of several hops. It does not change.

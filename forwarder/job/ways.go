@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // ways is what the kernel has opened between ranks of a job, or is asked to open. Ranks of

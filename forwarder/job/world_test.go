@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // world is a few forwarders with one job, and its ranks.

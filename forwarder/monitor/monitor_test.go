@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 type fixed struct{ s forwarder.Status }

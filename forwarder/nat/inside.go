@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // Inside checks where a rank says that it takes connections, and returns that, and this host's

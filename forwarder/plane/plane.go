@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/report"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Plane is what the loops use of a running job without its lock. Only the table changes.

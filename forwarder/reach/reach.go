@@ -10,8 +10,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // ErrNotAllowed is the answer for an address that may not be dialled. It is the same whether there

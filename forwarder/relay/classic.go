@@ -3,7 +3,7 @@ package relay
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Classic relays a job's frames as the original middleware did: one transfer at a time for all

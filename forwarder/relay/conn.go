@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/trickle"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 var errLinger = errors.New("did not close in time")

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Each end of a link of a running job tells the other now and then how many bytes it has sent

@@ -3,7 +3,7 @@ package relay
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The first Count goes with the last frames before a connection runs; another one follows only if

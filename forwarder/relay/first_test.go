@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestFirst: what was sent before a connection runs, and is still queued then, is overtaken by

@@ -3,8 +3,8 @@ package relay
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // forwardBlock relays the frame in a block.

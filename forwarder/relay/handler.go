@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/loop"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // What the event loop asks of a connection (loop.Handler). It reads from here down: fill (input.go)

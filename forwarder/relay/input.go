@@ -1,6 +1,6 @@
 package relay
 
-import "github.com/leidenzipper/zipper/wire"
+import "github.com/leidenzipper/zipper/internal/wire"
 
 // fill reads once and handles the whole frames. full: there may be more to read at once.
 func (in *input) fill(c *Conn) (full bool, err error) {

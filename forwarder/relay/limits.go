@@ -3,7 +3,7 @@ package relay
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // How much is done for one connection before the next one has its turn. Larger: fewer calls for

@@ -1,6 +1,6 @@
 package relay
 
-import "github.com/leidenzipper/zipper/wire"
+import "github.com/leidenzipper/zipper/internal/wire"
 
 // input is the reading side of a link: it cuts the stream into whole frames. Between reads it keeps
 // only a frame that has begun, so an idle link has no buffer.

@@ -1,8 +1,8 @@
 package relay
 
 import (
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A large segment goes from one socket to another through a pipe (transport.Piper) and is not

@@ -3,7 +3,7 @@ package relay
 import (
 	"sync"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // pipes are kept for reuse. Safe for concurrent use.

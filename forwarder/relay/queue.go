@@ -3,7 +3,7 @@ package relay
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // limits bound what one source may have queued at one output, in bytes.

@@ -32,7 +32,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loop"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Control decides what becomes of one connection. All of it is called on the connection's loop,

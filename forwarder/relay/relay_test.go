@@ -12,9 +12,9 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loop"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // controlled notes what a connection asks its control.

@@ -3,7 +3,7 @@ package relay
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // run is a sequence of frames in a read buffer that go from one rank to another: one write takes

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // In a sealed job frames for the forwarder itself, and its own, are sealed with keys of the link.

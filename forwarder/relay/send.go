@@ -1,8 +1,8 @@
 package relay
 
 import (
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The part of output that writes frames which are not copied: from a block, or out of a pipe.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A connection that has more waiting than is left of its job's budget is not read, but hears that

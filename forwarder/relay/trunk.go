@@ -3,7 +3,7 @@ package relay
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Several connections may lead to the same forwarder: a trunk, for a path so long that one

@@ -3,7 +3,7 @@ package relay
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestSpread: what is small stays with the connection that the table has, in order; bulk goes over

@@ -1,8 +1,8 @@
 package relay
 
 import (
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A segment that comes as a block (transport.Lender) or through a pipe (pipe.go) is forwarded

@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // limitedFrom: a job is said to be limited by links that were full for more than this part of the

@@ -3,7 +3,7 @@ package report
 import (
 	"maps"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Totals are of all that a forwarder has done since it started: they only grow.

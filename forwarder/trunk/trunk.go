@@ -5,7 +5,7 @@ package trunk
 import (
 	"slices"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // Path is what is known of the way that a connection takes.

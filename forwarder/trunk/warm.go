@@ -3,7 +3,7 @@ package trunk
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // Warming opens the windows of a connection over a long path before it is used. TCP begins with ten

@@ -17,11 +17,11 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/transport/shm"
-	"github.com/leidenzipper/zipper/transport/tcp"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/transport/shm"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 const patience = 20 * time.Second

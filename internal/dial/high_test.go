@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/internal/highfd"
-	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
 // TestJoinIsOutOfTheWay checks that the descriptor that ends a join, which may wait for minutes

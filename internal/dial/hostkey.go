@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // HostKey asks the forwarder at an address for its host key (wire.FormatHostKey); empty: it has

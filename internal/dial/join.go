@@ -12,8 +12,8 @@ import (
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/highfd"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // join runs the rank's end of the join exchange on a new link and blocks until the job is complete,

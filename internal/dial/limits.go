@@ -3,7 +3,7 @@ package dial
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Times of reaching a forwarder. None of them is on a message's way.

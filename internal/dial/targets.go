@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // In a job of several hops networks and forwarders form a tree. A process joins the forwarders on

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Tell tells the forwarder at an address how a cluster's half of a job stands (handshake.Teller),

@@ -5,12 +5,12 @@ import (
 	"net"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/addr"
-	"github.com/leidenzipper/zipper/transport/command"
-	"github.com/leidenzipper/zipper/transport/shm"
-	"github.com/leidenzipper/zipper/transport/tcp"
-	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/command"
+	"github.com/leidenzipper/zipper/internal/transport/shm"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
 // Unmaps tells what the program unmaps.

@@ -14,7 +14,7 @@ import (
 var inGo = regexp.MustCompile(` \(Parse\w+\)`)
 
 // withVariables are the files that declare variables of the environment.
-var withVariables = []string{"jobenv/jobenv.go", "jobenv/origin.go", "launch/native/exec.go",
+var withVariables = []string{"internal/jobenv/jobenv.go", "internal/jobenv/origin.go", "launch/native/exec.go",
 	"launch/native/rank.go", "launch/native/audit.go"}
 
 // environment is a table of the constants that name variables of ours, with their comments.

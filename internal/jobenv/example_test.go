@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // What a batch script says of a job.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leidenzipper/zipper/transport/addr"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // What ZIPPER_HOST_KEYS says of forwarders whose host key the job does not have, and

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // batch are the variables in which batch systems give their processes the job's id.

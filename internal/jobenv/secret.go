@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // SecretBits is how many bits a secret has to have at least. Who sees one Join can try secrets

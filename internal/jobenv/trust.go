@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // ParseLevel reads the level of a job with a protocol, and with these networks without ranks;

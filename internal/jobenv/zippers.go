@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/vrank"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Zipper is one forwarder of a job with several hops: the networks that it is on, with its address

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/leidenzipper/zipper/seal"
+	"github.com/leidenzipper/zipper/internal/seal"
 )
 
 // Two ranks that know the job's secret seal what goes from one to the other. Nobody between them

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/ticket"
+	"github.com/leidenzipper/zipper/internal/ticket"
 )
 
 // A site's word that a user may run a job. Forwarders check it with the public half of the key.

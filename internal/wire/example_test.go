@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A frame is a header, a body of a length that its type says, and a payload.

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/internal/agent"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // listener says text to whoever connects.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 

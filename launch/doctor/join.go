@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // join joins a job at all its forwarders, as the only rank of a cluster, and leaves it.

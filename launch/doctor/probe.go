@@ -25,10 +25,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/agent"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/transport/addr"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Hello is what a probe tells of its host.

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Level of a finding.

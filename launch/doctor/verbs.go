@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/dial"
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // dialVerbs connects over the fabric: the link's own proof tells whether both ports are on one.

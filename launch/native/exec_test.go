@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 

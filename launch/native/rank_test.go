@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // TestPlace: zipper exec says which rank of MPI_COMM_WORLD a process is, in its own variables and

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // AddHostKeys fills in the keys of zippers that the job does not give: from the known ones, or,

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Job describes one MPI world over several clusters.

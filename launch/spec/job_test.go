@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func TestParseCluster(t *testing.T) {

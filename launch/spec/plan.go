@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/traffic/rankfile"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
 // UsePlan makes the job run as a plan says, the file that zipper plan --output has written: its

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 func TestUsePlan(t *testing.T) {

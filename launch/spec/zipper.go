@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // Zipper is one forwarder.

@@ -1,8 +1,8 @@
 package boot
 
 import (
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // classic sets the limits so that messages travel as in the original middleware, for comparison:

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Where a process stands in the job follows from the job's description and its native rank alone.

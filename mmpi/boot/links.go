@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 func addresses(targets []dial.Target) (list []string) {

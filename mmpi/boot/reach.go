@@ -7,10 +7,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/leidenzipper/zipper/dial"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // reach is where this process opens direct links to. A Layout's doors are named by other processes

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 	"github.com/leidenzipper/zipper/internal/wholefile"
-	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // recording is what `zipper run --record` asks for: this rank's traffic (an engine.Recorder), in

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // burn uses processor time.

@@ -3,10 +3,10 @@ package boot
 import (
 	"sync"
 
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // channels are what the joins of a sealed job have made for links that the engine has not taken

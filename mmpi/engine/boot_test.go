@@ -3,7 +3,7 @@ package engine_test
 import (
 	"context"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // inventBye has a Bye that nobody has said come before a message from the first rank to the last,

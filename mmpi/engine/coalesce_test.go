@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 func TestCoalesceKeeps(t *testing.T) {

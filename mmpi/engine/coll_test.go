@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/collectives"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // pattern gives bytes that tell who made them.

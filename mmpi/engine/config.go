@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // World is who takes part in the job.

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // dual joins a job through n forwarders whose ranks outside a cluster listen for that one's.

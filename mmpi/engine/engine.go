@@ -24,12 +24,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/mmpi/engine/coll"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/rmawin"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // Engine is one process's end of all flows. New starts it, Finish or Abort ends it.

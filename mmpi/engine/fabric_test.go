@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/collectives/collectivestest"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // memLink is one end of a byte stream in memory, without descriptors: for engines that nobody lets

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/internal/rma"
 	"github.com/leidenzipper/zipper/mmpi/engine/coll"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/rmawin"
-	"github.com/leidenzipper/zipper/rma"
 )
 
 // What the program asks of the layers, each call with the lock. Their packages say what these are

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestFinishTree: everybody but the root has one parent, of another cluster, who knows of it; from

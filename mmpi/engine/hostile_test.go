@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // raw makes a frame as a hostile peer (virtual rank 1) might send it to rank 0.

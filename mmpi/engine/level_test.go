@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // At level checked a flipped bit in any part of a frame is noticed by the rank that it is for, and

@@ -3,9 +3,9 @@ package engine
 import (
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Limits are sizes in bytes and times; their defaults are those of packages link and pt2pt. Those

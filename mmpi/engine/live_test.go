@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets,

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/seeds"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 type harm struct {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/internal/seeds"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 const (

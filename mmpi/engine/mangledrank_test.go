@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
-	"github.com/leidenzipper/zipper/rma"
-	"github.com/leidenzipper/zipper/rma/rmatest"
+	"github.com/leidenzipper/zipper/internal/rma"
+	"github.com/leidenzipper/zipper/internal/rma/rmatest"
 )
 
 // worker is one rank of a mangled job: rounds of messages, collectives and one-sided operations,

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // railNet is a job in one process whose ranks have several rails: to forwarders side by side, to

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // lose ends a rank's link to a forwarder, which tells the others.

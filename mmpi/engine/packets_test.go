@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // packetLink is a memLink whose system sends packets of a known size.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // proxy is a network between ranks and a forwarder that can be cut.

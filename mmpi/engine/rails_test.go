@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // railed joins a job through n forwarders behind proxies.

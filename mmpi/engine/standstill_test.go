@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func TestWaitIsReportedAfterTheLimit(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/collectives"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // pairOf joins two engines by one socket, without a forwarder between them and, if quiet, without

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestOvertaken: in a job of several hops the forwarders on the way may have several connections

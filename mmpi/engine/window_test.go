@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/leidenzipper/zipper/rma"
+	"github.com/leidenzipper/zipper/internal/rma"
 )
 
 // flat is a buffer as a view.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // zcopyLink is a pieceLink that notes what it is told of.

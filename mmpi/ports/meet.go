@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // The ends of a meeting, which are the clusters of its job.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/handshake/handshaketest"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func with(s *Self, secret string) *Self {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Names of ports are known at the forwarders of who has published them, to jobs of the same secret,

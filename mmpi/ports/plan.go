@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Side is what each end of a meeting tells the other.

@@ -22,7 +22,7 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 )
 

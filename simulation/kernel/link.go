@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // Path is what bytes between two places meet, in each direction.

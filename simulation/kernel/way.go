@@ -3,7 +3,7 @@ package kernel
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/transport/standing"
+	"github.com/leidenzipper/zipper/internal/transport/standing"
 )
 
 // Way is how bytes of a connection get from one end to the other, as with TCP: in packets over

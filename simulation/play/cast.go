@@ -7,7 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/simulation/process"

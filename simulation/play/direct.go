@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // translator is a zipper whose kernel translates addresses between the clusters of two processes;

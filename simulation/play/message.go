@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // message is one, while it is sent.

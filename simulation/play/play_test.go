@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 const lab = `

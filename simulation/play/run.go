@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/simulation/process"
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/simulation/kernel"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // site is a platform's hosts and adapters in a kernel.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/clock"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/simulation/kernel"
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // Forwarder is one, which may be started again.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // joinHalf is what a cluster's half of a job says when it joins.

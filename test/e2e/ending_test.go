@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestEnding starts jobs that work with several threads and end, one after the other. Any of their

@@ -20,7 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/handshake/handshaketest"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestFloods: one address does all that a stranger may to a forwarder with its default bounds. All

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/internal/dial"
 )
 
 // hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no

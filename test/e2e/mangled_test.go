@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // harmer does to one frame of about so many, of those that belong to running jobs, what a bad

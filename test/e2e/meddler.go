@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // meddler stands between ranks and their forwarder. It keeps all that goes by, and does to frames

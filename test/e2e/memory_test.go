@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/internal/dial"
 )
 
 // stoppedOf lists those processes of a job that run a program and are stopped.

@@ -16,7 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/handshake/handshaketest"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // stream starts a job whose ranks send until a file is there, and waits until they do; it returns

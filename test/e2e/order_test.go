@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/traffic/rankfile"
+	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
 // woven has the clusters' ranks in another order than virtual rank: rank 0 of MPI_COMM_WORLD is in

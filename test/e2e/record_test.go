@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // The recorded matrix of NPB CG agrees with what the forwarder counted between the clusters.

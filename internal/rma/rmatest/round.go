@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/rma"
+	"github.com/leidenzipper/zipper/internal/rma"
 )
 
 // Wrong is a result that must not be.

@@ -4,7 +4,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // The file that zipper predict and zipper plan read.

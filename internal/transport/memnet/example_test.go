@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
 // A link moves what it can without blocking. ErrAgain says to wait on its descriptor.

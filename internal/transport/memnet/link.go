@@ -1,6 +1,6 @@
 package memnet
 
-import "github.com/leidenzipper/zipper/transport"
+import "github.com/leidenzipper/zipper/internal/transport"
 
 // Link is one end of a link in memory.
 type Link struct {

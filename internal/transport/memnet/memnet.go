@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // ErrCut is the failure of a link that was cut.

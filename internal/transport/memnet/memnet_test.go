@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/transporttest"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
 func TestConformance(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // maxPiece is how many bytes a piece may have.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
 )
 
 // pipe is one direction of a link.

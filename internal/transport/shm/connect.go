@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/highfd"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
 )
 
 // hello is what the listener sends with the descriptors: a mark, the version of the memory's

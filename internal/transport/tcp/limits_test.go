@@ -3,7 +3,7 @@ package tcp
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A socket holds a segment that it cannot send yet: the transport may not know frames, so nothing

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // TestPacket: what fills packets leaves as full segments of the network, and nothing beside them.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/transport/standing"
+	"github.com/leidenzipper/zipper/internal/transport/standing"
 )
 
 // watch is the queue of a link's socket, with what it takes to ask the kernel seldom.

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/highfd"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/internal/fdref"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/internal/fdref"
 )
 
 type link struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // A peer that does not read, as one that is stopped does not, is not taken for one that is cut off:

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // wakeUp plays ping-pong, sleeping for every message: a missed wake-up hangs it.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // Patience bounds every wait; only a broken transport reaches it.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // cmControl is a connection of the communication manager, with the exchange of private.go. It is

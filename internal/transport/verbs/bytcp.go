@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // tcpControl is a TCP connection, with the exchange of hello.go.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // PortInfo is one port of one device, as far as choosing needs it.

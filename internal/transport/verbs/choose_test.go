@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 func gid(s string) GIDInfo { return GIDInfo{GID: netip.MustParseAddr(s).As16()} }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
 )
 
 // readerAccess is what the peer may do to memory of the reading half's domain: write to this link's

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // Survey lists the RDMA ports of this host.

@@ -33,7 +33,7 @@ package verbs
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // Options of the links. The zero value means the defaults in parentheses.

@@ -3,7 +3,7 @@ package verbs
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A block takes a segment with its head: the transport may not know frames, so nothing but this

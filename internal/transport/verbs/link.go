@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/internal/evfd"
-	"github.com/leidenzipper/zipper/transport/internal/fdref"
-	"github.com/leidenzipper/zipper/transport/internal/iovec"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/internal/transport/internal/fdref"
+	"github.com/leidenzipper/zipper/internal/transport/internal/iovec"
 )
 
 // link is one end. Reader and writer have nothing in common but the cause of a failure.

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
 // host holds open devices, by name.

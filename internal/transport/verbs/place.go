@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // A piece goes straight into memory of the reader's program when the reader has told of that place.

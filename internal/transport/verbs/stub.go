@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // ErrNotBuilt is the answer of a program that was built without rdma-core.

@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/transporttest"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
 // host address of an RDMA port of this host. ZIPPER_VERBS_ADDRESS names it and makes its absence a

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // A direct link leads to one process of another cluster without a forwarder. One of the two is on a

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // fakeUpper clears every send at once: its bytes are all that links see. The sender is told of the

@@ -3,8 +3,8 @@ package link
 import (
 	"slices"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Met: every process has come to the end of the job. Nothing that is lost from now on is a failure

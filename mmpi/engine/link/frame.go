@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Frame is an outgoing frame other than Data, in memory of its own. Sequenced ones are retained

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Tick does what has to be done from time to time: acknowledgements that found no frame to ride on,

@@ -3,7 +3,7 @@ package link
 import (
 	"time"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Limits are what a Set is told, all of them. Those marked * must be equal in all processes.

@@ -3,8 +3,8 @@ package link
 import (
 	"errors"
 
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // The writing side of a rail, all on the thread that has the lock:

@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Peer is another process: the flow to it and the flow from it.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/trickle"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // newFakeSet returns the set of rank 0, which is alone in its cluster, with one link to each of n

@@ -3,7 +3,7 @@ package link
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // TestAbortReasonIsText: what another host says moves no cursor of a user's terminal, whoever it is

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/memnet"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/memnet"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // refusing is a set with one link to its only forwarder, there, whose attempts to open it again the

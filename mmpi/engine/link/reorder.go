@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // A frame from another rank, from its head to its handling:

@@ -23,13 +23,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/sparse"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Upper is what links carry frames for. Its methods are called with the lock.

@@ -3,8 +3,8 @@ package link
 import (
 	"fmt"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Sink is a receive that its sender has been told to fill. Its owner keeps it in place until

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Large messages travel as segments, each over whichever rail has room: over one rail they come in

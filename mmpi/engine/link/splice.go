@@ -1,8 +1,8 @@
 package link
 
 import (
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Long segments (segmentSize) are not copied into the socket: it gets the program's pages, through

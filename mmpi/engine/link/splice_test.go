@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // fast makes a flow one whose segments are long.

@@ -3,8 +3,8 @@ package pt2pt
 import (
 	"fmt"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // An eager message is its envelope and payload in one frame:

@@ -1,6 +1,6 @@
 package pt2pt
 
-import "github.com/leidenzipper/zipper/wire"
+import "github.com/leidenzipper/zipper/internal/wire"
 
 // Limits are what an Endpoint is told, all of them. Those marked * must be equal in all processes.
 type Limits struct {

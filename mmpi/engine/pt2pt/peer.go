@@ -3,9 +3,9 @@ package pt2pt
 import (
 	"fmt"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // peer is a process in another cluster, with the credit for eager payload in both directions.

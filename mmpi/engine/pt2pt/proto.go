@@ -3,9 +3,9 @@ package pt2pt
 import (
 	"errors"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // proto is what links see of the endpoint (link.Upper). A frame comes here when its turn has come:

@@ -1,8 +1,8 @@
 package pt2pt
 
 import (
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank

@@ -3,7 +3,7 @@ package pt2pt
 import (
 	"fmt"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // A long message, or one without credit, is announced and waits to be cleared:

@@ -1,8 +1,8 @@
 package pt2pt
 
 import (
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // A send, on the program's thread with the lock (engine.Engine.Isend calls it):

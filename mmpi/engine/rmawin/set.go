@@ -5,9 +5,9 @@ import (
 	"sync"
 
 	"github.com/leidenzipper/zipper/internal/idtable"
+	"github.com/leidenzipper/zipper/internal/rma"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
-	"github.com/leidenzipper/zipper/rma"
 )
 
 // Host is the engine: its lock, and how to wait for it.

@@ -13,9 +13,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leidenzipper/zipper/internal/rma"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
-	"github.com/leidenzipper/zipper/rma"
 )
 
 // Window is this process's end of a window.

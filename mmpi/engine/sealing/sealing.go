@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/seal"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/seal"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 var _ [wire.SealLen]byte = [seal.Overhead]byte{}

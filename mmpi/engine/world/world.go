@@ -1,7 +1,7 @@
 // Package world says who takes part in a job, by virtual rank.
 package world
 
-import "github.com/leidenzipper/zipper/wire"
+import "github.com/leidenzipper/zipper/internal/wire"
 
 // World is who takes part in the job, seen from one process.
 type World struct {

@@ -3,7 +3,7 @@ package world
 import (
 	"testing"
 
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 func TestPlace(t *testing.T) {

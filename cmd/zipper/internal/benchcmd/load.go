@@ -20,7 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/load"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // targetFlags choose where a benchmark runs.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/collectives"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // Processes are told the whole table in one line, wherever it comes from, so that it is equal in

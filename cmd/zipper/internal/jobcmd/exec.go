@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 )

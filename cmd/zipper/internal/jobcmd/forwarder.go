@@ -14,15 +14,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/reach"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/addr"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/addr"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Forwarder is zipper forwarder.

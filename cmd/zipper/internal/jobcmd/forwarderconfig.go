@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/internal/keyfile"
-	"github.com/leidenzipper/zipper/ticket"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/ticket"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // configFlag names the configuration file of a forwarder.

@@ -19,13 +19,13 @@ import (
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
-	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/account"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // service is a forwarder as a process that an administrator runs:

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/internal/keyfile"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // noHostKeyFile is the name that asks for a new key, which is kept in memory only.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/crypto/scrypt"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 // shortestPassphrase is how many characters a passphrase has to have.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
 func TestSecretCommand(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/report"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Status is zipper status.

@@ -12,8 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/keyfile"
-	"github.com/leidenzipper/zipper/ticket"
-	"github.com/leidenzipper/zipper/wire"
+	"github.com/leidenzipper/zipper/internal/ticket"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Ticket is zipper ticket.

@@ -20,9 +20,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/contention/quantity"
-	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/traffic/rankfile"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/jobenv"
+	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // Plan is zipper plan.

@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
-	"github.com/leidenzipper/zipper/traffic/trace"
+	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
 // Flags that predict and simulate have, of files that both read.

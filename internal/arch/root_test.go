@@ -1,0 +1,35 @@
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// foldersAtRoot bounds the folders that a newcomer sees first. Packages that only this module uses
+// belong below internal/.
+const foldersAtRoot = 18
+
+// TestRoot counts the folders at the root that git tracks, without hidden ones.
+func TestRoot(t *testing.T) {
+	if _, err := os.Stat(root + "/.git"); err != nil {
+		t.Skip("not a clone: what is tracked is not known")
+	}
+	out, err := exec.Command("git", "-C", root, "ls-files").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for path := range strings.Lines(string(out)) {
+		if dir, _, ok := strings.Cut(path, "/"); ok && !strings.HasPrefix(dir, ".") {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	if len(dirs) > foldersAtRoot {
+		t.Errorf("%d folders at the root, more than %d: %s", len(dirs), foldersAtRoot, strings.Join(dirs, " "))
+	}
+}
