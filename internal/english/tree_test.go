@@ -1,0 +1,265 @@
+package english
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	update = flag.Bool("update", false, "lower the counts in testdata/rooms.txt to those of the tree")
+	below  = flag.String("show", "", "print the findings in the files below this folder of the tree")
+)
+
+const (
+	root  = "../.."
+	rooms = "testdata/rooms.txt"
+)
+
+// exceptions are places that break a rule for a reason. Each is used, or the test fails.
+var exceptions = []struct {
+	file string // the file, or a folder with all files below it
+	text string // words of the finding; empty: all findings
+	why  string // the reason
+}{
+	{"internal/english", "", "quotes the words that the rules exclude"},
+}
+
+// TestTree checks that the tree has no finding, except in the rooms of testdata/rooms.txt: folders
+// that are still to be rewritten, with the number of findings that they have today.
+func TestTree(t *testing.T) {
+	found := findings(t)
+	if len(found) == 0 {
+		t.Fatal("no findings at all: does the test read the tree?")
+	}
+	except(t, found)
+	allowed, err := readRooms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]counts{}
+	for file, all := range found {
+		room := roomOf(file, allowed)
+		if room == "" {
+			for _, f := range all {
+				t.Errorf("%s:%d: %s: %s", file, f.Line, f.Rule, f.Text)
+			}
+			continue
+		}
+		if have[room] == nil {
+			have[room] = counts{}
+		}
+		for _, f := range all {
+			have[room][f.Rule]++
+		}
+	}
+	for _, room := range slices.Sorted(maps.Keys(allowed)) {
+		for _, rule := range Rules {
+			switch n, most := have[room][rule], allowed[room][rule]; {
+			case n > most:
+				t.Errorf("%s has %d findings of the rule %q, more than %d in %s; see them with: "+
+					"go test -v ./internal/english -show=%s", room, n, rule, most, rooms, room)
+				have[room][rule] = most
+			case n < most && !*update:
+				t.Errorf("%s has %d findings of the rule %q, fewer than %d in %s; lower that with: "+
+					"go test ./internal/english -update", room, n, rule, most, rooms)
+			}
+		}
+	}
+	if *update {
+		if err := writeRooms(have); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(found)
+}
+
+// show prints the findings below the folder that -show names.
+func show(found map[string][]Finding) {
+	for _, file := range slices.Sorted(maps.Keys(found)) {
+		if *below == "" || *below != "." && file != *below && !strings.HasPrefix(file, *below+"/") {
+			continue
+		}
+		for _, f := range slices.SortedFunc(slices.Values(found[file]), func(a, b Finding) int { return a.Line - b.Line }) {
+			fmt.Printf("%s:%d: %s: %s\n", file, f.Line, f.Rule, f.Text)
+		}
+	}
+}
+
+// except removes the findings that have an exception.
+func except(t *testing.T, found map[string][]Finding) {
+	for _, e := range exceptions {
+		used := false
+		for file, all := range found {
+			if file == e.file || strings.HasPrefix(file, e.file+"/") {
+				found[file] = slices.DeleteFunc(all, func(f Finding) bool {
+					is := strings.Contains(f.Text, e.text)
+					used = used || is
+					return is
+				})
+			}
+		}
+		if !used {
+			t.Errorf("the exception for %q in %s is not used", e.text, e.file)
+		}
+	}
+}
+
+// findings returns the findings of each file of the tree, whose name is relative to the root.
+func findings(t *testing.T) map[string][]Finding {
+	t.Helper()
+	var (
+		all  = map[string][]Finding{}
+		lock sync.Mutex
+		wait sync.WaitGroup
+		work = make(chan string)
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for name := range work {
+				src, err := os.ReadFile(filepath.Join(root, name))
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				found, err := Check(name, src)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(found) > 0 {
+					lock.Lock()
+					all[name] = found
+					lock.Unlock()
+				}
+			}
+		})
+	}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !d.IsDir():
+			if d.Type().IsRegular() {
+				work <- name
+			}
+		case name == "bin", name == "lib", d.Name() == ".git", d.Name() == "build", d.Name() == "testdata":
+			return fs.SkipDir // made by builds and tests
+		}
+		return nil
+	})
+	close(work)
+	wait.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// counts has the number of findings of each rule.
+type counts map[Rule]int
+
+// roomOf returns the innermost room that has a file, or "". The room "." has the files of the root
+// only.
+func roomOf(file string, rooms map[string]counts) string {
+	dir := path.Dir(file)
+	for ; rooms[dir] == nil && dir != "."; dir = path.Dir(dir) {
+	}
+	if rooms[dir] == nil || dir == "." && strings.Contains(file, "/") {
+		return ""
+	}
+	return dir
+}
+
+// readRooms reads the table of rooms: a heading, then lines of a folder and its counts.
+func readRooms() (map[string]counts, error) {
+	text, err := os.ReadFile(rooms)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]counts{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
+		c, room, n := counts{}, "", make([]int, len(Rules))
+		to := []any{&room}
+		for i := range n {
+			to = append(to, &n[i])
+		}
+		if _, err := fmt.Sscan(line, to...); err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", rooms, line, err)
+		}
+		for i, rule := range Rules {
+			c[rule] = n[i]
+		}
+		all[room] = c
+	}
+	return all, nil
+}
+
+// writeRooms writes the table without the rooms that have no findings.
+func writeRooms(all map[string]counts) error {
+	b := fmt.Appendf(nil, "%-26s", "room")
+	for _, rule := range Rules {
+		b = fmt.Appendf(b, "%8s", rule)
+	}
+	b = append(b, '\n')
+	for _, room := range slices.Sorted(maps.Keys(all)) {
+		sum := 0
+		for _, n := range all[room] {
+			sum += n
+		}
+		if sum == 0 {
+			continue
+		}
+		b = fmt.Appendf(b, "%-26s", room)
+		for _, rule := range Rules {
+			b = fmt.Appendf(b, "%8d", all[room][rule])
+		}
+		b = append(b, '\n')
+	}
+	return os.WriteFile(rooms, b, 0o644)
+}
+
+// since is when TestSubjects came to be. Older commits are published and stay as they are.
+const since = "2026-11-27T16:45:00Z"
+
+// TestSubjects checks the subjects of the commits since then, or since the last tag if that is
+// later.
+func TestSubjects(t *testing.T) {
+	// The test reads this file, so that Go's cache of results knows when there are new commits.
+	if logs, err := git("rev-parse", "--git-path", "logs/HEAD"); err == nil {
+		_, _ = os.ReadFile(strings.TrimSpace(logs)) // there is none in a fresh clone
+	}
+	args := []string{"log", "--no-merges", "--since=" + since, "--format=%h %s", "HEAD"}
+	if tag, err := git("describe", "--tags", "--abbrev=0"); err == nil {
+		args = append(args, "^"+strings.TrimSpace(tag))
+	}
+	subjects, err := git(args...)
+	if err != nil {
+		t.Skip("no history to check: ", err)
+	}
+	for line := range strings.Lines(subjects) {
+		hash, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if wrong := Subject(subject); wrong != "" {
+			t.Errorf("%s: the subject %s: %s", hash, wrong, subject)
+		}
+	}
+}
+
+func git(args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return string(out), nil
+}
