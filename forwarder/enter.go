@@ -110,7 +110,7 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 		return refused
 	}
 	for {
-		r, begins := f.find(e.Join), false
+		r := f.find(e.Join)
 		if r == nil {
 			switch why := f.hasFailed(e.Join); {
 			case e.Ticket != nil:
@@ -125,17 +125,16 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 				return refused
 			}
 			f.another(r)
-			begins = true
 		}
-		if r.bridges(p, e, begins) {
+		if r.bridges(p, e) {
 			return nil
 		}
 	}
 }
 
 // bridges gives the job a connection of another forwarder, and reports whether the job has not
-// ended. begins: it was opened for it.
-func (r *runner) bridges(p *peer, e *handshake.Event, begins bool) (here bool) {
+// ended.
+func (r *runner) bridges(p *peer, e *handshake.Event) (here bool) {
 	r.mu.Lock()
 	defer r.unlock()
 	switch {
@@ -150,7 +149,7 @@ func (r *runner) bridges(p *peer, e *handshake.Event, begins bool) (here bool) {
 		return false
 	}
 	r.conns[p.id] = p
-	r.handle(job.Offered{Conn: p.id, Join: e.Join, Here: e.To, Number: e.Number, Ticket: e.Ticket, Begins: begins,
+	r.handle(job.Offered{Conn: p.id, Join: e.Join, Here: e.To, Number: e.Number, Ticket: e.Ticket,
 		Link: trunk.LinkOf(p.conn.Link())})
 	if p.run == nil {
 		delete(r.conns, p.id)

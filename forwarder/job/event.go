@@ -130,7 +130,6 @@ type (
 		Join         *wire.Join
 		Here, Number int
 		Ticket       error
-		Begins       bool // Begins says that the job was opened for it.
 		Link         trunk.Link
 	}
 

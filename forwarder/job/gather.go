@@ -79,9 +79,6 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	}
 	if refused := g.keep(e.Bytes, e.Room); refused != nil {
 		g.gather.Remove(rank)
-		if g.gather.Joined() == 0 {
-			g.giveUp(refused.Code, refused.Reason)
-		}
 		return false, refused
 	}
 	// The rank that is first at the end of its patience decides.

@@ -20,7 +20,16 @@ func (e Joined) apply(j *Job) {
 		j.do(Free{Bytes: e.Bytes})
 	}
 	if refused != nil {
-		j.do(Refuse{Conn: e.Conn, Why: refused})
+		j.refuse(e.Conn, refused)
+	}
+}
+
+// refuse refuses a connection. If it is the one that the job was opened for, the job is given up at
+// once: no rank waits in it, and no forwarder has a link to it.
+func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
+	j.do(Refuse{Conn: c, Why: why})
+	if j.gather.Joined() == 0 && len(j.links.bridges) == 0 {
+		j.gathering.giveUp(why.Code, why.Reason)
 	}
 }
 
@@ -115,13 +124,8 @@ func (e Stop) apply(j *Job)          { j.stop(wire.RefuseShutdown, 1, e.Reason) 
 func (e Release) apply(j *Job)       { j.ending.release(e.Reason) }
 
 func (e Offered) apply(j *Job) {
-	refused := j.hops.offered(&e)
-	if refused == nil {
-		return
-	}
-	j.do(Refuse{Conn: e.Conn, Why: refused})
-	if e.Begins { // nothing waits in it
-		j.gathering.giveUp(refused.Code, refused.Reason)
+	if refused := j.hops.offered(&e); refused != nil {
+		j.refuse(e.Conn, refused)
 	}
 }
 

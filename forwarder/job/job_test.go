@@ -136,3 +136,47 @@ func TestIllegalTransition(t *testing.T) {
 		t.Errorf("the job is %v: %s", s.job.State(), s.job.result.reason)
 	}
 }
+
+// A job whose first rank is refused, because it belongs to another forwarder, is given up at once:
+// no timer keeps it.
+func TestRefusedOpenerEndsTheJob(t *testing.T) {
+	first := joinOf(3, 0, 0, 1, 2000) // cluster a is on the network of forwarder 0
+	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	s.ends[1] = &end{rank: -1, zipper: -1}
+	s.booked = 10
+	s.handle(Joined{Conn: 1, Join: first, Timeout: time.Minute, Bytes: 10, Room: true})
+	if s.job.State() != Ended || s.incomplete != 1 || s.ends[1].role != leaving || len(s.faults) > 0 {
+		t.Errorf("the job is %v, with timers %v; the rank is %d; %v", s.job.State(), s.timers, s.ends[1].role, s.faults)
+	}
+}
+
+// A refusal ends only a job in which nothing waits: neither a rank nor another forwarder.
+func TestRefusalKeepsOtherRanks(t *testing.T) {
+	good, bad := joinOf(3, 1, 0, 1, 2000), joinOf(3, 0, 0, 1, 2000)
+	for _, c := range []struct {
+		waits string
+		first func(s *shell)
+	}{
+		{"rank", func(s *shell) {
+			s.ends[2] = &end{rank: -1, zipper: -1}
+			s.handle(Joined{Conn: 2, Join: good, Timeout: time.Minute, Room: true})
+		}},
+		{"forwarder", func(s *shell) { link(s, 1, 0) }},
+	} {
+		s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, good)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		c.first(s)
+		s.ends[3], s.ends[4] = &end{rank: -1, zipper: -1}, &end{rank: -1, zipper: -1}
+		s.handle(Joined{Conn: 3, Join: bad, Timeout: time.Minute, Room: true})
+		s.handle(Offered{Conn: 4, Join: good, Here: 1})
+		if s.job.State() != Gathering || s.ends[3].role != leaving || s.ends[4].role != leaving {
+			t.Errorf("a %s waits: the job is %v, connections 3 and 4 are %d and %d", c.waits, s.job.State(),
+				s.ends[3].role, s.ends[4].role)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (w *world) asks(p *pipe) {
 	z.next++
 	p.ends[1] = z.next
 	z.shell.ends[z.next] = &end{rank: -1, zipper: -1}
-	z.handle(Offered{Conn: z.next, Join: first, Here: p.to, Number: p.number, Begins: begins})
+	z.handle(Offered{Conn: z.next, Join: first, Here: p.to, Number: p.number})
 	if z.shell.ends[p.ends[1]].role == leaving {
 		p.answer = &bridge.Refused{Code: wire.RefuseTaken, Reason: "refused"}
 	}
