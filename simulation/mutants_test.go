@@ -35,7 +35,7 @@ var mutants = []mutant{
 	{"mmpi/engine/pt2pt/rendezvous.go", "r.peer.sayFin(r.remote)\n", "if !MUTANT || r.remote%8 != 3 {\n r.peer.sayFin(r.remote)\n }\n", "now and then a Fin is not sent"},
 	{"mmpi/engine/pt2pt/rendezvous.go", "cleared := min(r.size, int64(len(r.buf)))\n", "cleared := min(r.size, int64(len(r.buf)))\n if MUTANT && cleared > 2 {\n cleared--\n }\n", "a CTS asks for one byte less"},
 	{"mmpi/engine/wait/thread.go", "w.d.Tick(w.t.ticked)\n", "if !MUTANT {\n w.d.Tick(w.t.ticked)\n }\n", "the progress thread does not tick"},
-	{"rma/target.go", "n.send(g.rank, &message{verb: ack, id: g.id})\n", "if !MUTANT {\n n.send(g.rank, &message{verb: ack, id: g.id})\n }\n", "a lock that is given on is not granted"},
+	{"internal/rma/target.go", "n.send(g.rank, &message{verb: ack, id: g.id})\n", "if !MUTANT {\n n.send(g.rank, &message{verb: ack, id: g.id})\n }\n", "a lock that is given on is not granted"},
 	{"forwarder/relay/queue.go", "case h.Type == wire.TypeData:\n", "case MUTANT && h.Type.Sequenced() && o.bulk.n > 0:\n case h.Type == wire.TypeData:\n", "a queue loses frames"},
 	{"forwarder/relay/queue.go", "from.took(int(e.memory))\n", "if !MUTANT {\n from.took(int(e.memory))\n }\n", "memory is given back that was not taken"},
 }
