@@ -32,7 +32,8 @@
 //
 // Locks, in the order in which they may be taken: a job's (runner.mu, for its state machine and its
 // peers; no thread holds those of two jobs), Forwarder.mu (for what all jobs share, a few lines at
-// a time), then those of package relay. None is taken on a frame's way between ranks.
+// a time), then those of package relay, and last those of packages loop and budget. None of the
+// first two is taken on a frame's way between ranks. TestLockOrder checks the order.
 package forwarder
 
 import (
