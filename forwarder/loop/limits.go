@@ -7,7 +7,7 @@ import "time"
 const (
 	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks
 	// are waited for in it, if they spin as well. Longer: latency over slower ranks; shorter:
-	// processor time (docs/decisions/0001-waits-give-way-before-they-sleep.md).
+	// processor time (docs/decisions/0001-spin-and-yield-before-sleeping.md).
 	spinFor = 200 * time.Microsecond
 
 	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes,
@@ -16,7 +16,7 @@ const (
 
 	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job
 	// starts later; shorter: more processor time for each who joins
-	// (docs/decisions/0029-joins-in-batches.md).
+	// (docs/decisions/0029-joins-are-batched.md).
 	batchFor = 500 * time.Microsecond
 
 	// maxGap: much comes if what two looks found was less than 1 ms apart, twice batchFor.
@@ -30,7 +30,7 @@ const (
 )
 
 // Where the loop's thread stands among others that want its core
-// (docs/decisions/0022-a-core-for-the-forwarder.md).
+// (docs/decisions/0022-forwarder-runs-before-ranks.md).
 const (
 	bulkNice  = 3                     // nice value while large segments come fast: behind the ranks, which copy
 	bulkEvery = 10 * time.Millisecond // time between two looks at the rate

@@ -13,7 +13,7 @@ import (
 //
 // While large messages go through as fast as processors can, the thread goes behind them. Then the
 // ranks, which copy, have a core each, and the loop finds more to do in each turn
-// (docs/decisions/0022-a-core-for-the-forwarder.md).
+// (docs/decisions/0022-forwarder-runs-before-ranks.md).
 type priority struct {
 	nice  int       // for small messages
 	fixed bool      // the system lets it be no other

@@ -11,7 +11,7 @@ import (
 const (
 	// ReadBuffer is how many bytes a loop reads at once; one buffer per loop, not per connection.
 	// 260 KiB: two segments with all that is around them
-	// (docs/decisions/0019-two-segments-in-a-read.md).
+	// (docs/decisions/0019-read-two-segments-at-once.md).
 	ReadBuffer = 2*wire.SegmentSize + 4<<10
 
 	// readTurns and writeTurns are how often a connection is read, or written, in one turn of the
@@ -43,7 +43,7 @@ const (
 // Pipes for large segments over TCP (pipe.go).
 const (
 	// PipeFrom is from how many bytes of payload on a pipe pays: 96 KiB, so a whole segment
-	// (docs/decisions/0018-segments-through-pipes.md).
+	// (docs/decisions/0018-splice-whole-segments.md).
 	PipeFrom = wire.SegmentSize * 3 / 4
 
 	// pipeTo is how many bytes of payload two pipes may take, 640 KiB: the longest segment of a

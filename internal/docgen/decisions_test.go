@@ -10,7 +10,7 @@ import (
 )
 
 // parts are the headings that each decision has, in this order.
-var parts = []string{"Context", "Choice", "Numbers", "Tried, and not kept", "Where it holds"}
+var parts = []string{"Context", "Decision", "Measurements", "Rejected alternatives", "Where it applies"}
 
 // longest is how many lines a decision has at most: what did not decide is left out.
 const longest = 60

@@ -5,7 +5,7 @@ package wire
 const (
 	// SegmentSize is the payload of a Data frame of a large message, 128 KiB. Longer: fewer system
 	// calls for a byte; shorter: it is on its way to the next link sooner, and holds up less behind
-	// it (docs/decisions/0018-segments-through-pipes.md).
+	// it (docs/decisions/0018-splice-whole-segments.md).
 	SegmentSize = 128 << 10
 
 	// LongSegment: segments of direct links, and of fast flows, are so many times as long.

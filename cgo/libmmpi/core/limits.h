@@ -6,7 +6,7 @@
 
 /* Waiting (request/wait.c), in microseconds unless they are turns. Forwarders wait by the numbers
  * of forwarder/loop/limits.go. The two belong together: change both, and measure both
- * (docs/decisions/0001-waits-give-way-before-they-sleep.md). */
+ * (docs/decisions/0001-spin-and-yield-before-sleeping.md). */
 enum {
   /* The longest spin before the first sleep. An answer takes so long if all processes on its way
    * sleep and it takes 50 us to wake each. A longer spin costs processor time; a shorter one a
@@ -33,7 +33,7 @@ enum {
   Z_SELDOM_WAITS = 1024,
 
   /* So many turns test native stages alone, and then one enters the engine, which costs several
-   * times as much (docs/decisions/0007-leaves-without-the-engine.md). */
+   * times as much (docs/decisions/0007-leaf-ranks-bypass-the-engine.md). */
   Z_ALONE_TURNS = 64,
 
   /* Turns between yields while only native MPI is waited for; it yields by itself if it was told
@@ -78,7 +78,7 @@ enum {
   /* Bytes of a piece of a message inside a host, below Open MPI's eager limit there (4 KiB with its
    * head). Where Open MPI may not read another process's memory (containers), a longer message is a
    * request, an answer and pieces. Each of these waits until the other process looks again
-   * (docs/decisions/0009-pieces-inside-a-host.md). */
+   * (docs/decisions/0009-small-pieces-inside-a-host.md). */
   Z_PIECE = 4000,
   Z_PIECES = 17, /* of a message at most: longer ones are native MPI's */
 };

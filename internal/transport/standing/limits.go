@@ -3,7 +3,7 @@ package standing
 import "time"
 
 // What stands in front of a connection (Queue). Measured:
-// docs/decisions/0021-little-unsent-in-sockets.md.
+// docs/decisions/0021-short-send-queues.md.
 const (
 	// ahead is how much a bounded socket holds besides what its path does, in nanoseconds. Default
 	// 100 µs. Trades the wait of small messages behind large ones against how soon the writer has

@@ -7,12 +7,12 @@ const maxVec = 64
 // Unsent is how many bytes a socket holds that it cannot send yet: 128 KiB, a segment of the
 // engine's. The kernel would take megabytes, and what overtakes bulk in the queues above (small
 // messages, the go-ahead for messages in the other direction) would wait behind them: seconds,
-// where a slow link is shared. Measured: docs/decisions/0021-little-unsent-in-sockets.md.
+// where a slow link is shared. Measured: docs/decisions/0021-short-send-queues.md.
 const Unsent = 128 << 10
 
 // BBR, where it is the system's default, sets a timer for every packet that it lets go: at the
 // speed of a cluster's network that takes more processor time than the data
-// (docs/decisions/0020-reno-in-place-of-bbr.md). Reno is allowed to everybody. Other defaults stay.
+// (docs/decisions/0020-reno-instead-of-bbr.md). Reno is allowed to everybody. Other defaults stay.
 // Over a long path BBR is what fills it where packets are lost (Far).
 const (
 	pacing   = "bbr"

@@ -27,7 +27,7 @@ const MaxRails = 16
 const (
 	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of
 	// what comes behind a segment, in a forwarder that stores it, against headers and turns.
-	// Measured: docs/decisions/0018-segments-through-pipes.md.
+	// Measured: docs/decisions/0018-splice-whole-segments.md.
 	DefaultSegment = wire.SegmentSize
 
 	// MaxDataWindow bounds a pair's window of segments at first, in bytes. Default 4 MiB,

@@ -13,7 +13,7 @@ type Limits struct {
 const (
 	// DefaultEager is the longest message sent without asking, in bytes. Default 64 KiB. Trades a
 	// copy at both ends against a round trip. A smaller one, measured:
-	// docs/decisions/0010-alltoall-in-chunks.md.
+	// docs/decisions/0010-alltoall-in-16-kib-chunks.md.
 	DefaultEager = 64 << 10
 
 	// MaxEagerWindow bounds a pair's first window of eager payload, in bytes. Default 256 KiB,
@@ -42,7 +42,7 @@ const (
 	// through it, 64; growth, how many lists a longer one has at first for each entry, 4;
 	// keptLists, how many it keeps at most when it is empty, 4096. Trades the time of a hash
 	// against that of the walk, and memory, 16 bytes a list, against putting all in anew. Measured:
-	// docs/decisions/0015-long-queues-by-hash.md.
+	// docs/decisions/0015-long-queues-use-hashing.md.
 	shortQueue = 64
 	growth     = 4
 	keptLists  = 4096
