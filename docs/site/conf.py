@@ -24,7 +24,8 @@ suppress_warnings = ["ref.myst", "myst.xref_missing"]
 MENU = [
     ("First steps", ["docs/tutorial/*"]),
     ("How to", ["docs/howto/*"]),
-    ("Look up", ["docs/performance", "docs/reference/*", "COMPATIBILITY", "SECURITY", "CHANGELOG"]),
+    ("Look up", ["docs/performance", "docs/performance/*", "docs/reference/*", "COMPATIBILITY", "SECURITY",
+                 "CHANGELOG"]),
     ("How it works", ["ARCHITECTURE", "docs/design/*"]),
     ("Why it is so", ["docs/decisions/*"]),
     ("Helping", ["CONTRIBUTING", "CODE_OF_CONDUCT", "docs/README"]),
