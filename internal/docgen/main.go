@@ -18,7 +18,6 @@ var documents = map[string]func(root string) (string, error){
 	"import-rules.md": func(string) (string, error) { return arch.Overview(), nil },
 	"environment.md":  environment,
 	"job-file.md":     jobFile,
-	"tuning.md":       tuning,
 }
 
 // folder has all of them.
