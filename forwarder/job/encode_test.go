@@ -1,64 +1,158 @@
 package job
 
 import (
-	"hash/fnv"
+	"hash/maphash"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// hash is of all that can have an effect on what follows.
+// Two worlds are one state if nothing can follow in one that cannot follow in the other. So the
+// encoding of a world names a connection by its two ends: its number depends on the order in which
+// connections were opened. Fields that later events do not depend on, or that are the same in all
+// worlds of an arrangement, are left out (unused).
+
+var seed = maphash.MakeSeed()
+
+// hash identifies the world's state.
 func (w *world) hash() uint64 {
-	e := encoder{seen: map[uintptr]int{}}
-	e.number(int64(w.faults))
-	for _, z := range w.zips {
+	e := &encoder{seen: map[uintptr]int{}, out: w.room[:0]}
+	for f, z := range w.zips {
 		if z.shell == nil {
 			e.number(-1)
 			continue
 		}
+		e.names = w.names(f)
 		e.value(reflect.ValueOf(z.job).Elem())
 		e.value(reflect.ValueOf(z.shell.ends))
 		e.value(reflect.ValueOf(z.timers))
 		e.value(reflect.ValueOf(z.dials))
+		e.number(int64(len(z.asked)))
+		e.number(int64(len(z.open)))
 	}
 	for _, p := range w.ranks {
-		e.value(reflect.ValueOf(*p))
-	}
-	for _, p := range w.pipes {
-		if !p.closed[0] || !p.closed[1] {
-			e.value(reflect.ValueOf(*p))
+		e.value(reflect.ValueOf(p.began))
+		e.value(reflect.ValueOf(p.dead))
+		e.value(reflect.ValueOf(p.over))
+		for _, l := range p.links {
+			e.value(reflect.ValueOf(l.conn != 0))
+			e.value(reflect.ValueOf(l.bye))
 		}
 	}
-	h := fnv.New64a()
-	h.Write(e.out)
-	return h.Sum64()
+	for _, p := range w.pipes {
+		e.pipe(p)
+	}
+	w.room = e.out
+	return maphash.Bytes(seed, e.out)
+}
+
+// names returns the names of a forwarder's connections: those of ranks are below 0, those of pipes
+// are their places in the world's list, from 1.
+func (w *world) names(f int) map[action.Conn]int64 {
+	names := map[action.Conn]int64{0: 0}
+	for i, p := range w.ranks {
+		for _, l := range p.links {
+			if l.zip == f && l.conn != 0 {
+				names[l.conn] = -1 - int64(i)
+			}
+		}
+	}
+	for n, p := range w.pipes {
+		for side, at := range []int{p.from, p.to} {
+			if at == f && p.ends[side] != 0 {
+				names[p.ends[side]] = 1 + int64(n)
+			}
+		}
+	}
+	return names
 }
 
 // encoder writes values, and what they point to once.
 type encoder struct {
-	out  []byte
-	seen map[uintptr]int
+	out   []byte
+	seen  map[uintptr]int
+	names map[action.Conn]int64
+	key   bool // key says that the key of a map is written.
 }
 
-// constant are the fields that are the same in all worlds, or that have no effect.
-var constant = map[string]bool{"out": true, "now": true, "tries": true, "cfg": true, "id": true, "clusters": true,
-	"zippers": true, "tree": true, "networks": true, "base": true, "model": true, "Config": true}
+// unused are the fields, by type, that are the same in all worlds, or that later events do not
+// depend on: texts for people, counters that are only shown, and times, since the model orders
+// events by itself.
+var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": true, "core.id": true,
+	"core.clusters": true, "core.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
+	"gathering.soon": true, "gathering.told": true, "ranks.told": true, "ranks.hosts": true,
+	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
+	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "place.link": true,
+	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true}
 
-func (e *encoder) number(n int64) { e.out = append(strconv.AppendInt(e.out, n, 36), ' ') }
+// usedField is a field that is encoded.
+type usedField struct {
+	index  int
+	reason bool // reason says that the field is one.
+}
+
+// plans caches usedFields.
+var plans = map[reflect.Type][]usedField{}
+
+// usedFields returns the fields of a struct that are encoded.
+func usedFields(t reflect.Type) []usedField {
+	list, ok := plans[t]
+	if !ok {
+		for i := range t.NumField() {
+			if name := t.Field(i).Name; !unused[t.Name()+"."+name] {
+				list = append(list, usedField{i, name == "reason"})
+			}
+		}
+		plans[t] = list
+	}
+	return list
+}
+
+func (e *encoder) number(n int64) {
+	for n < -64 || n > 63 {
+		e.out = append(e.out, byte(n)|0x80)
+		n >>= 7
+	}
+	e.out = append(e.out, byte(n)&0x7f)
+}
+
+func (e *encoder) text(s string) {
+	e.number(int64(len(s)))
+	e.out = append(e.out, s...)
+}
+
+// reason writes what later events depend on in a reason: whether there is one, and is that of a
+// link that was opened again.
+func (e *encoder) reason(s string) {
+	switch s {
+	case "":
+		e.number(0)
+	case openedAgain:
+		e.number(1)
+	default:
+		e.number(2)
+	}
+}
 
 func (e *encoder) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		e.pointer(v)
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
+		t := v.Type()
+		if t == reflect.TypeFor[time.Time]() {
 			return
 		}
-		for i := range v.NumField() {
-			if !constant[v.Type().Field(i).Name] {
-				e.value(v.Field(i))
+		for _, f := range usedFields(t) {
+			if f.reason {
+				e.reason(v.Field(f.index).String())
+			} else {
+				e.value(v.Field(f.index))
 			}
 		}
 	case reflect.Map:
@@ -70,20 +164,41 @@ func (e *encoder) value(v reflect.Value) {
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
-			e.out = append(e.out, v.Elem().Type().Name()...)
+			e.text(v.Elem().Type().Name())
 			e.value(v.Elem())
 		}
 	case reflect.String:
-		e.number(int64(v.Len()))
-		e.out = append(e.out, v.String()...)
+		e.text(v.String())
 	case reflect.Bool:
 		e.number(map[bool]int64{true: 1}[v.Bool()])
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		e.number(v.Int())
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if v.Type() == reflect.TypeFor[action.Conn]() {
+			e.conn(action.Conn(v.Uint()))
+			return
+		}
 		e.number(int64(v.Uint()))
 	}
 }
+
+// conn writes a connection's name. One without a name is closed, and no event names it any more. It
+// gets one in the order of the encoding, because the job may compare what it has of such
+// connections.
+func (e *encoder) conn(c action.Conn) {
+	n, ok := e.names[c]
+	switch {
+	case !ok && e.key:
+		n = closedConn
+	case !ok:
+		n = closedConn + 1 + int64(len(e.names))
+		e.names[c] = n
+	}
+	e.number(n)
+}
+
+// closedConn is above the names of open connections.
+const closedConn = 1000
 
 func (e *encoder) pointer(v reflect.Value) {
 	if v.IsNil() {
@@ -95,8 +210,66 @@ func (e *encoder) pointer(v reflect.Value) {
 		n = len(e.seen)
 		e.seen[v.Pointer()] = n
 	}
-	if e.number(int64(n)); !ok {
+	switch e.number(int64(n)); {
+	case ok:
+	case v.Type() == reflect.TypeFor[*handshake.Gather]():
+		e.gather(v.Elem().FieldByName("ranks"))
+	case v.Type() == reflect.TypeFor[*wire.Join]():
+		e.text(v.Elem().FieldByName("Cluster").String())
+		e.number(int64(v.Elem().FieldByName("Rank").Uint()))
+		e.number(int64(v.Elem().FieldByName("Here").Uint()))
+	default:
 		e.value(v.Elem())
+	}
+}
+
+// gather writes which ranks are in: all else of them is the same in all worlds.
+func (e *encoder) gather(ranks reflect.Value) {
+	in := make([]int, 0, 8)
+	for it := ranks.MapRange(); it.Next(); {
+		in = append(in, int(it.Key().Int()))
+	}
+	slices.Sort(in)
+	e.number(int64(len(in)))
+	for _, v := range in {
+		e.number(int64(v))
+	}
+}
+
+// pipe writes a connection between forwarders.
+func (e *encoder) pipe(p *pipe) {
+	e.number(int64(p.from)<<8 | int64(p.number))
+	for _, b := range []bool{p.ends[1] != 0, p.closed[0], p.closed[1], p.ending[0], p.ending[1], p.cut, p.asked,
+		p.answer != nil, p.answered} {
+		e.number(map[bool]int64{true: 1}[b])
+	}
+	for _, q := range p.queue {
+		e.number(int64(len(q)))
+		for _, frame := range q {
+			e.frame(frame)
+		}
+	}
+}
+
+// frame writes a frame without what its receiver does not look at.
+func (e *encoder) frame(b []byte) {
+	h, body := wire.ParsedHeader(b), b[wire.HeaderLen:]
+	e.number(int64(h.Type))
+	switch h.Type {
+	case wire.TypeRailState:
+		s, _ := wire.ParseRailState(body)
+		e.number(int64(s.Rank))
+		for _, b := range []bool{s.Up, s.Gone, s.Cut} {
+			e.number(map[bool]int64{true: 1}[b])
+		}
+		e.reason(s.Reason)
+	case wire.TypeJoin:
+		j, _ := wire.ParseJoin(body)
+		e.text(j.Cluster)
+		e.number(int64(j.Rank))
+	case wire.TypePing, wire.TypeRefuse, wire.TypeAbort:
+	default:
+		e.text(string(body))
 	}
 }
 
@@ -106,9 +279,9 @@ func (e *encoder) table(v reflect.Value) {
 		key   string
 		value reflect.Value
 	}
-	var entries []entry
+	entries := make([]entry, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		k := encoder{seen: map[uintptr]int{}}
+		k := encoder{names: e.names, key: true}
 		k.value(it.Key())
 		entries = append(entries, entry{string(k.out), it.Value()})
 	}

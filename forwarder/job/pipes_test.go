@@ -26,8 +26,6 @@ type pipe struct {
 func (w *world) choicesOf(n int, p *pipe) (list []choice) {
 	add := func(kind string, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }
 	switch {
-	case p.closed[0] && p.closed[1]:
-		return nil
 	case !p.asked && !p.ending[0]:
 		add("ask", 0)
 	case p.asked && !p.answered && !p.closed[0]:
@@ -117,7 +115,7 @@ func (w *world) answers(p *pipe) {
 		e := *p.answer
 		e.Conn = p.ends[0]
 		z.handle(Crossed{p.to, e})
-		p.ending[0] = true
+		p.ending[0], p.queue[0] = true, nil
 		return
 	}
 	x.role = bridging
@@ -133,7 +131,7 @@ func (w *world) delivers(p *pipe, side int) {
 		f, other = p.from, p.to
 	}
 	z := w.zips[f]
-	if z.shell == nil || z.shell.ends[p.ends[side]] == nil || p.ending[side] {
+	if z.shell == nil || z.shell.ends[p.ends[side]] == nil {
 		return
 	}
 	h, body, c := wire.ParsedHeader(b), b[wire.HeaderLen:], p.ends[side]
@@ -159,7 +157,7 @@ func (w *world) delivers(p *pipe, side int) {
 
 // endsPipe tells a forwarder that its end of a connection is closed.
 func (w *world) endsPipe(p *pipe, side int) {
-	p.closed[side] = true
+	p.closed[side], p.queue[side] = true, nil
 	f := p.to
 	if side == 0 {
 		f = p.from

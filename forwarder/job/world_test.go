@@ -18,8 +18,9 @@ type world struct {
 	faults int
 	zips   []*forwarder
 	ranks  []*process
-	pipes  []*pipe // pipes are the connections between forwarders, in the order in which they were dialled.
+	pipes  []*pipe // pipes are the open connections between forwarders, in the order in which they were dialled.
 	wrong  []string
+	room   []byte // room is that in which states are encoded.
 }
 
 // forwarder is one with at most one job.
@@ -34,17 +35,16 @@ type process struct {
 	cluster int
 	rank    uint32
 	links   []*rankLink // links are those to the forwarders that it joins.
+	began   bool        // began: it has joined a forwarder.
 	dead    bool
 	over    bool // over: it was told that the job is over, or refused.
 }
 
 // rankLink is a rank's link to a forwarder.
 type rankLink struct {
-	zip   int
-	conn  action.Conn // conn is 0 if there is none now.
-	bye   bool        // bye: it has said so.
-	lost  bool        // lost: the rank knows that it has to open another one.
-	tries int
+	zip  int
+	conn action.Conn // conn is 0 if there is none now.
+	bye  bool        // bye: it has said so.
 }
 
 const modelPatience = 2000
@@ -99,7 +99,7 @@ func (w *world) choices() (list []choice) {
 			case l.conn != 0 && (p.over || l.bye || x == nil || x.ended):
 				add("close", i, k)
 			case p.dead || p.over || l.bye:
-			case l.conn == 0 && l.tries < 3:
+			case l.conn == 0 && w.turn(i):
 				add("join", i, k)
 			case l.conn != 0 && x.role == running:
 				add("bye", i, k)
@@ -135,6 +135,42 @@ func (w *world) choices() (list []choice) {
 		return cmp.Or(strings.Compare(a.kind, b.kind), a.a-b.a, a.b-b.b, int(a.timer.Kind)-int(b.timer.Kind), a.timer.Of-b.timer.Of)
 	})
 	return list
+}
+
+// turn reports whether a rank may join. The ranks of a cluster are alike, so they join for the
+// first time in their order.
+func (w *world) turn(i int) bool {
+	return w.ranks[i].began || i == 0 || w.ranks[i-1].cluster != w.ranks[i].cluster || w.ranks[i-1].began
+}
+
+// alone returns a choice that is all that has to be explored, if there is one: the end of a
+// connection that its job does not look at any more, and after which its process does nothing.
+// Whatever else happens, before it or after it, leads to the same state. The last connection of a
+// job is not among them, since the forwarder forgets the job with it.
+func (w *world) alone(list []choice) (choice, bool) {
+	deaf := func(f int, c action.Conn) bool {
+		z := w.zips[f]
+		if z.shell == nil {
+			return true
+		}
+		x := z.shell.ends[c]
+		return x == nil || len(z.shell.ends) > 1 && (x.role == leaving || z.job.State() == Ended)
+	}
+	for _, c := range list {
+		switch c.kind {
+		case "close":
+			p := w.ranks[c.a]
+			if l := p.links[c.b]; p.over && deaf(l.zip, l.conn) {
+				return c, true
+			}
+		case "end":
+			p := w.pipes[c.a]
+			if deaf([]int{p.from, p.to}[c.b], p.ends[c.b]) && (p.cut || p.ending[c.b]) {
+				return c, true
+			}
+		}
+	}
+	return choice{}, false
 }
 
 // happen has something happen.
@@ -178,6 +214,7 @@ func (w *world) happen(c choice) {
 		p := w.pipes[c.a]
 		p.cut, p.queue = true, [2][][]byte{}
 	}
+	w.pipes = slices.DeleteFunc(w.pipes, func(p *pipe) bool { return p.closed[0] && p.closed[1] })
 	for f, z := range w.zips {
 		if z.shell == nil {
 			continue
@@ -203,21 +240,29 @@ func (w *world) open(f int, first *wire.Join) *forwarder {
 		}
 		z.shell = s
 		for _, p := range w.pipes { // those of the job that has ended are closed
-			p.ending[0] = p.ending[0] || p.from == f
-			p.ending[1] = p.ending[1] || p.to == f && p.ends[1] != 0
+			for side, at := range []int{p.from, p.to} {
+				if at == f && p.ends[side] != 0 {
+					p.ending[side], p.queue[side] = true, nil
+				}
+			}
 		}
-		s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
-		s.finished = func(c action.Conn) { w.finished(f, c) }
+		w.connect(f)
 	}
 	return z
+}
+
+// connect has the world hear what a forwarder sends and closes.
+func (w *world) connect(f int) {
+	s := w.zips[f].shell
+	s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
+	s.finished = func(c action.Conn) { w.finished(f, c) }
 }
 
 // joins has a rank join a forwarder.
 func (w *world) joins(p *process, l *rankLink) {
 	z := w.open(l.zip, w.join(p, l))
 	z.next++
-	l.conn, l.lost = z.next, false
-	l.tries++
+	l.conn, p.began = z.next, true
 	z.shell.ends[l.conn] = &end{rank: -1, zipper: -1}
 	z.booked += 10
 	z.handle(Joined{Conn: l.conn, Link: "l", Join: w.join(p, l), Timeout: 20 * time.Second, Bytes: 10, Room: true})
@@ -226,37 +271,37 @@ func (w *world) joins(p *process, l *rankLink) {
 // loses takes a rank's link away.
 func (w *world) loses(l *rankLink, cause error) {
 	c := l.conn
-	l.conn, l.lost = 0, true
+	l.conn = 0
 	if z := w.zips[l.zip]; z.shell != nil {
 		z.lose(c, cause, false)
 	}
 }
 
 // of finds whose connection one of a forwarder's is.
-func (w *world) of(f int, c action.Conn) (p *process, l *rankLink, pi *pipe, side int) {
+func (w *world) of(f int, c action.Conn) (p *process, pi *pipe, side int) {
 	for _, p := range w.ranks {
 		for _, l := range p.links {
 			if l.zip == f && l.conn == c {
-				return p, l, nil, 0
+				return p, nil, 0
 			}
 		}
 	}
 	for _, pi := range w.pipes {
 		if pi.from == f && pi.ends[0] == c {
-			return nil, nil, pi, 0
+			return nil, pi, 0
 		}
 		if pi.to == f && pi.ends[1] == c {
-			return nil, nil, pi, 1
+			return nil, pi, 1
 		}
 	}
-	return nil, nil, nil, 0
+	return nil, nil, 0
 }
 
 // sent takes a frame that a forwarder sends.
 func (w *world) sent(f int, c action.Conn, frame []byte) {
-	p, _, pi, side := w.of(f, c)
+	p, pi, side := w.of(f, c)
 	switch {
-	case pi != nil && !pi.cut && !pi.closed[1-side]:
+	case pi != nil && !pi.cut && !pi.closed[1-side] && !pi.ending[1-side]:
 		pi.queue[1-side] = append(pi.queue[1-side], frame)
 	case p != nil && wire.ParsedHeader(frame).Type == wire.TypeAbort:
 		p.over = true
@@ -266,14 +311,13 @@ func (w *world) sent(f int, c action.Conn, frame []byte) {
 // finished closes a connection that the job does not want any more. A rank that was refused is
 // over; one whose link is closed opens another one.
 func (w *world) finished(f int, c action.Conn) {
-	p, l, pi, side := w.of(f, c)
+	p, pi, side := w.of(f, c)
 	switch {
 	case pi != nil:
-		pi.ending[side] = true
+		pi.ending[side], pi.queue[side] = true, nil
 	case p != nil:
 		x := w.zips[f].shell.ends[c]
 		p.over = p.over || x.role == leaving
-		_ = l
 	}
 }
 
@@ -283,7 +327,7 @@ func (w *world) restarts(f int) {
 	for _, p := range w.ranks {
 		for _, l := range p.links {
 			if l.zip == f && l.conn != 0 {
-				l.conn, l.lost = 0, true
+				l.conn = 0
 			}
 		}
 	}
