@@ -27,7 +27,7 @@ MENU = [
     ("Look up", ["docs/performance", "docs/performance/*", "docs/reference/*", "COMPATIBILITY", "SECURITY",
                  "CHANGELOG"]),
     ("How it works", ["ARCHITECTURE", "docs/design/*"]),
-    ("Why it is so", ["docs/decisions/*"]),
+    ("Reasons", ["docs/decisions/*"]),
     ("Helping", ["CONTRIBUTING", "CODE_OF_CONDUCT", "docs/README"]),
 ]
 
