@@ -16,11 +16,11 @@ html_title = "Leiden Zipper"
 html_show_sourcelink = False
 html_show_sphinx = False
 # Links to folders and sources of the tree are for readers of the tree; docgen's tests check them.
-# MyST of Debian 12 has the first name for what it says of them, newer ones the second.
+# MyST of Debian 12 reports them under the first name, newer releases under the second.
 suppress_warnings = ["ref.myst", "myst.xref_missing"]
 
-# What the menu has, in order: a caption and its pages. Code hosts have no menu, so it is not in the
-# documents themselves.
+# MENU lists the entries of the menu in order: a caption and its pages. Code hosts have no menu, so
+# it is not in the documents themselves.
 MENU = [
     ("First steps", ["docs/tutorial/*"]),
     ("How to", ["docs/howto/*"]),

@@ -10,30 +10,32 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// columns is the longest line of prose, in documents and in comments that stand alone. gofmt and
-// clang-format reflow no prose.
+// columns is the maximum length of a line of prose, in documents and in comments on lines of their
+// own, because gofmt and clang-format do not reflow prose.
 const columns = 100
 
 var (
-	// Lines that cannot be broken, or are no prose: tables, headings, and what is one long word.
+	// unbroken matches lines that cannot be broken or are no prose: tables, headings, one long
+	// word.
 	unbroken = regexp.MustCompile(`^\s*(\||#|<)|^\s*([-*>] )?\S+$|\]\([^)\s]{50,}\)|https?://`)
-	// In comments: columns, commands, and what the code behind it in the line takes.
+	// layout matches lines of comments with columns or commands, or with code behind the comment.
 	layout = regexp.MustCompile(`^\s*//\t|\S {2,}\S|\s*\\$`)
-	// Comments that machines read, and generated ones.
+	// directive matches comments that machines read, and generated ones.
 	directive = regexp.MustCompile(`^\s*//(go:|export |nolint|line )|#cgo|DO NOT EDIT`)
 	slashes   = regexp.MustCompile(`^\s*//`)
 	stars     = regexp.MustCompile(`^\s*(/\*|\* )`)
 	hashes    = regexp.MustCompile(`^\s*# `)
 	prose     = map[string]*regexp.Regexp{".go": slashes, ".c": stars, ".h": stars, ".sh": hashes, ".yaml": hashes,
 		".yml": hashes, ".conf": hashes, ".service": hashes, ".socket": hashes, ".py": hashes}
-	// A comment behind code, and what is before it.
+	// behind matches a comment behind code, and captures the code.
 	behind = regexp.MustCompile(`^(.*\S)\s+// \S`)
 )
 
-// codeColumns is the longest line of code; one that is longer by its comment has it above.
+// codeColumns is the maximum length of a line of code. A comment that exceeds it goes above the
+// line.
 const codeColumns = 120
 
-// proseOf tells comments in a file; nil: it has none.
+// proseOf returns the pattern of comments in a file, or nil if the file has no comments.
 func proseOf(file, text string) *regexp.Regexp {
 	switch ext := filepath.Ext(file); {
 	case ext != "":
@@ -44,8 +46,8 @@ func proseOf(file, text string) *regexp.Regexp {
 	return nil
 }
 
-// TestColumns: prose fits into the columns, in documents (but for code, tables, addresses and what
-// programs write) and in comments of Go, C, shell, YAML and systemd.
+// TestColumns checks that prose fits into the columns, in documents (except code, tables, addresses
+// and output of programs) and in comments of Go, C, shell, YAML and systemd.
 func TestColumns(t *testing.T) {
 	for _, file := range tree(t) {
 		ext, text := filepath.Ext(file), read(t, file)

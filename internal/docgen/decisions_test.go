@@ -12,11 +12,11 @@ import (
 // parts are the headings that each decision has, in this order.
 var parts = []string{"Context", "Decision", "Measurements", "Rejected alternatives", "Where it applies"}
 
-// longest is how many lines a decision has at most: what did not decide is left out.
+// longest is the maximum number of lines of a decision, so that it keeps to the decisive facts.
 const longest = 60
 
-// TestDecisions: pages of docs/decisions are numbered without a gap, have all parts, and the index
-// has each with its title.
+// TestDecisions checks that pages of docs/decisions are numbered without a gap and have all parts,
+// and that the index has each with its title.
 func TestDecisions(t *testing.T) {
 	const folder = "../../docs/decisions"
 	pages, err := filepath.Glob(folder + "/0*.md")

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestDesign: each page of docs/design, and the overview, has a figure before its first heading.
-// Then comes a numbered walk, each of whose steps names a file of the tree (TestNamedFiles), or
-// leads to a page.
+// TestDesign checks that each page of docs/design, and the overview, has a figure before its first
+// heading. A numbered walk follows, and each of its steps names a file of the tree (TestNamedFiles)
+// or links to a page.
 func TestDesign(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/design/*.md")
 	if err != nil || len(pages) < 12 {

@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// TestUpToDate: the documents have what is made from the code as it is.
+// TestUpToDate checks that the generated parts of the documents match the code.
 func TestUpToDate(t *testing.T) {
 	for name, part := range documents {
 		made, err := part("../..")
@@ -65,10 +65,11 @@ func f() { const hidden = 1 }
 	}
 }
 
-// TestEnvironment: every variable of ours that a program reads is in docs/reference/environment.md.
+// TestEnvironment checks that docs/reference/environment.md has every ZIPPER_ variable that a
+// program reads.
 func TestEnvironment(t *testing.T) {
 	page := read(t, "../../docs/reference/environment.md")
-	within := []string{ // between our own programs, and of tests
+	within := []string{ // variables between our own programs, and of tests
 		"ZIPPER_LAUNCH", "ZIPPER_FORWARDER", "ZIPPER_TASK_CLUSTER", "ZIPPER_TASK_ENV", "ZIPPER_TASK_PROGRAM",
 		"ZIPPER_TASK_ZIPPER", "ZIPPER_SEEDS", "ZIPPER_NEEDS"}
 	name, found := regexp.MustCompile(`"(ZIPPER_[A-Z_]*[A-Z])"`), 0

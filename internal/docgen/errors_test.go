@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestErrorTexts: each message of docs/reference/errors.md is in the source, as far as it is not
-// left out there.
+// TestErrorTexts checks that each message of docs/reference/errors.md, except for its "…", is in
+// the source.
 func TestErrorTexts(t *testing.T) {
 	var source strings.Builder
 	for _, file := range tree(t) {
@@ -19,7 +19,7 @@ func TestErrorTexts(t *testing.T) {
 			}
 		}
 	}
-	// What stands in pieces, so that lines are not too long, is one text.
+	// Literals that are split over several lines are one text.
 	text := regexp.MustCompile(`"\s*\+?\s*"`).ReplaceAllString(source.String(), "")
 	messages := 0
 	page, _, _ := strings.Cut(read(t, "../../docs/reference/errors.md"), "## Errors that programs get")

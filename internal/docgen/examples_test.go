@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// longestExample is how many lines an example's README has at most: ten of text, commands, and what
-// they print.
+// longestExample is the maximum number of lines of an example's README: ten of text, commands, and
+// their output.
 const longestExample = 25
 
-// TestExamples: every folder of examples has a short README with commands and what these print, and
-// is in the list of examples. That the commands do print that is for test/e2e (TestExampleFolders).
+// TestExamples checks that every folder of examples has a short README with commands and their
+// output, and is in the list of examples. TestExampleFolders in test/e2e checks the output.
 func TestExamples(t *testing.T) {
 	const folder = "../../examples"
 	entries, err := os.ReadDir(folder)
@@ -35,7 +35,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has %d lines; at most %d", page, n, longestExample)
 		}
 		if n := strings.Count(string(text), "\n```"); n < 4 {
-			t.Errorf("%s: no commands, or not what they print", page)
+			t.Errorf("%s: no commands, or no output of them", page)
 		}
 		if !strings.Contains(list, "| ["+e.Name()+"]("+e.Name()+"/) |") {
 			t.Errorf("examples/README.md does not list %s", e.Name())

@@ -16,12 +16,12 @@ var (
 	inText     = regexp.MustCompile(`(?:^|[^\w./"<*-])((?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:go|c|h)|docs/[\w/-]+\.md)\b`)
 )
 
-// notOurs are files of others, those that a build makes, and examples of names.
+// notOurs lists files of other projects, files that a build makes, and examples of names.
 var notOurs = []string{"mpi.h", "natives.h", "wrap.c", "thing_test.c", "cgo/libmmpi/test/unit/thing_test.c",
 	"rxe_comp.c", "rxe_req.c", "linux/netfilter/nf_tables.h", "net/ipv4/tcp.c"}
 
-// TestNamedFiles: every source file that a document or a comment names is in the tree, with or
-// without its folders, and every page of docs that a comment names.
+// TestNamedFiles checks that every source file that a document or a comment names is in the tree,
+// with or without its folders, and so is every page of docs that a comment names.
 func TestNamedFiles(t *testing.T) {
 	all := tree(t)
 	documents, comments := 0, 0
@@ -59,7 +59,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// tree has the files of the project, without those of builds, of tests' data and of git.
+// tree returns the files of the project, without those of builds, of tests' data and of git.
 func tree(t *testing.T) []string {
 	t.Helper()
 	var files []string

@@ -13,8 +13,8 @@ var (
 	inComment = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 )
 
-// TestGlossary: every row of docs/reference/glossary.md ends with a file and names that the file
-// has.
+// TestGlossary checks that every row of docs/reference/glossary.md ends with a file and names that
+// the file contains.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/glossary.md")
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// formOf are the types of the job file's form: what a key may have.
+// formOf translates Go types of the job file's structures to the kinds of values in the document.
 var formOf = map[string]string{
 	"string": "text", "command": "words", "[]string": "list", "map[string]string": "map", "duration": "time",
 	"count": "number", "MPI": "library", "[]fileZipper": "list, below", "[]fileCluster": "list, below",
 }
 
-// jobFile is a table for each structure of the job file: its keys, what they may have, and the
-// comments beside them.
+// jobFile returns a table for each structure of the job file: its keys, the kinds of their values,
+// and the comments beside them.
 func jobFile(root string) (string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "launch/spec/file.go"), nil,
 		parser.ParseComments|parser.SkipObjectResolution)
@@ -59,5 +59,5 @@ func jobFile(root string) (string, error) {
 	return b.String(), nil
 }
 
-// typeName is a type as it is written.
+// typeName returns a type as it is written.
 func typeName(e ast.Expr) string { return source(token.NewFileSet(), e) }

@@ -16,8 +16,8 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
 
-// TestLinks: every link of a document leads to a file or folder of the tree, and to a heading that
-// is there.
+// TestLinks checks that every link of a document leads to a file or folder of the tree, and to an
+// existing heading.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, file := range documentsOf(t) {
@@ -43,8 +43,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are what a link can name of a document: its headings in small letters, without what is
-// neither letter nor digit, and blanks as hyphens, as code hosts and the site make them.
+// anchors returns the anchors of a document: its headings in lower case, with letters and digits
+// only, and hyphens for blanks, as code hosts and the site make them.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -61,7 +61,7 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// documentsOf are the Markdown files of the tree.
+// documentsOf returns the Markdown files of the tree.
 func documentsOf(t *testing.T) []string {
 	t.Helper()
 	var all []string

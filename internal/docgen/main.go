@@ -13,14 +13,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// documents are the files that have a made part, and what makes it from the tree below root.
+// documents has a function for each file with a generated part. It makes that part from the tree
+// below root.
 var documents = map[string]func(root string) (string, error){
 	"import-rules.md": func(string) (string, error) { return arch.Overview(), nil },
 	"environment.md":  environment,
 	"job-file.md":     jobFile,
 }
 
-// folder has all of them.
+// folder is the folder of all these documents.
 const folder = "docs/reference"
 
 func main() {

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// questions are what a newcomer finds answered in the README.
+// questions lists the questions that the README answers for a newcomer.
 var questions = []string{"Can my two clusters use it?", "What do I install where?", "What port do I open?",
 	"How fast is it?", "What does it not do?"}
 
-// longestReadme is how many lines it has at most: some two screens, and what is looked up.
+// longestReadme is the maximum number of lines of the README: some two screens, and tables.
 const longestReadme = 145
 
-// TestReadme: each question has its answer and the section that says more, before anything else,
-// and the README stays short.
+// TestReadme checks that each question has its answer and a link to a section, before anything
+// else, and that the README stays short.
 func TestReadme(t *testing.T) {
 	text := read(t, "../../README.md")
 	if n := strings.Count(text, "\n"); n > longestReadme {

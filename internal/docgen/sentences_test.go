@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// words is the longest sentence, up to its next full stop, colon or semicolon: longer ones are read
-// twice.
+// words is the maximum number of words in a sentence, up to its next full stop, colon or semicolon,
+// because longer ones have to be read twice.
 const words = 40
 
 var (
@@ -19,11 +19,12 @@ var (
 	stop      = regexp.MustCompile(`[.?!:;](?:\s|$)`)
 )
 
-// commentKind is how the comments of a language are found, and what of them is no text: their
-// marks, and lines that are laid out, as commands and columns are.
+// commentKind has the patterns for the comments of a language: whole matches a comment, mark its
+// marks, and laidOut its lines with a layout, such as commands and columns. The latter two are no
+// text.
 type commentKind struct{ whole, mark, laidOut *regexp.Regexp }
 
-// kinds has them for each pattern of proseOf.
+// kinds has the patterns for each result of proseOf.
 var kinds = map[*regexp.Regexp]commentKind{
 	slashes: {regexp.MustCompile(`(?m)(?:^[ \t]*//.*\n)+`), regexp.MustCompile(`(?m)^[ \t]*// ?`),
 		regexp.MustCompile(`(?m)^[ \t]*//(?:\t|go:).*$`)},
@@ -33,13 +34,13 @@ var kinds = map[*regexp.Regexp]commentKind{
 		regexp.MustCompile(`(?m)^[ \t]*# {2,}.*$|^.*\S {2,}\S.*$`)},
 }
 
-// textsOf is what has sentences in a file: a document without code and what is made from code, else
-// each comment.
+// textsOf returns the parts of a file with sentences: a document without code and generated parts,
+// or each comment of another file.
 func textsOf(t *testing.T, file string) (texts []string) {
 	text := read(t, file)
 	if filepath.Ext(file) == ".md" {
 		text = fence.ReplaceAllString(text, "")
-		for { // what is made from code has other rules
+		for { // generated parts have other rules
 			before, rest, ok := strings.Cut(text, docpart.Begin)
 			_, after, ok2 := strings.Cut(rest, docpart.End)
 			if text = before + after; !ok || !ok2 {
@@ -69,8 +70,8 @@ func sentencesOf(text string) (all []string) {
 	return all
 }
 
-// TestSentences: sentences of documents, and of comments in Go, C, scripts and settings, can be
-// read once.
+// TestSentences checks the length of sentences in documents, and in comments in Go, C, scripts and
+// settings.
 func TestSentences(t *testing.T) {
 	found := map[string]int{}
 	for _, file := range tree(t) {
@@ -90,7 +91,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestTextsOfComments: marks go, and what is laid out.
+// TestTextsOfComments checks that marks and lines with a layout are removed.
 func TestTextsOfComments(t *testing.T) {
 	for _, c := range []struct {
 		kind       *regexp.Regexp

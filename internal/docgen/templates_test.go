@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTemplates: issue templates begin as code hosts want it; others are not offered to anybody.
+// TestTemplates checks the beginning of issue templates, because code hosts ignore malformed ones.
 func TestTemplates(t *testing.T) {
 	pages, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.md")
 	if err != nil || len(pages) < 2 {
