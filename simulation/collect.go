@@ -7,10 +7,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// pattern gives bytes that tell who made them.
+// pattern returns n bytes that identify a rank.
 func pattern(who, n int) []byte { return part(who, 0, n) }
 
-// part is n bytes of a pattern from one on.
+// part returns n bytes of a rank's pattern, starting at byte from.
 func part(who, from, n int) []byte {
 	b := make([]byte, n)
 	value, left := byte(who*37+from*11+from/251), 251-from%251 // byte i is who*37 + i*11 + i/251
@@ -24,14 +24,15 @@ func part(who, from, n int) []byte {
 	return b
 }
 
-// collective is one collective of n ranks on m bytes each, as one of them sees it, and its result
-// there; nil: none. The operator is addition modulo 256.
+// collective returns the arguments of a collective of n ranks with m bytes each, as rank me passes
+// them, and the correct result. The result is nil where rank me receives none. The operator is
+// addition modulo 256.
 func collective(op collectives.Op, n, m, root, me int) (a engine.Coll, want []byte) {
 	counts, displs := make([]int64, n), make([]int64, n)
 	for r := range n {
 		counts[r], displs[r] = int64(m), int64(r*m)
 	}
-	sum := func(ranks, from int) []byte { // of the first ranks, of what is at from
+	sum := func(ranks, from int) []byte { // sum of the blocks at from of the first ranks
 		s := part(0, from, m)
 		for i, v := range s {
 			s[i] = byte(ranks)*v + byte(37*ranks*(ranks-1)/2)

@@ -2,7 +2,7 @@ package simulation
 
 import "testing"
 
-// TestPattern: what is worked out step by step is what it is said to be.
+// TestPattern checks that part, which computes bytes step by step, agrees with the formula.
 func TestPattern(t *testing.T) {
 	for _, from := range []int{0, 1, 250, 251, 252, 1000} {
 		for i, got := range part(3, from, 800) {

@@ -9,37 +9,37 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// Fault is something that goes wrong.
+// Fault is one planned fault of a run.
 type Fault struct {
-	At   time.Duration // after the last rank has joined, or the first one begins
+	At   time.Duration // start, counted from the last join unless Plan.Early or Plan.Late is set
 	Kind Kind
-	Who  int           // a place in what it may happen to, modulo how many there are
-	For  time.Duration // how long it lasts
+	Who  int           // number that picks the victim, modulo the number of candidates
+	For  time.Duration // duration of the fault
 }
 
-// Kind is what goes wrong.
+// Kind is a kind of fault.
 type Kind int
 
 // Kinds of faults.
 const (
 	Cut     Kind = iota // a connection breaks
-	Stall               // what one end writes does not arrive for a while
-	Pause               // a process stands still for a while
-	Restart             // a forwarder is killed, and started again after a while
-	Corrupt             // a bit changes
+	Stall               // bytes that one end writes are delayed for a while
+	Pause               // a process is stopped for a while, as by SIGSTOP
+	Restart             // a forwarder is killed, and restarted after a while
+	Corrupt             // one bit of a write is flipped
 	Kill                // a rank is killed
-	Abort               // a rank ends the job
+	Abort               // a rank aborts the job
 )
 
 var kinds = [...]string{"cut a connection", "stall a connection", "stop a process", "restart a forwarder",
 	"change a bit", "kill a rank", "abort by a rank"}
 
-// String is the fault for people.
+// String returns the fault as text for people.
 func (f Fault) String() string {
 	return fmt.Sprintf("%v %s #%d for %v", f.At, kinds[f.Kind], f.Who, f.For)
 }
 
-// drawFaults plans what goes wrong: nothing in a quarter of the runs.
+// drawFaults draws the faults of a plan from r. A quarter of the plans have none.
 func (p *Plan) drawFaults(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		return
@@ -69,8 +69,8 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 }
 
-// harm has a fault happen.
-func (j *job) harm(f Fault) {
+// inject carries out one fault now. It does nothing if no victim is left.
+func (j *job) inject(f Fault) {
 	k := j.k
 	pick := func(n int) int { return f.Who % n }
 	switch f.Kind {
@@ -108,19 +108,20 @@ func (j *job) harm(f Fault) {
 		}
 		j.say("fault: %v: rank %d", f, r.Rank)
 		if f.Kind == Kill {
-			j.perish(r)
+			j.markHarmed(r)
 			r.end()
 		} else {
-			r.abort = true // as soon as its program waits
+			r.abort = true // the abort happens when the rank's program next waits
 		}
 	}
 }
 
-// perish notes that a rank does not come to its end.
-func (j *job) perish(r *rank) {
+// markHarmed notes that a fault ends a rank, so that the job is expected to fail. If the rank is
+// already finishing, the job may also succeed.
+func (j *job) markHarmed(r *rank) {
 	r.harmed = true
 	switch {
-	case r.finishing: // some may be through by then
+	case r.finishing: // other ranks may have finished already
 		j.excused = true
 	case j.why == "":
 		j.why = fmt.Sprintf("rank %d ends", r.Rank)

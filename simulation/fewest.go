@@ -2,8 +2,8 @@ package simulation
 
 import "slices"
 
-// Fewest gives a plan that fails too and has less in it: faults are left out as long as it does,
-// and rounds.
+// Fewest reduces a failing plan: it removes faults, and then rounds, as long as the plan still
+// fails. It returns the smallest plan found.
 func Fewest(p Plan) Plan {
 	fails := func(p Plan) bool { return Run(p, false).Err != nil }
 	for size := len(p.Faults); size > 0; size /= 2 {

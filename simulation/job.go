@@ -14,19 +14,19 @@ import (
 	"github.com/leidenzipper/zipper/simulation/process"
 )
 
-// Times of the simulated jobs. Real ones are longer, which virtual time would bear, but then
-// nothing would happen in most of it.
+// These are the timeouts of simulated jobs. They are shorter than those of real jobs. Virtual time
+// could bear the real ones, but most of each run would then have no events.
 const (
-	ping        = 200 * time.Millisecond
-	silence     = 4 * time.Second
-	patience    = 10 * time.Second
-	anewSilence = 3 * time.Second  // while joining
-	timeout     = 20 * time.Second // of joins
-	standstill  = 90 * time.Second
-	together    = 10 * time.Millisecond // of naps
+	ping          = 200 * time.Millisecond
+	silence       = 4 * time.Second
+	patience      = 10 * time.Second
+	rejoinSilence = 3 * time.Second  // silence after which an attempt to join again is given up
+	timeout       = 20 * time.Second // time limit of a first join
+	standstill    = 90 * time.Second
+	together      = 10 * time.Millisecond // longest sleep that replaces several naps
 )
 
-// job is a run while it happens.
+// job is the state of one run.
 type job struct {
 	plan     Plan
 	k        *kernel.Kernel
@@ -35,30 +35,31 @@ type job struct {
 	zips     []*process.Forwarder
 	world    process.World
 	ranks    []*rank
-	ends     []*kernel.End    // of all connections, those that dialled
+	ends     []*kernel.End    // the dialling end of each connection
 	direct   [][2]int         // pairs of ranks with a direct link
-	why      string           // the job has to fail for this; empty: it must not
-	excused  bool             // it may
-	in       int              // ranks that have joined
-	ending   int              // and that have come to their end
-	last     time.Duration    // when the last one has
-	dead     int              // and whose processes have ended
-	moves    int              // rises with whatever programs do
-	history  *strings.Builder // nil: nobody reads it
-	broken   error            // what must hold does not
+	why      string           // reason why the job must fail; empty if it must succeed
+	excused  bool             // the job may fail, but need not
+	in       int              // number of ranks that have joined
+	ending   int              // number of ranks whose program has finished
+	last     time.Duration    // time at which the last rank's program finished
+	dead     int              // number of ranks whose processes have ended
+	moves    int              // counter that rises with each step that a rank's program makes
+	history  *strings.Builder // transcript of the run; nil if it is not wanted
+	broken   error            // first violation of an invariant; nil if there is none
 }
 
-// Outcome is how a run went.
+// Outcome is the result of a run.
 type Outcome struct {
-	Err     error         // what must not be; nil: all is well
-	Failed  bool          // the job has ended with an error, as it may
-	Virtual time.Duration // how long it took
+	Err     error         // violation of an invariant; nil if the run is correct
+	Failed  bool          // whether the job ended with an error that its faults allow
+	Virtual time.Duration // virtual duration of the run
 	Steps   uint64
-	Trace   uint64 // equal in runs that did the same
+	Trace   uint64 // hash of the events; equal in runs that did the same
 	History string
 }
 
-// Run carries out a plan; tell: with its history.
+// Run executes a plan in virtual time and returns its outcome. With tell the outcome has the
+// history of the run.
 func Run(p Plan, tell bool) (o Outcome) {
 	j := &job{plan: p, k: kernel.New(p.Seed), env: env(&p)}
 	if tell {
@@ -125,27 +126,27 @@ func Run(p Plan, tell bool) (o Outcome) {
 	return o
 }
 
-// forwarderConfig is what all forwarders have.
+// forwarderConfig returns the configuration that all forwarders of the run have.
 func (j *job) forwarderConfig() forwarder.Config {
 	return forwarder.Config{ReadBuffer: 16 << 10, PingInterval: ping, PeerTimeout: silence, Unreachable: silence,
 		Linger: time.Second, JoinTimeout: 5 * time.Second, Memory: 256 << 20, Trunk: j.plan.Trunk}
 }
 
-// begin has the faults happen, from now on.
+// begin schedules the plan's faults, counted from now.
 func (j *job) begin() {
 	for _, f := range j.plan.Faults {
-		j.k.After(f.At, func() { j.harm(f) })
+		j.k.After(f.At, func() { j.inject(f) })
 	}
 }
 
-// joined counts ranks.
+// joined counts a rank that has joined, and schedules the faults once all ranks have.
 func (j *job) joined() {
 	if j.in++; j.in == len(j.ranks) && !j.plan.Early && (!j.plan.Late || j.ending > 0) {
 		j.begin()
 	}
 }
 
-// finishes notes that a rank has come to its end.
+// finishes counts a rank whose program has finished and that now calls Finish.
 func (j *job) finishes() {
 	if j.ending++; j.ending == 1 && j.plan.Late && j.in == len(j.ranks) {
 		j.begin()
@@ -155,7 +156,7 @@ func (j *job) finishes() {
 	}
 }
 
-// say adds to the history.
+// say appends a line to the history.
 func (j *job) say(format string, args ...any) {
 	if j.history != nil {
 		fmt.Fprintf(j.history, "%12v ", j.k.Now())
@@ -163,7 +164,7 @@ func (j *job) say(format string, args ...any) {
 	}
 }
 
-// dial opens a connection that faults may meet.
+// dial opens a connection and registers it, so that faults can hit it.
 func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
 	e, err := p.Dial(ctx, addr, j.plan.Path)
 	if err == nil {
@@ -172,7 +173,7 @@ func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel
 	return e, err
 }
 
-// processes are all that live, and may be stopped.
+// processes returns the processes of all forwarders and ranks.
 func (j *job) processes() (list []*kernel.Process) {
 	for _, z := range j.zips {
 		list = append(list, z.Proc)
@@ -183,7 +184,7 @@ func (j *job) processes() (list []*kernel.Process) {
 	return list
 }
 
-// waiting says who is not through.
+// waiting lists the ranks that have not ended.
 func (j *job) waiting() string {
 	var list []string
 	for _, r := range j.ranks {
@@ -194,7 +195,7 @@ func (j *job) waiting() string {
 	return strings.Join(list, ", ")
 }
 
-// check looks whether what must always hold does, at ranks that have done something since.
+// check compares the counters of each engine that has run since the last check.
 func (j *job) check() {
 	for _, r := range j.ranks {
 		if r.Engine == nil || r.Proc.Dead() || j.broken != nil || r.Proc.Turns() == r.checked {
@@ -207,15 +208,15 @@ func (j *job) check() {
 	}
 }
 
-// settle lets forwarders forget the job.
+// settle runs the world until the forwarders have released the job, or until a time limit.
 func (j *job) settle() {
-	end := j.k.Now() + 2*timeout // one that was started again waits for ranks so long
-	j.k.Run(func() bool { return j.k.Now() > end || j.forgotten() == nil })
-	j.broken = j.forgotten()
+	end := j.k.Now() + 2*timeout // a restarted forwarder waits that long for its ranks
+	j.k.Run(func() bool { return j.k.Now() > end || j.leftovers() == nil })
+	j.broken = j.leftovers()
 }
 
-// forgotten tells what forwarders still have.
-func (j *job) forgotten() error {
+// leftovers returns an error if a forwarder still holds a job, a link or memory.
+func (j *job) leftovers() error {
 	for _, z := range j.zips {
 		if z.Proc.Dead() {
 			continue
@@ -228,11 +229,11 @@ func (j *job) forgotten() error {
 	return nil
 }
 
-// lingers is how long ranks may stay when all have come to the end and nothing goes wrong: half of
-// what they wait for an answer.
-const lingers = 5 * time.Second
+// maxLinger is the longest time that a rank may take to end once all programs have finished, in a
+// run without faults. It is half of the time for which a rank waits for an answer.
+const maxLinger = 5 * time.Second
 
-// judge says how it went, and whether the job has failed.
+// judge returns the violations of a run as err, and whether the job has failed.
 func (j *job) judge() (err error, failed bool) {
 	var errs []error
 	if j.broken != nil {
@@ -248,7 +249,7 @@ func (j *job) judge() (err error, failed bool) {
 			if j.why == "" && !j.excused {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
-		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > lingers:
+		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > maxLinger:
 			errs = append(errs, fmt.Errorf("rank %d stays for %v after all have come to the end", r.Rank, r.left-j.last))
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
 			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.Rank, j.why))

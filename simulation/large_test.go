@@ -22,13 +22,14 @@ import (
 	"github.com/leidenzipper/zipper/simulation/process"
 )
 
-// largeVariable names numbers of ranks for TestLarge.
+// largeVariable is the environment variable with the numbers of ranks for TestLarge, separated by
+// commas.
 const largeVariable = "ZIPPER_LARGE"
 
-// TestLarge runs jobs of two clusters of many ranks and one forwarder, and tells what gathering, a
-// barrier, an allreduce and an alltoall of 8 bytes, and MPI_Finalize take: in virtual time on a
-// network and processors of a usual speed; in bytes; in this process's time and memory. Every
-// result is checked.
+// TestLarge runs jobs of two clusters with many ranks and one forwarder. It logs the cost of
+// gathering, a barrier, an allreduce and an alltoall of 8 bytes, and MPI_Finalize. Costs are
+// virtual time on a usual network and processor, bytes, and time and memory of this process. The
+// test checks every result.
 func TestLarge(t *testing.T) {
 	sizes := "64"
 	if s := os.Getenv(largeVariable); s != "" {
@@ -47,10 +48,10 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// phases are what all ranks do, one after the other.
+// phases are the steps that all ranks take one after the other.
 var phases = []string{"gather", "barrier", "allreduce", "alltoall", "finalize"}
 
-// large is such a job.
+// large is the state of one such job.
 type large struct {
 	n        int
 	k        *kernel.Kernel
@@ -62,24 +63,24 @@ type large struct {
 	members  []*process.Member
 	comms    []*engine.Comm
 	phase    int
-	through  int   // ranks that are, with the phase
-	gates    []int // that they wait at
+	through  int   // number of ranks that have finished the current phase
+	gates    []int // events on which ranks wait for the next phase
 	marks    []mark
 	err      error
 	alltoall bool
-	counts   []int64 // and places, of everybody's blocks of an alltoall: the same for all ranks
-	displs   []int64
-	bare     bool // no engines: ranks only join
+	counts   []int64 // block sizes of an alltoall, shared by all ranks
+	displs   []int64 // block offsets of an alltoall, shared by all ranks
+	bare     bool    // no engines: ranks only join
 }
 
-// mark is where things stand at the end of a phase.
+// mark is a measurement at the end of a phase.
 type mark struct {
-	at   time.Duration
-	used time.Duration // by the forwarder, virtual
-	wall time.Duration // of this process
-	sent int64         // bytes to the forwarder, and from it
-	got  int64
-	heap uint64
+	at   time.Duration // virtual time
+	used time.Duration // virtual processor time used by the forwarder
+	wall time.Duration // real time since the start of this process
+	sent int64         // bytes sent to the forwarder
+	got  int64         // bytes sent by the forwarder
+	heap uint64        // bytes of this process's heap that are in use
 }
 
 // Costs of a usual processor, and rates of usual adapters.
@@ -99,13 +100,14 @@ func newLarge(n int) *large {
 	return l
 }
 
-// mostAlltoall is for how many ranks an alltoall is tried: each has that many times 8 bytes, twice.
+// mostAlltoall is the largest number of ranks with an alltoall. Each rank needs 16 bytes for each
+// other one.
 const mostAlltoall = 4096
 
-// mostEngines is for how many ranks there are engines: each takes 90 kB and more.
+// mostEngines is the largest number of ranks with engines. An engine takes at least 90 kB.
 const mostEngines = 12_000
 
-// dial gives each rank an adapter of its own.
+// dial opens a connection over an adapter that only this rank uses.
 func (l *large) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
 	way := func(a, b *kernel.Line) *kernel.Way {
 		return &kernel.Way{Lines: []kernel.Passage{{Line: a, Key: p.Name}, {Line: b, Key: p.Name}},
@@ -158,7 +160,7 @@ func (l *large) run() error {
 	return l.err
 }
 
-// rank is what each does.
+// rank runs all phases of one rank. A rank waits after each phase until all ranks have finished it.
 func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluster) error {
 	if err := m.Enter(e, clusters); err != nil {
 		return err
@@ -171,7 +173,7 @@ func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluste
 	}
 	for {
 		phase := l.phase
-		if l.through++; l.through == l.n { // the last one: the next phase begins for all at once
+		if l.through++; l.through == l.n { // the last rank starts the next phase for all
 			l.mark()
 			l.through = 0
 			l.phase++
@@ -206,7 +208,7 @@ func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluste
 	}
 }
 
-// everybody is an alltoall: each rank sends each other one both numbers.
+// everybody runs an alltoall in which each block holds the ranks of its sender and receiver.
 func (l *large) everybody(m *process.Member) error {
 	a := collectives.Args{Op: collectives.OpAlltoallv, Send: make([]byte, 8*l.n), Recv: make([]byte, 8*l.n),
 		SendCounts: l.counts, SendDispls: l.displs, RecvCounts: l.counts, RecvDispls: l.displs,
@@ -240,7 +242,7 @@ func (l *large) collect(m *process.Member, a collectives.Args, right func() bool
 	return cell.Err()
 }
 
-// mark notes how things stand.
+// mark appends a measurement.
 func (l *large) mark() {
 	var s runtime.MemStats
 	runtime.GC()
@@ -250,7 +252,7 @@ func (l *large) mark() {
 
 var started = time.Now()
 
-// String is a line for each phase.
+// String returns a table with a line for each phase.
 func (l *large) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d ranks, %d events\n%-10s %12s %12s %12s %12s %10s %10s\n", l.n, l.k.Steps(), "", "virtual", "forwarder",

@@ -12,11 +12,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/seeds"
 )
 
-// mutant is a fault that is planted into the product: in a file, old becomes new, where MUTANT is
-// whether this fault is on.
+// mutant is a fault that is planted into the product: in a file, old is replaced by new. The word
+// MUTANT in new becomes the condition that this mutant is switched on.
 type mutant struct{ file, old, new, what string }
 
-// mutants are all. Each has to be found by some seed.
+// mutants lists all planted faults. Some seed has to find each of them.
 var mutants = []mutant{
 	{"mmpi/engine/pt2pt/eager.go", "m.peer.consumed(len(m.buf))", "if !MUTANT || len(m.buf) < 300 {\n m.peer.consumed(len(m.buf))\n }", "credit of an unexpected message is lost"},
 	{"mmpi/engine/pt2pt/eager.go", "r.peer.consumed(n)", "r.peer.consumed(n)\n if MUTANT {\n r.received(0)\n return nil\n }", "a receive ends with no bytes"},
@@ -25,26 +25,27 @@ var mutants = []mutant{
 	{"mmpi/engine/flow/sequence.go", "o.told = o.taken\n", "o.told = o.taken\n if MUTANT && o.taken%16 == 7 {\n return o.taken + 1\n }\n", "a frame is acknowledged before it has come"},
 	{"mmpi/engine/flow/sequence.go", "case seq <= o.taken:\n", "case seq <= o.taken && MUTANT:\n return Next, nil\n case seq <= o.taken:\n", "a frame that comes twice is taken twice"},
 	{"mmpi/engine/flow/sequence.go", "return Early, nil\n", "if MUTANT {\n return Next, nil\n }\n return Early, nil\n", "frames that overtake each other are not put in order"},
-	{"mmpi/engine/link/set.go", "if reads(r) {\n", "if reads(r) || MUTANT && r.linked() {\n", "a link that is over is slept on"},
-	{"forwarder/job/hops.go", "int(r.Zipper) != h.here:", "(MUTANT || int(r.Zipper) != h.here):", "a forwarder believes what others say of it"},
-	{"mmpi/engine/link/peer.go", "p.kept = 0\n", "if !MUTANT {\n p.kept = 0\n }\n", "who has left keeps memory"},
-	{"mmpi/engine/link/peer.go", "if p.order.Untold() > 0 {", "if p.order.Untold() > 0 && !MUTANT {", "a tick acknowledges nothing"},
+	{"mmpi/engine/link/set.go", "if reads(r) {\n", "if reads(r) || MUTANT && r.linked() {\n", "a thread sleeps on a link that has ended"},
+	{"forwarder/job/hops.go", "int(r.Zipper) != h.here:", "(MUTANT || int(r.Zipper) != h.here):", "a forwarder believes others about its own links"},
+	{"mmpi/engine/link/peer.go", "p.kept = 0\n", "if !MUTANT {\n p.kept = 0\n }\n", "a peer that has left keeps memory"},
+	{"mmpi/engine/link/peer.go", "if p.order.Untold() > 0 {", "if p.order.Untold() > 0 && !MUTANT {", "a tick sends no acknowledgements"},
 	{"mmpi/engine/link/set.go", "p.resend(nil)\n", "if !MUTANT {\n p.resend(nil)\n }\n", "nothing is sent again over a link that was opened again"},
 	{"mmpi/engine/link/failover.go", "r.laneDown(p)\n", "if !MUTANT {\n r.laneDown(p)\n }\n", "segments on a link that is lost are not sent again"},
 	{"mmpi/engine/link/reorder.go", "copy(dst, b[n:])\n", "if !MUTANT {\n copy(dst, b[n:])\n }\n", "a frame that was early loses its payload"},
 	{"mmpi/engine/pt2pt/rendezvous.go", "r.peer.sayFin(r.remote)\n", "if !MUTANT || r.remote%8 != 3 {\n r.peer.sayFin(r.remote)\n }\n", "now and then a Fin is not sent"},
 	{"mmpi/engine/pt2pt/rendezvous.go", "cleared := min(r.size, int64(len(r.buf)))\n", "cleared := min(r.size, int64(len(r.buf)))\n if MUTANT && cleared > 2 {\n cleared--\n }\n", "a CTS asks for one byte less"},
 	{"mmpi/engine/wait/thread.go", "w.d.Tick(w.t.ticked)\n", "if !MUTANT {\n w.d.Tick(w.t.ticked)\n }\n", "the progress thread does not tick"},
-	{"internal/rma/target.go", "n.send(g.rank, &message{verb: ack, id: g.id})\n", "if !MUTANT {\n n.send(g.rank, &message{verb: ack, id: g.id})\n }\n", "a lock that is given on is not granted"},
+	{"internal/rma/target.go", "n.send(g.rank, &message{verb: ack, id: g.id})\n", "if !MUTANT {\n n.send(g.rank, &message{verb: ack, id: g.id})\n }\n", "a lock that is passed on is not granted"},
 	{"forwarder/relay/queue.go", "case h.Type == wire.TypeData:\n", "case MUTANT && h.Type.Sequenced() && o.bulk.n > 0:\n case h.Type == wire.TypeData:\n", "a queue loses frames"},
 	{"forwarder/relay/queue.go", "from.took(int(e.memory))\n", "if !MUTANT {\n from.took(int(e.memory))\n }\n", "memory is given back that was not taken"},
 }
 
-// mutantVariable says which one is on, from 1; for TestMutants, which one to look for alone.
+// mutantVariable is the environment variable with the number of the mutant that is switched on,
+// from 1. With it TestMutants looks for that mutant only.
 const mutantVariable = "ZIPPER_MUTANT"
 
-// TestMutants plants faults into the product, all into one program, of which one is on at a time,
-// and has seeds look for it.
+// TestMutants plants all faults into one program, switches them on one at a time, and checks that a
+// seed finds each.
 func TestMutants(t *testing.T) {
 	if os.Getenv("ZIPPER_LONG") == "" {
 		t.Skip("in the long form only: ZIPPER_LONG=1")
@@ -70,7 +71,7 @@ func TestMutants(t *testing.T) {
 	t.Logf("%d found", found)
 }
 
-// TestMutantsFit checks that every fault has its place in the code as it is.
+// TestMutantsFit checks that the text which each mutant replaces is in the source.
 func TestMutantsFit(t *testing.T) {
 	for i, m := range mutants {
 		b, err := os.ReadFile(filepath.Join("..", m.file))
@@ -80,7 +81,8 @@ func TestMutantsFit(t *testing.T) {
 	}
 }
 
-// firstFinding is by what a fault was found: the seed, or how the program ended; empty: by nothing.
+// firstFinding returns the seed that found a mutant, or the line with which the program crashed. It
+// returns "" if nothing was found.
 func firstFinding(out string) string {
 	for line := range strings.SplitSeq(out, "\n") {
 		if _, after, ok := strings.Cut(line, seeds.Variable+"="); ok {
@@ -95,7 +97,7 @@ func firstFinding(out string) string {
 	return ""
 }
 
-// plant builds this test with all mutants.
+// plant builds this test with all mutants and returns the path of the program.
 func plant(t *testing.T) string {
 	root, err := filepath.Abs("..")
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package simulation runs whole jobs in one process, in virtual time: the engines and forwarders of
-// the product, over the threads, clock and network of package kernel. What happens follows from a
-// seed: who takes part, over which network, what the program does and what goes wrong. It has no
-// I/O.
+// Package simulation runs whole jobs in one process and in virtual time: the product's engines and
+// forwarders, over the threads, clock and network of package kernel. Everything follows from a
+// seed: the ranks, the network, the program and the faults. The package does no I/O.
 //
-// The way of a run: plan.go draws a Plan from a seed; job.go builds its forwarders and
-// ranks (rank.go), of package process, whose program (work.go) knows what each result has to be;
-// fault.go does harm at the planned times; check.go compares what must hold; fewest.go finds what
-// of a plan a failure needs.
+// The steps of a run: plan.go draws a Plan from a seed. job.go builds its forwarders and ranks
+// (rank.go) with package process. The program of a rank (work.go) knows each correct result.
+// fault.go injects faults at the planned times. job.go checks invariants. fewest.go reduces a
+// failing plan.
 package simulation
 
 import (
@@ -19,30 +18,32 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// Plan is one run before it happens.
+// Plan describes one run before it starts.
 type Plan struct {
 	Seed     uint64
-	Net      string // what kind of network it is
-	Sizes    []int  // of the clusters
+	Net      string // kind of network: star, rails, row or wan
+	Sizes    []int  // number of ranks of each cluster
 	Zippers  []jobenv.Zipper
 	Networks []string
-	Rows     int  // forwarders side by side
-	Direct   bool // some pairs have a direct link
-	Checked  bool // what crosses has check sums
+	Rows     int  // number of forwarders side by side
+	Direct   bool // some pairs of ranks have a direct link
+	Checked  bool // frames between ranks have checksums
 	Path     kernel.Path
 	Small    bool // small windows and limits in the engines
 	Rounds   int
 	Faults   []Fault
-	Early    bool // the faults come while ranks join, which may fail then
-	Late     bool // they come from when all have joined, and the first has nothing left but to end
-	Trunk    int  // connections for large frames between forwarders; 0: as they decide
-	Naps     bool // ranks take every nap in which nothing happens
+	Early    bool // faults happen while ranks join, so joining may fail
+	// Late says that faults begin when all ranks have joined and the first one has finished its
+	// program.
+	Late  bool
+	Trunk int  // connections for large frames between two forwarders; 0 for the forwarders' default
+	Naps  bool // ranks take each nap separately, in place of one long sleep
 }
 
-// clusters are named by letters.
+// cluster returns the name of cluster i, a letter.
 func cluster(i int) string { return string(rune('a' + i)) }
 
-// Draw makes the plan of a seed.
+// Draw returns the plan that belongs to a seed.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x91a7))
 	p := Plan{Seed: seed, Rounds: 1 + r.IntN(4), Small: r.IntN(2) == 0, Checked: r.IntN(3) == 0, Rows: 1}
@@ -93,7 +94,7 @@ func Draw(seed uint64) Plan {
 	return p
 }
 
-// size is how many ranks there are.
+// size returns the number of ranks.
 func (p *Plan) size() (n int) {
 	for _, s := range p.Sizes {
 		n += s
@@ -101,7 +102,7 @@ func (p *Plan) size() (n int) {
 	return n
 }
 
-// forwarders are the addresses of all.
+// forwarders returns the addresses of all forwarders.
 func (p *Plan) forwarders() (list []string) {
 	for _, z := range p.Zippers {
 		list = append(list, z.Ports[0].Address)
@@ -114,7 +115,7 @@ func (p *Plan) forwarders() (list []string) {
 	return list
 }
 
-// String is the plan for people.
+// String returns the plan as text for people.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",

@@ -19,17 +19,17 @@ import (
 type rank struct {
 	*process.Member
 	job       *job
-	rand      *rand.Rand // what it does when
+	rand      *rand.Rand // source of the rank's random decisions
 	ended     bool
-	finishing bool          // it has called Finish
-	harmed    bool          // a fault is to end it
-	abort     bool          // it ends the job as soon as it can
-	left      time.Duration // when it has ended
-	err       error         // how it ended
-	checked   uint64        // turns of the process when its counters were compared
+	finishing bool          // the rank has called Finish
+	harmed    bool          // a fault ends the rank
+	abort     bool          // the rank aborts the job when it next waits
+	left      time.Duration // virtual time at which the rank ended
+	err       error         // error with which the rank ended; nil on success
+	checked   uint64        // Proc.Turns at the last check of the engine's counters
 }
 
-// newRank makes it; its main thread joins and does the work.
+// newRank creates a rank and its main thread, which joins the job and runs the program.
 func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 	r := &rank{job: j, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
 		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
@@ -37,12 +37,12 @@ func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 		r.err = r.main(in, local)
 		r.ended, r.left = true, j.k.Now()
 		j.say("rank %d ends: %v", number, r.err)
-		r.end() // as processes that end do
+		r.end() // the process ends with its program
 	})
 	return r
 }
 
-// end ends its process.
+// end kills the rank's process.
 func (r *rank) end() {
 	if !r.Proc.Dead() {
 		r.job.dead++
@@ -71,11 +71,11 @@ func (r *rank) main(in, local int) error {
 	return nil
 }
 
-// enter joins the job.
+// enter joins the job and starts the engine.
 func (r *rank) enter(in, local int) error {
 	p := &r.job.plan
 	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),
-		Timeout: timeout, Patience: patience, Silence: anewSilence, Direct: r.directs(),
+		Timeout: timeout, Patience: patience, Silence: rejoinSilence, Direct: r.directs(),
 		Limits: engine.Limits{Ping: ping, Silence: silence, LastWay: silence, NoRail: patience}}
 	e.Job.Cluster = cluster(in)
 	if p.Small {
@@ -84,12 +84,13 @@ func (r *rank) enter(in, local int) error {
 	return r.Enter(&e, r.job.clusters)
 }
 
-// door is where a rank has another one come to.
-func door(rank, other int) string { return fmt.Sprintf("%s%d-%d", doors, rank, other) }
+// directAddr returns the address at which a rank listens for a direct link from another one.
+func directAddr(rank, other int) string { return fmt.Sprintf("%s%d-%d", addrPrefix, rank, other) }
 
-const doors = "door"
+const addrPrefix = "directAddr"
 
-// directs are the openers of direct links: of ranks with the same local number.
+// directs returns the openers of the rank's direct links by peer rank. A nil opener means that the
+// peer dials.
 func (r *rank) directs() map[int]engine.Opener {
 	if !r.job.plan.Direct {
 		return nil
@@ -97,9 +98,9 @@ func (r *rank) directs() map[int]engine.Opener {
 	list := map[int]engine.Opener{}
 	for _, o := range r.job.pairs(r.Rank) {
 		list[o] = nil
-		if o < r.Rank { // the other one listens
+		if o < r.Rank { // this rank dials, and the other one listens
 			list[o] = func(ctx context.Context) (transport.Link, error) {
-				l, err := r.job.dial(ctx, r.Proc, door(o, r.Rank))
+				l, err := r.job.dial(ctx, r.Proc, directAddr(o, r.Rank))
 				if err != nil {
 					return nil, err
 				}
@@ -107,7 +108,7 @@ func (r *rank) directs() map[int]engine.Opener {
 			}
 			continue
 		}
-		r.Proc.Listen(door(r.Rank, o), func(e *kernel.End) {
+		r.Proc.Listen(directAddr(r.Rank, o), func(e *kernel.End) {
 			r.Proc.Go(func() {
 				if r.Engine == nil || !r.Engine.DirectUp(o, e) {
 					e.Close()
@@ -118,7 +119,7 @@ func (r *rank) directs() map[int]engine.Opener {
 	return list
 }
 
-// pairs are the ranks with which one has a direct link.
+// pairs returns the ranks with which a rank has a direct link.
 func (j *job) pairs(rank int) (list []int) {
 	for _, p := range j.direct {
 		if i := slices.Index(p[:], rank); i >= 0 {
@@ -128,7 +129,7 @@ func (j *job) pairs(rank int) (list []int) {
 	return list
 }
 
-// env is the job as launchers describe it.
+// env returns the job as launchers describe it.
 func env(p *Plan) jobenv.Job {
 	j := jobenv.Job{ID: "simulated", Secret: "s3cret", Networks: p.Networks, Zippers: p.Zippers, Timeout: time.Minute}
 	for i, n := range p.Sizes {

@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/seeds"
 )
 
-// which seeds to run: 60 in the short form, which the race detector watches, 20 000 with
-// ZIPPER_LONG=1, else as many thousand as it says, or those that are asked for.
+// which returns the range of seeds to run: those asked for by the environment, or else 60. With
+// ZIPPER_LONG=1 there are 20 000, with ZIPPER_LONG=N there are N thousand.
 func which(t *testing.T) (from, to uint64) {
 	from, to, err := seeds.Asked()
 	if err != nil {
@@ -35,17 +35,17 @@ func which(t *testing.T) (from, to uint64) {
 	}
 }
 
-// TestSeeds: whatever the network does, every result is right, all ranks end or are told why, and
-// nothing is kept or counted wrong.
+// TestSeeds checks for each seed that every result is right, that all ranks end or get an error,
+// and that nothing is left behind or counted wrong.
 func TestSeeds(t *testing.T) {
 	from, to := which(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // what a run takes is small, and thrown away
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // runs have little live memory
 	var next, failed, faults, steps, bad atomic.Uint64
 	var virtual atomic.Int64
 	next.Store(from)
 	begin := time.Now()
 	most, tell := uint64(5), transcript
-	if os.Getenv(mutantVariable) != "" { // which seed finds it is all that matters
+	if os.Getenv(mutantVariable) != "" { // only the first seed that finds the mutant matters
 		most, tell = 1, func(Plan) string { return "" }
 	}
 	var all sync.WaitGroup
@@ -77,10 +77,10 @@ func TestSeeds(t *testing.T) {
 		failed.Load(), time.Since(begin)/n, time.Duration(virtual.Load())/n, steps.Load()/(to-from))
 }
 
-// TestFound: runs that have failed once and are not among the first, of what a script of the
-// forwarder does not bring about: a connection of a trunk that is still being warmed when the job
-// ends (99), and when the connection breaks that is in use (3274, 3485); two forwarders of a row
-// that are started again at the job's end (42091337, 43102913).
+// TestFound repeats seeds that failed in the past and are beyond those of TestSeeds. No script of
+// the forwarder covers them: a trunk connection that is still warming up when the job ends (99), a
+// break of the connection that is in use (3274, 3485), and two forwarders of a row that restart at
+// the job's end (42091337, 43102913).
 func TestFound(t *testing.T) {
 	for _, s := range []uint64{99, 3274, 3485, 42091337, 43102913} {
 		if o := Run(Draw(s), false); o.Err != nil {
@@ -89,7 +89,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// transcript is the end of what is left of a run that fails.
+// transcript returns the last lines of a failing run, after its plan has been reduced.
 func transcript(p Plan) string {
 	p = Fewest(p)
 	o := Run(p, true)
@@ -97,7 +97,7 @@ func transcript(p Plan) string {
 	return fmt.Sprintf("%v%s\n%v", p, strings.Join(lines[max(0, len(lines)-60):], "\n"), o.Err)
 }
 
-// TestSameAgain: two runs of a seed do the same.
+// TestSameAgain checks that two runs of a seed have the same events.
 func TestSameAgain(t *testing.T) {
 	for s := range uint64(12) {
 		a, b := Run(Draw(s), true), Run(Draw(s), true)

@@ -14,18 +14,18 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// worker is the program of one rank: rounds of messages, collectives and one-sided operations,
-// whose results all ranks know beforehand.
+// worker is the program of one rank: rounds of messages, collectives and one-sided operations. All
+// ranks know the correct results beforehand.
 type worker struct {
 	*rank
 	e      *engine.Engine
 	c      *engine.Comm
 	n      int
-	window *engine.Window // nil: it has none
-	memory []byte         // one place for each rank, twice, then a sum
+	window *engine.Window // nil if the job uses no window
+	memory []byte         // memory of the window: two areas for each rank, then a sum
 }
 
-// space is how many bytes a rank has in each other's window.
+// space is the number of bytes that a rank has in each other rank's window.
 const space = 1200
 
 func (r *rank) work() error {
@@ -56,16 +56,17 @@ func (r *rank) work() error {
 	return nil
 }
 
-// await is libmmpi's wait loop. A program that has had enough ends the job here.
+// await waits until an operation is done, as the wait loop of libmmpi does, and returns its error.
+// A rank with a planned abort aborts here.
 func (w *worker) await(c *engine.Cell) error {
 	block := time.Millisecond
-	if w.job.plan.Sizes[w.in()] == 1 { // no native MPI to look after
+	if w.job.plan.Sizes[w.in()] == 1 { // the cluster has one rank, so native MPI needs no progress
 		block = 100 * time.Millisecond
 	}
 	for spins := 0; !c.Done(); spins++ {
 		if w.abort {
 			w.abort = false
-			w.job.perish(w.rank)
+			w.job.markHarmed(w.rank)
 			w.e.Abort(3, "the simulated program has had enough")
 			return errors.New("aborts")
 		}
@@ -79,10 +80,10 @@ func (w *worker) await(c *engine.Cell) error {
 	return c.Err()
 }
 
-// in is the rank's cluster.
+// in returns the index of the rank's cluster.
 func (w *worker) in() int { c, _ := w.e.Place(w.Rank); return c }
 
-// compute does no MPI for a while.
+// compute lets time pass without calls of MPI, now and then.
 func (w *worker) compute() {
 	if w.rand.IntN(3) == 0 {
 		w.job.k.Sleep(time.Duration(w.rand.IntN(1 << (10 + w.rand.IntN(16)))))
@@ -111,8 +112,8 @@ func (w *worker) round(round int, all *rand.Rand) error {
 	return nil
 }
 
-// most draws the size of a round's messages. Long ones are rare, and where few bytes are moved at a
-// time there are none: they take long, and meet no more.
+// most draws the largest message size of a round, in bytes. Sizes of 100 KiB are rare. They are
+// left out where buffers are small, because they would take long and find nothing more.
 func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	if all.IntN(16) == 0 && w.job.plan.Path.Buffer > 8<<10 && !w.job.plan.Small {
 		return 100 << 10
@@ -120,7 +121,8 @@ func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	return sizes[all.IntN(len(sizes))]
 }
 
-// exchange sends some messages to everybody, in any order, and receives as many.
+// exchange sends the same number of messages to every other rank, in random order, and receives as
+// many.
 func (w *worker) exchange(each, most int) error {
 	var to []int
 	for d := range w.n {
@@ -180,7 +182,7 @@ func (w *worker) exchange(each, most int) error {
 			return err
 		}
 	}
-	return w.barrier() // a receive of the next round must not take a message of this one
+	return w.barrier() // a receive of the next round must not match a message of this one
 }
 
 type receive struct {
@@ -188,7 +190,7 @@ type receive struct {
 	buf  []byte
 }
 
-// text is message number num of a rank.
+// text returns the payload of message num of a rank: rank, number and a pattern.
 func text(from int, num uint32, size int) []byte {
 	b := pattern(from+int(num)*5, size)
 	binary.LittleEndian.PutUint32(b, uint32(from))
@@ -196,10 +198,10 @@ func text(from int, num uint32, size int) []byte {
 	return b
 }
 
-// wrong is a result that must not be.
+// wrong is the error of an incorrect result.
 type wrong string
 
-// Error says which.
+// Error describes the incorrect result.
 func (w wrong) Error() string { return "WRONG: " + string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
@@ -219,7 +221,7 @@ func (w *worker) check(v *receive, got []uint32) error {
 	return nil
 }
 
-// collect runs a collective and compares.
+// collect runs a collective and compares its result.
 func (w *worker) collect(op collectives.Op, m, root int) error {
 	args, want := collective(op, w.n, m, root, w.Rank)
 	var cell engine.Cell
@@ -237,10 +239,10 @@ func (w *worker) collect(op collectives.Op, m, root int) error {
 
 func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0) }
 
-// oneSided is a round of one-sided communication.
+// oneSided runs a round of one-sided communication.
 func (w *worker) oneSided(round, size int) error {
 	r := rmatest.Round{Me: w.Rank, Processes: w.n, Number: round, Size: size, Space: space, Memory: w.memory,
-		To:      func(origin int) int { return (origin/2 + round) % w.n }, // two meet at a target
+		To:      func(origin int) int { return (origin/2 + round) % w.n }, // two origins share a target
 		Pattern: pattern, Operate: w.operate, Barrier: w.barrier,
 		Call: func(f func(d *rma.Node, token any) error) error {
 			var cell engine.Cell

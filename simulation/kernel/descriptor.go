@@ -7,15 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is what threads sleep on: an event, a timer, a connection, or others (epoll).
+// descriptor is an object on which threads sleep: an event, a timer, a connection, or a set of
+// others (epoll).
 type descriptor struct {
 	readable, writable func() bool
-	closed, broken     func() bool // by the other end, or for good; nil: never
-	set                bool        // of an event
-	timer              *Timer
-	sleepers           []*Thread
-	epolls             []*interest
-	epoll              *epoll
+	// closed reports whether the other end has closed, broken whether the connection has failed.
+	// Both are nil if that cannot happen.
+	closed, broken func() bool
+	set            bool // whether an event is signalled
+	timer          *Timer
+	sleepers       []*Thread
+	epolls         []*interest
+	epoll          *epoll
 }
 
 func (k *Kernel) open(d *descriptor) int {
@@ -23,7 +26,7 @@ func (k *Kernel) open(d *descriptor) int {
 	return len(k.fds) - 1
 }
 
-// fd is a descriptor that is open; nil: it is not.
+// fd returns the open descriptor with number n, or nil.
 func (k *Kernel) fd(n int) *descriptor {
 	if n < 0 || n >= len(k.fds) {
 		return nil
@@ -33,7 +36,7 @@ func (k *Kernel) fd(n int) *descriptor {
 
 func never() bool { return false }
 
-// ready is which of some poll events hold.
+// ready returns those of the poll events that hold now.
 func (d *descriptor) ready(events int16) (r int16) {
 	if events&unix.POLLIN != 0 && d.readable() {
 		r |= unix.POLLIN
@@ -45,12 +48,13 @@ func (d *descriptor) ready(events int16) (r int16) {
 		r |= unix.POLLRDHUP
 	}
 	if d.broken != nil && d.broken() {
-		r |= unix.POLLHUP // nobody has to ask
+		r |= unix.POLLHUP // reported without being asked for, as by ppoll
 	}
 	return r
 }
 
-// changed wakes who sleeps on the descriptor, who looks for himself.
+// changed wakes the threads that sleep on the descriptor. They check for themselves whether they
+// are concerned.
 func (d *descriptor) changed() {
 	for _, t := range d.sleepers {
 		t.wake()
@@ -69,7 +73,7 @@ func (d *descriptor) forget(t *Thread) {
 	}
 }
 
-// look fills in Revents.
+// look fills in Revents and reports whether any event holds.
 func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	for i := range set {
 		p := &set[i]
@@ -84,11 +88,11 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	return found
 }
 
-// mostLooks is how often a thread may look at its descriptors without sleeping: one on which nobody
-// does what it asks for is ready for ever.
+// mostLooks is how often a thread may poll without sleeping. A descriptor stays ready for ever if
+// the thread does not handle it, so a thread that exceeds this is stuck.
 const mostLooks = 20_000
 
-// poll is ppoll by the running thread.
+// poll is ppoll for the running thread.
 func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	t := k.running
 	t.catchUp()
@@ -111,7 +115,7 @@ func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	}
 }
 
-// leaves has the thread sleep on nothing.
+// leaves removes the thread from the descriptors on which it sleeps.
 func (t *Thread) leaves() {
 	for _, d := range t.on {
 		d.forget(t)
@@ -126,7 +130,7 @@ func (k *Kernel) Event() (int, error) {
 	return k.open(d), nil
 }
 
-// Timer makes an event that SetTimer signals, later.
+// Timer makes an event that is signalled some time after SetTimer.
 func (p *Process) Timer() (int, error) {
 	k := p.k
 	fd, err := k.Event()
@@ -135,7 +139,7 @@ func (p *Process) Timer() (int, error) {
 	return fd, err
 }
 
-// Signal sets an event.
+// Signal makes an event readable.
 func (k *Kernel) Signal(fd int) {
 	if d := k.fd(fd); d != nil && !d.set {
 		d.set = true
@@ -143,14 +147,14 @@ func (k *Kernel) Signal(fd int) {
 	}
 }
 
-// Drain takes an event back.
+// Drain makes an event unreadable.
 func (k *Kernel) Drain(fd int) {
 	if d := k.fd(fd); d != nil {
 		d.set = false
 	}
 }
 
-// Close frees a descriptor.
+// Close closes a descriptor.
 func (k *Kernel) Close(fd int) {
 	if d := k.fd(fd); d != nil {
 		if d.epoll != nil {
@@ -160,28 +164,29 @@ func (k *Kernel) Close(fd int) {
 	}
 }
 
-// System is a process's kernel as package wait wants it.
+// System presents a process to package wait as its operating system.
 type System struct {
 	*Process
-	FlushAfter time.Duration // of timers
+	FlushAfter time.Duration // delay between SetTimer and its event
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (s System) Now() time.Duration { return s.k.Now() }
 
-// UntilMultiple is until then.
+// UntilMultiple returns the time until the next multiple of d.
 func (s System) UntilMultiple(d time.Duration) time.Duration { return d - s.k.Now()%d }
 
-// Go starts a thread.
+// Go starts a thread and returns a function that waits for its end.
 func (s System) Go(fn func(), _ bool) (join func()) { return s.Process.Go(fn).Join }
 
-// Pause sleeps.
+// Pause sleeps for d and reports whether ctx still holds.
 func (s System) Pause(ctx context.Context, d time.Duration) bool {
 	s.k.Sleep(d)
 	return ctx.Err() == nil
 }
 
-// Hold sleeps while no other thread of the process goes on.
+// Hold polls while all other threads of the process stand still, as if the thread slept with the
+// program's lock.
 func (s System) Hold(set []unix.PollFd, d time.Duration) {
 	p := s.Process
 	p.holder = s.k.running
@@ -190,22 +195,22 @@ func (s System) Hold(set []unix.PollFd, d time.Duration) {
 	p.release()
 }
 
-// Poll sleeps.
+// Poll waits until an event of set holds, for up to d.
 func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d) }
 
-// Event, Signal, Drain and Close are the kernel's.
+// Event makes an event, as Kernel.Event does.
 func (s System) Event() (int, error) { return s.k.Event() }
 
-// Signal sets an event.
+// Signal makes an event readable.
 func (s System) Signal(fd int) { s.k.Signal(fd) }
 
-// Drain takes it back.
+// Drain makes an event unreadable.
 func (s System) Drain(fd int) { s.k.Drain(fd) }
 
-// Close frees a descriptor.
+// Close closes a descriptor.
 func (s System) Close(fd int) { s.k.Close(fd) }
 
-// SetTimer sets a timer.
+// SetTimer has a timer's event signalled after FlushAfter.
 func (s System) SetTimer(fd int) {
 	if d := s.k.fd(fd); d != nil {
 		d.timer.Reset(s.FlushAfter)

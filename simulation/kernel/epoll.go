@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epoll is a descriptor that tells of others.
+// epoll is a descriptor that watches others.
 type epoll struct {
 	k     *Kernel
 	self  *descriptor
 	all   map[int]*interest
-	maybe []*interest // those that may be ready: what has changed since it was found not to be
+	maybe []*interest // interests to look at: those that have changed since they were last seen not ready
 }
 
 type interest struct {
@@ -19,17 +19,17 @@ type interest struct {
 	d     *descriptor
 	event unix.EpollEvent
 	gone  bool
-	maybe bool // it is in epoll.maybe
+	maybe bool // the interest is in epoll.maybe
 }
 
-// Epoll makes one.
+// Epoll makes an epoll descriptor and returns its number.
 func (k *Kernel) Epoll() (int, error) {
 	e := &epoll{k: k, all: map[int]*interest{}}
 	e.self = &descriptor{readable: e.readable, writable: never, epoll: e}
 	return k.open(e.self), nil
 }
 
-// ready is what of it holds.
+// ready returns those of the events that hold now.
 func (i *interest) ready() uint32 {
 	if i.gone {
 		return 0
@@ -37,7 +37,7 @@ func (i *interest) ready() uint32 {
 	return uint32(i.d.ready(int16(i.event.Events)))
 }
 
-// changed has it looked at.
+// changed puts the interest into epoll.maybe and wakes the epoll's sleepers.
 func (i *interest) changed() {
 	if !i.maybe {
 		i.maybe = true
@@ -46,7 +46,8 @@ func (i *interest) changed() {
 	i.e.self.changed()
 }
 
-// readable reports whether anything is ready; what is not before that is not looked at again.
+// readable reports whether any interest is ready. It drops those before the first ready one from
+// maybe.
 func (e *epoll) readable() bool {
 	for n, i := range e.maybe {
 		if i.ready() != 0 {
@@ -59,7 +60,7 @@ func (e *epoll) readable() bool {
 	return false
 }
 
-// Control is epoll_ctl.
+// Control adds, changes or deletes an interest, as epoll_ctl does.
 func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
 	e, d := k.fds[epfd].epoll, k.fd(fd)
 	i := e.all[fd]
@@ -85,7 +86,7 @@ func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
 	return nil
 }
 
-// forget takes it from its descriptor.
+// forget removes the interest from its descriptor.
 func (i *interest) forget() {
 	i.gone = true
 	for n, o := range i.d.epolls {
@@ -96,7 +97,8 @@ func (i *interest) forget() {
 	}
 }
 
-// Wait is epoll_wait by the running thread. Which of the ready ones come first is open.
+// Wait fills in ready events for the running thread and returns their number, as epoll_wait does.
+// The order of ready events is drawn.
 func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 	e := k.fds[epfd].epoll
 	if ms > 0 {
@@ -109,7 +111,7 @@ func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 		r := i.ready()
 		switch {
 		case n == len(events):
-			e.maybe = append(e.maybe[at:len(e.maybe):len(e.maybe)], still...) // the others are next
+			e.maybe = append(e.maybe[at:len(e.maybe):len(e.maybe)], still...) // the rest is looked at first next time
 			k.shuffle(events)
 			return n
 		case r != 0:
@@ -131,7 +133,7 @@ func (k *Kernel) shuffle(events []unix.EpollEvent) {
 }
 
 func (e *epoll) close() {
-	for _, i := range e.all { // in any order: nothing happens by it
+	for _, i := range e.all { // the order does not matter, because nothing happens here
 		i.forget()
 	}
 }

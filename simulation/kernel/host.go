@@ -5,46 +5,49 @@ import (
 	"time"
 )
 
-// Host is where processes run whose threads take processor time: those of all of them share its
-// cores. Threads of processes without a host take none, and how soon they run is drawn.
+// Host is a machine with cores that the threads of all its processes share. The threads of a
+// process without a host take no processor time, and the delay until they run is drawn.
 type Host struct {
 	Name  string
 	Cores int
-	Share *Host // whose cores they are, if several hosts are one machine; nil: its own
+	// Share is the host that owns the cores, if several hosts are one machine. It is nil for hosts
+	// of their own.
+	Share *Host
 	Costs Costs
-	Links Links         // of the whole machine, if several hosts are one
-	Used  time.Duration // processor time so far
+	Links Links         // costs of packets on links of the machine itself; only used in the host that owns the cores
+	Used  time.Duration // processor time used so far
 
-	busy       int
-	computing  int             // of these, by threads that compute
-	interrupts []time.Duration // when each core has done with what came
-	debt       time.Duration   // what interrupts took from threads, not paid yet
-	waiting    []*Thread       // for a core, in order
-	behind     []*Thread       // those that compute, behind these
+	busy       int             // number of cores in use
+	computing  int             // number of cores in use by threads in Compute
+	interrupts []time.Duration // time until which each core handles interrupts
+	debt       time.Duration   // time that interrupts took from running threads and that these have not yet spent
+	waiting    []*Thread       // threads that wait for a core, in FIFO order
+	behind     []*Thread       // threads in Compute that wait for a core, after those in waiting
 	late       map[string]time.Duration
 }
 
-// Late is how long packets from a host have waited here for a processor so far, together: those
-// that came when all were busy, or the process that reads them, until they were read.
+// Late returns for how long packets from a host have waited here for a processor, in total. It
+// counts packets that arrived when all cores were busy or when their reader was running, until they
+// were read.
 func (h *Host) Late(from string) time.Duration { return h.late[from] }
 
-// Costs are what a host's processors take for what is done.
+// Costs are the processor times that operations take on a host.
 type Costs struct {
-	Switch time.Duration // until a thread that is waked does something
-	Call   time.Duration // reading or writing once
-	Byte   float64       // each byte that is read or written, nanoseconds
+	Switch time.Duration // time from waking a thread until it runs
+	Call   time.Duration // time of one read or write
+	Byte   float64       // time for each byte read or written, in nanoseconds
 }
 
-// Links are what a machine's processors take for a packet of links that it is itself, as in a lab
-// of namespaces: its kernel's work in interrupts, before the packet is there.
+// Links are the processor times that a packet takes in interrupts, on links that are inside the
+// machine, as in a lab of network namespaces. The packet arrives after them.
 type Links struct {
 	Packet time.Duration
-	Byte   float64 // nanoseconds
+	Byte   float64 // time for each byte, in nanoseconds
 }
 
-// interrupt is when a packet of n bytes that has come is there. Interrupts go before threads. What
-// they take from those that compute is in what these are recorded to have computed for; others are
-// that much later.
+// interrupt returns the time at which a packet of n bytes that arrives now is ready to be read.
+// Interrupts go before threads. The computing time of recorded threads includes the interrupts that
+// hit them. Other threads are delayed by the time in debt.
 func (h *Host) interrupt(now time.Duration, n int) time.Duration {
 	cost := h.Links.Packet + time.Duration(h.Links.Byte*float64(n))
 	if cost == 0 {
@@ -65,13 +68,13 @@ func (h *Host) interrupt(now time.Duration, n int) time.Duration {
 	return *first
 }
 
-// On puts a process on a host, before it has threads.
+// On assigns a process to a host. It must be called before the process has threads.
 func (p *Process) On(h *Host) { p.host = h }
 
-// Host is where a process runs; nil: nowhere.
+// Host returns the host of a process, or nil.
 func (p *Process) Host() *Host { return p.host }
 
-// cores is the host whose cores these are.
+// cores returns the host that owns the cores.
 func (h *Host) cores() *Host {
 	if h.Share != nil {
 		return h.Share
@@ -79,7 +82,7 @@ func (h *Host) cores() *Host {
 	return h
 }
 
-// take gives a thread a core, or has it wait for one.
+// take gives a thread a core and returns true, or queues it for one and returns false.
 func (h *Host) take(t *Thread) bool {
 	if h == nil || t.onCore {
 		return true
@@ -99,7 +102,7 @@ func (t *Thread) enter() {
 	t.p.onCore++
 }
 
-// leave gives the thread's core to the next one.
+// leave passes the thread's core to the next one in the queue.
 func (t *Thread) leave() {
 	if t.p.host == nil || !t.onCore {
 		return
@@ -121,15 +124,15 @@ func (t *Thread) leave() {
 	h.busy--
 }
 
-// slice is for how long a thread computes before others may have its core: Linux's base slice,
-// which grows with the cores up to eight (EEVDF, base_slice_ns). Ranks that wait look, and give way
-// to one that computes for as long.
+// slice is the time for which a thread computes before others may get its core: the base slice of
+// Linux's scheduler (EEVDF, base_slice_ns), which grows with the number of cores up to eight. Ranks
+// that wait poll, and yield to one that computes for as long.
 func (h *Host) slice() time.Duration {
 	return 700 * time.Microsecond * time.Duration(bits.Len(uint(min(h.Cores, 8))))
 }
 
-// Compute has the running thread compute for d as programs do: whoever else has something to do
-// goes first, and those that compute take turns.
+// Compute has the running thread compute for d, as programs do. Threads with other work go first.
+// Threads that compute take turns.
 func (k *Kernel) Compute(d time.Duration) {
 	t := k.running
 	t.catchUp()
@@ -151,7 +154,7 @@ func (k *Kernel) Compute(d time.Duration) {
 	}
 }
 
-// compute has it compute for d without a pause.
+// compute has the thread compute for d without a pause.
 func (t *Thread) compute(h *Host, d time.Duration) {
 	t.spent += d
 	t.computes = true
@@ -163,14 +166,14 @@ func (t *Thread) compute(h *Host, d time.Duration) {
 	t.catchUp()
 }
 
-// unread are packets that wait for a processor.
+// unread is a received packet that has not been read.
 type unread struct {
 	came time.Duration
 	size int
-	late bool // all were busy, or the reader
+	late bool // all cores were busy or the reader was running when it arrived
 }
 
-// landed notes that a packet is there to be read.
+// landed notes that a packet of n bytes can be read.
 func (q *pipe) landed(n int) {
 	if p := q.to.p; p.host != nil && q.from.p.host != nil {
 		h := p.host.cores()
@@ -178,7 +181,7 @@ func (q *pipe) landed(n int) {
 	}
 }
 
-// taken notes that n bytes of them have been.
+// taken notes that n bytes have been read.
 func (q *pipe) taken(n int) {
 	for n > 0 && len(q.unread) > 0 {
 		u := &q.unread[0]
@@ -197,14 +200,14 @@ func (q *pipe) taken(n int) {
 	}
 }
 
-// Spend has the running thread compute for d.
+// Spend adds d to the processor time that the running thread has used.
 func (k *Kernel) Spend(d time.Duration) {
 	if t := k.running; t != nil && t.p.host != nil {
 		t.spent += d
 	}
 }
 
-// spendOn is what a call costs that has moved n bytes.
+// spendOn adds the cost of a call that has moved n bytes.
 func (k *Kernel) spendOn(n int) {
 	if t := k.running; t != nil && t.p.host != nil {
 		c := &t.p.host.Costs

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestCompute: on one core that two hosts share, two programs take turns, and what has less to do
-// goes before them.
+// TestCompute checks that two programs on one core, which two hosts share, take turns, and that a
+// thread with little to do goes before them.
 func TestCompute(t *testing.T) {
 	k := New(1)
 	machine := &Host{Name: "machine", Cores: 1}
@@ -37,12 +37,12 @@ func TestCompute(t *testing.T) {
 		}
 	}
 	if len(ends) != 2 || late > machine.slice() {
-		t.Errorf("%v; who has less to do waited %v", ends, late)
+		t.Errorf("%v; the thread with less to do waited %v", ends, late)
 	}
 }
 
-// TestLinks: what comes over links of the machine itself takes its cores' time, before it is there;
-// whoever does not compute is later by that.
+// TestLinks checks that packets on links inside the machine take processor time before they arrive,
+// and that this time delays threads that are not in Compute.
 func TestLinks(t *testing.T) {
 	machine := &Host{Name: "m", Cores: 2, Links: Links{Packet: 10 * time.Microsecond, Byte: 1}}
 	at := time.Millisecond

@@ -1,10 +1,10 @@
-// Package kernel is an operating system and a network that exist in memory only: threads, time,
-// descriptors and connections. One thread runs at a time, until it sleeps; which one goes on next,
-// and after how long, follows from a seed alone. So a program that sleeps by this kernel does the
-// same in every run with the same seed, in virtual time, which costs nothing.
+// Package kernel is an operating system and a network in memory: threads, virtual time, descriptors
+// and connections. One thread runs at a time, until it sleeps. A seed alone decides which thread
+// runs next, and after how long. So a program that sleeps only in this kernel does the same in
+// every run with the same seed. Virtual time costs nothing.
 //
-// A thread is a coroutine (iter.Pull). What it calls here may be called by it alone, and all of a
-// Kernel by one goroutine at a time.
+// A thread is a coroutine (iter.Pull). Only the thread itself may call the functions that act on
+// the running thread. A Kernel must be used by one goroutine at a time.
 package kernel
 
 import (
@@ -14,30 +14,31 @@ import (
 
 // Kernel is one simulated world.
 type Kernel struct {
-	Rand *rand.Rand // of what happens in the world; programs should have their own
+	Rand *rand.Rand // source of the kernel's decisions; programs should have their own
 
 	now     time.Duration
 	events  queue
 	seq     uint64
-	fds     []*descriptor // by number; nil: closed
+	fds     []*descriptor // open descriptors by number; nil if closed
 	running *Thread
 	steps   uint64
-	looks   int    // of a thread, since it slept last
-	stuck   string // a thread looks and looks
+	looks   int    // polls by threads since the last event
+	stuck   string // name of a process whose thread polls without end; empty if there is none
 	trace   Hash
 	places  map[string]*Listener
 }
 
-// firstFD is the first descriptor's number.
+// firstFD is the number of the first descriptor.
 const firstFD = 4
 
-// New makes a world from a seed.
+// New creates a world from a seed.
 func New(seed uint64) *Kernel {
 	return &Kernel{Rand: rand.New(rand.NewPCG(seed, 0x5eed)), fds: make([]*descriptor, firstFD),
 		places: map[string]*Listener{}}
 }
 
-// Now is the virtual time since the start; for a thread that computes, as far as it has come.
+// Now returns the virtual time since the start. A thread that has spent processor time since its
+// last call sees that time added.
 func (k *Kernel) Now() time.Duration {
 	if k.running != nil {
 		return k.now + k.running.spent
@@ -45,30 +46,30 @@ func (k *Kernel) Now() time.Duration {
 	return k.now
 }
 
-// Steps is how often something has happened.
+// Steps returns the number of events so far.
 func (k *Kernel) Steps() uint64 { return k.steps }
 
-// Stuck says which thread goes on and on without sleeping; empty: none.
+// Stuck returns the name of a process with a thread that polls without ever sleeping, or "".
 func (k *Kernel) Stuck() string { return k.stuck }
 
-// Trace is a hash of what has happened: two runs that have the same have done the same.
+// Trace returns a hash of the events so far. Runs with equal hashes have done the same.
 func (k *Kernel) Trace() uint64 { return uint64(k.trace) }
 
-// Note adds something to Trace.
+// Note adds words to the hash that Trace returns.
 func (k *Kernel) Note(b ...uint64) {
 	for _, x := range b {
 		k.trace.add(x)
 	}
 }
 
-// After calls fn when d is over.
+// After calls fn once d is over, unless the timer that it returns is stopped.
 func (k *Kernel) After(d time.Duration, fn func()) *Timer {
 	t := &Timer{k: k, fn: fn}
 	t.Reset(d)
 	return t
 }
 
-// Run lets the world go on until over says so or nothing is left to happen; it is asked after each
+// Run handles events until over returns true, or until no event is left. It calls over after each
 // event.
 func (k *Kernel) Run(over func() bool) {
 	for again := true; len(k.events) > 0; {
@@ -76,24 +77,24 @@ func (k *Kernel) Run(over func() bool) {
 			return
 		}
 		e := k.events.pop()
-		if again = !e.who.stale(e.n); again {
+		if again = !e.do.stale(e.n); again {
 			k.now = max(k.now, e.at)
 			k.steps++
 			k.looks = 0
-			e.who.due()
+			e.do.due()
 		}
 	}
 }
 
-// at plans an event. Of those of one time any may be the first.
+// at plans a call of fn. The order of events with equal times is drawn.
 func (k *Kernel) at(t time.Duration, fn func()) { k.plan(t, call(fn), 0) }
 
-func (k *Kernel) plan(t time.Duration, who happening, n uint64) {
+func (k *Kernel) plan(t time.Duration, do action, n uint64) {
 	k.seq++
-	k.events.push(event{t, k.Rand.Uint32(), k.seq, who, n})
+	k.events.push(event{t, k.Rand.Uint32(), k.seq, do, n})
 }
 
-// Timer is what After returns, as time.Timer does it.
+// Timer calls a function later, as a time.Timer does. After creates it.
 type Timer struct {
 	k     *Kernel
 	fn    func()
@@ -101,7 +102,7 @@ type Timer struct {
 	times uint64
 }
 
-// Stop has fn not called.
+// Stop cancels the call and reports whether it was planned.
 func (t *Timer) Stop() bool {
 	was := t.armed
 	t.armed = false
@@ -109,7 +110,7 @@ func (t *Timer) Stop() bool {
 	return was
 }
 
-// Reset has it called after d from now.
+// Reset plans the call for d from now and reports whether one was planned before.
 func (t *Timer) Reset(d time.Duration) bool {
 	was := t.Stop()
 	t.armed = true
@@ -124,15 +125,15 @@ func (t *Timer) due() {
 	t.fn()
 }
 
-// Hash is FNV-1a over words.
+// Hash is an FNV-1a hash over words.
 type Hash uint64
 
 func (h *Hash) add(x uint64) { *h = (*h ^ Hash(x)) * 1099511628211 }
 
-// Thread is the thread that runs; nil: none does.
+// Thread returns the running thread, or nil.
 func (k *Kernel) Thread() *Thread { return k.running }
 
-// Running is whose thread runs; nil: nobody's.
+// Running returns the process whose thread runs, or nil.
 func (k *Kernel) Running() *Process {
 	if k.running == nil {
 		return nil

@@ -2,53 +2,53 @@ package kernel
 
 import "time"
 
-// Line is one direction of an adapter, or whatever else bytes of many connections pass at a rate.
-// Those of one key, a place that they come from or go to, wait in a queue of their own; the queues
-// are served in turn, about a packet each.
+// Line is one direction of an adapter, or another resource that passes the bytes of many
+// connections at a rate. Packets with the same key, a source or a destination, wait in a queue. The
+// queues are served in turn, about a packet at a time.
 type Line struct {
 	Name  string
-	Rate  float64       // bytes a second; 0: any
-	Burst int           // bytes that pass at once after a pause (a token bucket); 0: a packet takes its time
-	Bytes int64         // that have passed
-	Busy  time.Duration // for which something was passing
+	Rate  float64       // bytes per second; 0 if unlimited
+	Burst int           // bytes that pass at once after a pause (a token bucket); with 0 each packet takes its time
+	Bytes int64         // bytes passed so far
+	Busy  time.Duration // time during which packets were passing
 
 	k     *Kernel
 	queue map[string]*turn
-	turns []*turn // that have packets: the next one first
+	turns []*turn // queues that have packets; the first is served next
 	free  time.Duration
-	armed time.Duration // serve is called then; 0: it is not
+	armed time.Duration // time of the planned call of serve; 0 if none is planned
 }
 
-// turn is a line's queue of one key.
+// turn is the queue of one key.
 type turn struct {
 	packets []*queued
-	free    time.Duration // with Burst: when its next packet may go
-	left    int           // bytes before it is another one's turn
-	last    time.Duration // when its last packet has passed
-	waited  time.Duration // by all packets so far, before they began to pass, also outside the queue
+	free    time.Duration // with Burst: earliest time of its next packet
+	left    int           // bytes that it may still send in this turn
+	last    time.Duration // time at which its last packet has passed
+	waited  time.Duration // total time for which packets have waited, in the queue and in front of it
 }
 
-// queued is a packet at a line.
+// queued is a packet in a queue.
 type queued struct {
 	passenger
 	size int
 	fair int           // bytes that its queue may send in a turn
-	came time.Duration // when
+	came time.Duration // time at which the packet entered the queue
 }
 
-// passenger is told that it has passed a line.
+// passenger is notified when it has passed a line.
 type passenger interface{ passed() }
 
-// keyBurst is what a queue of a line with Burst lets pass before its own rate counts, as Linux's
-// classes have it by default.
+// keyBurst is the burst of each queue of a line with Burst, in bytes: the default of Linux's
+// traffic classes.
 const keyBurst = 1600
 
-// Line makes one.
+// Line creates a line with a rate in bytes per second and a burst in bytes.
 func (k *Kernel) Line(name string, rate float64, burst int) *Line {
 	return &Line{Name: name, Rate: rate, Burst: burst, k: k, queue: map[string]*turn{}}
 }
 
-// turn is the queue of a key.
+// turn returns the queue of a key.
 func (l *Line) turn(key string) *turn {
 	t := l.queue[key]
 	if t == nil {
@@ -58,8 +58,8 @@ func (l *Line) turn(key string) *turn {
 	return t
 }
 
-// Waited is how long packets have waited for their queue's turn so far, together: in the queue, or
-// in the adapter's own host because there is no room in it.
+// Waited returns for how long packets with a key have waited so far, in total. It includes the time
+// in the sending host while the queue had no room.
 func (l *Line) Waited(key string) time.Duration {
 	if t := l.queue[key]; t != nil {
 		return t.waited
@@ -67,7 +67,7 @@ func (l *Line) Waited(key string) time.Duration {
 	return 0
 }
 
-// takes is how long n bytes pass.
+// takes returns the time that n bytes take.
 func (l *Line) takes(n int) time.Duration {
 	if l.Rate <= 0 {
 		return 0
@@ -75,7 +75,7 @@ func (l *Line) takes(n int) time.Duration {
 	return time.Duration(float64(n) / l.Rate * float64(time.Second))
 }
 
-// push has a packet pass.
+// push puts a packet into the queue of a key.
 func (l *Line) push(q *queued, key string) {
 	t := l.turn(key)
 	q.came = l.k.now
@@ -87,7 +87,7 @@ func (l *Line) push(q *queued, key string) {
 	l.serve()
 }
 
-// serve has the packets go on whose time has come.
+// serve passes all packets whose time has come, and plans the next call.
 func (l *Line) serve() {
 	now := l.k.now
 	for len(l.turns) > 0 {
@@ -109,7 +109,7 @@ func (l *Line) serve() {
 	}
 }
 
-// pass has the first packet of a queue pass.
+// pass passes the first packet of queue i.
 func (l *Line) pass(i int) {
 	t, now := l.turns[i], l.k.now
 	p := t.packets[0]
@@ -134,11 +134,11 @@ func (l *Line) pass(i int) {
 		l.free = max(l.free, now-l.takes(l.Burst)) + l.takes(n)
 		t.free = max(t.free, now-l.takes(keyBurst)) + l.takes(n)
 	}
-	t.last = max(at, t.last+1) // none overtakes: of events of one time any may be the first
+	t.last = max(at, t.last+1) // distinct times keep the order, because the order of events with equal times is drawn
 	l.k.at(t.last, p.passed)
 }
 
-// arm has serve called.
+// arm plans a call of serve, unless an earlier one is planned.
 func (l *Line) arm(at time.Duration) {
 	if l.armed != 0 && l.armed <= at {
 		return

@@ -11,20 +11,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Path is what bytes between two places meet, in each direction.
+// Path describes the network between two places, for both directions.
 type Path struct {
-	Rate   int64         // bytes a second; 0: any
-	Delay  time.Duration // from the last byte's departure to its arrival
-	Jitter time.Duration // more, at most; order stays
-	Buffer int           // bytes on their way or not read before a writer has to wait
-	Pieces bool          // reads and writes move only a part now and then
+	Rate   int64         // bytes per second; 0 if unlimited
+	Delay  time.Duration // time from the departure of the last byte to its arrival
+	Jitter time.Duration // largest additional delay; bytes stay in order
+	Buffer int           // bytes in flight or unread beyond which a writer waits
+	Pieces bool          // whether reads and writes now and then move only a part
 
-	// Out and In are what bytes meet instead from who dials, and to it: rate, delay and buffer do
-	// not count then.
+	// Out and In replace Rate, Delay and Buffer if they are set. Out is the way from the dialling
+	// end, In the way to it.
 	Out, In *Way
 }
 
-// End is one end of a connection: what a TCP socket is.
+// End is one end of a simulated TCP connection.
 type End struct {
 	k       *Kernel
 	p       *Process
@@ -33,7 +33,7 @@ type End struct {
 	in, out *pipe
 	remote  string
 	closed  bool
-	dead    error // the connection is broken, as far as this end knows
+	dead    error // error of the broken connection, once this end knows of it
 }
 
 var (
@@ -41,26 +41,26 @@ var (
 	_ transport.Distant = (*End)(nil)
 )
 
-// pipe is one direction.
+// pipe is one direction of a connection.
 type pipe struct {
 	k      *Kernel
 	path   Path
-	to     *End // who reads
+	to     *End // reader
 	from   *End
-	free   time.Duration // when the line takes more
-	last   time.Duration // when what was sent last arrives
+	free   time.Duration // time at which the line can take more
+	last   time.Duration // arrival time of the bytes sent last
 	here   []byte
-	air    [][]byte // on its way; nil: the end of the stream
-	bytes  int      // of air
+	air    [][]byte // writes in flight; nil marks the end of the stream
+	bytes  int      // number of bytes in air
 	eof    bool
-	stuck  bool         // nothing arrives, for a while
-	cut    bool         // or any more
-	harm   func([]byte) // to the next bytes that are sent
-	unread []unread     // by size, as in here
+	stuck  bool         // nothing arrives for a while
+	cut    bool         // nothing arrives any more
+	harm   func([]byte) // changes the next bytes that are sent; nil if none are to change
+	unread []unread     // sizes of the packets in here
 	flow
 }
 
-// connect makes a connection between two processes.
+// connect creates a connection between two processes.
 func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *End) {
 	x = &End{k: k, p: a, remote: nameB}
 	y = &End{k: k, p: b, remote: nameA}
@@ -87,7 +87,7 @@ func (q *pipe) room() int {
 	return q.path.Buffer - len(q.here) - q.bytes
 }
 
-// some is how many of n bytes are moved.
+// some returns how many of n bytes a read or write moves.
 func (q *pipe) some(n int) int {
 	if q.path.Pieces && n > 1 && q.k.Rand.IntN(4) == 0 {
 		return 1 + q.k.Rand.IntN(n)
@@ -95,7 +95,7 @@ func (q *pipe) some(n int) int {
 	return n
 }
 
-// Path is transport.Distant's.
+// Path implements transport.Distant.
 func (e *End) Path() (p transport.Path, known bool) {
 	q := e.out
 	if q.way == nil {
@@ -104,10 +104,10 @@ func (e *End) Path() (p transport.Path, known bool) {
 	return transport.Path{RoundTrip: q.least, Busy: q.inUse()}, q.least > 0
 }
 
-// Far has nothing to do: nothing is lost.
+// Far does nothing, because simulated packets are never lost. It implements transport.Distant.
 func (e *End) Far() {}
 
-// TryRead is transport.Link's, as are most others.
+// TryRead implements transport.Link, as do the methods below unless they say otherwise.
 func (e *End) TryRead(p []byte) (int, error) {
 	q := e.in
 	switch {
@@ -136,7 +136,7 @@ func (e *End) TryRead(p []byte) (int, error) {
 	return 0, transport.ErrAgain
 }
 
-// TryWrite writes.
+// TryWrite writes as many bytes as there is room for.
 func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	q := e.out
 	total := 0
@@ -171,22 +171,22 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	return n, nil
 }
 
-// stands is how long a line is taken for already, where a queue stands before it: as transport tcp
-// has it.
-const stands = 500 * time.Microsecond
+// backlogAfter is the time for which the line must be taken before a queue counts as a backlog, as
+// in transport tcp.
+const backlogAfter = 500 * time.Microsecond
 
-// Bottleneck is transport.Narrow's.
+// Bottleneck implements transport.Narrow.
 func (e *End) Bottleneck() float64 {
 	switch q := e.out; {
 	case q.way != nil:
 		return q.socket.Bottleneck()
-	case q.free > q.k.now+stands:
+	case q.free > q.k.now+backlogAfter:
 		return float64(q.path.Rate)
 	}
 	return 0
 }
 
-// send has bytes arrive, nil for the end of the stream.
+// send puts bytes on their way; nil marks the end of the stream.
 func (q *pipe) send(b []byte) {
 	if q.way != nil {
 		q.sendOn(b)
@@ -210,14 +210,14 @@ func (q *pipe) send(b []byte) {
 func (q *pipe) stale(uint64) bool { return false }
 func (q *pipe) due()              { q.land() }
 
-// arrives has bytes be there that have passed a way.
+// arrives delivers bytes that have passed a Way.
 func (q *pipe) arrives(b []byte) {
 	q.air = append(q.air, b)
 	q.bytes += len(b)
 	q.land()
 }
 
-// takenIn is when the reader's machine has n bytes that come now.
+// takenIn returns the time at which the reader's machine has processed n bytes that come now.
 func (q *pipe) takenIn(n int) time.Duration {
 	if h := q.to.p.host; h != nil {
 		return h.cores().interrupt(q.k.now, n)
@@ -225,7 +225,7 @@ func (q *pipe) takenIn(n int) time.Duration {
 	return q.k.now
 }
 
-// land has the next bytes arrive.
+// land delivers the next write that is in flight.
 func (q *pipe) land() {
 	if q.stuck || len(q.air) == 0 || q.to.dead != nil {
 		return
@@ -236,7 +236,7 @@ func (q *pipe) land() {
 	switch {
 	case b == nil:
 		q.eof = true
-	case q.to.closed: // the system of the reader says so
+	case q.to.closed: // the reader's system answers with a reset
 		q.reset()
 		return
 	default:
@@ -251,12 +251,12 @@ func (q *pipe) land() {
 	q.to.self.changed()
 }
 
-// reset breaks both directions: at the writer's end when that has heard of it.
+// reset breaks both directions. The writer learns of it after the delay of the path.
 func (q *pipe) reset() {
 	q.k.at(q.k.now+q.path.Delay, func() { q.from.fail() })
 }
 
-// fail is what an end learns of a broken connection.
+// fail breaks the connection at this end.
 func (e *End) fail() {
 	if e.closed || e.dead != nil {
 		return
@@ -266,19 +266,20 @@ func (e *End) fail() {
 	e.self.changed()
 }
 
-// FD is the connection's descriptor.
+// FD returns the connection's descriptor.
 func (e *End) FD() int { return e.fd }
 
-// WriteFD is, too.
+// WriteFD returns the connection's descriptor.
 func (e *End) WriteFD() int { return e.fd }
 
-// Arm has nothing to do.
+// Arm does nothing.
 func (e *End) Arm() bool { return false }
 
-// Remote names the other end.
+// Remote returns the name of the other end.
 func (e *End) Remote() string { return e.remote }
 
-// Close closes. What was written still arrives, unless something came that was not read.
+// Close closes this end. Written bytes still arrive, unless received bytes are unread: then the
+// connection is reset, as with TCP.
 func (e *End) Close() error {
 	if e.closed {
 		return nil
@@ -294,12 +295,13 @@ func (e *End) Close() error {
 	return nil
 }
 
-// part tells the reader that the writer has gone, behind what is on its way.
+// part fails the reader's end after the bytes in flight.
 func (q *pipe) part() {
 	q.k.at(max(q.last, q.k.now+q.path.Delay), func() { q.to.fail() })
 }
 
-// Cut breaks the connection, as when the network goes: both ends hear of it, each after a while.
+// Cut breaks the connection, as a network failure does. This end notices after mine, the other one
+// after other. All bytes in flight are lost.
 func (e *End) Cut(mine, other time.Duration) {
 	if e.closed {
 		return
@@ -307,12 +309,12 @@ func (e *End) Cut(mine, other time.Duration) {
 	e.in.air, e.out.air, e.in.bytes, e.out.bytes = nil, nil, 0, 0
 	e.in.pending, e.out.pending = nil, nil
 	e.in.stuck, e.out.stuck, e.in.cut, e.out.cut = true, true, true, true
-	far := e.out.to
+	peer := e.out.to
 	e.k.After(mine, func() { e.fail() })
-	e.k.After(other, func() { far.fail() })
+	e.k.After(other, func() { peer.fail() })
 }
 
-// Stall has what this end writes not arrive for d.
+// Stall delays the bytes that this end writes by up to d.
 func (e *End) Stall(d time.Duration) {
 	q := e.out
 	if q.stuck || e.dead != nil {
@@ -330,24 +332,24 @@ func (e *End) Stall(d time.Duration) {
 	})
 }
 
-// Harm changes the next bytes that this end writes.
+// Harm passes the next bytes that this end writes to fn, which may change them.
 func (e *End) Harm(fn func([]byte)) { e.out.harm = fn }
 
-// Open reports whether neither end has closed the connection, and it is whole.
+// Open reports whether both ends are open and the connection is intact.
 func (e *End) Open() bool {
 	return !e.closed && e.dead == nil && !e.in.stuck && !e.out.to.closed && e.out.to.dead == nil
 }
 
-// Listener is where a process takes connections in.
+// Listener accepts connections for a process.
 type Listener struct {
 	p    *Process
 	take func(*End)
 }
 
-// Listen has fn take what comes to an address, on nobody's thread.
+// Listen has take called for each connection to addr. No thread runs during the call.
 func (p *Process) Listen(addr string, fn func(*End)) { p.k.places[addr] = &Listener{p, fn} }
 
-// Dial opens a connection; the caller is a thread of p.
+// Dial opens a connection to addr over a path. The caller must be a thread of p.
 func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error) {
 	k := p.k
 	if path.Out != nil {
@@ -367,15 +369,15 @@ func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error
 	return a, nil
 }
 
-// Connect gives two processes a connection that is there at once.
+// Connect creates a connection between two processes without any delay.
 func (p *Process) Connect(o *Process, path Path) (mine, other *End) {
 	return p.k.connect(p, o, path, p.Name, o.Name)
 }
 
-// Owner is whose end it is.
+// Owner returns the process to which this end belongs.
 func (e *End) Owner() *Process { return e.p }
 
-// Delay is how long what this end writes is on its way, beside lines.
+// Delay returns for how long bytes of this end are in flight, apart from the time that lines take.
 func (e *End) Delay() time.Duration {
 	if e.out.way != nil {
 		return e.out.way.Delay

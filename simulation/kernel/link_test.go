@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestCutStalled: a connection that is cut while one of its directions stands still brings nothing
-// any more, also when that is over: what was on its way is lost.
+// TestCutStalled checks that a connection which is cut while one direction is stalled loses the
+// bytes in flight, also after the stall is over.
 func TestCutStalled(t *testing.T) {
 	k := New(1)
 	x, y := k.Process("x"), k.Process("y")

@@ -2,31 +2,31 @@ package kernel
 
 import "time"
 
-// event is something that is planned.
+// event is a planned action.
 type event struct {
 	at  time.Duration
-	tie uint32 // drawn: which of one time is first
+	tie uint32 // random number that orders events of the same time
 	seq uint64
-	who happening
-	n   uint64 // for stale
+	do  action
+	n   uint64 // argument of action.stale
 }
 
-// happening is what an event does. All are pointers or functions, so that an event needs no memory
-// of its own.
-type happening interface {
+// action is the effect of an event. All implementations are pointers or functions, so that an event
+// allocates no memory.
+type action interface {
 	due()
-	// stale reports whether the event, of a number, is not to happen any more.
+	// stale reports whether the event that was planned with number n has been cancelled.
 	stale(n uint64) bool
 }
 
-// call is an event that calls a function.
+// call is an action that calls a function.
 type call func()
 
 func (fn call) due()           { fn() }
 func (call) stale(uint64) bool { return false }
 
-// queue is a heap, of which each place has four below it: shallow, since most of what is planned
-// is for soon.
+// queue is a heap in which each place has four children. It is shallow, because most events are
+// planned for soon.
 type queue []event
 
 const below = 4

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestQueue: events come out in order, whatever is put in meanwhile.
+// TestQueue checks that events come out in order while others are added.
 func TestQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var q queue
-	var all []event // in the queue, in any order
+	var all []event // events in the queue, in any order
 	for seq := range uint64(20_000) {
 		if len(all) == 0 || r.IntN(100) < 52 {
 			e := event{at: time.Duration(r.IntN(50)), tie: r.Uint32N(3), seq: seq}

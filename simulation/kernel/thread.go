@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// Process is threads that end together.
+// Process is a group of threads that end together.
 type Process struct {
 	k       *Kernel
 	Name    string
-	host    *Host // nil: its threads take no time
+	host    *Host // nil if its threads take no processor time
 	threads []*Thread
-	onCore  int       // of these
-	holder  *Thread   // sleeps with the lock of the program: the others stand still
-	held    []*Thread // of these, those that would go on
-	stopped bool      // all stand still
-	turns   uint64    // of its threads
+	onCore  int       // number of threads on a core
+	holder  *Thread   // thread that sleeps with the program's lock, while all others stand still
+	held    []*Thread // threads that stand still and are due to run
+	stopped bool      // whether all threads stand still
+	turns   uint64    // number of times that a thread has run
 	dead    bool
 	ends    []*End
 }
 
-// Process makes one without threads.
+// Process creates a process without threads.
 func (k *Kernel) Process(name string) *Process { return &Process{k: k, Name: name} }
 
-// Kernel is where the process runs.
+// Kernel returns the kernel of the process.
 func (p *Process) Kernel() *Kernel { return p.k }
 
-// Turns is how often a thread of it has gone on: what it knows is as before while it is the same.
+// Turns returns how often a thread of the process has run. The state of the process is unchanged as
+// long as this number is.
 func (p *Process) Turns() uint64 { return p.turns }
 
 // Dead reports whether the process has ended.
@@ -41,21 +42,21 @@ type Thread struct {
 	resume   func() (struct{}, bool)
 	end      func()
 	yield    func(struct{}) bool
-	sleeps   uint64 // how often it has
-	waking   bool   // it is about to go on
+	sleeps   uint64 // number of times that the thread has slept or run
+	waking   bool   // an event that runs the thread is planned
 	asleep   bool
 	over     bool
 	joiners  []*Thread
-	on       []*descriptor // that it sleeps on
-	spent    time.Duration // since it went on, by a process on a host
+	on       []*descriptor // descriptors on which the thread sleeps
+	spent    time.Duration // processor time used since the thread last ran; only on a host
 	onCore   bool
 	computes bool
 }
 
-// killed unwinds a thread.
+// killed is the panic value that unwinds the thread of a killed process.
 type killed struct{}
 
-// Go starts a thread.
+// Go starts a thread that calls fn.
 func (p *Process) Go(fn func()) *Thread {
 	t := &Thread{p: p, asleep: true}
 	t.resume, t.end = iter.Pull(func(yield func(struct{}) bool) {
@@ -65,7 +66,8 @@ func (p *Process) Go(fn func()) *Thread {
 			switch e := recover().(type) {
 			case nil, killed:
 			default:
-				panic(fmt.Sprintf("%v\n\n%s", e, debug.Stack())) // whoever resumes it knows nothing of this stack
+				// The goroutine that resumes this coroutine does not see its stack.
+				panic(fmt.Sprintf("%v\n\n%s", e, debug.Stack()))
 			}
 		}()
 		fn()
@@ -75,7 +77,7 @@ func (p *Process) Go(fn func()) *Thread {
 	return t
 }
 
-// Join waits for a thread's end; the caller is a thread.
+// Join waits for a thread's end. The caller must be a thread.
 func (t *Thread) Join() {
 	me := t.p.k.running
 	for me.catchUp(); !t.over; {
@@ -92,7 +94,8 @@ func (k *Kernel) Sleep(d time.Duration) {
 	}
 }
 
-// Await has the running thread sleep until something is so; it looks when it is waked.
+// Await has the running thread sleep until so returns true. It calls so each time that the thread
+// is woken.
 func (k *Kernel) Await(so func() bool) {
 	t := k.running
 	for t.catchUp(); !so(); t.catchUp() {
@@ -100,10 +103,10 @@ func (k *Kernel) Await(so func() bool) {
 	}
 }
 
-// Wake has a thread look again that sleeps in Await.
+// Wake has a thread that sleeps in Await check its condition.
 func (t *Thread) Wake() { t.wake() }
 
-// sleep returns when somebody wakes the thread, or d is over; negative: never.
+// sleep returns when the thread is woken or d is over. A negative d is unlimited.
 func (t *Thread) sleep(d time.Duration) {
 	t.catchUp()
 	if t.p.dead {
@@ -119,22 +122,22 @@ func (t *Thread) sleep(d time.Duration) {
 	}
 }
 
-// stale: it sleeps no more.
+// stale reports whether the sleep with this number has ended.
 func (t *Thread) stale(sleep uint64) bool { return t.sleeps != sleep }
 
-// due: it has slept for long enough.
+// due wakes the thread after its sleep.
 func (t *Thread) due() { t.wake() }
 
-// going is an event at which a thread goes on.
-type going Thread
+// resumption is the action that runs a thread.
+type resumption Thread
 
-func (g *going) stale(uint64) bool { return g.over || g.p.dead }
-func (g *going) due()              { (*Thread)(g).run() }
+func (g *resumption) stale(uint64) bool { return g.over || g.p.dead }
+func (g *resumption) due()              { (*Thread)(g).run() }
 
-// runAt has the thread go on then.
-func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*going)(t), 0) }
+// runAt plans to run the thread at a time.
+func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*resumption)(t), 0) }
 
-// wake has the thread go on soon.
+// wake has the thread run soon.
 func (t *Thread) wake() {
 	if t.waking || t.over || !t.asleep {
 		return
@@ -143,12 +146,12 @@ func (t *Thread) wake() {
 	t.runAt(t.p.k.Now() + t.p.latency())
 }
 
-// latency is how long it takes until a thread that is waked runs: mostly microseconds, now and then
-// as long as others may have the core.
+// latency returns the time from waking a thread until it runs. It is drawn: mostly microseconds,
+// and now and then as long as other threads may have the core.
 func (p *Process) latency() time.Duration {
 	k := p.k
 	if p.host != nil {
-		return 0 // Host.Costs has it
+		return 0 // Host.Costs replaces it
 	}
 	switch r := k.Rand.Uint32(); {
 	case r%512 == 0:
@@ -199,8 +202,8 @@ func (t *Thread) run() {
 	}
 }
 
-// catchUp lets the world go on until the thread has done what it has spent time on: what it does
-// between two calls of the kernel it does at once, with its own clock ahead.
+// catchUp lets the world advance until the processor time that the thread has spent is over.
+// Between two calls of the kernel a thread runs at once, with its own clock ahead of the kernel's.
 func (t *Thread) catchUp() {
 	if t.spent == 0 {
 		return
@@ -211,7 +214,7 @@ func (t *Thread) catchUp() {
 	d := t.spent
 	t.spent = 0
 	t.p.host.Used += d
-	if !t.computes { // what interrupts took is in what was recorded of those that do
+	if !t.computes { // the recorded times of computing threads include interrupts
 		h := t.p.host.cores()
 		d += h.debt
 		h.debt = 0
@@ -222,13 +225,13 @@ func (t *Thread) catchUp() {
 	}
 }
 
-// Stop has the process stand still until Continue, as SIGSTOP does.
+// Stop suspends all threads of the process, as SIGSTOP does.
 func (p *Process) Stop() { p.stopped = true }
 
-// Continue is SIGCONT.
+// Continue resumes the process, as SIGCONT does.
 func (p *Process) Continue() {
 	p.stopped = false
-	p.release() // with a holder it alone goes on
+	p.release() // if there is a holder, only that thread goes on
 }
 
 func (p *Process) release() {
@@ -239,7 +242,7 @@ func (p *Process) release() {
 	}
 }
 
-// Kill ends the process: its threads do nothing more, and the system closes its connections.
+// Kill ends the process: its threads stop, and the system closes its connections.
 func (p *Process) Kill() {
 	if p.dead {
 		return

@@ -6,61 +6,65 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/standing"
 )
 
-// Way is how bytes of a connection get from one end to the other, as with TCP: in packets over
-// lines, as many at a time as the window allows. Nothing is lost.
+// Way describes how the bytes of a connection get from one end to the other, as with TCP: in
+// packets over lines, as many at a time as the window allows. No packet is lost.
 type Way struct {
 	Lines  []Passage
-	Delay  time.Duration // beside what lines take
-	Packet int           // bytes of payload
-	Unsent int           // bytes that are taken from a writer and not on their way, before it has to wait
-	Window int           // bytes on their way or not read
+	Delay  time.Duration // time apart from the time that lines take
+	Packet int           // payload bytes of a packet
+	Unsent int           // bytes accepted from a writer and not yet in flight, beyond which the writer waits
+	Window int           // bytes in flight or unread, at most
 }
 
-// Passage is a line, and the queue there.
+// Passage is a line and the key of a queue in it.
 type Passage struct {
 	Line *Line
 	Key  string
 }
 
-// firstPackets are those that a connection begins with.
+// firstPackets is the number of packets that a new connection may have in flight.
 const firstPackets = 10
 
-// TCP hands down to its own host's adapter what it could send in handFor if nothing were queued,
-// localPackets at least and mostLocal at most (tcp_small_queues; docs/decisions/0021).
+// TCP hands to its host's adapter as many bytes as it could send in handFor if nothing were queued:
+// at least localPackets packets, and at most mostLocal bytes (tcp_small_queues;
+// docs/decisions/0021).
 const (
 	handFor      = time.Millisecond
 	localPackets = 2
 	mostLocal    = 1 << 20
 )
 
-// flow is a pipe's state on a Way.
+// flow is the state of a pipe that uses a Way.
 type flow struct {
 	way     *Way
-	arrived func([]byte)              // is given what has; nil: the end of the stream
-	there   func(n int) time.Duration // when the reader's machine has n bytes that come now
-	takes   func()                    // is told that the writer may write
-	pending [][]byte                  // not on its way; nil: the end of the stream
-	notsent int                       // bytes of these
-	flight  int                       // bytes on their way, as far as the sender knows
+	arrived func([]byte)              // called with bytes that have arrived; nil marks the end of the stream
+	there   func(n int) time.Duration // returns when the reader's machine has processed n bytes that come now
+	takes   func()                    // called when the writer may write
+	pending [][]byte                  // writes not yet in flight; nil marks the end of the stream
+	notsent int                       // number of bytes in pending
+	flight  int                       // bytes that the sender has not seen acknowledged
 	local   int                       // bytes in the first line
-	most    int                       // bytes that may be in flight: slow start
+	most    int                       // congestion window in bytes, which grows by slow start
 	full    bool                      // the writer waits for room
-	limited bool                      // by the reader
-	pumps   bool                      // pump is called soon
+	limited bool                      // the reader's window limits the sender
+	pumps   bool                      // a call of pump is planned
 	lands   time.Duration
-	held    bool // by the first line, since
-	since   time.Duration
+	held    bool          // pending bytes wait for room in the first line
+	since   time.Duration // time since which they wait
 
-	socket      standing.Queue // bounds what it holds, as transport tcp has it
-	acked       uint64         // bytes that have been acknowledged
-	busy, began time.Duration  // the socket held something for so long, without now: since began
-	trip, least time.Duration  // the round trip, lately and at least
+	socket standing.Queue // bound of the bytes that the socket holds, as in transport tcp
+	acked  uint64         // bytes acknowledged so far
+	// busy is the total time for which the socket has held bytes, without the current period, which
+	// started at began.
+	busy, began time.Duration
+	// trip is the smoothed round-trip time, least the smallest one.
+	trip, least time.Duration
 }
 
-// holds is how many bytes the socket does.
+// holds returns the number of bytes in the socket.
 func (q *pipe) holds() int { return q.notsent + q.flight }
 
-// vacant is how many more it may.
+// vacant returns how many more bytes the socket takes.
 func (q *pipe) vacant() int {
 	n := q.way.Unsent - q.notsent
 	if b := q.socket.Bound(); b > 0 {
@@ -69,13 +73,14 @@ func (q *pipe) vacant() int {
 	return n
 }
 
-// writable reports whether a writer is told that it may write: TCP waits until a third is free.
+// writable reports whether the writer is notified. As with TCP, a third of the socket must be free.
 func (q *pipe) writable() bool {
 	b := q.socket.Bound()
 	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)
 }
 
-// wrote follows a write of n bytes; full: the socket takes no more now.
+// wrote reports a write of n bytes to the bound of the socket. full says that the socket takes no
+// more now.
 func (q *pipe) wrote(n int, full bool) {
 	if q.way == nil || !q.socket.Wrote(n, full) {
 		return
@@ -83,7 +88,7 @@ func (q *pipe) wrote(n int, full bool) {
 	q.socket.Measured(standing.Sample{At: q.k.now, Acked: q.acked, Busy: q.inUse(), Trip: q.trip, Least: q.least})
 }
 
-// inUse is how long the socket has held something, in all.
+// inUse returns the total time for which the socket has held bytes.
 func (q *pipe) inUse() time.Duration {
 	if q.holds() > 0 {
 		return q.busy + q.k.now - q.began
@@ -91,7 +96,7 @@ func (q *pipe) inUse() time.Duration {
 	return q.busy
 }
 
-// acknowledged: n bytes have arrived, which were handed down then.
+// acknowledged handles the acknowledgement of n bytes that were sent at a given time.
 func (q *pipe) acknowledged(n int, sent time.Duration) {
 	trip := q.k.now - sent
 	switch q.flight -= n; {
@@ -108,7 +113,7 @@ func (q *pipe) acknowledged(n int, sent time.Duration) {
 	}
 }
 
-// localMost is how many bytes may be in the first line.
+// localMost returns how many bytes may be in the first line.
 func (q *pipe) localMost() int {
 	n := localPackets * q.way.Packet
 	if q.least > 0 {
@@ -117,14 +122,14 @@ func (q *pipe) localMost() int {
 	return n
 }
 
-// on puts a pipe on a way.
+// on assigns a Way to the pipe, if there is one.
 func (q *pipe) on(w *Way, arrived func([]byte), there func(int) time.Duration, takes func()) {
 	if w != nil {
 		q.flow = flow{way: w, arrived: arrived, there: there, takes: takes, most: firstPackets * w.Packet}
 	}
 }
 
-// sendOn has bytes go on their way as soon as may be.
+// sendOn queues bytes for the Way and plans a call of pump.
 func (q *pipe) sendOn(b []byte) {
 	if q.holds() == 0 {
 		q.began = q.k.now
@@ -141,7 +146,7 @@ func (q *pipe) sendOn(b []byte) {
 	})
 }
 
-// pump sends what it may.
+// pump sends as many packets as the windows allow.
 func (q *pipe) pump() {
 	q.letGo()
 	defer q.hold()
@@ -171,12 +176,12 @@ func (q *pipe) pump() {
 	}
 }
 
-// hold notes that bytes wait for the first line although the window is open, outside its queue.
+// hold notes whether bytes wait for the first line although the window is open.
 func (q *pipe) hold() {
 	q.held, q.since = q.local >= q.localMost() && len(q.pending) > 0 && !q.stuck, q.k.now
 }
 
-// letGo has the line know how long they have.
+// letGo adds the waiting time of these bytes to the line's.
 func (q *pipe) letGo() {
 	if q.held && len(q.way.Lines) > 0 {
 		p := q.way.Lines[0]
@@ -185,22 +190,22 @@ func (q *pipe) letGo() {
 	}
 }
 
-// packet is on its way.
+// packet is a packet in flight.
 type packet struct {
 	of   *pipe
 	hop  int
-	sent time.Duration // when it was handed down
-	data []byte        // nil: the end of the stream
+	sent time.Duration // time at which it was handed to the first line
+	data []byte        // nil marks the end of the stream
 }
 
-// enter has it wait at its next line.
+// enter puts the packet into the queue of its next line.
 func (p *packet) enter() {
 	w := p.of.way
 	next := w.Lines[p.hop]
 	next.Line.push(&queued{passenger: p, size: len(p.data), fair: w.Packet}, next.Key)
 }
 
-// next takes up to n bytes off what is to be sent: all before the end of the stream.
+// next removes up to n bytes from pending and returns them. It stops at the end of the stream.
 func (q *pipe) next(n int) []byte {
 	b := q.pending[0]
 	if len(b) >= n {
@@ -222,7 +227,7 @@ func (q *pipe) next(n int) []byte {
 	return all
 }
 
-// passed has a packet go on behind a line.
+// passed sends the packet on after a line.
 func (p *packet) passed() {
 	q := p.of
 	if p.hop++; p.hop == 1 {
@@ -236,14 +241,14 @@ func (p *packet) passed() {
 	q.k.at(q.k.now+q.way.Delay, p.come)
 }
 
-// come has a packet be there when the reader's machine has taken it in.
+// come delivers the packet once the reader's machine has processed it.
 func (p *packet) come() {
 	q := p.of
-	q.lands = max(q.there(len(p.data)), q.lands+1) // none overtakes
+	q.lands = max(q.there(len(p.data)), q.lands+1) // distinct times keep the order
 	q.k.at(q.lands, p.arrive)
 }
 
-// arrive has a packet be there, and its sender hear of it.
+// arrive delivers the packet, and acknowledges it to the sender after the delay.
 func (p *packet) arrive() {
 	q, n := p.of, len(p.data)
 	q.arrived(p.data)
@@ -253,7 +258,7 @@ func (p *packet) arrive() {
 	})
 }
 
-// opened lets the sender go on which the reader has kept waiting.
+// opened resumes a sender that the reader's window has limited.
 func (q *pipe) opened() {
 	if q.limited && !q.pumps {
 		q.pumps = true

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOrder: small packets that pass at once what a limited line lets pass after a pause, or a way
-// without lines, stay in order.
+// TestOrder checks that small packets stay in order, on a line with a burst and on a way without
+// lines.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		k := New(seed)

@@ -13,28 +13,28 @@ import (
 	"github.com/leidenzipper/zipper/simulation/process"
 )
 
-// proc is a process that sends and receives.
+// proc is a simulated process that sends and receives messages.
 type proc struct {
 	r       *run
 	p       *kernel.Process
 	host    string
-	cluster int // -1: on a zipper node
-	virtual int // rank
+	cluster int // index of its cluster; -1 on a zipper node
+	virtual int // virtual rank
 	local   int
-	members []*process.Member // by job
+	members []*process.Member // membership of each job, by job
 	comms   []*engine.Comm
-	pending [][]operation   // by job
-	coming  map[*proc][]int // messages whose receives are not posted, by sender
-	data    []byte          // of every message: nobody looks at it
-	turns   []step
-	player  *kernel.Thread // that has them; nil: there are none
+	pending [][]operation   // operations under way, by job
+	coming  map[*proc][]int // messages whose receives are not posted yet, by sender
+	data    []byte          // payload that all messages share, because no one reads it
+	turns   []step          // recorded steps; nil if nothing was recorded
+	player  *kernel.Thread  // thread that takes the recorded steps; nil if there are none
 }
 
-// simJob is a job of all processes over some forwarders: over all, or, where messages are spread
-// over zippers, over one of them.
+// simJob is a job of all processes. It uses all forwarders, or one of them where messages are
+// spread over zippers.
 type simJob struct{ env jobenv.Job }
 
-// cast makes forwarders and processes, and has them join.
+// cast creates forwarders and processes, and has the processes join their jobs.
 func (r *run) cast(messages []platform.Message) error {
 	if err := r.processes(messages); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *run) cast(messages []platform.Message) error {
 	return nil
 }
 
-// processes are one for each rank, or for each host where messages are between hosts.
+// processes creates a process for each rank, or for each host where messages are between hosts.
 func (r *run) processes(messages []platform.Message) error {
 	for _, m := range messages {
 		for i, host := range []string{m.From, m.To} {
@@ -78,7 +78,7 @@ func (r *run) process(host string) *proc {
 	return p
 }
 
-// rank gives the processes of clusters their ranks: in order of cluster and host.
+// rank numbers the processes of clusters, in the order of clusters and hosts.
 func (r *run) rank() {
 	at := func(p *proc) int {
 		if p.cluster < 0 {
@@ -134,7 +134,7 @@ func (r *run) makeJobs() {
 	}
 }
 
-// doors are a zipper's ports as jobs of several hops describe them.
+// doors returns the ports of a zipper in the form of a job with several hops.
 func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 	for _, c := range r.p.Clusters {
 		if _, ok := z.Ports[c.Name]; ok {
@@ -144,7 +144,7 @@ func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 	return list
 }
 
-// streams is how many connections a zipper has to another one for large messages.
+// streams returns the number of connections for large messages that a zipper has to another one.
 func (r *run) streams(z *platform.Zipper) (n int) {
 	for i := range r.p.Clusters {
 		c := &r.p.Clusters[i]
@@ -155,7 +155,7 @@ func (r *run) streams(z *platform.Zipper) (n int) {
 	return n
 }
 
-// transit are the networks without processes, in a job of several hops.
+// transit returns the networks without processes, in a job of several hops.
 func (r *run) transit(layout []jobenv.Cluster) (list []string) {
 	for _, c := range r.p.Clusters {
 		if !r.star() && !slices.ContainsFunc(layout, func(l jobenv.Cluster) bool { return l.Name == c.Name }) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// translator is a zipper whose kernel translates addresses between the clusters of two processes;
-// nil: there is none, or they need none.
+// translator returns a zipper whose kernel translates addresses between the clusters of two
+// processes. It returns nil if there is no such zipper, or if the processes need none.
 func (r *run) translator(a, b *proc) *platform.Zipper {
 	if a.cluster < 0 || b.cluster < 0 || a.cluster == b.cluster {
 		return nil
@@ -27,8 +27,8 @@ func (r *run) translator(a, b *proc) *platform.Zipper {
 	return nil
 }
 
-// directs are the openers of a process's direct links in a job, by rank: who has the higher rank
-// dials.
+// directs returns the openers of a process's direct links in a job, by peer rank. The process with
+// the higher rank dials; a nil opener means that the peer does.
 func (p *proc) directs(job int) map[int]engine.Opener {
 	var list map[int]engine.Opener
 	for _, o := range p.r.procs {
@@ -62,7 +62,7 @@ func (p *proc) directs(job int) map[int]engine.Opener {
 	return list
 }
 
-// past is how bytes of a connection pass a zipper whose kernel translates addresses.
+// past returns the way of a connection through a zipper whose kernel translates addresses.
 func (r *run) past(from, to *proc, z *platform.Zipper) *kernel.Way {
 	key := [3]string{from.host, to.host, z.Name}
 	if w := r.ways[key]; w != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// Fault is something that goes wrong while messages are sent.
+// Fault is a fault that is injected while messages are sent.
 type Fault struct {
-	Kind string        // of Kinds
-	At   time.Duration // after the first message may begin
-	For  time.Duration // how long it lasts
-	Who  string        // a host or a zipper; empty: drawn
+	Kind string        // one of Kinds
+	At   time.Duration // start, counted from the time at which the first message may begin
+	For  time.Duration // duration of the fault
+	Who  string        // host or zipper that is hit; drawn if empty
 }
 
-// Kinds are what can go wrong, and what it is.
+// Kinds returns the kinds of faults with a description of each.
 func Kinds() map[string]string {
 	return map[string]string{
 		"cut":     "a connection to a forwarder breaks",
@@ -29,7 +29,7 @@ func Kinds() map[string]string {
 	}
 }
 
-// ParseFault reads KIND@TIME[/FOR][=WHO]: "cut@1.5s", "restart@2s/300ms=z1".
+// ParseFault parses KIND@TIME[/FOR][=WHO], such as "cut@1.5s" or "restart@2s/300ms=z1".
 func ParseFault(s string) (f Fault, err error) {
 	rest := s
 	rest, f.Who, _ = strings.Cut(rest, "=")
@@ -48,14 +48,14 @@ func ParseFault(s string) (f Fault, err error) {
 	return f, nil
 }
 
-// lasting is how long a fault lasts that does not say, 100 ms.
+// lasting is the default duration of a fault, 100 ms.
 const lasting = 100 * time.Millisecond
 
-// harmLater has the faults happen.
-func (r *run) harmLater() {
+// injectLater schedules the faults.
+func (r *run) injectLater() {
 	draw := rand.New(rand.NewPCG(r.Seed, 0xfa17))
 	for _, f := range r.Faults {
-		r.k.After(f.At, func() { r.harm(f, draw) })
+		r.k.After(f.At, func() { r.inject(f, draw) })
 	}
 	if r.Rate <= 0 {
 		return
@@ -64,7 +64,7 @@ func (r *run) harmLater() {
 	next = func() {
 		r.k.After(time.Duration(draw.ExpFloat64()/r.Rate*float64(time.Second)), func() {
 			kinds := []string{"cut", "stall", "pause", "restart"}
-			r.harm(Fault{Kind: kinds[draw.IntN(len(kinds))], At: r.k.Now() - r.begin,
+			r.inject(Fault{Kind: kinds[draw.IntN(len(kinds))], At: r.k.Now() - r.begin,
 				For: time.Duration(draw.Int64N(int64(2 * lasting)))}, draw)
 			next()
 		})
@@ -72,16 +72,16 @@ func (r *run) harmLater() {
 	next()
 }
 
-// harm has a fault happen.
-func (r *run) harm(f Fault, draw *rand.Rand) {
-	said := fmt.Sprintf("%s at %v", f.Kind, f.At.Round(time.Microsecond))
+// inject carries out one fault now. It does nothing if no victim is left.
+func (r *run) inject(f Fault, draw *rand.Rand) {
+	text := fmt.Sprintf("%s at %v", f.Kind, f.At.Round(time.Microsecond))
 	done := func(who string) {
 		if f.Kind != "cut" && f.Kind != "kill" {
-			said += fmt.Sprintf(" for %v", f.For.Round(time.Microsecond))
+			text += fmt.Sprintf(" for %v", f.For.Round(time.Microsecond))
 		}
-		r.done = append(r.done, said+": "+who)
+		r.done = append(r.done, text+": "+who)
 		if r.world.Say != nil {
-			r.world.Say("fault: %s: %s", said, who)
+			r.world.Say("fault: %s: %s", text, who)
 		}
 	}
 	switch f.Kind {

@@ -3,37 +3,39 @@ package play
 import "time"
 
 const (
-	// packet is what lines pass at a time where the platform does not say, in bytes. Default 9000.
-	// Trades how finely connections share a line against the time that a simulation takes.
+	// packet is the number of bytes that a line passes at a time, where the platform does not say.
+	// Default 9000. Smaller packets share a line more evenly between connections, but the
+	// simulation takes longer.
 	packet = 9000
 
-	// window is what a connection may have on its way where the platform does not say, in bytes.
-	// Default 4 MiB: what Linux lets windows grow to, about.
+	// window is the number of bytes that a connection may have in flight, where the platform does
+	// not say. Default 4 MiB: about the limit of Linux's automatic windows.
 	window = 4 << 20
 
-	// chunk is what a message inside a cluster is written in, in bytes. Default 64 KiB.
+	// chunk is the size of the writes of a message inside a cluster, in bytes. Default 64 KiB.
 	chunk = 64 << 10
 
-	// ahead is how many receives from one process are posted at a time. Default 16. More only takes
-	// time to look through them; fewer than the messages of a pair that are under way would have
-	// these wait.
+	// ahead is the number of receives from one process that are posted at a time. Default 16. More
+	// receives take time to search. Fewer than a pair has messages in flight would delay messages.
 	ahead = 16
 
-	// turn is how long a process that waits sleeps at most, in nanoseconds. Default 5 ms. The end
-	// of a message over one forwarder does not wake who waits for another one.
+	// turn is the longest sleep of a process that waits, in nanoseconds. Default 5 ms. It is
+	// bounded because the end of a message over one forwarder does not wake a thread that waits for
+	// another forwarder.
 	turn = 5 * time.Millisecond
 
-	// joinTime is how long ranks have to join, in nanoseconds. Default 1 min, of virtual time.
+	// joinTime is the time limit of joining, in nanoseconds of virtual time. Default 1 min.
 	joinTime = time.Minute
 
-	// settle is the time between the last rank's joining and the first message, in nanoseconds.
-	// Default 100 ms: progress threads are at rest by then.
+	// settle is the time between the last rank's join and the first message, in nanoseconds.
+	// Default 100 ms: progress threads are idle by then.
 	settle = 100 * time.Millisecond
 
-	// standstill is how long nothing moves until the messages are given up, in nanoseconds. Default
-	// 2 min: longer than links and forwarders that come back are waited for.
+	// standstill is the time without any progress after which the run fails, in nanoseconds.
+	// Default 2 min: longer than the time for which links and forwarders may be down.
 	standstill = 2 * time.Minute
 
-	// patience is the job's, with what is lost. Default 10 s, as jobs have it.
+	// patience is the time for which the job waits for lost links and forwarders, in nanoseconds.
+	// Default 10 s, as in real jobs.
 	patience = 10 * time.Second
 )

@@ -13,33 +13,33 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// message is one, while it is sent.
+// message is a message while it is sent.
 type message struct {
 	*platform.Message
 	from, to *proc
 	bytes    int
-	engine   bool // it passes forwarders: else it is a stream of its own, or stays in memory
+	engine   bool // whether it passes forwarders; otherwise it has its own stream or stays in memory
 	job      int
 	tag      int
-	waits    int   // messages that must be over first,
-	then     []int // those that wait for its end, or
-	sent     []int // until it has been sent
+	waits    int   // number of messages that must finish before it starts
+	then     []int // messages that wait until it has arrived
+	sent     []int // messages that wait until it has been sent
 	begins   time.Duration
-	played   bool // by turns of its sender and receiver: it waits for nothing else
-	left     bool // its sender is through with it
+	played   bool // whether it is one of the recorded steps of its sender and receiver, and waits for nothing else
+	left     bool // the sender has finished with it
 	there    bool
 	start    time.Duration
 	finish   time.Duration
 	stands   []stand
 }
 
-// operation is a send or a receive of an engine under way.
+// operation is a send or receive of an engine that is under way.
 type operation struct {
 	cell *engine.Cell
 	over func()
 }
 
-// read takes the messages.
+// read creates the messages and their dependencies.
 func (r *run) read(list []platform.Message) error {
 	of := func(m *platform.Message, i int, host string) *proc {
 		if m.Ranks != nil {
@@ -82,7 +82,7 @@ func (r *run) read(list []platform.Message) error {
 	return nil
 }
 
-// index of a process's host in its cluster.
+// index returns the index of a process's host in its cluster.
 func (r *run) index(p *proc) int {
 	for i, h := range r.p.Clusters[p.cluster].Hosts.Names {
 		if h == p.host {
@@ -92,7 +92,7 @@ func (r *run) index(p *proc) int {
 	return 0
 }
 
-// network is one that both ends of a message are on.
+// network returns the name of a network that both ends of a message are on.
 func (r *run) network(m *message) (cluster string, ok bool) {
 	on := func(p *proc, c string) bool {
 		if p.cluster >= 0 {
@@ -109,7 +109,7 @@ func (r *run) network(m *message) (cluster string, ok bool) {
 	return "", false
 }
 
-// post posts the first receives of a process that is in its jobs.
+// post posts the first receives of a process that has joined its jobs.
 func (p *proc) post() {
 	most := 0
 	for i := range p.r.messages {
@@ -156,7 +156,7 @@ func (p *proc) receive(from *proc) {
 	}})
 }
 
-// compute is what the process does for a message beside moving it.
+// compute spends the processor time that a message takes apart from the copying of its bytes.
 func (p *proc) compute() {
 	c := p.r.p.Zippers[0].Processor.Message.Rat
 	if p.cluster >= 0 {
@@ -165,7 +165,7 @@ func (p *proc) compute() {
 	p.r.k.Spend(seconds(c))
 }
 
-// work has a process look after its jobs, each by a thread of its own.
+// work starts a thread for each of the process's jobs, which drives the engine.
 func (p *proc) work() {
 	for j := range p.members {
 		p.p.Go(func() {
@@ -176,7 +176,7 @@ func (p *proc) work() {
 	}
 }
 
-// look sees what is over in a job; false: the run is.
+// look handles the finished operations of a job. It returns false once the run has failed.
 func (p *proc) look(job int) bool {
 	r := p.r
 	if err := p.members[job].Engine.Err(); err != nil {
@@ -184,7 +184,7 @@ func (p *proc) look(job int) bool {
 		return false
 	}
 	list := p.pending[job]
-	p.pending[job] = nil // what is over may begin more
+	p.pending[job] = nil // a finished operation may start more
 	for _, o := range list {
 		switch {
 		case !o.cell.Done():
@@ -198,7 +198,7 @@ func (p *proc) look(job int) bool {
 	return r.err == nil
 }
 
-// over has a message be there.
+// over notes that a message has arrived, and starts those that waited for it.
 func (r *run) over(i int) {
 	m := &r.messages[i]
 	m.finish = r.k.Now()
@@ -209,19 +209,19 @@ func (r *run) over(i int) {
 		r.world.Say("%s is there: %d bytes after %v", m.Name, m.bytes, m.finish-m.start)
 	}
 	m.there = true
-	m.to.goOn()
+	m.to.resume()
 	r.release(m.then)
 }
 
-// wasSent has the sender of a message be through with it.
+// wasSent notes that the sender has finished with a message.
 func (r *run) wasSent(i int) {
 	m := &r.messages[i]
 	m.left = true
-	m.from.goOn()
+	m.from.resume()
 	r.release(m.sent)
 }
 
-// release counts down what messages wait for.
+// release decrements the counters of waiting messages, and starts those that no longer wait.
 func (r *run) release(list []int) {
 	for _, k := range list {
 		r.messages[k].waits--
@@ -229,15 +229,15 @@ func (r *run) release(list []int) {
 	}
 }
 
-// launch starts a message that waits for no other, unless that is its sender's turn.
+// launch starts a message that waits for no other one, unless it is a recorded step.
 func (r *run) launch(i int) {
 	if m := &r.messages[i]; m.waits == 0 && !m.played {
 		r.start(i)
 	}
 }
 
-// start has a message be sent when its time has come: at once by the thread that knows of it, if
-// that is its sender's.
+// start sends a message when its time has come. If that is now and a thread of the sender is
+// running, that thread sends it.
 func (r *run) start(i int) {
 	m := &r.messages[i]
 	at := max(r.k.Now(), r.begin+m.begins) + seconds(m.Delay)
@@ -304,7 +304,7 @@ func (r *run) stream(i int) {
 	})
 }
 
-// push writes n bytes, or one.
+// push writes n bytes, at least one.
 func (r *run) push(p *proc, l *kernel.End, n int) {
 	b := make([]byte, chunk)
 	sys := kernel.System{Process: p.p}
@@ -320,7 +320,7 @@ func (r *run) push(p *proc, l *kernel.End, n int) {
 	}
 }
 
-// pull reads as many.
+// pull reads n bytes, at least one.
 func (r *run) pull(p *proc, l *kernel.End, n int) {
 	b := make([]byte, chunk)
 	sys := kernel.System{Process: p.p}

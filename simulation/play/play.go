@@ -1,11 +1,12 @@
 // Package play has the product's engines and forwarders send the messages of a pattern or a
-// recorded job on a platform, in virtual time. It tells when each message was there, what it waited
-// for, and what the forwarders counted. It predicts what contention/predict does by arithmetic,
-// from the same platform file and messages; docs/howto/predicting.md says when to use which.
+// recorded job on a platform, in virtual time. It reports the time at which each message arrived,
+// the resources that it waited for, and the counters of the forwarders. It predicts the same as
+// contention/predict, which calculates from the same platform file and messages;
+// docs/howto/predicting.md says when to use which.
 //
-// site.go makes the platform's adapters and hosts; run.go knows what there is; cast.go makes
-// forwarders and processes; message.go has processes send and receive; turn.go has ranks do
-// what was recorded of them; fault.go does harm; report.go sums up.
+// site.go creates the platform's adapters and hosts. run.go has the state of a run. cast.go creates
+// forwarders and processes. message.go sends and receives. turn.go repeats recorded steps. fault.go
+// injects faults. report.go sums up.
 package play
 
 import (
@@ -20,40 +21,41 @@ import (
 	"github.com/leidenzipper/zipper/simulation/process"
 )
 
-// Options of a run.
+// Options are the options of a run.
 type Options struct {
-	Seed   uint64  // of what is open: which of several events of one time is first, and what faults hit
-	Faults []Fault // that happen to it
-	Rate   float64 // of further ones, drawn: a second
-	// Say is told what happens; nil: nobody.
+	Seed   uint64  // seed of all random decisions: the order of simultaneous events, and the victims of faults
+	Faults []Fault // planned faults
+	Rate   float64 // mean number of additional random faults per second
+	// Say is called with each event of the run; nil discards them.
 	Say func(at time.Duration, what string)
 }
 
-// Result is what has come of it.
+// Result is the result of a run.
 type Result struct {
 	Report     *predict.Report
 	Forwarders []Forwarder
-	Started    time.Duration // how long the job took to gather
-	Steps      uint64        // events
-	Used       time.Duration // processor time of all hosts together, without that of links
-	Faults     []string      // that happened
+	Started    time.Duration // time until all ranks had joined
+	Steps      uint64        // number of events
+	Used       time.Duration // processor time of all hosts together, without interrupts of links
+	Faults     []string      // descriptions of the faults that happened
 }
 
-// Forwarder is what one has counted.
+// Forwarder has the counters of one forwarder.
 type Forwarder struct {
 	Name    string
 	Traffic []Traffic
-	Busy    float64 // part of a processor, from the first message to the last
+	Busy    float64 // mean number of busy processors between the first message and the last
 }
 
-// Traffic is between two clusters.
+// Traffic has the counters of the messages from one cluster to another.
 type Traffic struct {
 	From, To          string
 	Messages, Bytes   uint64
 	Headers, Repeated uint64
 }
 
-// Run plays the messages.
+// Run sends the messages on a platform and returns their times. It fails if a message does not
+// arrive.
 func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("no messages to play")
@@ -84,7 +86,7 @@ func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result,
 	return r.result(), nil
 }
 
-// end frees what coroutines hold.
+// end kills all processes, which frees their coroutines.
 func (r *run) end() {
 	for _, p := range r.procs {
 		p.p.Kill()
@@ -99,7 +101,7 @@ func (r *run) end() {
 	}
 }
 
-// dial opens a connection to a forwarder, or between two.
+// dial opens a connection to a forwarder, from a rank or another forwarder.
 func (r *run) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
 	to, cluster := r.address(addr)
 	e, err := p.Dial(ctx, addr, r.path(p.Host().Name, to, cluster))
@@ -109,12 +111,12 @@ func (r *run) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel
 	return e, err
 }
 
-// allIn has the messages begin soon.
+// allIn starts the messages and faults, once all ranks have joined.
 func (r *run) allIn() {
 	r.begin = r.k.Now() + settle
 	r.k.After(settle, func() {
 		r.measure()
-		r.harmLater()
+		r.injectLater()
 		for _, p := range r.procs {
 			p.work()
 			p.play()

@@ -53,11 +53,11 @@ func messages(t *testing.T, p *platform.Platform, text string) []platform.Messag
 	return list
 }
 
-// TestKnown: what can be worked out by hand comes out.
+// TestKnown checks the times of messages that can be calculated by hand.
 func TestKnown(t *testing.T) {
 	for _, c := range []struct {
 		what, platform, pattern string
-		want                    []float64 // seconds, finish
+		want                    []float64 // finish times in seconds
 	}{
 		{"a message through a zipper", lab, "a1 b1 8MB", []float64{3.2}},
 		{"one inside a cluster", lab, "a1 a2 8MB", []float64{3.2}},
@@ -82,7 +82,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestSameAgain: two runs of a seed do the same, faults and all.
+// TestSameAgain checks that two runs with the same seed have the same events, faults included.
 func TestSameAgain(t *testing.T) {
 	p := read(t, lab)
 	list, err := pattern.Generate("random:d=2,size=300kB", p.Places())
@@ -104,7 +104,8 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// TestFaults: what is lost is sent again, and takes longer; a rank that is killed ends the job.
+// TestFaults checks that lost data is sent again and takes longer, and that killing a rank ends the
+// job.
 func TestFaults(t *testing.T) {
 	p := read(t, lab)
 	list := messages(t, p, "a1 b1 8MB\na2 b3 8MB")
@@ -141,14 +142,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTurns: a recorded rank computes before it takes messages, too, and nobody waits meanwhile
-// whose turn does not depend on it.
+// TestTurns checks that a recorded rank computes before it receives a message, and that ranks which
+// do not depend on it do not wait meanwhile.
 func TestTurns(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 1, nic: 100gbit}\n"+
 		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}}\n")
 	const s = int64(time.Second)
 	recorded := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 2}, {Name: "b", Ranks: 1}},
-		Messages: []trace.Message{ // 2 computes 3 s before it takes each of 0's; waits, and their times, do not matter
+		Messages: []trace.Message{ // rank 2 computes 3 s before each receive from rank 0; recorded waits do not matter
 			{Start: 1 * s, End: 13 * s, Src: 0, Dst: 2, Bytes: 100, SrcUsed: 1 * s, DstUsed: 3 * s},
 			{Start: 2 * s, End: 17 * s, Src: 0, Dst: 2, Bytes: 100, SrcUsed: 2 * s, DstUsed: 6 * s},
 			{Start: 3 * s, End: 4 * s, Src: 0, Dst: 1, Bytes: 100, SrcUsed: 3 * s, DstUsed: 1 * s},
@@ -176,7 +177,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestCosts: processor time counts, and who has one core shares it.
+// TestCosts checks that processor time delays messages on a host with one core.
 func TestCosts(t *testing.T) {
 	fast := "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 2, nic: 100gbit}\n" +
 		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}, forwarder: {copy: 500 MB/s}}\n"
@@ -193,8 +194,8 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestLong: over a long network the buffers of connections bound the rate, and several connections
-// carry as many times as much; as predict has it.
+// TestLong checks that the buffers of connections bound the rate over a long network, and that
+// several connections carry a multiple of it, as in predict.
 func TestLong(t *testing.T) {
 	const text = "clusters:\n  - {name: a, hosts: 2, nic: 1gbit}\n" +
 		"  - {name: wan, hosts: [nobody], nic: 1gbit, latency: 20ms, buffer: 500kB%s}\n" +
@@ -207,15 +208,15 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// TestSealed: what sealing costs the cores of ranks bounds them, as predict has it.
+// TestSealed checks that the cost of encryption on the ranks' cores bounds the rate, as in predict.
 func TestSealed(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 2, nic: 10gbit, seal: 400 MB/s}\n  - {name: b, hosts: 2, nic: 10gbit}\n"+
 		"zippers:\n  - {name: z, ports: {a: 10gbit, b: 10gbit}}\n")
 	compare(t, "sealed", p, messages(t, p, "a1 b1 100MB\nb2 a2 100MB"), 0.1)
 }
 
-// TestTranslated: connections that a zipper's kernel lets pass share a host's adapter each for
-// itself, as predict has it.
+// TestTranslated checks that connections through a zipper that translates addresses share a host's
+// adapter individually, as in predict.
 func TestTranslated(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 3, nic: 1gbit, latency: 50us}\n  - {name: b, hosts: 3, nic: 1gbit, latency: 50us}\n"+
 		"zippers:\n  - {name: z, ports: {a: 10gbit, b: 1gbit}, relay: nat}\n")
@@ -233,9 +234,9 @@ func TestTranslated(t *testing.T) {
 	}
 }
 
-// TestStanding: what waits in front of a slow network is kept short, so small messages beside large
-// ones of the same pair take less than 1 ms in place of 2.8, as was measured
-// (docs/decisions/0021).
+// TestStanding checks that the queue in front of a slow network is kept short. Small messages
+// beside large ones of the same pair take less than 1 ms, in place of the 2.8 ms of unbounded
+// queues (docs/decisions/0021).
 func TestStanding(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 1, nic: 1gbit, latency: 30us}\n"+
 		"  - {name: b, hosts: 1, nic: 1gbit, latency: 30us}\nzippers:\n  - {name: z, ports: {a: 1gbit, b: 1gbit}}\n")
@@ -257,7 +258,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// many is n lines.
+// many returns n lines.
 func many(n int, line func(int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -266,7 +267,7 @@ func many(n int, line func(int) string) string {
 	return b.String()
 }
 
-// compare has simulation and the model come to the same.
+// compare checks that the simulation and the model predict the same finish times.
 func compare(t *testing.T, what string, p *platform.Platform, list []platform.Message, within float64) {
 	t.Helper()
 	got, err := Run(p, list, Options{})

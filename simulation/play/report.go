@@ -11,17 +11,17 @@ import (
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// stand is how long packets had waited when a message began at something that it passes: in a
-// queue of a line, or for a host's processors.
+// stand measures for how long packets waited at one resource, a line or a host's processors, while
+// a message was under way.
 type stand struct {
 	resource string
-	key      string // which queue, or whose packets
+	key      string // key of the queue, or the host that sent the packets
 	waited   func(key string) time.Duration
-	before   time.Duration
-	during   time.Duration // until it was there
+	before   time.Duration // total waiting time when the message began
+	during   time.Duration // waiting time while the message was under way
 }
 
-// measure notes where resources stand before the first message.
+// measure records the use of all resources before the first message.
 func (r *run) measure() {
 	r.used = map[string]time.Duration{}
 	for _, l := range r.order {
@@ -32,7 +32,7 @@ func (r *run) measure() {
 	}
 }
 
-// stands notes where the queues stand that a message passes.
+// stands records the waiting times at the resources that a message passes.
 func (r *run) stands(m *message) {
 	add := func(resource, key string, waited func(string) time.Duration) {
 		if !slices.ContainsFunc(m.stands, func(s stand) bool { return s.resource == resource && s.key == key }) {
@@ -73,10 +73,10 @@ func (r *run) stands(m *message) {
 	}
 }
 
-// processors is what the name of a host's has behind the host's.
+// processors is the suffix of the names of resources that are a host's processors.
 const processors = ".cpu"
 
-// stood notes how long was waited there meanwhile.
+// stood calculates the waiting times at the end of a message.
 func (r *run) stood(m *message) {
 	for i := range m.stands {
 		s := &m.stands[i]
@@ -133,7 +133,7 @@ func (r *run) result() *Result {
 		return busy
 	}
 	for _, f := range r.forwarders {
-		x.Forwarders = append(x.Forwarders, r.told(f.Addr, thread(f.Addr)))
+		x.Forwarders = append(x.Forwarders, r.counters(f.Addr, thread(f.Addr)))
 	}
 	for i := range r.p.Clusters {
 		for _, h := range r.p.Clusters[i].Hosts.Names {
@@ -149,8 +149,8 @@ func (r *run) result() *Result {
 	return x
 }
 
-// told is what a forwarder has counted, of all its jobs.
-func (r *run) told(name string, busy float64) Forwarder {
+// counters returns the counters of a forwarder, summed over its jobs.
+func (r *run) counters(name string, busy float64) Forwarder {
 	x := Forwarder{Name: name, Busy: busy}
 	for _, f := range r.forwarders {
 		if f.Addr != name {
@@ -178,7 +178,7 @@ func (f *Forwarder) add(t Traffic) {
 	f.Traffic = append(f.Traffic, t)
 }
 
-// Stats writes what `zipper run --stats` does, in virtual time.
+// Stats writes the lines that `zipper run --stats` writes for a real job.
 func (x *Result) Stats(w io.Writer) {
 	fmt.Fprintf(w, "zipper: gathered in %v, %s of messages, in virtual time\n", x.Started.Round(time.Microsecond),
 		quantity.FormatTime(x.Report.Makespan))

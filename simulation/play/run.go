@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/simulation/process"
 )
 
-// run is a run while it happens.
+// run is the state of one run.
 type run struct {
 	Options
 	*site
@@ -23,25 +23,25 @@ type run struct {
 	jobs       []*simJob
 	forwarders []*process.Forwarder
 	ends       []*kernel.End
-	in         int           // members that have joined
-	members    int           // that are to
-	begin      time.Duration // the first message may start
-	left       int           // messages that are not over
-	moved      time.Duration // when something was over last
+	in         int           // number of members that have joined
+	members    int           // number of members that are to join
+	begin      time.Duration // earliest start of the first message
+	left       int           // number of messages that have not arrived
+	moved      time.Duration // time of the last progress
 	err        error
-	done       []string // faults
+	done       []string // descriptions of the faults so far
 	used       map[string]time.Duration
-	whenIn     func() // is called when all members are in
+	whenIn     func() // called when all members have joined
 }
 
-// fail ends the run.
+// fail ends the run with an error.
 func (r *run) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// layout is the clusters that have processes.
+// layout returns the clusters that have processes.
 func (r *run) layout() (list []jobenv.Cluster) {
 	for i, c := range r.p.Clusters {
 		n := 0
@@ -57,27 +57,27 @@ func (r *run) layout() (list []jobenv.Cluster) {
 	return list
 }
 
-// port is a zipper's address on a cluster's network.
+// port returns a zipper's address on a cluster's network.
 func port(zipper, cluster string) string { return zipper + "/" + cluster }
 
-// address reads it.
+// address splits an address from port into the names of the zipper and the cluster.
 func (r *run) address(addr string) (zipper, cluster string) {
 	zipper, cluster, _ = strings.Cut(addr, "/")
 	return zipper, cluster
 }
 
-// joins reports whether a zipper has a port on every one of some clusters.
+// joins reports whether a zipper has a port on each of the clusters.
 func joins(z *platform.Zipper, list []jobenv.Cluster) bool {
 	return !slices.ContainsFunc(list, func(c jobenv.Cluster) bool { _, ok := z.Ports[c.Name]; return !ok })
 }
 
-// spread reports whether each pair of hosts takes one zipper: then each zipper has a job of its
-// own, as when `zipper bench contention` measures.
+// spread reports whether each pair of hosts uses a single zipper. Then each zipper has a job of its
+// own, as in the measurements of `zipper bench contention`.
 func (r *run) spread() bool {
 	return len(r.p.Zippers) > 1 && (r.p.Rails.Policy == "" || r.p.Rails.Policy == "spread") && r.star()
 }
 
-// star reports whether every zipper joins all clusters.
+// star reports whether every zipper has a port on all clusters.
 func (r *run) star() bool {
 	layout := r.layout()
 	return !slices.ContainsFunc(r.p.Zippers, func(z platform.Zipper) bool { return !joins(&z, layout) })

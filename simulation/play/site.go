@@ -10,12 +10,12 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// site is a platform's hosts and adapters in a kernel.
+// site has the hosts and adapters of a platform in a kernel.
 type site struct {
 	k     *kernel.Kernel
 	p     *platform.Platform
 	lines map[string]*kernel.Line
-	order []*kernel.Line // as they were made
+	order []*kernel.Line // lines in the order of their creation
 	kinds map[*kernel.Line]string
 	hosts map[string]*kernel.Host
 	ways  map[[3]string]*kernel.Way
@@ -33,7 +33,7 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 		c := &p.Clusters[i]
 		for _, h := range c.Hosts.Names {
 			s.hosts[h] = &kernel.Host{Name: h, Cores: max(c.Cores, c.Processor.Cores, 1), Share: all, Costs: costs(&c.Processor)}
-			if rate := number(c.Seal.Rat); rate > 0 { // what comes and what goes
+			if rate := number(c.Seal.Rat); rate > 0 { // received and sent bytes are sealed
 				s.hosts[h].Costs.Byte += 1e9 / rate
 			}
 		}
@@ -41,7 +41,7 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 	for i := range p.Zippers {
 		z := &p.Zippers[i]
 		h := &kernel.Host{Name: z.Name, Cores: max(z.Cores+1, z.Processor.Cores), Share: all, Costs: costs(&z.Processor)}
-		if copied := number(z.Forwarder.Copy.Rat); copied > 0 { // what comes and what goes
+		if copied := number(z.Forwarder.Copy.Rat); copied > 0 { // received and sent bytes are copied
 			h.Costs.Byte = max(h.Costs.Byte, 1e9/copied/2)
 		}
 		s.hosts[z.Name] = h
@@ -49,7 +49,7 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 	return s
 }
 
-// number is a quantity as a float; not given: 0.
+// number returns a quantity as a float, or 0 if it is not given.
 func number(r *big.Rat) float64 {
 	if r == nil {
 		return 0
@@ -64,7 +64,7 @@ func costs(p *platform.Processor) kernel.Costs {
 	return kernel.Costs{Switch: seconds(p.Switch.Rat), Call: seconds(p.Call.Rat), Byte: 1e9 * number(p.Byte.Rat)}
 }
 
-// line is an adapter's direction, or a backbone's.
+// line returns the line of an adapter's or backbone's direction, and creates it if needed.
 func (s *site) line(kind, name string, rate *big.Rat) *kernel.Line {
 	l := s.lines[name]
 	if l == nil {
@@ -76,7 +76,7 @@ func (s *site) line(kind, name string, rate *big.Rat) *kernel.Line {
 	return l
 }
 
-// zipper is the zipper of a name; nil: it is a host.
+// zipper returns the zipper with a name, or nil if a host has the name.
 func (s *site) zipper(name string) *platform.Zipper {
 	for i := range s.p.Zippers {
 		if s.p.Zippers[i].Name == name {
@@ -86,7 +86,7 @@ func (s *site) zipper(name string) *platform.Zipper {
 	return nil
 }
 
-// way is how bytes get from a place to another one on the network of a cluster.
+// way returns the way from one place to another on the network of a cluster.
 func (s *site) way(from, to, cluster string) *kernel.Way {
 	key := [3]string{from, to, cluster}
 	if w := s.ways[key]; w != nil {
@@ -100,7 +100,7 @@ func (s *site) way(from, to, cluster string) *kernel.Way {
 	}
 	w := &kernel.Way{Packet: s.packet(), Unsent: wire.SegmentSize, Window: s.window(from, to, c), Delay: s.delay(from, to, c)}
 	pass := func(l *kernel.Line, key string) { w.Lines = append(w.Lines, kernel.Passage{Line: l, Key: key}) }
-	if from != to { // else by memory, which the host's processors are charged for
+	if from != to { // transfers inside a host use memory, which its processors pay for
 		pass(s.adapter(from, c, true), to)
 		if z, o := s.zipper(from) != nil, s.zipper(to) != nil; c.Backbone != nil && z != o {
 			name, rate := ".up", c.Backbone.Out.Rat
@@ -122,8 +122,8 @@ func (s *site) packet() int {
 	return packet
 }
 
-// window is what a connection may have on its way: what the network says, or a zipper's socket
-// without what is unsent.
+// window returns the number of bytes that a connection may have in flight. The network's value
+// takes precedence; otherwise it is a zipper's socket buffer without the unsent bytes.
 func (s *site) window(from, to string, c *platform.Cluster) int {
 	n := int(number(c.Buffer.Rat))
 	if n > 0 {
@@ -134,7 +134,7 @@ func (s *site) window(from, to string, c *platform.Cluster) int {
 			n = max(n, int(number(z.Socket.Rat))-wire.SegmentSize)
 		}
 	}
-	for i := range s.p.Zippers { // the hosts of one cluster have the same systems
+	for i := range s.p.Zippers { // the hosts of one cluster run the same system
 		n = max(n, int(number(s.p.Zippers[i].Socket.Rat))-wire.SegmentSize)
 	}
 	if n > 0 {
@@ -143,7 +143,7 @@ func (s *site) window(from, to string, c *platform.Cluster) int {
 	return window
 }
 
-// adapter is one direction of a place's adapter.
+// adapter returns the line of one direction of a place's adapter.
 func (s *site) adapter(name string, c *platform.Cluster, out bool) *kernel.Line {
 	kind, d, label := "nic", c.NIC, name
 	if z := s.zipper(name); z != nil {
@@ -155,8 +155,8 @@ func (s *site) adapter(name string, c *platform.Cluster, out bool) *kernel.Line 
 	return s.line(kind, label+".in", d.In.Rat)
 }
 
-// delay is what a small message takes beside lines and processors. What was measured through a
-// zipper has two ways in it, and what the zipper and the receiver do.
+// delay returns the latency of a small message apart from lines and processors. A latency that was
+// measured through a zipper includes two ways, and processor time of the zipper and the receiver.
 func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
 	if from == to {
 		return 0
@@ -176,10 +176,10 @@ func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
 	return max(0, (seconds(z.Through.Rat)-mine.Switch-2*mine.Call-end.Switch-2*end.Call)/2-packet)
 }
 
-// path is the connection of a place that dials with another one.
+// path returns the path of a connection that a place dials.
 func (s *site) path(from, to, cluster string) kernel.Path {
 	return kernel.Path{Out: s.way(from, to, cluster), In: s.way(to, from, cluster)}
 }
 
-// errNetwork names two places that share no network.
+// errNetwork returns the error for two places that share no network.
 func errNetwork(from, to string) error { return fmt.Errorf("%s and %s share no network", from, to) }

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// step is what a rank of a recorded job does next: it computes, then sends a message or waits until
-// one is there.
+// step is one step of a recorded rank: it computes, and then sends a message or waits for one.
 type step struct {
 	place   int
 	message int
-	takes   bool // else it sends
+	takes   bool // whether it receives the message; otherwise it sends it
 	work    time.Duration
 }
 
-// share tells processes their turns.
+// share assigns the recorded steps to their processes.
 func (r *run) share() {
 	for i := range r.messages {
 		if m := &r.messages[i]; m.played {
@@ -28,7 +27,7 @@ func (r *run) share() {
 	}
 }
 
-// play has the process do one after the other what was recorded of it.
+// play starts a thread that takes the process's recorded steps in order.
 func (p *proc) play() {
 	if len(p.turns) == 0 {
 		return
@@ -53,11 +52,11 @@ func (p *proc) play() {
 	})
 }
 
-// await returns when something is so that goOn tells of.
+// await sleeps until a flag is set; resume has it look again.
 func (p *proc) await(so *bool) { p.r.k.Await(func() bool { return *so }) }
 
-// goOn has the process look again, if it waits.
-func (p *proc) goOn() {
+// resume wakes the thread that takes recorded steps.
+func (p *proc) resume() {
 	if p.player != nil {
 		p.player.Wake()
 	}

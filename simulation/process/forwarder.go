@@ -14,11 +14,11 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// Forwarder is one, which may be started again.
+// Forwarder is a simulated forwarder, which can be killed and restarted.
 type Forwarder struct {
 	Addr  string
-	Proc  *kernel.Process // of this life
-	at    []string        // where it listens
+	Proc  *kernel.Process // current process; a restart replaces it
+	at    []string        // addresses at which it listens
 	world *World
 	host  *kernel.Host
 	cfg   forwarder.Config
@@ -26,27 +26,27 @@ type Forwarder struct {
 	lives int
 }
 
-// NewForwarder starts one at an address, and at more, on a host; nil: its threads take no time. The
-// configuration needs no listener, log and dialer.
+// NewForwarder starts a forwarder on a host that listens at addr and at more. With a nil host its
+// threads take no processor time. The listeners, log and dialer in cfg are not used.
 func (w *World) NewForwarder(addr string, host *kernel.Host, cfg forwarder.Config, more ...string) *Forwarder {
 	z := &Forwarder{Addr: addr, at: append([]string{addr}, more...), world: w, host: host, cfg: cfg}
 	z.Start()
 	return z
 }
 
-// Status is what it says of itself.
+// Status returns the forwarder's status report.
 func (z *Forwarder) Status() forwarder.Status { return z.f.Status() }
 
-// forwarderSystem is its operating system.
+// forwarderSystem is the operating system of a forwarder: clock, timers and threads.
 type forwarderSystem struct {
 	*kernel.Kernel
 	proc *kernel.Process
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (s forwarderSystem) Now() time.Time { return time.Unix(1e9, 0).Add(s.Kernel.Now()) }
 
-// AfterFunc calls when it is time, unless the process has been killed.
+// AfterFunc calls fn after d, unless the process has been killed by then.
 func (s forwarderSystem) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	return s.After(d, func() {
 		if !s.proc.Dead() {
@@ -55,10 +55,11 @@ func (s forwarderSystem) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	})
 }
 
-// Go is a thread.
+// Go starts a thread of the process.
 func (s forwarderSystem) Go(fn func()) { s.proc.Go(fn) }
 
-// Start starts the forwarder, or the next one at its place.
+// Start starts the forwarder, or restarts it if its process has been killed. It does nothing if the
+// forwarder runs.
 func (z *Forwarder) Start() {
 	if z.Proc != nil && !z.Proc.Dead() {
 		return
@@ -90,31 +91,31 @@ func (z *Forwarder) Start() {
 	})
 }
 
-// place is a listener that nobody asks.
+// place is a listener whose Accept is never called; kernel.Process.Listen takes its place.
 type place string
 
-// Accept is never called.
+// Accept returns an error. It is never called.
 func (place) Accept() (transport.Link, error) { return nil, transport.ErrClosed }
 
-// Addr is the place.
+// Addr returns the address.
 func (p place) Addr() string { return string(p) }
 
-// Close has nothing to close.
+// Close does nothing.
 func (place) Close() error { return nil }
 
-// forwarderLog keeps what a forwarder logs.
+// forwarderLog passes the log of a forwarder to World.Say.
 type forwarderLog struct{ z *Forwarder }
 
-// Enabled says yes if anybody reads it.
+// Enabled reports whether World.Say is set.
 func (l forwarderLog) Enabled(zapcore.Level) bool { return l.z.world.Say != nil }
 
-// With is for fields that all lines have.
+// With returns l: it drops fields that all lines share.
 func (l forwarderLog) With([]zapcore.Field) zapcore.Core { return l }
 
-// Sync has nothing to do.
+// Sync does nothing.
 func (forwarderLog) Sync() error { return nil }
 
-// Check takes all.
+// Check adds the entry if the log is enabled.
 func (l forwarderLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if l.Enabled(e.Level) {
 		return c.AddCore(e, l)
@@ -122,7 +123,7 @@ func (l forwarderLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.C
 	return c
 }
 
-// Write tells.
+// Write passes the entry to World.Say.
 func (l forwarderLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	m := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

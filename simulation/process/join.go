@@ -15,9 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// join opens a link to a forwarder and goes through the exchange, as package dial does over a real
-// one; the caller is a thread of the rank. A forwarder of which nothing comes for the time silence
-// is given up.
+// join opens a link to a forwarder and completes the handshake on it, as package dial does over a
+// real network. The caller must be a thread of the rank. The attempt fails if nothing arrives for
+// the time silence.
 func (r *Member) join(ctx context.Context, t dial.Target, silence time.Duration) (transport.Link, error) {
 	link, err := r.world.Dial(ctx, r.Proc, t.Address)
 	if err != nil {
@@ -72,14 +72,15 @@ func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Ident
 	}
 }
 
-// looks is how soon an attempt ends that is wanted no more.
-const looks = 100 * time.Millisecond
+// cancelPoll is the longest time until a cancelled attempt ends.
+const cancelPoll = 100 * time.Millisecond
 
-// await sleeps until something may be done.
+// await sleeps until one of events is ready on l. It returns an error if ctx ends or after the time
+// silence.
 func (r *Member) await(ctx context.Context, l *kernel.End, events int16, silence time.Duration) error {
 	set := []unix.PollFd{{Fd: int32(l.FD()), Events: events}}
 	for end := r.System.Now() + silence; ; {
-		r.System.Poll(set, min(looks, end-r.System.Now()), false)
+		r.System.Poll(set, min(cancelPoll, end-r.System.Now()), false)
 		switch {
 		case set[0].Revents != 0:
 			return nil

@@ -1,7 +1,7 @@
-// Package process has the processes of a zipped job as they run on package kernel: forwarders
+// Package process has the processes of a zipped job, running on package kernel: forwarders
 // (forwarder.go), ranks with their engines (member.go, join.go), and a native MPI for each cluster
-// (native.go). Engine, forwarder and the exchange between them are the product's; what ranks do is
-// up to who makes them. It has no I/O.
+// (native.go). Engine, forwarder and handshake are the product's code. The caller provides the
+// program of a rank. The package does no I/O.
 package process
 
 import (
@@ -22,52 +22,53 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// World is what processes are in.
+// World is the environment that all processes of a simulation share.
 type World struct {
 	K    *kernel.Kernel
 	Dial func(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error)
-	Say  func(format string, args ...any) // is told what happens; nil: nobody
+	Say  func(format string, args ...any) // called with each log line; nil discards them
 
-	// Together is up to how long ranks go on sleeping that would take shorter naps, one after the
-	// other, in which nothing can happen to them (nap.go); 0: they take each nap.
+	// Together is the longest sleep that replaces a sequence of naps in which nothing can happen to
+	// a rank (nap.go). With 0 ranks take each nap.
 	Together time.Duration
 }
 
-// Member is one process's part in a job.
+// Member is the part that one process has in a job.
 type Member struct {
-	Rank   int // virtual
+	Rank   int // virtual rank
 	Proc   *kernel.Process
 	System kernel.System
 	Native *Native
-	Engine *engine.Engine // nil: it has not joined
+	Engine *engine.Engine // nil until Enter has started it
 	world  *World
 
-	beside *kernel.Thread // the engine's own
-	bell   int            // wakes who sleeps on; 0: there is none yet
-	set    []unix.PollFd  // scratch
+	progress *kernel.Thread // progress thread of the engine
+	wakeup   int            // event that ends a long sleep; 0 until it is made
+	set      []unix.PollFd  // scratch space of sleepOn
 }
 
-// NewMember makes one. A process may have several, of several jobs.
+// NewMember creates a member with a virtual rank in process p. A process may have several members,
+// in different jobs.
 func (w *World) NewMember(rank int, p *kernel.Process, n *Native) *Member {
 	return &Member{Rank: rank, Proc: p, System: kernel.System{Process: p, FlushAfter: wait.FlushAfter}, Native: n,
 		world: w}
 }
 
-// Entry is how a member comes into its job.
+// Entry has the parameters with which a member joins its job.
 type Entry struct {
-	Job      jobenv.Job // with its cluster
+	Job      jobenv.Job // job, with the member's cluster
 	Local    int        // native rank
 	Host     string
 	Level    wire.Level
-	Timeout  time.Duration // of joining
-	Patience time.Duration // with what is lost, as jobs have it
-	Silence  time.Duration // of a forwarder, after which an attempt to join again is given up
+	Timeout  time.Duration // time limit of joining
+	Patience time.Duration // time for which the rank waits for a lost peer, as in real jobs
+	Silence  time.Duration // silence of a forwarder after which an attempt to join again fails
 	Limits   engine.Limits
 	Direct   map[int]engine.Opener
-	Bare     bool // it only joins: there is no engine
+	Bare     bool // the member only joins, without an engine
 }
 
-// Clusters are a job's, as frames have them.
+// Clusters returns the clusters of a job in the form that frames use.
 func Clusters(j *jobenv.Job) (list []wire.Cluster) {
 	for _, c := range j.Layout {
 		list = append(list, wire.Cluster{Name: c.Name, Size: uint32(c.Size)})
@@ -75,8 +76,8 @@ func Clusters(j *jobenv.Job) (list []wire.Cluster) {
 	return list
 }
 
-// Enter joins the job and starts the engine, as mmpi/boot does; the caller is a thread of the
-// process.
+// Enter joins the job at all forwarders and starts the engine, as mmpi/boot does. The caller must
+// be a thread of the process.
 func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	w := engine.World{Rank: r.Rank, Clusters: clusters, TagUB: 1 << 20}
 	id := handshake.Identity{Job: e.Job.ID, Secret: e.Job.Secret, Cluster: e.Job.Cluster, Rank: e.Local,
@@ -124,7 +125,8 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	return err
 }
 
-// joinFirst joins a forwarder, as often as it takes.
+// joinFirst joins a forwarder. It retries until it succeeds, the forwarder refuses for good, or the
+// time is over.
 func (r *Member) joinFirst(t dial.Target, timeout time.Duration, link *transport.Link) error {
 	k := r.world.K
 	for end := k.Now() + timeout; ; k.Sleep(100 * time.Millisecond) {
@@ -143,7 +145,8 @@ func (r *Member) joinFirst(t dial.Target, timeout time.Duration, link *transport
 	}
 }
 
-// Comm gives the communicator of all processes; those of the own cluster are reached by native MPI.
+// Comm returns the communicator of all processes of the job. Processes of the member's own cluster
+// are reached by native MPI.
 func (r *Member) Comm() (*engine.Comm, error) {
 	w := r.Engine.World()
 	in, first := w.Place(r.Rank)

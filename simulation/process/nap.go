@@ -8,34 +8,36 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// system is a rank's operating system, in which naps may be taken together. Who waits for native
-// MPI sleeps for 100 us at a time, 10 000 times in a second in which nothing happens, since no
-// descriptor tells it of native messages. As long as nothing of its native MPI has changed since it
-// looked there last, its next look finds nothing either, and it sleeps on; when something does
-// change it wakes, at any time within what would have been its nap.
+// system is the operating system of a rank, in which one long sleep can replace many naps. A rank
+// that waits for native MPI naps for 100 us at a time, because no descriptor signals native
+// messages: that is 10 000 naps in a second without events. As long as its native MPI has not
+// changed since the rank looked last, the next look finds nothing either, so the rank sleeps on.
+// When native MPI does change the rank wakes after a random time, up to the length of a nap.
 type system struct {
 	kernel.System
 	m *Member
 }
 
-// naps is within what time somebody who naps looks, in nanoseconds: as the engine's longNap.
-const naps = 100 * time.Microsecond
+// napLength is the longest delay until a napping rank notices a native message, in nanoseconds:
+// longNap of the engine.
+const napLength = 100 * time.Microsecond
 
-// Go starts a thread; the engine's own makes no native call.
+// Go starts a thread. thread says that it is the engine's progress thread, which makes no native
+// calls.
 func (s system) Go(fn func(), thread bool) (join func()) {
 	return s.System.Go(func() {
 		if thread {
-			s.m.beside = s.m.world.K.Thread()
+			s.m.progress = s.m.world.K.Thread()
 		}
 		fn()
 	}, thread)
 }
 
-// Poll sleeps.
+// Poll waits for descriptors, as ppoll does.
 func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	m := s.m
 	switch n := m.Native; {
-	case m.world.K.Thread() == m.beside:
+	case m.world.K.Thread() == m.progress:
 		s.System.Poll(set, d, keep)
 	case d > 0 && d < m.world.Together && n.seen == n.board.changes:
 		s.sleepOn(set)
@@ -46,19 +48,19 @@ func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	}
 }
 
-// sleepOn sleeps until a descriptor is ready, for up to Together, or soon after something changes
-// in native MPI.
+// sleepOn sleeps until a descriptor is ready, for up to World.Together, or until shortly after a
+// change of native MPI.
 func (s system) sleepOn(set []unix.PollFd) {
 	m, k := s.m, s.m.world.K
-	if m.bell == 0 {
-		m.bell, _ = k.Event() // never fails here
+	if m.wakeup == 0 {
+		m.wakeup, _ = k.Event() // it never fails here
 	}
 	m.Native.changed = func() {
-		k.After(time.Duration(k.Rand.Int64N(int64(naps))), func() { k.Signal(m.bell) })
+		k.After(time.Duration(k.Rand.Int64N(int64(napLength))), func() { k.Signal(m.wakeup) })
 	}
-	m.set = append(append(m.set[:0], set...), unix.PollFd{Fd: int32(m.bell), Events: unix.POLLIN})
+	m.set = append(append(m.set[:0], set...), unix.PollFd{Fd: int32(m.wakeup), Events: unix.POLLIN})
 	s.System.Poll(m.set, m.world.Together, false)
 	m.Native.changed = nil
-	k.Drain(m.bell)
+	k.Drain(m.wakeup)
 	copy(set, m.set)
 }

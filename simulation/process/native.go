@@ -8,17 +8,17 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Cluster is the native MPI of one: messages that were sent and not received, in order. Nothing of
-// it takes time.
+// Cluster is the simulated native MPI of one cluster. It holds messages that were sent and not
+// received, in order. Its operations take no virtual time.
 type Cluster struct {
 	mail    []*mail
 	tokens  uint64
 	colls   collectivestest.Native
 	all     []*Native
-	changes uint64 // of what any of them may be told
+	changes uint64 // counts events that a member could observe
 }
 
-// changed has those know that sleep until something has.
+// changed counts an event and wakes the members that sleep until the next one.
 func (b *Cluster) changed() {
 	b.changes++
 	for _, n := range b.all {
@@ -30,40 +30,40 @@ func (b *Cluster) changed() {
 }
 
 type mail struct {
-	token   uint64 // not 0: taken by Improbe
-	from    int    // native
+	token   uint64 // handle from Improbe; 0 if no Improbe has matched the message
+	from    int    // native rank
 	to      int
 	tag     int
 	data    []byte
 	context uintptr
 }
 
-// Native is one process's view of it.
+// Native is one process's view of its cluster's native MPI.
 type Native struct {
 	board  *Cluster
 	rank   int
-	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
+	recvs  []*nativeRecv // receives in posting order; the first match wins, as in MPI
 	failed string
 
-	seen    uint64 // changes when the process looked last
-	changed func() // it sleeps until something does; nil: it does not
+	seen    uint64 // value of Cluster.changes when the process looked last
+	changed func() // called at the next change; nil if the process does not wait for it
 }
 
 type nativeRecv struct {
 	r           *engine.Request
-	mail        *mail // nil: not matched yet
+	mail        *mail // nil until the receive is matched
 	context     uintptr
 	source, tag int
 }
 
-// NewNative is that of a native rank.
+// NewNative adds the process with a native rank to its cluster.
 func NewNative(c *Cluster, rank int) *Native {
 	n := &Native{board: c, rank: rank}
 	c.all = append(c.all, n)
 	return n
 }
 
-// Failure is why the engine has ended the process.
+// Failure returns the error with which the engine has failed the process, or nil.
 func (n *Native) Failure() error {
 	if n.failed == "" {
 		return nil
@@ -85,7 +85,7 @@ func matches(m *mail, source, tag int) bool {
 	return (source == engine.AnySource || source == m.from) && (tag == engine.AnyTag || tag == m.tag)
 }
 
-// settle lets posted receives take messages.
+// settle matches posted receives with messages.
 func (n *Native) settle() {
 	for _, v := range n.recvs {
 		for i := 0; v.mail == nil && i < len(n.board.mail); i++ {
@@ -100,13 +100,13 @@ func (n *Native) settle() {
 
 func (b *Cluster) take(i int) { b.mail = append(b.mail[:i:i], b.mail[i+1:]...) }
 
-// Iprobe is engine.Native's, as are those that follow.
+// Iprobe implements engine.Native, as do the methods below.
 func (n *Native) Iprobe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
 	_, p, ok := n.look(c, source, tag)
 	return p, ok, nil
 }
 
-// Improbe takes a message.
+// Improbe matches a message and reserves it for Imrecv.
 func (n *Native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
 	m, p, ok := n.look(c, source, tag)
 	if ok {
@@ -116,7 +116,7 @@ func (n *Native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, e
 	return p, ok, nil
 }
 
-// Imrecv receives it.
+// Imrecv receives the message that Improbe has reserved.
 func (n *Native) Imrecv(r *engine.Request, message uint64) error {
 	for i, m := range n.board.mail {
 		if m.token == message {
@@ -135,7 +135,7 @@ func (n *Native) Irecv(r *engine.Request) error {
 	return nil
 }
 
-// Test looks whether it is over.
+// Test reports whether a receive has completed, and fills in its result.
 func (n *Native) Test(r *engine.Request) (bool, error) {
 	n.settle()
 	for i, v := range n.recvs {
@@ -157,38 +157,38 @@ func (n *Native) Test(r *engine.Request) (bool, error) {
 	return false, errors.New("not under way")
 }
 
-// Cancel is not asked for.
+// Cancel always fails. No simulated program cancels.
 func (n *Native) Cancel(*engine.Request) error { return errors.New("nothing is cancelled here") }
 
-// SetActivity does not matter: threads never block in this MPI.
+// SetActivity does nothing, because threads never block in this MPI.
 func (n *Native) SetActivity(engine.Activity) {}
 
-// Access has nothing to do: a simulated process's memory is there.
+// Access does nothing, because the memory of a simulated process is always valid.
 func (n *Native) Access(engine.BadMemory) {}
 
-// Fail notes why; what the process waits for ends with an error.
+// Fail records the reason. Operations that the process waits for then fail.
 func (n *Native) Fail(_ int, reason string) {
 	if n.failed == "" {
 		n.failed = reason
 	}
 }
 
-// Send is MPI_Send inside the cluster.
+// Send sends a message inside the cluster, as MPI_Send does.
 func (n *Native) Send(context uintptr, to, tag int, data []byte) {
 	n.board.mail = append(n.board.mail, &mail{from: n.rank, to: to, tag: tag, data: data, context: context})
 	n.board.changed()
 }
 
-// Coll starts a native collective.
+// Coll starts a native collective and returns its handle.
 func (n *Native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
 	defer n.board.changed()
 	return n.board.colls.Start(c.User, c.LocalSize(), n.rank, a.Args)
 }
 
-// CollTest looks whether it is over.
+// CollTest reports whether a collective has completed.
 func (n *Native) CollTest(token uint64) (bool, error) { return n.board.colls.Test(token) }
 
-// Compute adds bytes, whatever the function.
+// Compute adds bytes for any operator and type.
 func (n *Native) Compute(_, _ uint8, inout, in []byte) error {
 	collectivestest.Add(inout, in)
 	return nil
