@@ -88,7 +88,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 		}
 	}
 	if p.Early {
-		j.why = "there are faults while ranks join"
+		j.why = "faults happen while ranks join"
 		j.begin()
 	}
 	moved, last := -1, time.Duration(0)
@@ -100,10 +100,10 @@ func Run(p Plan, tell bool) (o Outcome) {
 			moved, last = j.moves, j.k.Now()
 		}
 		if j.broken == nil && j.k.Now()-last > standstill {
-			j.broken = fmt.Errorf("nothing has moved for %v: %s", standstill, j.waiting())
+			j.broken = fmt.Errorf("no progress for %v: %s", standstill, j.waiting())
 		}
 		if who := j.k.Stuck(); who != "" && j.broken == nil {
-			j.broken = fmt.Errorf("%s spins: a descriptor is ready for ever", who)
+			j.broken = fmt.Errorf("%s polls without end: a ready descriptor is not handled", who)
 		}
 		return j.dead == len(j.ranks) || j.broken != nil
 	})
@@ -203,7 +203,7 @@ func (j *job) check() {
 		}
 		r.checked = r.Proc.Turns()
 		if err := r.Engine.Check(); err != nil {
-			j.broken = fmt.Errorf("rank %d counts wrong: %w", r.Rank, err)
+			j.broken = fmt.Errorf("rank %d has inconsistent counters: %w", r.Rank, err)
 		}
 	}
 }
@@ -250,9 +250,9 @@ func (j *job) judge() (err error, failed bool) {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
 		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > maxLinger:
-			errs = append(errs, fmt.Errorf("rank %d stays for %v after all have come to the end", r.Rank, r.left-j.last))
+			errs = append(errs, fmt.Errorf("rank %d ends %v after all have finished", r.Rank, r.left-j.last))
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
-			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.Rank, j.why))
+			errs = append(errs, fmt.Errorf("rank %d succeeds although %s", r.Rank, j.why))
 		}
 	}
 	return errors.Join(errs...), failed

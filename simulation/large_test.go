@@ -148,7 +148,7 @@ func (l *large) run() error {
 		return l.err != nil || l.phase == len(phases) || l.bare && l.phase == 1 || l.k.Now() > time.Hour
 	})
 	if l.err == nil && l.phase < len(phases) && !(l.bare && l.phase == 1) {
-		l.err = fmt.Errorf("%s of %d ranks is not over: %d are through", phases[l.phase], l.n, l.through)
+		l.err = fmt.Errorf("%s of %d ranks has not finished: %d ranks have", phases[l.phase], l.n, l.through)
 	}
 	for _, m := range l.members {
 		m.Proc.Kill()

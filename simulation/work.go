@@ -67,8 +67,8 @@ func (w *worker) await(c *engine.Cell) error {
 		if w.abort {
 			w.abort = false
 			w.job.markHarmed(w.rank)
-			w.e.Abort(3, "the simulated program has had enough")
-			return errors.New("aborts")
+			w.e.Abort(3, "a planned abort of the simulated program")
+			return errors.New("aborted as planned")
 		}
 		if spins < 4 {
 			w.e.Progress(0)
@@ -214,7 +214,7 @@ func (w *worker) check(v *receive, got []uint32) error {
 	b := v.buf[:v.cell.Bytes]
 	src, num := int(v.cell.Source), got[v.cell.Source]
 	if int(v.cell.Tag) != int(num%7) || len(b) < 8 || !bytes.Equal(b, text(src, num, len(b))) {
-		return wrongf("of rank %d message %d was due, %d bytes with tag %d came, which begin with %x", src, num, len(b),
+		return wrongf("want message %[2]d of rank %[1]d, got %[3]d bytes with tag %[4]d that begin with %[5]x", src, num, len(b),
 			v.cell.Tag, b[:min(8, len(b))])
 	}
 	got[src]++
@@ -232,7 +232,7 @@ func (w *worker) collect(op collectives.Op, m, root int) error {
 		return err
 	}
 	if want != nil && !bytes.Equal(args.Recv, want) {
-		return wrongf("%v of %d bytes: another result", op, m)
+		return wrongf("%v of %d bytes: wrong result", op, m)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestCompute(t *testing.T) {
 	k.Run(func() bool { return false })
 	for name, at := range ends {
 		if at < 199*time.Millisecond || at > 201*time.Millisecond {
-			t.Errorf("%s has computed 100 ms after %v", name, at)
+			t.Errorf("%s has computed for 100 ms at %v", name, at)
 		}
 	}
 	if len(ends) != 2 || late > machine.slice() {
@@ -48,18 +48,18 @@ func TestLinks(t *testing.T) {
 	at := time.Millisecond
 	for i, want := range []time.Duration{20, 20, 40, 40} { // two at a time
 		if got := machine.interrupt(at, 10_000) - at; got != want*time.Microsecond {
-			t.Errorf("packet %d is there after %v, want %v us", i, got, int64(want))
+			t.Errorf("packet %d arrived after %v, want %v us", i, got, int64(want))
 		}
 	}
 	if got := machine.interrupt(2*at, 0) - 2*at; got != 10*time.Microsecond {
-		t.Errorf("one of no bytes is there after %v", got)
+		t.Errorf("an empty packet arrived after %v", got)
 	}
 	if machine.Used != 90*time.Microsecond || machine.debt != 0 {
-		t.Errorf("used %v, owed %v while nobody ran", machine.Used, machine.debt)
+		t.Errorf("used %v, owed %v while no thread ran", machine.Used, machine.debt)
 	}
 	machine.busy, machine.computing = 2, 1
 	machine.interrupt(3*at, 10_000)
 	if machine.debt != 10*time.Microsecond {
-		t.Errorf("of 20 us the one of two that does not compute owes %v", machine.debt)
+		t.Errorf("the thread that does not compute owes %v of 20 us, want half", machine.debt)
 	}
 }

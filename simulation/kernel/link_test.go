@@ -23,11 +23,11 @@ func TestCutStalled(t *testing.T) {
 		write("behind it")
 		k.Sleep(20 * time.Millisecond)
 		if n := len(b.in.here); n > 0 {
-			t.Errorf("%d bytes have come over a connection that is cut", n)
+			t.Errorf("%d bytes arrived over a connection that is cut", n)
 		}
 	})
 	k.Run(func() bool { return false })
 	if b.dead == nil {
-		t.Error("the reader has not heard that the connection is cut")
+		t.Error("the reader got no error of the connection that is cut")
 	}
 }

@@ -25,7 +25,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		if got := q.pop(); got != all[least] {
-			t.Fatalf("%+v comes out, %+v is due", got, all[least])
+			t.Fatalf("got %+v, want %+v", got, all[least])
 		}
 		all = append(all[:least], all[least+1:]...)
 	}

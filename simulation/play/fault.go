@@ -22,9 +22,9 @@ type Fault struct {
 func Kinds() map[string]string {
 	return map[string]string{
 		"cut":     "a connection to a forwarder breaks",
-		"stall":   "what one end of a connection writes does not arrive for a while",
-		"pause":   "a process stands still for a while",
-		"restart": "a forwarder is killed, and started again after a while",
+		"stall":   "bytes that one end of a connection writes are delayed for a while",
+		"pause":   "a process is stopped for a while",
+		"restart": "a forwarder is killed, and restarted after a while",
 		"kill":    "a rank is killed, which ends the job",
 	}
 }

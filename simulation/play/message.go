@@ -206,7 +206,7 @@ func (r *run) over(i int) {
 	r.left--
 	r.moved = r.k.Now()
 	if r.world.Say != nil {
-		r.world.Say("%s is there: %d bytes after %v", m.Name, m.bytes, m.finish-m.start)
+		r.world.Say("%s has arrived: %d bytes after %v", m.Name, m.bytes, m.finish-m.start)
 	}
 	m.there = true
 	m.to.resume()

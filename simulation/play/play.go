@@ -73,12 +73,12 @@ func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result,
 	defer r.end()
 	k.Run(func() bool {
 		if r.err == nil && k.Now() > max(r.moved, r.begin)+standstill {
-			r.err = fmt.Errorf("nothing has moved for %v, and %d messages are not over", standstill, r.left)
+			r.err = fmt.Errorf("no progress for %v, and %d messages have not arrived", standstill, r.left)
 		}
 		return r.left == 0 || r.err != nil
 	})
 	if r.err == nil && r.left > 0 {
-		r.err = fmt.Errorf("nothing is left to happen, and %d messages are not over", r.left)
+		r.err = fmt.Errorf("no event is left, and %d messages have not arrived", r.left)
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("after %v of virtual time: %w", max(0, k.Now()-r.begin).Round(time.Microsecond), r.err)

@@ -76,7 +76,7 @@ func TestKnown(t *testing.T) {
 		}
 		for i, m := range r.Report.Messages {
 			if e := m.Finish/c.want[i] - 1; math.Abs(e) > 0.05 {
-				t.Errorf("%s: message %d is there after %.4f s, want about %v", c.what, i, m.Finish, c.want[i])
+				t.Errorf("%s: message %d arrived after %.4f s, want about %v", c.what, i, m.Finish, c.want[i])
 			}
 		}
 	}
@@ -129,11 +129,11 @@ func TestFaults(t *testing.T) {
 		var b bytes.Buffer
 		r.Stats(&b)
 		if !strings.Contains(b.String(), "a -> b: 1 messages") || !strings.Contains(b.String(), "fault") {
-			t.Errorf("%s: it says:\n%s", text, b.String())
+			t.Errorf("%s: the statistics are:\n%s", text, b.String())
 		}
 	}
 	if _, err := Run(p, list, Options{Faults: []Fault{{Kind: "kill", At: time.Second, Who: "b1"}}}); err == nil {
-		t.Error("a rank was killed, and nobody failed")
+		t.Error("a rank was killed, and the run did not fail")
 	}
 	for _, bad := range []string{"cut", "cut@", "cut@1", "burn@1s", "cut@-1s", "cut@1s/x"} {
 		if _, err := ParseFault(bad); err == nil {
@@ -157,7 +157,7 @@ func TestTurns(t *testing.T) {
 		}}
 	places, ok := pattern.Recorded(recorded, p)
 	if !ok {
-		t.Fatal("there is no room")
+		t.Fatal("the platform has no room for the ranks")
 	}
 	for compute, want := range map[int64][]float64{1: {1, 2, 3, 7}, 2: {2, 4, 6, 14}, 0: {0, 0, 0, 0}} {
 		list, err := pattern.Replay(recorded, places, big.NewRat(compute, 1))
@@ -280,7 +280,7 @@ func compare(t *testing.T, what string, p *platform.Platform, list []platform.Me
 	}
 	for i, m := range got.Report.Messages {
 		if e := m.Finish/want.Messages[i].Finish - 1; math.Abs(e) > within {
-			t.Errorf("%s: message %d is there after %.4f s, the model says %.4f", what, i, m.Finish, want.Messages[i].Finish)
+			t.Errorf("%s: message %d arrived after %.4f s, the model says %.4f", what, i, m.Finish, want.Messages[i].Finish)
 		}
 	}
 }

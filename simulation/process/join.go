@@ -30,7 +30,7 @@ func (r *Member) join(ctx context.Context, t dial.Target, silence time.Duration)
 	return link, nil
 }
 
-var errSilent = errors.New("nothing comes from the forwarder")
+var errSilent = errors.New("no answer from the forwarder")
 
 func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Identity, silence time.Duration) error {
 	m, err := handshake.NewJoiner(id, [wire.NonceLen]byte{1})

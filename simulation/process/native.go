@@ -154,11 +154,13 @@ func (n *Native) Test(r *engine.Request) (bool, error) {
 		}
 		return true, nil
 	}
-	return false, errors.New("not under way")
+	return false, errors.New("no such receive")
 }
 
 // Cancel always fails. No simulated program cancels.
-func (n *Native) Cancel(*engine.Request) error { return errors.New("nothing is cancelled here") }
+func (n *Native) Cancel(*engine.Request) error {
+	return errors.New("the simulated MPI does not support cancelling")
+}
 
 // SetActivity does nothing, because threads never block in this MPI.
 func (n *Native) SetActivity(engine.Activity) {}
