@@ -43,8 +43,8 @@ type dynamicVector struct {
 	}
 }
 
-// oneSwitch is a switch of unit links: resource 0 is the domain, then the
-// sending and receiving link of each host. Flows follow the order of edges.
+// oneSwitch returns a switch of unit links: resource 0 is the domain, then the sending and
+// receiving link of each host. Flows follow the order of edges.
 func oneSwitch(t *testing.T, edges ordered[[2]string]) (*sharing.Network[rat], []string) {
 	t.Helper()
 	one := num.Int[rat](1)
@@ -92,7 +92,7 @@ func run(t *testing.T, n *sharing.Network[rat], ts []solve.Transfer[rat], rule s
 	return r
 }
 
-// penalties of transfer i, one per step.
+// penalties returns the penalties of transfer i, one for each step.
 func penalties(r *solve.Result[rat], i int) (rhos []string) {
 	for _, s := range r.Steps {
 		for j, a := range s.Active {
@@ -198,7 +198,7 @@ func TestMartinassoDynamic(t *testing.T) {
 	}
 }
 
-// The printed numbers of Figures 3 and 4, in bytes and seconds.
+// TestMartinassoPublished checks the printed numbers of Figures 3 and 4, in bytes and seconds.
 func TestMartinassoPublished(t *testing.T) {
 	figure := map[string]ordered[[2]string]{}
 	for _, x := range load(t).Martinasso.Static {
@@ -263,7 +263,7 @@ func TestMartinassoPublished(t *testing.T) {
 	}
 }
 
-// Feeding the solver's times to Extract gives the penalties back.
+// TestExtractRoundTrip checks that Extract returns the penalties when it gets the solver's times.
 func TestExtractRoundTrip(t *testing.T) {
 	for _, x := range load(t).Martinasso.Static {
 		n, _ := oneSwitch(t, x.Edges)

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/fit"
 )
 
-// survey reads one entry of the vectors; nested maps are read with sub.
+// survey is one entry of the vectors. Nested maps are read with sub.
 type survey map[string]json.RawMessage
 
 func (s survey) number(t *testing.T, key string) float64 {

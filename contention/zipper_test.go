@@ -74,7 +74,7 @@ func (w *world) resource(kind sharing.Kind, capacity int64, names ...string) {
 	}
 }
 
-// twins makes the two resources each other's reverse direction.
+// twins makes two resources each other's reverse direction.
 func (w *world) twins(a, b string) {
 	i, j := w.find(a), w.find(b)
 	w.resources[i].Twin, w.resources[j].Twin = j, i
@@ -241,7 +241,8 @@ func stripes(w *world, first, second int64) {
 	w.flow("s2", second, "L1.out", "Z2.cpu.AB", "H1.in")
 }
 
-// Caveats of the doubling test: tied resources, and stripes planned anew.
+// TestZipperGainCaveats checks the doubling test with tied resources, and with stripes that are
+// planned again.
 func TestZipperGainCaveats(t *testing.T) {
 	w := &world{t: t}
 	w.resource(sharing.NIC, 1000, "L1.out", "L2.in", "L3.out", "H1.in", "H2.in")
@@ -337,7 +338,7 @@ func TestZipperAsymmetric(t *testing.T) {
 	}
 }
 
-// e6 is E6: f1 L1>z>H1, f2 L1>L2, f3 L3>z>H2, h H3>H2.
+// e6 returns example E6: f1 L1>z>H1, f2 L1>L2, f3 L3>z>H2, h H3>H2.
 func e6(t *testing.T, serial bool, gamma string) *world {
 	w := &world{t: t}
 	w.resource(sharing.Domain, 1, "A", "B")

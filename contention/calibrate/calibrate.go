@@ -1,6 +1,5 @@
-// Package calibrate turns measured rates into a platform file. It does not
-// measure: whoever does gives Samples, taken in this order so that each step
-// can use the one before.
+// Package calibrate turns measured rates into a platform file. It does not measure. The caller
+// measures and passes Samples, in this order, so that each step can use the one before:
 //
 //  1. lone large messages: host to host, host to zipper and back, per cluster;
 //  2. one message out of a host with none and with many coming in;
@@ -9,7 +8,7 @@
 //  5. many messages from different hosts through one zipper, copies in its memory;
 //  6. messages that may use all zippers.
 //
-// Fit is pure; the file it writes says of every number how sure it is.
+// Fit is pure. The file that it writes has the uncertainty of each number.
 package calibrate
 
 import (
@@ -24,78 +23,77 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// Cluster are the measurements in one cluster. Rates are bytes/s, one per
-// repetition, latencies seconds.
+// Cluster has the measurements in one cluster. Rates are in bytes/s, one per repetition, and
+// latencies in seconds.
 type Cluster struct {
 	Name  string
 	Hosts []string
 	Cores int
-	Lone  []float64 // a lone message from host to host
-	// OutAlone and OutBusy are the rate of a message out of a host that
-	// receives nothing, and that receives from several; empty if not measured.
+	Lone  []float64 // rates of a lone message from host to host
+	// OutAlone and OutBusy are rates of a message out of a host that receives nothing, and out of
+	// one that receives from several hosts; empty if not measured.
 	OutAlone, OutBusy []float64
-	Latency           []float64 // of small messages, one way
+	Latency           []float64 // one-way latency of small messages
 	Graphs            []Timed
-	Costs             []Costs // of hosts' processors; empty: not measured
+	Costs             []Costs // costs of the hosts' processors; empty if not measured
 }
 
-// Costs are what processors take, in seconds.
+// Costs are the processor times of operations, in seconds.
 type Costs struct {
-	Switch float64 `json:"switch_s"` // until a thread that is waked does something
-	Call   float64 `json:"call_s"`   // reading or writing once
-	Byte   float64 `json:"byte_s"`   // each byte that is read or written
+	Switch float64 `json:"switch_s"` // time from waking a thread until it runs
+	Call   float64 `json:"call_s"`   // time of one read or write
+	Byte   float64 `json:"byte_s"`   // time for each byte read or written
 }
 
-// Links are what the processors of a machine take for links that are its own work, in seconds: for
-// a packet, and for each byte.
+// Links are the processor times of a machine for links that are its own work, in seconds per packet
+// and per byte.
 type Links struct{ Packet, Byte float64 }
 
-// Zipper are the measurements of one zipper node. Maps are by cluster, or by
-// direction "a>b".
+// Zipper has the measurements of one zipper node. Maps are by cluster, or by direction "a>b".
 type Zipper struct {
 	Name    string
 	Cores   int
 	In, Out map[string][]float64 // lone messages into and out of the zipper
-	// Single is one message through the forwarder; Both the same with one in the
-	// other direction; Many the sum of several from different hosts.
+	// Single is one message through the forwarder. Both is the same with one in the other
+	// direction. Many is the sum of several messages from different hosts.
 	Single, Both, Many map[string][]float64
-	Bytes              int       // of each of these messages; 0: so many that Segment does not count
-	Through            []float64 // a small message from cluster to cluster, seconds
-	// Handshake is what a message of more than Eager bytes waits before its first one goes,
+	Bytes              int       // size of each of these messages; 0 if so large that Segment does not matter
+	Through            []float64 // latency of a small message from cluster to cluster, in seconds
+	// Handshake is the delay before the first byte of a message of more than Eager bytes, in
 	// seconds; empty if not known.
 	Handshake []float64
 	Eager     int
-	// Copies are rates at which one thread copies memory there, bytes/s.
+	// Copies are rates at which one thread copies memory there, in bytes/s.
 	Copies []float64
-	Costs  []Costs // empty: not measured
-	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0:
-	// none.
+	Costs  []Costs // costs of the node's processors; empty if not measured
+	// Segment is the longest piece that the forwarder receives completely before it sends it on, in
+	// bytes; 0 if it cuts through.
 	Segment int
-	// Socket is the bytes of a connection that nothing overtakes: those that a socket holds unsent
-	// and, as far as is known, those on the way; 0: not known.
+	// Socket is the number of bytes of a connection that nothing overtakes: those that a socket
+	// holds unsent and, where known, those in flight; 0 if not known.
 	Socket int
 }
 
-// Samples are a whole calibration.
+// Samples has all measurements of a calibration.
 type Samples struct {
 	Name     string
 	Clusters []Cluster
 	Zippers  []Zipper
-	Striped  Striped // without rates: not measured
-	// Packet and Burst are how adapters pass bytes, for simulation; 0: not known.
+	Striped  Striped // without rates if not measured
+	// Packet and Burst describe how adapters pass bytes, for simulation; 0 if not known.
 	Packet, Burst int
-	Machine       int // cores, if all hosts are one machine; 0: each has its own
+	Machine       int // number of cores, if all hosts are one machine; 0 if each has its own
 	Links         Links
 }
 
-// Thresholds of the decisions below; rates nearer than this are the same.
+// These are thresholds of the decisions below. Rates that differ by less are equal.
 const (
 	near       = 0.10
-	asymmetric = 0.75 // reverse traffic that costs more than a quarter
+	asymmetric = 0.75 // reverse traffic costs more than a quarter of the rate
 )
 
-// Write fits the samples and writes a platform file with comments. The result
-// is the file read again. Errors name what was not measured.
+// Write fits the samples and writes a platform file with comments. It returns the platform that is
+// read back from the file. Errors name a missing measurement.
 func Write(w io.Writer, s Samples) (*platform.Platform, error) {
 	var b strings.Builder
 	if err := s.write(&b); err != nil {
@@ -109,7 +107,7 @@ func Write(w io.Writer, s Samples) (*platform.Platform, error) {
 	return p, err
 }
 
-// rate is a mean with its 95 % interval as a comment.
+// rate returns a mean with its 95 % interval as a comment.
 func rate(what string, samples []float64) (fit.Value, string, error) {
 	m, err := fit.Mean(samples)
 	if err == nil && m.Value <= 0 {
@@ -266,7 +264,7 @@ func (z *Zipper) write(w io.Writer) error {
 	return nil
 }
 
-// processor writes the means of what was measured.
+// processor writes the means of the measured costs.
 func processor(w io.Writer, list []Costs) {
 	if len(list) == 0 {
 		return
@@ -281,8 +279,8 @@ func processor(w io.Writer, list []Costs) {
 		1e6*m.Call, 1e9*m.Byte)
 }
 
-// memory is what a zipper's memory carries, in copies: a relayed byte is copied out of the kernel
-// and back into it.
+// memory writes the bandwidth of a zipper's memory, in copies. A relayed byte is copied out of the
+// kernel and back into it.
 func (z *Zipper) memory(w io.Writer) error {
 	if len(z.Copies) == 0 {
 		return nil
@@ -310,11 +308,10 @@ func (z *Zipper) memory(w io.Writer) error {
 	return nil
 }
 
-// forwarder decides between a blocking thread (one message passes at
-// 1/(1/in+1/out), and many pass no more), a copy rate below what the ports
-// carry, and none. Of several directions the slowest decides. A copy rate that
-// happens to be what a blocking thread passes is taken for one: rates alone
-// cannot tell them apart.
+// forwarder decides between a blocking thread (one message passes at 1/(1/in+1/out), and many
+// messages are no faster), a copy rate below that of the ports, and neither. The slowest of several
+// directions decides. A copy rate that happens to equal the rate of a blocking thread is taken for
+// one, because rates alone cannot separate them.
 func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]float64) error {
 	copyRate, blocking, half, measured := 0.0, true, true, false
 	for _, a := range clusters {

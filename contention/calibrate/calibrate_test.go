@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// measure runs messages on a true platform and returns their rates, thrice with
-// a spread of one percent.
+// measure runs messages on a true platform and returns their rates, three times with a spread of
+// one percent.
 func measure(t *testing.T, p *platform.Platform, pairs ...string) (rates [][]float64) {
 	t.Helper()
 	var ms []platform.Message
@@ -45,7 +45,8 @@ func sum(rates [][]float64) []float64 {
 	return total
 }
 
-// A platform measured on itself must come out of the fit again.
+// TestFitRecoversThePlatform checks that a platform which is measured on itself comes out of the
+// fit.
 func TestFitRecoversThePlatform(t *testing.T) {
 	for name, x := range map[string]struct{ forwarder, want string }{
 		"blocking":      {"{threads: 1}", "{threads: 1, one_way: false}"},
@@ -119,10 +120,10 @@ func TestMissingMeasurements(t *testing.T) {
 	}
 }
 
-// TestSegments: that the last pieces of a message cross a second link when all others have is not
-// taken for a slow forwarder, however short messages are.
+// TestSegments checks that a forwarder is not taken for slow because the last piece of a message
+// crosses the second link after all others, however short the messages are.
 func TestSegments(t *testing.T) {
-	for rate, want := range map[float64]string{ // of 500 kB over ports of 6.3 MB/s
+	for rate, want := range map[float64]string{ // rates in MB/s of 500 kB over ports of 6.3 MB/s
 		5.1: "# forwarder: as fast as its ports",
 		3.9: "forwarder: {copy: 4922362, half: false}",
 	} {

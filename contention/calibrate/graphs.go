@@ -15,10 +15,10 @@ import (
 	"github.com/leidenzipper/zipper/contention/predict"
 )
 
-// Graph is messages of one size that start together among a cluster's hosts.
+// Graph is a set of messages of one size that start together among a cluster's hosts.
 type Graph struct {
 	Name  string
-	Hosts int // numbered from 0
+	Hosts int // number of hosts, which are numbered from 0
 	Edges []penalty.Edge
 }
 
@@ -47,8 +47,8 @@ type Timed struct {
 	Seconds [][]float64 // per repetition, per edge
 }
 
-// means are the messages' times and the greatest half width of a 95 % interval, as a part of its
-// mean.
+// means returns the mean times of the messages, and the largest half width of a 95 % interval
+// relative to its mean.
 func (t *Timed) means() (means []float64, width float64, err error) {
 	for i := range t.Edges {
 		var list []float64
@@ -72,8 +72,8 @@ func (t *Timed) means() (means []float64, width float64, err error) {
 	return means, width, nil
 }
 
-// predicted are the times by a sharing rule, with a reading of rule (b), where a lone message has
-// the rate.
+// predicted returns the times by a sharing rule with a reading of rule (b). lone is the rate of a
+// lone message.
 func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float64, error) {
 	p, err := platform.Read(strings.NewReader(fmt.Sprintf("clusters: [{name: c, hosts: %d, nic: %.0f, rule_b: %q}]",
 		t.Hosts, lone, r)))
@@ -96,8 +96,8 @@ func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float
 	return times, nil
 }
 
-// penalties of the first step, each with its standard error over the repetitions; those of later
-// steps are the reading's.
+// penalties returns the penalties of the first step, each with its standard error over the
+// repetitions. Those of later steps come from the reading.
 func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) {
 	samples := make([][]float64, len(t.Edges))
 	for _, s := range t.Seconds {
@@ -131,7 +131,7 @@ func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) 
 	return list, nil
 }
 
-// off is the root of the mean square of predicted over measured less 1.
+// off returns the root mean square of predicted/measured - 1.
 func off(predicted, measured []float64) float64 {
 	sum := 0.0
 	for i := range measured {
@@ -141,8 +141,8 @@ func off(predicted, measured []float64) float64 {
 	return math.Sqrt(sum / float64(len(measured)))
 }
 
-// ruleB writes the reading of rule (b) that is nearest to the measured times, and how sure that is.
-// Where no reading is near the rule as a whole does not hold, and the default stays.
+// ruleB writes the reading of rule (b) that is nearest to the measured times, and its uncertainty.
+// If no reading is near, the rule as a whole does not hold, and the default stays.
 func (c *Cluster) ruleB(w io.Writer, lone float64) error {
 	if len(c.Graphs) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/penalty"
 )
 
-// graphsTimed is a cluster whose graphs took what a rule says, thrice with a spread.
+// graphsTimed returns a cluster whose graphs took the times of a rule, three times with a spread.
 func graphsTimed(t *testing.T, rule string, r penalty.Reading, spread float64) Cluster {
 	t.Helper()
 	c := Cluster{Name: "a", Hosts: []string{"a1", "a2", "a3", "a4", "a5"}, Lone: []float64{99e6, 100e6, 101e6}}
@@ -31,8 +31,8 @@ func graphsTimed(t *testing.T, rule string, r penalty.Reading, spread float64) C
 	return c
 }
 
-// The reading by which the graphs took their times is found, and its penalties; so is that there is
-// none, and that two are too near.
+// TestRuleB checks that the reading which the times follow is found, with its penalties, and that
+// the result says when no reading fits or two are too close.
 func TestRuleB(t *testing.T) {
 	for want, c := range map[string]Cluster{
 		`rule_b: "U" # the times of 4 graphs: U 0 %`: graphsTimed(t, "penalty", penalty.Unmixed, 0.001),
@@ -56,7 +56,7 @@ func TestRuleB(t *testing.T) {
 	}
 }
 
-// The graphs are those of the paper: the same penalties.
+// TestGraphs checks that the graphs have the penalties of the paper.
 func TestGraphs(t *testing.T) {
 	want := map[string][]string{"Fig. 2.4": {"4", "4", "4/3", "4/3"},
 		"Fig. 3":   {"7/2", "7/2", "7/2", "10/3", "10/3", "3/2"},

@@ -11,17 +11,17 @@ import (
 	"github.com/leidenzipper/zipper/contention/predict"
 )
 
-// Striped are messages of a job that has all zippers, between pairs of hosts that would all take
-// the same zipper if each took one by turns.
+// Striped has measurements of a job that uses all zippers, with messages between pairs of hosts
+// that would all use the same zipper if pairs took turns.
 type Striped struct {
 	Pairs [][2]string
 	Bytes int
-	Min   int       // the smallest message that is cut, bytes
-	Rates []float64 // of all together while the slowest ran, bytes/s
+	Min   int       // size of the smallest message that is cut, in bytes
+	Rates []float64 // total rate while the slowest message ran, in bytes/s
 }
 
-// rails writes the policy whose prediction on the platform written so far is nearest to what was
-// measured.
+// rails writes the policy whose prediction, on the platform written so far, is nearest to the
+// measured rate.
 func (s *Samples) rails(w io.Writer, soFar string) error {
 	if len(s.Striped.Rates) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (s *Samples) rails(w io.Writer, soFar string) error {
 	return nil
 }
 
-// predicted is the rate by max-min sharing on a platform.
+// predicted returns the total rate by max-min sharing on a platform.
 func (s *Striped) predicted(file string) (float64, error) {
 	p, err := platform.Read(strings.NewReader(file))
 	if err != nil {

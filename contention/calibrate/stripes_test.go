@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What messages over all zippers do under each policy is told, as far as it can be.
+// TestRails checks that the policy behind the rates over all zippers is found, as far as rates can
+// show it.
 func TestRails(t *testing.T) {
 	pairs := [][2]string{{"a1", "b1"}, {"a2", "b2"}}
 	zipper := func(name string, rate float64) Zipper {

@@ -13,7 +13,7 @@ import "math"
 
 // Info describes a model.
 type Info struct {
-	Number     int // in the survey's Table 1, chronological
+	Number     int // number in the survey's Table 1, in order of time
 	Name       string
 	Year       int
 	Base       string // foundational or derived
@@ -22,10 +22,10 @@ type Info struct {
 	Target     string
 	Formula    string // time of one message
 	Use        string
-	Note       string // where the source is contradictory or silent
+	Note       string // contradictions and gaps of the source
 }
 
-// Models is the survey's table.
+// Models returns the survey's table.
 func Models() []Info {
 	return []Info{
 		{1, "Postal", 1992, "foundational", "lambda s", "hardware", "homogeneous clusters", "lambda", "latency only",
@@ -101,13 +101,13 @@ type Hockney struct {
 
 func (h Hockney) Time(m float64) float64 { return h.Alpha + m*h.Beta }
 
-// BinomialBroadcast needs that a process sends and receives at once, but never
-// two sends or two receives.
+// BinomialBroadcast returns the time of a binomial broadcast. A process must be able to send and
+// receive at once, but never does two sends or two receives.
 func (h Hockney) BinomialBroadcast(m float64, procs int) float64 {
 	return h.Time(m) * rounds(procs)
 }
 
-// rounds is ceil(log2 procs), exactly.
+// rounds returns ceil(log2 procs), exactly.
 func rounds(procs int) float64 {
 	r := 0
 	for 1<<r < procs {
@@ -116,16 +116,16 @@ func rounds(procs int) float64 {
 	return float64(r)
 }
 
-// LogP is model 3; Os and Or are the sender's and receiver's overhead (o each
-// where the model does not tell them apart), G the gap between messages.
+// LogP is model 3. Os and Or are the sender's and receiver's overhead (o each where the model does
+// not separate them), Gap is the gap between messages.
 type LogP struct{ L, Os, Or, Gap float64 } // s
 
 func (l LogP) Time() float64 { return l.Os + l.L + l.Or }
 
-// Capacity is the number of messages in flight.
+// Capacity returns the number of messages in flight.
 func (l LogP) Capacity() int { return int(math.Ceil(l.L / l.Gap)) }
 
-// LinearBroadcast is (P-2)g + 2o + L.
+// LinearBroadcast returns (P-2)g + 2o + L.
 func (l LogP) LinearBroadcast(procs int) float64 {
 	if procs < 2 {
 		return 0
@@ -141,14 +141,14 @@ type LogGP struct {
 
 func (l LogGP) Time(m float64) float64 { return l.LogP.Time() + (m-1)*l.G }
 
-// Row is the time of n messages of m bytes one after the other; for n = 2 it is
-// the survey's 2o + 2(m-1)G + g + L.
+// Row returns the time of n messages of m bytes one after the other. For n = 2 it is the survey's
+// 2o + 2(m-1)G + g + L.
 func (l LogGP) Row(n int, m float64) float64 {
 	return l.Time(m) + float64(n-1)*math.Max(l.Os, l.Gap+(m-1)*l.G)
 }
 
-// PRTT is Hoefler's parametrized round trip: n messages of m bytes with d
-// seconds of computation between them, one reply of m bytes at the end.
+// PRTT returns Hoefler's parametrized round trip: n messages of m bytes with d seconds of
+// computation between them, and one reply of m bytes at the end.
 func (l LogGP) PRTT(n int, d, m float64) float64 {
 	return 2*l.Time(m) + float64(n-1)*math.Max(l.Os+d, l.Gap+(m-1)*l.G)
 }
@@ -166,8 +166,7 @@ func (b Banikazemi) Time(m float64) float64 {
 	return b.Sc + b.Sm*m + b.Xc + b.Xm*m + b.Rc + b.Rm*m
 }
 
-// TamWang is model 7. All functions are of the packet size B; P is the number
-// of processes under way.
+// TamWang is model 7. All functions are of the packet size B; P is the number of running processes.
 type TamWang struct {
 	Os, Gap, Or, Ur func(m float64) float64
 	L               func(m float64, procs int) float64

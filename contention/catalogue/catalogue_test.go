@@ -18,7 +18,7 @@ func TestModelsAreTheSurveysTable(t *testing.T) {
 	}
 }
 
-// The models without a test vector, by hand.
+// TestFormulas checks models without a test vector against times calculated by hand.
 func TestFormulas(t *testing.T) {
 	two := [][]float64{{0, 2}, {2, 0}}
 	for name, x := range map[string][2]float64{

@@ -23,7 +23,7 @@ func (c Curve) At(m float64) float64 {
 	return c.Values[i-1] + slope*(m-c.Sizes[i-1])
 }
 
-// PLogP is model 9: all but the latency depend on the size.
+// PLogP is model 9: all parameters but the latency depend on the size.
 type PLogP struct {
 	L         float64
 	G, Os, Or Curve
@@ -31,7 +31,7 @@ type PLogP struct {
 
 func (p PLogP) Time(m float64) float64 { return p.L + p.G.At(m) }
 
-// Row is the time of messages of the given sizes one after the other.
+// Row returns the time of messages of the given sizes one after the other.
 func (p PLogP) Row(sizes ...float64) float64 {
 	t := p.L
 	for _, m := range sizes {
@@ -40,13 +40,13 @@ func (p PLogP) Row(sizes ...float64) float64 {
 	return t
 }
 
-// RTT is n messages of m bytes and one empty reply.
+// RTT returns the time of n messages of m bytes and one empty reply.
 func (p PLogP) RTT(n int, m float64) float64 {
 	return p.L + float64(n)*p.G.At(m) + p.L + p.G.At(0)
 }
 
-// LogGP converts with a long message of big bytes: G is the slope of the gap,
-// g and o those of one byte. The conversion is usual, not from the survey.
+// LogGP converts the model with a long message of big bytes: G is the slope of the gap, g and o are
+// those of one byte. The conversion is usual, but not in the survey.
 func (p PLogP) LogGP(big float64) LogGP {
 	os, or := p.Os.At(1), p.Or.At(1)
 	return LogGP{LogP{L: p.L + p.G.At(1) - os - or, Os: (os + or) / 2, Or: (os + or) / 2, Gap: p.G.At(1)},
@@ -63,9 +63,9 @@ type LogGPS struct {
 	Small, Sync float64 // B: the model's s and S
 }
 
-// Time of a message whose receive was posted wait seconds after the send (the
-// handshake waits for it; 0 or less if it was there before). The handshake is
-// one empty message each way.
+// Time returns the time of a message whose receive was posted wait seconds after the send. The
+// handshake waits for the receive; wait is 0 or less if the receive was posted before. The
+// handshake is one empty message in each direction.
 func (l LogGPS) Time(m, wait float64) float64 {
 	t := l.O + m*l.Os + math.Min(m, l.Small)*l.Gs + math.Max(0, m-l.Small)*l.Gl + l.L + l.O + m*l.Or
 	if m > l.Sync {
@@ -90,7 +90,7 @@ func (k KimLee) Time(m float64, hops int) float64 {
 	return k.T0 + k.Slope*(m-k.X0) + k.Delta*float64(hops-2)
 }
 
-// Contended is Time with up to eta messages on one channel of the way.
+// Contended returns Time with up to eta messages on one channel of the route.
 func (k KimLee) Contended(m float64, hops, eta int) float64 { return float64(eta) * k.Time(m, hops) }
 
 // HiHCoHP is one level of model 13: overheads per message and per packet of
@@ -127,7 +127,7 @@ type LogfP struct {
 	F int
 }
 
-// Burst is the time of n small messages at once: the first F cost no gap.
+// Burst returns the time of n small messages at once: the first F cost no gap.
 func (l LogfP) Burst(n int) float64 {
 	return l.Time() + l.Gap*math.Max(0, float64(n-l.F))
 }
@@ -143,13 +143,13 @@ func (l LMO) Time(i, j int, m float64) float64 {
 	return l.C[i] + m*l.T[i] + l.C[j] + m*l.T[j] + l.L[i][j] + m/l.Beta[i][j]
 }
 
-// RoundTrip is m bytes from i to j and back bytes in return.
+// RoundTrip returns the time of m bytes from i to j and an answer of back bytes.
 func (l LMO) RoundTrip(i, j int, m, back float64) float64 {
 	return l.Time(i, j, m) + l.Time(j, i, back)
 }
 
-// PointToTwo is i sending m bytes each to j and k, which answer with nothing:
-// i's work is serial, the rest runs at once. Derived from Time.
+// PointToTwo returns the time in which i sends m bytes each to j and k, which answer with empty
+// messages. The work of i is serial, the rest is simultaneous. It is derived from Time.
 func (l LMO) PointToTwo(i, j, k int, m float64) float64 {
 	way := func(x int) float64 {
 		return 2*(l.L[i][x]+l.C[x]) + m*(1/l.Beta[i][x]+l.T[x])
@@ -160,7 +160,7 @@ func (l LMO) PointToTwo(i, j, k int, m float64) float64 {
 // Transfer is one step of lognP: overhead, gap and latency.
 type Transfer struct{ O, Gap, L float64 }
 
-// LognP is model 18: the transfers a message takes through the middleware.
+// LognP is model 18: the transfers that a message takes through the middleware.
 type LognP []Transfer
 
 func (l LognP) Time() float64 {
@@ -171,11 +171,11 @@ func (l LognP) Time() float64 {
 	return t
 }
 
-// SharedMemory is a contiguous message through shared memory: two copies, each
-// o.
+// SharedMemory returns the model of a contiguous message through shared memory: two copies, each
+// with overhead o.
 func SharedMemory(o float64) LognP { return LognP{{O: o}, {O: o}} }
 
-// BinomialBroadcast is ceil(log2 P) messages.
+// BinomialBroadcast returns the time of ceil(log2 P) messages.
 func (l LognP) BinomialBroadcast(procs int) float64 { return rounds(procs) * l.Time() }
 
 // PLP is model 19 for n frames.
@@ -187,20 +187,19 @@ func (p PLP) Time(frames int) float64 { return float64(frames-1)*p.Gap + p.Lt + 
 // disagree in the number of Oi; both are kept as printed.
 type LogGPO struct{ Prime, Oi, L, G float64 } // O', O_i, L s; G s/B
 
-// ReceiveLate is the case that the receive is posted late seconds after the
-// sender began to wait.
+// ReceiveLate returns the time if the receive is posted late seconds after the sender began to
+// wait.
 func (l LogGPO) ReceiveLate(k, late float64) float64 {
 	return 2*(2*l.Prime+l.L) + late + 2*l.Oi + l.G*(k-1) + l.L
 }
 
-// ReceiverWaits is the case that the receiver began to wait early seconds
-// before.
+// ReceiverWaits returns the time if the receiver began to wait early seconds before.
 func (l LogGPO) ReceiverWaits(k, early float64) float64 {
 	return 2*(2*l.Prime+l.L) + l.Oi + l.G*(k-1) + l.L + early
 }
 
-// Overlap is the part of an operation that computation of c seconds can hide,
-// o being the overhead it cannot.
+// Overlap returns the part of an operation that computation of c seconds can hide, where o is the
+// overhead that it cannot hide.
 func Overlap(c, o float64) float64 { return c / (c + o) }
 
 // LogGOPS is model 21: overhead per byte as well.
@@ -216,9 +215,9 @@ type LogGPH []LogGP
 
 func (l LogGPH) Time(level int, m float64) float64 { return l[level].Time(m) }
 
-// Broadcast is a binomial broadcast among one process of each node at the outer
-// level, then one within each node at the inner level. The survey says
-// broadcast at both levels, without an algorithm.
+// Broadcast returns the time of a binomial broadcast among one process of each node at the outer
+// level, then one within each node at the inner level. The survey specifies a broadcast at both
+// levels, without an algorithm.
 func (l LogGPH) Broadcast(outer, inner, nodes, perNode int, m float64) float64 {
 	return rounds(nodes)*l[outer].Time(m) + rounds(perNode)*l[inner].Time(m)
 }

@@ -19,9 +19,9 @@ import (
 // Link is one transfer between two nodes.
 type Link struct{ Name, From, To string }
 
-// Build makes the network. rack tells the rack of a node. nic and backbone are
-// capacities of one direction in bytes per second (the measured ones of the
-// paper: 940 Mbit/s NICs and copper, 9400 Mbit/s optical). Flow i is link i.
+// Build creates the network. rack returns the rack of a node. nic and backbone are capacities of
+// one direction in bytes per second (the measured ones of the paper: 940 Mbit/s NICs and copper,
+// 9400 Mbit/s optical). Flow i is link i.
 func Build[T num.Number[T]](links []Link, rack func(node string) string, nic, backbone T) (*sharing.Network[T], error) {
 	b := builder[T]{index: make(map[string]int)}
 	one := num.Int[T](1)
@@ -51,7 +51,7 @@ type builder[T num.Number[T]] struct {
 	index     map[string]int
 }
 
-// out is the sending side of a port; the receiving side is the next resource.
+// out returns the resource of the sending side of a port. The next resource is the receiving side.
 func (b *builder[T]) out(name string, kind sharing.Kind, capacity T) int {
 	i, ok := b.index[name]
 	if !ok {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// within four standard errors: a fair estimate misses that once in 15 000.
+// within checks that a value is within four standard errors, which a fair estimate misses once in
+// 15 000.
 func within(t *testing.T, what string, v Value, want float64) {
 	t.Helper()
 	if !(v.Err > 0) || math.Abs(v.Value-want) > 4*v.Err {

@@ -15,9 +15,9 @@ type Triple struct {
 	Zero, Sized []float64
 }
 
-// LMOData are the measurements for P processors. RTT0[i][j] are round trips of
-// empty messages, RTTm[i][j] of Bytes out and nothing back (i < j suffices for
-// RTT0; RTTm is needed where a rate is wanted).
+// LMOData has the measurements for P processors. RTT0[i][j] are round trips of empty messages,
+// RTTm[i][j] of Bytes out and an empty answer (i < j suffices for RTT0; RTTm is needed where a rate
+// is wanted).
 type LMOData struct {
 	P          int
 	Bytes      float64
@@ -25,7 +25,7 @@ type LMOData struct {
 	Triples    []Triple
 }
 
-// LMO are the fitted parameters; rates of pairs not measured are 0.
+// LMO has the fitted parameters. Rates of pairs that were not measured are 0.
 type LMO struct {
 	C, T    []Value
 	L, Beta [][]Value
@@ -102,7 +102,7 @@ func FitLMO(d LMOData) (LMO, error) {
 	return l, nil
 }
 
-// roundTrips are means; a pair measured one way only counts for both.
+// roundTrips returns means. A pair measured in one direction only counts for both.
 func roundTrips(p int, samples [][][]float64) ([][]Value, error) {
 	m := make([][]Value, p)
 	for i := range m {
@@ -136,8 +136,8 @@ func larger(a, b Value) Value {
 	return b
 }
 
-// average of redundant values; the error is the larger of what their spread and
-// what their own errors say.
+// average returns the mean of redundant values. Its error is the larger one of the error by their
+// spread and by their own errors.
 func average(vs []Value) Value {
 	var xs []float64
 	squares := 0.0

@@ -20,8 +20,8 @@ func (h Hockney) Model() catalogue.Hockney {
 	return catalogue.Hockney{Alpha: h.Alpha.Value, Beta: h.Beta.Value}
 }
 
-// PRTT are the measurements of Hoefler's method as Netgauge does it. Sizes are
-// ascending, Sizes[0] is 1; the times are lists of repetitions per size.
+// PRTT has the measurements of Hoefler's method as Netgauge makes them. Sizes are ascending,
+// Sizes[0] is 1; the times are lists of repetitions per size.
 type PRTT struct {
 	Sizes []float64
 	N     int         // messages of a row, 16 in Netgauge
@@ -30,13 +30,13 @@ type PRTT struct {
 	Row   [][]float64 // PRTT(n,0,m)
 	// Delayed is PRTT(n,d,m) of Sizes[0].
 	Delayed []float64
-	// Or are times to receive a message that has arrived (measured as for
-	// PLogP: wait longer than the round trip, then time the receive).
+	// Or has times to receive a message that has arrived (measured as for PLogP: wait longer than
+	// the round trip, then time the receive).
 	Or []float64
 }
 
-// LogGP has both latencies: LRaw = PRTT(1,0,1)/2 contains the overheads and is
-// an upper bound; L is it less both.
+// LogGP has both latencies: LRaw = PRTT(1,0,1)/2 contains the overheads and is an upper bound; L is
+// LRaw without both overheads.
 type LogGP struct{ L, LRaw, Os, Or, Gap, G Value }
 
 func (l LogGP) Model() catalogue.LogGP {
@@ -44,8 +44,8 @@ func (l LogGP) Model() catalogue.LogGP {
 		G: l.G.Value}
 }
 
-// FitLogGP: Q(m) = (PRTT(n,d,m)-PRTT(1,0,m))/(n-1) is g+(m-1)G for d = 0 and
-// o_s+d for a great d.
+// FitLogGP fits LogGP: Q(m) = (PRTT(n,d,m)-PRTT(1,0,m))/(n-1) is g+(m-1)G for d = 0, and o_s+d for
+// a large d.
 func FitLogGP(p PRTT) (LogGP, error) {
 	var l LogGP
 	if p.N < 2 || len(p.Sizes) < 2 || p.Sizes[0] != 1 || len(p.One) != len(p.Sizes) || len(p.Row) != len(p.Sizes) {
@@ -87,13 +87,13 @@ func FitLogGP(p PRTT) (LogGP, error) {
 	return l, nil
 }
 
-// Kielmann are the measurements for PLogP.
+// Kielmann has the measurements for PLogP.
 type Kielmann struct {
 	Sizes []float64 // ascending, Sizes[0] is 0
-	N     int       // messages of the saturated row of empty ones
+	N     int       // number of messages in the saturated row of empty ones
 	Row   []float64 // RTT_n(0)
-	// One is RTT_1(m), Os and Or the overheads, as repetitions per size. How
-	// to measure o_s is unclear in the survey; the time of the send call is used.
+	// One is RTT_1(m), Os and Or are the overheads, as repetitions per size. The survey does not
+	// say how to measure o_s; the time of the send call is used.
 	One, Os, Or [][]float64
 }
 
@@ -104,8 +104,8 @@ type PLogP struct {
 	G, Os, Or []Value
 }
 
-// FitPLogP: RTT_n(m) = L + n*g(m) + L + g(0), so g(0) is the growth with n,
-// L = (RTT_n(0)-(n+1)g(0))/2 and g(m) = RTT_1(m)-RTT_1(0)+g(0).
+// FitPLogP fits PLogP: RTT_n(m) = L + n*g(m) + L + g(0), so g(0) is the growth with n, L =
+// (RTT_n(0)-(n+1)g(0))/2 and g(m) = RTT_1(m)-RTT_1(0)+g(0).
 func FitPLogP(k Kielmann) (PLogP, error) {
 	p := PLogP{Sizes: k.Sizes}
 	n := len(k.Sizes)
@@ -160,13 +160,13 @@ func (p PLogP) Model() catalogue.PLogP {
 // the rendezvous jump.
 type LogGPS struct {
 	O, Gs, Gl   Value
-	Small, Sync float64 // 0 if the data show none
+	Small, Sync float64 // 0 if the data show no such size
 }
 
-// FitLogGPS takes one-way times by size (ascending). The largest jump of time
-// over what the slope explains is taken as the rendezvous threshold Sync if it
-// exceeds jump (seconds); the best break of slope below it is Small. O is the
-// constant part (o' twice and L, which times alone cannot tell apart).
+// FitLogGPS fits one-way times by size (ascending). The largest jump of time beyond the slope is
+// taken as the rendezvous threshold Sync if it exceeds jump (seconds). The best break of slope
+// below it is Small. O is the constant part: twice o' plus L, which cannot be separated by times
+// alone.
 func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 	var l LogGPS
 	if len(sizes) != len(times) || len(sizes) < 4 {
@@ -200,24 +200,22 @@ func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 			return l, err
 		}
 		l.Gl = high.B
-		if d := l.Gs.Value - l.Gl.Value; d != 0 { // where the two lines meet
+		if d := l.Gs.Value - l.Gl.Value; d != 0 { // the size at which the two lines meet
 			l.Small = (high.A.Value - low.A.Value) / d
 		}
 	}
 	return l, nil
 }
 
-// TauLop are the costs of one channel, by size and number of concurrent
-// transfers.
+// TauLop has the costs of one channel, by size and number of concurrent transfers.
 type TauLop struct {
 	O []Value   // per size
 	L [][]Value // [size][tau-1]
 }
 
-// FitTauLop takes the overhead o(m): half a round trip of an eager message, or
-// of a synchronous send for rendezvous. It also takes ring times, as
-// repetitions [size][tau-1], of messages that take the given number of
-// transfers each: L = (ring - o)/transfers.
+// FitTauLop fits tau-Lop. overhead is o(m): half a round trip of an eager message, or of a
+// synchronous send for rendezvous. ring has ring times, as repetitions [size][tau-1], of messages
+// that take the given number of transfers each: L = (ring - o)/transfers.
 func FitTauLop(overhead [][]float64, ring [][][]float64, transfers int) (TauLop, error) {
 	var t TauLop
 	if transfers < 1 || len(overhead) != len(ring) {

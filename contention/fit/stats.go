@@ -23,7 +23,7 @@ func (v Value) String() string { return fmt.Sprintf("%.6g ± %.2g", v.Value, v.E
 func (v Value) minus(w Value) Value   { return Value{v.Value - w.Value, math.Hypot(v.Err, w.Err)} }
 func (v Value) times(f float64) Value { return Value{v.Value * f, v.Err * math.Abs(f)} }
 
-// Mean is the mean of independent samples and its standard error.
+// Mean returns the mean of independent samples and its standard error.
 func Mean(samples []float64) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("no samples")
@@ -47,8 +47,8 @@ func Mean(samples []float64) (Value, error) {
 	return Value{mean, math.Sqrt(squares / (n - 1) / n)}, nil
 }
 
-// HalfWidth is half the width of the confidence interval of the mean by
-// Student's t, for the confidence level (0.95). It needs two samples.
+// HalfWidth returns half the width of the confidence interval of the mean by Student's t, for a
+// confidence level such as 0.95. It needs two samples.
 func HalfWidth(samples []float64, level float64) (float64, error) {
 	if len(samples) < 2 || !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("a confidence interval needs two samples (got %d) and a level between 0 and 1 (got %v)",
@@ -62,9 +62,8 @@ func HalfWidth(samples []float64, level float64) (float64, error) {
 	return t.Quantile((1+level)/2) * m.Err, nil
 }
 
-// Enough tells whether the half width of the 95 % interval is at most the given
-// part of the mean: 0.025 is the survey's rule, 0.01 that of Zhu et al. (full
-// width 2 %).
+// Enough reports whether the half width of the 95 % interval is at most the given part of the mean:
+// 0.025 is the survey's rule, 0.01 that of Zhu et al. (full width 2 %).
 func Enough(samples []float64, part float64) bool {
 	h, err := HalfWidth(samples, 0.95)
 	if err != nil {
@@ -114,9 +113,9 @@ func Fit(x, y []float64) (Line, error) {
 	return l, nil
 }
 
-// Split finds where two lines fit points (x ascending) better than one: i is
-// the first point of the second. Each side has at least three points. ok is
-// false if one line is as good: two must cut the sum of squares to a quarter.
+// Split finds where two lines fit points (x ascending) better than one: i is the first point of the
+// second line. Each side has at least three points. ok is false if one line is as good; two lines
+// must reduce the sum of squares to a quarter.
 func Split(x, y []float64) (i int, ok bool) {
 	squares := func(from, to int) float64 {
 		l, err := Fit(x[from:to], y[from:to])

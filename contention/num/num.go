@@ -12,17 +12,17 @@ import (
 	"strconv"
 )
 
-// Number is the arithmetic the models need. All operations return new values;
-// the zero value of an implementation is 0.
+// Number is the arithmetic that the models need. All operations return new values; the zero value
+// of an implementation is 0.
 type Number[T any] interface {
 	Add(T) T
 	Sub(T) T
 	Mul(T) T
 	// Div divides; the divisor must not be 0 (Rat panics, Float gives ±Inf).
 	Div(T) T
-	// Cmp is -1, 0 or 1. Float calls values within a relative 1e-9 equal.
+	// Cmp returns -1, 0 or 1. Float treats values within a relative 1e-9 as equal.
 	Cmp(T) int
-	// Sign is -1, 0 or 1.
+	// Sign returns -1, 0 or 1.
 	Sign() int
 	// FromInt, FromRat and FromFloat convert and ignore the receiver. A float must be finite (Rat
 	// panics).
@@ -47,7 +47,7 @@ func Max[T Number[T]](a, b T) T {
 	return a
 }
 
-// Finite tells whether x is a number: neither NaN nor infinite.
+// Finite reports whether x is a number: neither NaN nor infinite.
 func Finite[T Number[T]](x T) bool {
 	d := x.Sub(x)
 	return d.Cmp(d) == 0
@@ -68,10 +68,10 @@ func (a Rat) value() *big.Rat {
 // NewRat wraps a copy of r.
 func NewRat(r *big.Rat) Rat { return Rat{new(big.Rat).Set(r)} }
 
-// Frac is n/d; d must not be 0.
+// Frac returns n/d; d must not be 0.
 func Frac(n, d int64) Rat { return Rat{big.NewRat(n, d)} }
 
-// ParseRat reads "7/2", "3.5" or "1e9" exactly. ok is false when s is none.
+// ParseRat parses "7/2", "3.5" or "1e9" exactly. ok is false if s is not a number.
 func ParseRat(s string) (Rat, bool) {
 	r, ok := new(big.Rat).SetString(s)
 	return Rat{r}, ok

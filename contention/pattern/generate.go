@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// Generators are the names Generate knows, with what they do.
+// Generators returns the names that Generate knows, with a description of each.
 func Generators() map[string]string {
 	return map[string]string{
 		"ring":     "every rank sends to the next, the last to the first, all at once",
@@ -23,12 +23,11 @@ func Generators() map[string]string {
 	}
 }
 
-// maxMessages bounds what a short argument can make.
+// maxMessages bounds the number of messages that a short argument can generate.
 const maxMessages = 10_000_000
 
-// Generate makes the messages of "NAME:key=value,...". Keys: size (default
-// 1 MiB) and ranks (default all places) for all; root (0) for gather and
-// scatter; d (1) and seed (1) for random.
+// Generate returns the messages of "NAME:key=value,...". Keys: size (default 1 MiB) and ranks
+// (default all places) for all; root (0) for gather and scatter; d (1) and seed (1) for random.
 func Generate(spec string, places []string) ([]platform.Message, error) {
 	name, options, _ := strings.Cut(spec, ":")
 	if _, ok := Generators()[name]; !ok {

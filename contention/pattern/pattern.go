@@ -1,13 +1,12 @@
-// Package pattern makes sets of messages: from a pattern file, from a generator
-// or from a recorded trace.
+// Package pattern creates sets of messages: from a pattern file, from a generator or from a
+// recorded trace.
 //
 // A pattern file has one message a line:
 //
 //	FROM TO SIZE [start=TIME] [name=NAME] [after=NAME,NAME...]
 //
-// FROM and TO are hosts of the platform, zippers, or virtual ranks (numbers).
-// Messages named in after, on any line, must have finished before this one
-// starts. # begins a comment.
+// FROM and TO are hosts of the platform, zippers, or virtual ranks (numbers). Messages named in
+// after, on any line, must have finished before this one starts. # begins a comment.
 package pattern
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/lines"
 )
 
-// Read reads a pattern file. places are the hosts of the ranks
-// (platform.Places, or another placement). Errors name the line.
+// Read reads a pattern file. places has the host of each rank (platform.Places, or another
+// placement). Errors name the line.
 func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	var list []platform.Message
 	waits := make(map[int][]string)
@@ -73,8 +72,8 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	return list, nil
 }
 
-// circular is the first message that waits, or waits for some that wait, for each other in a
-// circle; -1: there is none.
+// circular returns the index of the first message that can never start, because it waits for
+// messages that wait for each other in a cycle. It returns -1 if there is no such message.
 func circular(list []platform.Message) int {
 	waits, next := make([]int, len(list)), make([][]int, len(list))
 	var free []int
@@ -139,7 +138,7 @@ func parse(f []string, places []string) (m platform.Message, after []string, err
 	return m, after, nil
 }
 
-// host of an endpoint: a rank, or a name that the platform checks later.
+// host returns the host of an endpoint: that of a rank, or a name that the platform checks later.
 func host(s string, places []string) (string, error) {
 	r, err := strconv.Atoi(s)
 	if err != nil || r < 0 {
@@ -151,7 +150,7 @@ func host(s string, places []string) (string, error) {
 	return places[r], nil
 }
 
-// message between two ranks.
+// message returns a message between two ranks.
 func message(from, to int, bytes *big.Rat, places []string) platform.Message {
 	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes,
 		SameHost: true, Ranks: []int{from, to}}

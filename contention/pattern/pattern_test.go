@@ -132,7 +132,7 @@ func TestReplay(t *testing.T) {
 	if _, err := Replay(tr, places[:3], nil); err == nil {
 		t.Error("too many ranks were accepted")
 	}
-	tr.Messages[2].Bytes = Eager // not waited for
+	tr.Messages[2].Bytes = Eager // too short to be waited for
 	if ms, err = Replay(tr, places, nil); err != nil || fmt.Sprint(ms[2].Sent) != "[0]" {
 		t.Errorf("after an eager message: %v, %v", ms[2].Sent, err)
 	}
@@ -143,10 +143,10 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// What ranks computed between messages, by the processor time that was recorded.
+// TestReplayWork checks the processor times between messages.
 func TestReplayWork(t *testing.T) {
 	tr := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 2}}, Messages: []trace.Message{
-		{Start: 100, End: 200, Src: 0, Dst: 1, Bytes: 7, SrcUsed: 40, DstUsed: 90}, // 60 of 100 waited
+		{Start: 100, End: 200, Src: 0, Dst: 1, Bytes: 7, SrcUsed: 40, DstUsed: 90}, // 60 of 100 were spent waiting
 		{Start: 150, End: 260, Src: 0, Dst: 1, Bytes: 7, SrcUsed: 50, DstUsed: 95}, // 10 after the first
 		{Start: 300, End: 400, Src: 1, Dst: 0, Bytes: 7, SrcUsed: 120, DstUsed: 70},
 	}}

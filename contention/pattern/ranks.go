@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
-// ReadRanks reads a plan (package rankfile) whose hosts are those of the platform. The result has
+// ReadRanks reads a plan (package rankfile) whose hosts must be those of the platform. It returns
 // the host of each rank.
 func ReadRanks(r io.Reader, p *platform.Platform) ([]string, error) {
 	places, err := rankfile.Read(r)

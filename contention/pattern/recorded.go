@@ -5,9 +5,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name,
-// with room for its ranks: each cluster's ranks fill its hosts in order. ok is false if the
-// platform has not: then nothing is known of where they would be.
+// Recorded returns the hosts of a recorded job's ranks on a platform with the same clusters, by
+// name. Each cluster's ranks fill its hosts in order. ok is false if the platform lacks a cluster
+// or room for its ranks; then the places of the ranks are not known.
 func Recorded(t *trace.Trace, p *platform.Platform) (places []string, ok bool) {
 	room := make(map[string][]string)
 	for _, c := range p.Clusters {

@@ -13,21 +13,21 @@ import (
 // receiver.
 const Eager = 64 << 10
 
-// Segment is the length of the pieces that longer messages are sent in, in bytes; a forwarder sends
-// on what is whole. Over TCP they are up to 1 % shorter where that fills packets, and the last one
-// of a message up to 1/8 longer.
+// Segment is the length of the pieces of longer messages, in bytes. A forwarder sends a piece on
+// once it is complete. Over TCP pieces are up to 1 % shorter where that fills packets, and the last
+// piece of a message is up to 1/8 longer.
 const Segment = 128 << 10
 
-// Replay makes the messages of a recorded trace, to be run on any platform.
+// Replay creates the messages of a recorded trace, to be run on any platform.
 //
-// Times of the recording are only used for order. Which messages a sender was through with when a
-// message was recorded to start says what that message waits for: the last large one that the
-// sender had sent, and the last one that it had received. One that was still under way then, like
-// one of a set of nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
-// which do not wait for the receiver. What passed between is taken as computation and repeated,
-// multiplied by compute: 0 replays communication only, 1 keeps the gaps. Where the recording has
-// processor times, messages also tell each rank's turns and what it computed between them. A trace
-// without messages gives one message per pair of its matrix, all at once.
+// The recorded times only determine the order. A message waits for those that its sender had
+// finished when it started: the last large one that the sender had sent, and the last one that it
+// had received. It does not wait for messages that were still under way, such as others of a set of
+// nonblocking sends, nor for sent ones of up to Eager bytes, which do not wait for the receiver.
+// The time in between counts as computation and is repeated, multiplied by compute: 0 replays
+// communication only, 1 keeps the gaps. If the recording has processor times, messages also have
+// each rank's steps and its computing time between them. A trace without messages gives one message
+// for each pair of its matrix, all at once.
 func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Message, error) {
 	if n := t.Ranks(); n > len(places) {
 		return nil, fmt.Errorf("the trace has %d ranks, the platform has room for %d", n, len(places))
@@ -87,8 +87,8 @@ func sortedPairs(m map[[2]int]int64) [][2]int {
 	return pairs
 }
 
-// history is a rank's messages in one direction, by end; next is the first that
-// had not ended at the times asked so far, which only grow.
+// history has a rank's messages in one direction, sorted by end. next is the first one that had not
+// ended at the times asked so far, which only grow.
 type history struct {
 	messages []int
 	next     int
@@ -114,8 +114,8 @@ func newHistory(ranks int, ms []trace.Message) histories {
 	return h
 }
 
-// before is the message that ended last at or before the time, of those sorted
-// before message i (so that no circle can arise).
+// before returns the message that ended last at or before a time, among those that are sorted
+// before message i, so that no cycle can arise.
 func (h *history) before(ms []trace.Message, at int64, i int) (int, bool) {
 	for h.next < len(h.messages) && ms[h.messages[h.next]].End <= at {
 		h.next++

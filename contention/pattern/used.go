@@ -9,23 +9,23 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// processorTimes are ranks' turns in the order in which they had them, a message sent or one taken,
-// and what each had computed by then.
+// processorTimes has the steps of ranks in their order (a message sent or received), and the
+// processor time that each rank had used by then.
 type processorTimes struct {
 	known bool
-	turns [][2]turn // by message: the sender's and the receiver's
+	turns [][2]turn // steps of each message: the sender's and the receiver's
 }
 
 type turn struct {
 	place    int
-	computed int64 // since the turn before, ns
+	computed int64 // processor time since the step before, in ns
 }
 
 func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
 	type event struct {
 		at, used int64
 		message  int
-		end      int // 0: it is sent, 1: it is taken
+		end      int // 0 if the message is sent, 1 if it is received
 	}
 	p := &processorTimes{turns: make([][2]turn, len(ms))}
 	of := make([][]event, ranks)
@@ -35,13 +35,13 @@ func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
 		of[m.Dst] = append(of[m.Dst], event{m.End, m.DstUsed, i, 1})
 	}
 	for _, list := range of {
-		// What is sent goes before what is taken at the same time: so nobody can wait for himself.
+		// Sends go before receives of the same time, so that no rank waits for itself.
 		slices.SortFunc(list, func(a, b event) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.end, b.end), cmp.Compare(a.message, b.message))
 		})
 		last := int64(0)
 		for place, e := range list {
-			// A clock that was set can have changed the order of two that were near each other.
+			// A change of the clock can have swapped two steps that were close together.
 			p.turns[e.message][e.end] = turn{place, max(0, e.used-last)}
 			last = max(last, e.used)
 		}
@@ -49,7 +49,7 @@ func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
 	return p
 }
 
-// describe has a message tell its turns, and what was computed before them, multiplied by compute.
+// describe adds the steps of a message, and the processor times before them multiplied by compute.
 func (p *processorTimes) describe(x *platform.Message, i int, compute *big.Rat) {
 	if !p.known {
 		return

@@ -9,15 +9,14 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// Extract derives the penalties of the first step from measured finish times of
-// transfers that start together and carry the same number of bytes. later
-// returns the penalties of a smaller set of transfers (indices into times,
-// ascending), known from the model or from an earlier extraction; a lone
-// transfer has 1. bytes and alpha (seconds per byte) must be positive.
+// Extract derives the penalties of the first step from measured finish times of transfers that
+// start together and have the same number of bytes. later returns the penalties of a smaller set of
+// transfers (indices into times, ascending), known from the model or from an earlier extraction; a
+// lone transfer has 1. bytes and alpha (seconds per byte) must be positive.
 //
-// Transfer i sends t_ij/(alpha*rho_ij) bytes in step j, t_ij the length
-// T_j-T_(j-1) of that step; what it did not send in the later steps it sent in
-// the first, in T_1: rho_i1 = T_1/(alpha*sent_i1).
+// Transfer i sends t_ij/(alpha*rho_ij) bytes in step j, where t_ij is the length T_j-T_(j-1) of
+// that step. The bytes that it did not send in the later steps it sent in the first, in T_1: rho_i1
+// = T_1/(alpha*sent_i1).
 func Extract[T num.Number[T]](times []T, bytes, alpha T, later func(alive []int) ([]T, error)) ([]T, error) {
 	if len(times) == 0 {
 		return nil, errors.New("no finish times to extract penalties from")
@@ -34,7 +33,7 @@ func Extract[T num.Number[T]](times []T, bytes, alpha T, later func(alive []int)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return times[a].Cmp(times[b]) })
 	first := times[order[0]]
-	sent := make([]T, len(times)) // after the first step
+	sent := make([]T, len(times)) // bytes sent after the first step
 	for from := 0; from < len(order); {
 		t := times[order[from]]
 		to := from

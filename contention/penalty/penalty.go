@@ -35,20 +35,20 @@ import (
 // Edge is one transfer under way. Vertices are small non-negative numbers.
 type Edge struct{ From, To int }
 
-// Reading says when rule (b) holds. The paper's literal text is refuted by its
-// own numbers (an in-star of any size would have rho 2), so a condition is
-// added. In all readings rule (b) needs out(s)=1 and Conf(e) not empty.
+// Reading says when rule (b) holds. The paper's own numbers contradict its literal text (an in-star
+// of any size would have rho 2), so a condition is added. In all readings rule (b) needs out(s)=1
+// and Conf(e) not empty.
 type Reading int
 
 const (
-	// Unmixed, the default, asks that every source in Conf(e) has out > 1, and
-	// that every edge conflicting with an edge of such a source has a source
-	// with out 1. It reproduces all published numbers but the one slip.
+	// Unmixed, the default, requires that every source in Conf(e) has out > 1, and that every edge
+	// conflicting with an edge of such a source has a source with out 1. It reproduces all
+	// published numbers except one error.
 	Unmixed Reading = iota
-	// Residual asks only for the first: physically the cleanest ("take what
-	// the competitor leaves"), but it misses the times of Fig. 3.
+	// Residual requires only the first of these conditions: physically the cleanest ("take what the
+	// competitor leaves"), but it misses the times of Fig. 3.
 	Residual
-	// Off never uses rule (b): rule (c) in its place.
+	// Off never uses rule (b), but rule (c) in its place.
 	Off
 )
 
@@ -64,7 +64,7 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
-// ParseReading reads "U", "R" or "off".
+// ParseReading parses "U", "R" or "off".
 func ParseReading(s string) (Reading, error) {
 	for _, r := range []Reading{Unmixed, Residual, Off} {
 		if s == r.String() {
@@ -74,14 +74,14 @@ func ParseReading(s string) (Reading, error) {
 	return 0, fmt.Errorf("rule (b) has no reading %q: use U, R or off", s)
 }
 
-// degrees is what the rules ask of the graph.
+// degrees has the numbers of the graph that the rules need.
 type degrees struct {
-	out, in []int // per vertex
-	// Of the distinct sources that enter a vertex: how many, how many of them
-	// with out 1, and the smallest and greatest out.
+	out, in []int // number of transfers out of and into each vertex
+	// The four fields count the distinct sources that enter a vertex: their number, the number
+	// with out 1, and the smallest and largest out.
 	sources, single, minOut, maxOut []int
-	dests                           [][]arc // distinct destinations per source
-	origins                         [][]int // distinct sources per destination
+	dests                           [][]arc // distinct destinations of each source
+	origins                         [][]int // distinct sources of each destination
 }
 
 type arc struct{ to, mult int }
@@ -123,7 +123,7 @@ func measure(edges []Edge) degrees {
 	return d
 }
 
-// ruleA: no conflict at the receiver, or a balanced one.
+// ruleA reports whether rule (a) holds: no conflict at the receiver, or a balanced one.
 func (d *degrees) ruleA(s, to int) bool {
 	if d.sources[to] == 1 {
 		return true
@@ -131,7 +131,7 @@ func (d *degrees) ruleA(s, to int) bool {
 	return d.in[to] <= d.out[s] && d.minOut[to] == d.out[s] && d.maxOut[to] == d.out[s]
 }
 
-// ruleB: s sends one transfer and all its competitors send several.
+// ruleB reports whether rule (b) holds: s sends one transfer and all its competitors send several.
 func (d *degrees) ruleB(s, to int, r Reading) bool {
 	if r == Off || d.out[s] != 1 || d.single[to] != 1 {
 		return false // single counts s itself
@@ -145,16 +145,16 @@ func (d *degrees) ruleB(s, to int, r Reading) bool {
 		}
 		for _, a := range d.dests[other] {
 			if d.sources[a.to]-d.single[a.to] > 1 {
-				return false // besides other, one more source with out > 1
+				return false // one more source with out > 1, apart from other
 			}
 		}
 	}
 	return true
 }
 
-// Rho returns the penalty of every edge, in the order of edges. Parallel edges
-// are allowed. It panics on an edge from a vertex to itself or a negative
-// vertex: callers validate their input.
+// Rho returns the penalty of every edge, in the order of edges. Parallel edges are allowed. It
+// panics on an edge from a vertex to itself or a negative vertex, so callers must validate their
+// input.
 func Rho[T num.Number[T]](edges []Edge, reading Reading) []T {
 	for i, e := range edges {
 		if e.From == e.To || e.From < 0 || e.To < 0 {
@@ -170,10 +170,10 @@ func Rho[T num.Number[T]](edges []Edge, reading Reading) []T {
 			entering[a.to] = entering[a.to].Add(num.Int[T](int64(a.mult)).Div(num.Int[T](int64(d.out[s]))))
 		}
 	}
-	// rho is one value per source: the maximum in the definition, and the sum
-	// of rule (c), run over all edges of the source.
+	// rho has one value for each source: the maximum in the definition, and the sum of rule (c),
+	// are over all edges of the source.
 	rho := make([]T, len(d.out))
-	var deferred []int // sources under rule (b): their competitors come first
+	var deferred []int // sources under rule (b), whose competitors come first
 	for s, as := range d.dests {
 		if len(as) == 0 {
 			continue
@@ -193,7 +193,7 @@ func Rho[T num.Number[T]](edges []Edge, reading Reading) []T {
 		if !conflict {
 			continue
 		}
-		// Conf(f) leaves out the edges of s itself, which are mult/out(s).
+		// Conf(f) does not contain the edges of s itself, which are mult/out(s).
 		var sum T
 		for _, a := range as {
 			conf := entering[a.to].Sub(num.Int[T](int64(a.mult)).Div(out))
@@ -217,10 +217,10 @@ func Rho[T num.Number[T]](edges []Edge, reading Reading) []T {
 	return result
 }
 
-// Loads returns, per vertex, the share of the receiving link the model promises
-// to the transfers into it: the sum of 1/rho. More than 1 is more than the wire
-// has; the model does that for some graphs (Fig. 4 Graph B: 37/35) and the
-// published numbers contain it, so it is for the caller to warn.
+// Loads returns for each vertex the share of the receiving link that the model promises to the
+// transfers into it: the sum of 1/rho. A load above 1 is more than the link has. The model does
+// that for some graphs (Fig. 4 Graph B: 37/35), and so do the published numbers, so the caller has
+// to warn.
 func Loads[T num.Number[T]](edges []Edge, rho []T) map[int]T {
 	loads := make(map[int]T)
 	one := num.Int[T](1)

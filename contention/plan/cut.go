@@ -1,11 +1,10 @@
 package plan
 
-// VertexCut is a smallest set of ranks that touches every edge between two
-// sides (a minimum vertex cover of the crossing edges, by König's theorem): with
-// these ranks on zipper nodes nothing crosses a forwarder. side tells the side
-// of each rank, 0 or 1; ranks on other sides are left out.
+// VertexCut returns a smallest set of ranks that touches every edge between two sides (a minimum
+// vertex cover of the crossing edges, by König's theorem). With these ranks on zipper nodes nothing
+// crosses a forwarder. side has the side of each rank, 0 or 1; ranks on other sides are left out.
 func VertexCut(ranks int, edges []Edge, side []int) []int {
-	across := make([][]int, ranks) // from side 0
+	across := make([][]int, ranks) // edges by their end on side 0
 	for _, e := range edges {
 		a, b := e.A, e.B
 		if side[a] == 1 {
@@ -57,7 +56,7 @@ func VertexCut(ranks int, edges []Edge, side []int) []int {
 	return cover
 }
 
-// augment finds, breadth first, a path that matches a and turns it round.
+// augment finds, breadth first, a path that matches a and reverses it.
 func augment(a int, across [][]int, mate []int) {
 	before := map[int]int{} // side 1 vertex: the side 0 vertex it was reached from
 	for queue := []int{a}; len(queue) > 0; queue = queue[1:] {

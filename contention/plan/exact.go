@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// ErrTooLarge says that branch and bound gave up; Improve still works.
+// ErrTooLarge means that branch and bound exceeded its limit. Improve still works.
 var ErrTooLarge = errors.New("the graph is too large for an exact plan")
 
-// Exact returns a placement of least cost. steps bounds the work (0 =
-// exactSteps placements of a rank); beyond it the error is ErrTooLarge.
+// Exact returns a placement of least cost. steps bounds the number of placements of a rank that it
+// tries; 0 means exactSteps. If the bound is exceeded the error is ErrTooLarge.
 func Exact(p *Problem, steps int) (Placement, error) {
 	g, err := p.build()
 	if err != nil {
@@ -21,7 +21,7 @@ func Exact(p *Problem, steps int) (Placement, error) {
 	}
 	s := &search{g: g, left: steps, best: math.Inf(1), where: make([]int, len(g.vertices)),
 		used: make([]int, len(p.Sites))}
-	if where, ok := g.improve(); ok { // a good bound to begin with
+	if where, ok := g.improve(); ok { // a good first bound
 		s.best, s.found = p.Cost(g.placement(where))*(1+1e-12), where
 	}
 	for v := range g.vertices {

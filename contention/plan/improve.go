@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Improve returns a good placement of a graph of any size.
+// Improve returns a good placement of a graph of any size. It is not always the best one.
 func Improve(p *Problem) (Placement, error) {
 	g, err := p.build()
 	if err != nil {
@@ -20,7 +20,8 @@ func Improve(p *Problem) (Placement, error) {
 	return g.placement(where), nil
 }
 
-// Solve is Exact for small graphs, else Improve. exact tells which.
+// Solve calls Exact for small graphs, and Improve otherwise. exact reports which one found the
+// placement.
 func Solve(p *Problem) (at Placement, exact bool, err error) {
 	g, err := p.build()
 	if err != nil {
@@ -119,7 +120,7 @@ func (g *graph) contract() *graph {
 	return c
 }
 
-// compatible: allowed on the same sites.
+// compatible reports whether two vertices are allowed on the same sites.
 func (g *graph) compatible(v, w int) bool {
 	for s, x := range g.vertices[v].work {
 		if math.IsInf(x, 1) != math.IsInf(g.vertices[w].work[s], 1) {
@@ -129,7 +130,7 @@ func (g *graph) compatible(v, w int) bool {
 	return true
 }
 
-// cost of a placement; +Inf if a site overflows.
+// cost returns the cost of a placement, or +Inf if a site overflows.
 func (g *graph) cost(where []int) float64 {
 	cost := 0.0
 	used := make([]int, len(g.p.Sites))
@@ -151,9 +152,9 @@ func (g *graph) cost(where []int) float64 {
 	return cost
 }
 
-// grow places vertices one after the other where they cost least, those tied
-// most to what is placed first. Where nothing has room the least full site
-// overflows, for refine to mend.
+// grow places vertices one after the other at the site of least cost. Vertices with the most
+// traffic to placed ones go first. If no site has room the least full one overflows, which refine
+// repairs.
 func (g *graph) grow(seed uint64) []int {
 	n := len(g.vertices)
 	where := make([]int, n)
@@ -162,7 +163,7 @@ func (g *graph) grow(seed uint64) []int {
 	for v := range where {
 		where[v] = -1
 		tied[v] = 1e-9 * rng.Float64()
-		for _, w := range g.vertices[v].work { // choosers with little choice first
+		for _, w := range g.vertices[v].work { // vertices with few allowed sites go first
 			if math.IsInf(w, 1) {
 				tied[v] = math.MaxFloat64 / 4
 			}
@@ -188,7 +189,7 @@ func (g *graph) grow(seed uint64) []int {
 			}
 		}
 		if site < 0 {
-			site = 0 // allowed nowhere: cost will tell
+			site = 0 // no site is allowed; cost reports it
 		}
 		where[v] = site
 		used[site] += g.vertices[v].size

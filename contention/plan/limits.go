@@ -3,22 +3,22 @@ package plan
 // ExactLimit is the number of sets of ranks up to which Solve uses Exact.
 const ExactLimit = 14
 
-// exactSteps is after how many placements of a rank branch and bound gives up, unless it is told
-// otherwise.
+// exactSteps is the default number of placements of a rank after which branch and bound gives up.
 const exactSteps = 20_000_000
 
-// coarsest is how many vertices a graph is contracted to before it is placed. stalled ends
-// contracting early: it goes on only while at most so many in a hundred vertices are left of the
-// last graph. Fewer vertices are placed faster, and with less to choose from.
+// coarsest is the number of vertices to which a graph is contracted before it is placed. stalled
+// ends contracting early: a contraction must leave at most this percentage of the vertices. Fewer
+// vertices are placed faster, but leave fewer choices.
 const (
 	coarsest = 40
 	stalled  = 95
 )
 
-// refinePasses bounds the passes of Fiduccia and Mattheyses; they end with the first that gains
-// nothing.
+// refinePasses bounds the passes of Fiduccia and Mattheyses. The passes also end with the first one
+// that gains nothing.
 const refinePasses = 20
 
-// unreachable weighs traffic between places that cannot reach each other (a zipper node and a
-// cluster it does not join): a plan avoids it at nearly any cost, and Check refuses what is left.
+// unreachable is the weight of traffic between places that cannot reach each other (a zipper node
+// and a cluster that it does not join). A plan avoids such traffic at nearly any cost, and Check
+// returns an error if any is left.
 const unreachable = 1e6

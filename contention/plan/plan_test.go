@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// twoClusters with a zipper node between them; seats on it cost nothing.
+// twoClusters returns a problem with two clusters and a zipper node between them. Seats on the
+// zipper node cost nothing.
 func twoClusters(ranks, roomA, roomB, seats int, edges []Edge) *Problem {
 	return &Problem{Ranks: ranks, Edges: edges, Rate: 1,
 		Sites:     []Site{{"a", roomA, 1}, {"b", roomB, 1}, {"z", seats, 1}},
@@ -84,7 +85,7 @@ func TestExactIsBruteForce(t *testing.T) {
 	}
 }
 
-// A graph with a known best cut: two random halves and few edges between.
+// planted returns a graph with a known best cut: two random halves with few edges between them.
 func planted(rng *rand.Rand, ranks, edges, across int) (*Problem, float64) {
 	name := rng.Perm(ranks)
 	half := ranks / 2
@@ -165,7 +166,8 @@ func TestVertexCut(t *testing.T) {
 	}
 }
 
-// A star's hub belongs on the zipper node: then nothing crosses.
+// TestHubGoesToTheZipper checks that the hub of a star is placed on the zipper node, so that
+// nothing crosses a forwarder.
 func TestHubGoesToTheZipper(t *testing.T) {
 	var edges []Edge
 	for r := 1; r < 9; r++ {

@@ -7,9 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// FromPlatform makes the problem of placing a communication graph on a
-// platform. Sites are p.Sites(), in order; the crossing rate is that of all
-// zippers in both directions.
+// FromPlatform creates the problem of placing a communication graph on a platform. Sites are
+// p.Sites(), in order; the crossing rate is that of all zippers in both directions.
 func FromPlatform(p *platform.Platform, ranks int, edges []Edge) (*Problem, error) {
 	x := &Problem{Ranks: ranks, Edges: edges}
 	sites := p.Sites()
@@ -39,8 +38,7 @@ func FromPlatform(p *platform.Platform, ranks int, edges []Edge) (*Problem, erro
 	return x, nil
 }
 
-// Hosts gives the ranks of a placement hosts: those of a site fill its hosts in
-// order of rank.
+// Hosts returns the hosts of the ranks of a placement. The ranks of a site fill its hosts in order.
 func Hosts(p *platform.Platform, at Placement) ([]string, error) {
 	sites := p.Sites()
 	next := make([]int, len(sites))
@@ -55,12 +53,13 @@ func Hosts(p *platform.Platform, at Placement) ([]string, error) {
 	return places, nil
 }
 
-// Clusters names the cluster whose native job each rank of a placement is part of. Of a rank on a
-// zipper node that is, among the clusters that the node joins, the one with whose ranks it
-// exchanges most (the first, if several): inside a cluster messages are the native library's.
+// Clusters returns for each rank of a placement the cluster whose native job it is part of. A rank
+// on a zipper node belongs to the cluster with which it exchanges the most bytes, among those that
+// the node joins, because messages inside a cluster are native. If several are equal it belongs to
+// the first.
 func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
 	sites := p.Sites()
-	bytes := make(map[int]map[string]float64) // of ranks on zipper nodes, by cluster
+	bytes := make(map[int]map[string]float64) // bytes of ranks on zipper nodes, by cluster
 	add := func(r, other int, n float64) {
 		if sites[at[r]].Zipper && !sites[at[other]].Zipper {
 			if bytes[r] == nil {
@@ -84,8 +83,7 @@ func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
 	return names
 }
 
-// InOrder is the placement of a job that is not planned: ranks fill the
-// clusters in order.
+// InOrder returns the placement of a job without a plan: ranks fill the clusters in order.
 func InOrder(p *Problem) (Placement, error) {
 	at := make(Placement, 0, p.Ranks)
 	for s := range p.Sites {
@@ -101,7 +99,7 @@ func InOrder(p *Problem) (Placement, error) {
 	return at, nil
 }
 
-// Check refuses a placement in which ranks that talk cannot reach each other.
+// Check returns an error if ranks that communicate cannot reach each other.
 func (p *Problem) Check(at Placement) error {
 	for _, e := range p.Edges {
 		if e.A != e.B && e.Bytes > 0 && p.Crossings[at[e.A]][at[e.B]] >= unreachable {

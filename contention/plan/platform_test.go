@@ -24,7 +24,7 @@ func TestFromPlatform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 0 talks to everyone; 1, 2 and 3, 4 are pairs.
+	// Rank 0 communicates with all others; 1, 2 and 3, 4 are pairs.
 	edges := []Edge{{0, 1, 50}, {0, 2, 50}, {0, 3, 50}, {0, 4, 50}, {1, 2, 90}, {3, 4, 90}}
 	x, err := FromPlatform(p, 5, edges)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestFromPlatform(t *testing.T) {
 	if x.Rate != 2*500e6+2*500e6 {
 		t.Errorf("rate %v", x.Rate)
 	}
-	x.Sites[0].Room = 2 // else all fit into one cluster and the zipper
+	x.Sites[0].Room = 2 // otherwise all fit into one cluster and the zipper
 	x.Sites[1].Room = 2
 	at, exact, err := Solve(x)
 	if err != nil || !exact || x.Crossing(at) != 0 || at[0] != 3 {
@@ -47,8 +47,8 @@ func TestFromPlatform(t *testing.T) {
 	if err != nil || hosts[0] != "z" {
 		t.Errorf("%v %v", hosts, err)
 	}
-	// Rank 0, on the zipper node, is of the cluster that it has most to do with, of a if both are
-	// alike.
+	// Rank 0, on the zipper node, belongs to the cluster with which it exchanges the most, or to a
+	// if both are equal.
 	for _, heavy := range []int{-1, 0, 1} {
 		want := make([]string, len(at))
 		more := *x

@@ -1,17 +1,17 @@
-// Package plan places the ranks of a job on clusters and zipper nodes so that
-// little has to cross the forwarders.
+// Package plan places the ranks of a job on clusters and zipper nodes so that little traffic has to
+// cross the forwarders.
 //
-// Ranks are put on sites: a cluster with room for its hosts' cores, or a zipper
-// node with its spare cores. A zipper node is on several networks, so a rank on
-// it talks to all of them without a forwarder: the ranks on zipper nodes are a
-// vertex cut of the communication graph, those on clusters an edge cut (section
-// 2.2 of the Leiden Zipper thesis). The cost of a placement, in seconds, is
+// Ranks are put on sites: a cluster with room for its hosts' cores, or a zipper node with its spare
+// cores. A zipper node is on several networks, so a rank on it talks to all of them without a
+// forwarder: the ranks on zipper nodes are a vertex cut of the communication graph, those on
+// clusters an edge cut (section 2.2 of the Leiden Zipper thesis). The cost of a placement, in
+// seconds, is
 //
 //	sum over pairs of bytes*crossings/Rate + mean over ranks of Work/speed
 //
-// Exact finds the least cost by branch and bound; Improve is a multilevel
-// partitioner (heavy-edge coarsening, Fiduccia-Mattheyses refinement) for large
-// graphs. All functions are pure and deterministic.
+// Exact finds the least cost by branch and bound; Improve is a multilevel partitioner (heavy-edge
+// coarsening, Fiduccia-Mattheyses refinement) for large graphs. All functions are pure and
+// deterministic.
 package plan
 
 import (
@@ -26,43 +26,43 @@ import (
 // Site is a cluster or a zipper node.
 type Site struct {
 	Name  string
-	Room  int     // ranks
-	Speed float64 // relative; work/speed is the time of a rank's computation
+	Room  int     // number of ranks that it has room for
+	Speed float64 // relative speed; work/speed is the time of a rank's computation
 }
 
-// Edge is what two ranks send each other, both ways together.
+// Edge is the traffic between two ranks, in both directions together.
 type Edge struct {
 	A, B  int
 	Bytes float64
 }
 
-// Problem is a graph to be placed.
+// Problem is a communication graph to be placed.
 type Problem struct {
 	Ranks int
 	Edges []Edge
 	Sites []Site
-	// Crossings[s][t] is how many forwarders a message from s to t passes.
-	// Symmetric, 0 on the diagonal.
+	// Crossings[s][t] is the number of forwarders that a message from s to t passes. It is
+	// symmetric, with 0 on the diagonal.
 	Crossings [][]float64
-	// Rate is what the forwarders pass in all, bytes/s: it weighs traffic
-	// against work. More than 0.
+	// Rate is the total rate of the forwarders in bytes/s, which weighs traffic against work. It
+	// must be positive.
 	Rate float64
-	// Work is seconds of computation per rank at speed 1; nil is none.
+	// Work is the time of computation of each rank at speed 1, in seconds; nil if there is none.
 	Work []float64
-	// Allowed are the sites a rank may go to; ranks not listed may go anywhere.
+	// Allowed has the sites that a rank may go to. Ranks that are not listed may go anywhere.
 	Allowed map[int][]int
-	// Together are sets of ranks that must share a site.
+	// Together has sets of ranks that must share a site.
 	Together [][]int
 }
 
-// Placement is the site of every rank.
+// Placement has the index of the site of each rank.
 type Placement []int
 
 // vertex is a set of ranks that stay together, at some level of coarsening.
 type vertex struct {
-	ranks []int     // of the finest level: ranks; else vertices of the finer one
-	size  int       // in ranks
-	work  []float64 // cost of computing on each site; +Inf where not allowed
+	ranks []int     // ranks at the finest level; otherwise vertices of the next finer one
+	size  int       // number of ranks
+	work  []float64 // cost of computing on each site; +Inf if the site is not allowed
 	edges []arc
 }
 
@@ -71,7 +71,7 @@ type arc struct {
 	bytes float64
 }
 
-// graph is the problem at one level.
+// graph is the problem at one level of coarsening.
 type graph struct {
 	p        *Problem
 	vertices []vertex
@@ -168,13 +168,13 @@ func (g *graph) connect(pairs map[[2]int]float64) {
 		g.vertices[pair[0]].edges = append(g.vertices[pair[0]].edges, arc{pair[1], bytes})
 		g.vertices[pair[1]].edges = append(g.vertices[pair[1]].edges, arc{pair[0], bytes})
 	}
-	for i := range g.vertices { // maps have no order: a plan must
+	for i := range g.vertices { // maps have no order, but a plan must be deterministic
 		slices.SortFunc(g.vertices[i].edges, func(a, b arc) int { return a.to - b.to })
 	}
 }
 
-// at is what vertex v would cost on site s, as to the neighbours that are
-// placed (site >= 0).
+// at returns the cost of vertex v on site s, with regard to the neighbours that are placed (site >=
+// 0).
 func (g *graph) at(v, s int, where []int) float64 {
 	cost := 0.0
 	for _, e := range g.vertices[v].edges {
@@ -185,7 +185,7 @@ func (g *graph) at(v, s int, where []int) float64 {
 	return cost/g.p.Rate + g.vertices[v].work[s]
 }
 
-// Cost of a placement in seconds; +Inf if it breaks a rule.
+// Cost returns the cost of a placement in seconds, or +Inf if it breaks a rule.
 func (p *Problem) Cost(at Placement) float64 {
 	cost := 0.0
 	used := make([]int, len(p.Sites))
@@ -213,7 +213,7 @@ func (p *Problem) Cost(at Placement) float64 {
 	return cost + p.Crossing(at)/p.Rate
 }
 
-// Crossing is the bytes that pass forwarders, once for each they pass.
+// Crossing returns the number of bytes that pass forwarders, counted once for each forwarder.
 func (p *Problem) Crossing(at Placement) float64 {
 	bytes := 0.0
 	for _, e := range p.Edges {

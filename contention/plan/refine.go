@@ -6,14 +6,14 @@ import (
 	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
-// move is a candidate of a queue; it is stale if the vertex has another version.
+// move is a candidate in a queue. It is stale if the vertex has another version.
 type move struct {
 	vertex  int
 	gain    float64
 	version int
 }
 
-// Before says which of two moves is better.
+// Before reports whether m is the better move.
 func (m move) Before(other move) bool {
 	if m.gain != other.gain {
 		return m.gain > other.gain
@@ -32,17 +32,17 @@ func (g *graph) refine(where []int) {
 	}
 }
 
-// pass moves vertices once each, the best first even if it costs, and keeps the
-// best prefix. A site may overflow by one vertex meanwhile; then only moves out
-// of it are made, so that a move and its answer are a swap.
+// pass moves each vertex once, the best move first even if it costs, and keeps the best prefix. A
+// site may overflow by one vertex in between. Then only moves out of it are allowed, so that two
+// moves make a swap.
 type pass struct {
 	g       *graph
 	sites   int
 	where   []int
-	used    []int     // per site, ranks
-	cost    []float64 // [vertex*sites+site], of the vertex there as things are
-	queues  []moves   // [from*sites+to]
-	version []int     // per vertex
+	used    []int     // number of ranks on each site
+	cost    []float64 // [vertex*sites+site] cost of the vertex there in the current placement
+	queues  []moves   // [from*sites+to] candidate moves
+	version []int     // version of each vertex
 	locked  []bool
 }
 
@@ -63,7 +63,7 @@ func newPass(g *graph, where []int) *pass {
 	return p
 }
 
-// offer puts a vertex's moves into the queues; older ones become stale.
+// offer puts a vertex's moves into the queues. Older ones become stale.
 func (p *pass) offer(v int) {
 	p.version[v]++
 	costs := p.cost[v*p.sites : (v+1)*p.sites]
@@ -72,7 +72,7 @@ func (p *pass) offer(v int) {
 		if t == p.where[v] || math.IsInf(c, 1) || p.g.vertices[v].size > p.g.p.Sites[t].Room {
 			continue
 		}
-		gain := math.MaxFloat64 / 1e6 // off a site it may not be on, at any cost
+		gain := math.MaxFloat64 / 1e6 // off a site that is not allowed, at any cost
 		if !math.IsInf(here, 1) {
 			gain = here - c
 		}
@@ -80,7 +80,8 @@ func (p *pass) offer(v int) {
 	}
 }
 
-// overflow is the ranks too many in all, and the site with the most of them.
+// overflow returns the total number of ranks beyond the room of sites, and the site with the most
+// of them.
 func (p *pass) overflow() (total, worst int) {
 	most := 0
 	worst = -1
@@ -94,7 +95,7 @@ func (p *pass) overflow() (total, worst int) {
 	return total, worst
 }
 
-// best is the most gainful move that may be made now; ok is false if none.
+// best returns the allowed move with the largest gain. ok is false if there is none.
 func (p *pass) best() (m move, to int, ok bool) {
 	over, full := p.overflow()
 	for q := range p.queues {
@@ -112,7 +113,7 @@ func (p *pass) best() (m move, to int, ok bool) {
 		top := (*queue)[0]
 		free := p.g.p.Sites[t].Room - p.used[t]
 		if free < p.g.vertices[top.vertex].size && over > 0 {
-			continue // only one overflow at a time
+			continue // only one site may overflow at a time
 		}
 		if !ok || top.gain > m.gain {
 			m, to, ok = top, t, true
@@ -139,7 +140,7 @@ func (p *pass) move(v, to int) {
 	}
 }
 
-// run tells whether the placement became better.
+// run reports whether the placement became better.
 func (p *pass) run() bool {
 	type done struct{ vertex, from int }
 	var log []done
@@ -155,7 +156,7 @@ func (p *pass) run() bool {
 		p.move(m.vertex, to)
 		gain += m.gain
 		scale += math.Abs(m.gain)
-		// Less than rounding is no gain: passes must come to an end.
+		// A gain below rounding does not count, so that passes come to an end.
 		if over, _ := p.overflow(); over < keptOver || over == keptOver && gain > keptGain+1e-12*scale {
 			kept, keptGain, keptOver, idle = len(log), gain, over, 0
 		}

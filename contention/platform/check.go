@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/penalty"
 )
 
-// known refuses fields that the type does not have, at their line: a misspelt
-// field would otherwise be ignored.
+// known returns an error for a field that the type does not have, with its line. Otherwise a
+// misspelt field would be ignored.
 func known(n *yaml.Node, t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -97,14 +97,14 @@ func (p *Platform) check(line func(field string) int) error {
 	return nil
 }
 
-// maxStreams is how many connections a trunk has for large messages at most, farStreams over a long
-// path at first: as forwarder/trunk has them.
+// maxStreams is the largest number of connections for large messages between two forwarders.
+// farStreams is the initial number over a long path. Both are as in forwarder/trunk.
 const (
 	maxStreams = 16
 	farStreams = 4
 )
 
-// farTrip is from which round trip on a path is long, 2 ms: as forwarder/trunk.Far.
+// farTrip returns the round trip from which a path counts as long, 2 ms: forwarder/trunk.Far.
 func farTrip() *big.Rat { return big.NewRat(2, 1000) }
 
 func (p *Platform) checkCluster(index int, c *Cluster) error {

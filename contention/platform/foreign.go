@@ -6,8 +6,9 @@ import (
 	"regexp"
 )
 
-// foreign are files that administrators have, and what tells them. What a platform file needs and
-// they lack is how fast clusters and zipper nodes are, and which hosts are whose.
+// foreign lists files of other programs that a user may pass by mistake: a description, the pattern
+// that detects the file, and how its contents map to a platform file. None of them has the rates of
+// clusters and zipper nodes.
 var foreign = []struct {
 	what string
 	tell *regexp.Regexp
@@ -25,7 +26,8 @@ var foreign = []struct {
 		"a matrix of rates or times has no clusters: measure with zipper calibrate, which writes a platform file"},
 }
 
-// errForeign says what a file is that is no platform file, and what is wanted; nil: it may be one.
+// errForeign returns an error if text is one of the foreign files. The error names the kind of file
+// and the fields that its contents map to.
 func errForeign(text []byte) error {
 	head := text[:min(len(text), 64<<10)]
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))

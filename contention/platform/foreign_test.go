@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestForeignFiles: a file that administrators have is named, with what to take from it.
+// TestForeignFiles checks that a file of another program is named in the error, with the fields
+// that its contents map to.
 func TestForeignFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n<zone/>\n</platform>\n": "SimGrid",

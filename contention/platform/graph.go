@@ -18,34 +18,35 @@ type Message struct {
 	Bytes    *big.Rat
 	Start    *big.Rat // seconds; nil is 0
 	Delay    *big.Rat // seconds between start and first byte; nil is 0
-	After    []int    // indices of messages that must have finished
-	Sent     []int    // and of those from the same host that it must be through with: solve.Transfer.Sent
-	// Turn is the place of its sending among all that its sender does, and of its being taken among
-	// what its receiver does; Work and Taken are what each of them computes before, since its last
-	// turn, in seconds of a processor. For simulation, in place of Delay and After; nil: not known.
+	After    []int    // indices of messages that must have finished before this one starts
+	Sent     []int    // indices of messages of the same host that must have been sent (solve.Transfer.Sent)
+	// Turn is the position of the send among all steps of the sender, and of the receive among
+	// those of the receiver. Work and Taken are the processor time in seconds that the sender and
+	// the receiver spend before it, since their previous step. They are for simulation, in place of
+	// Delay and After; nil if not known.
 	Turn        [2]int
 	Work, Taken *big.Rat
 	// SameHost allows From = To: two ranks of one host.
 	SameHost bool
-	Ranks    []int // from and to, of messages between virtual ranks; nil: between hosts
-	Line     int   // of the pattern or trace, for errors; 0 if none
+	Ranks    []int // sender and receiver of a message between virtual ranks; nil between hosts
+	Line     int   // line of the pattern or trace, for errors; 0 if there is none
 }
 
-// Graph is messages on a platform: the network, and the transfers (stages and
-// stripes) that make up each message.
+// Graph is a set of messages on a platform: the network, and the transfers (stages and stripes) of
+// each message.
 type Graph[T num.Number[T]] struct {
 	Network   *sharing.Network[T]
 	Transfers []solve.Transfer[T]
-	// Parts are the transfers of each message; First those that start it, Last
-	// those that end it.
+	// Parts has the transfers of each message, First those that start it, and Last those that end
+	// it.
 	Parts, First, Last [][]int
-	Readings           map[int]penalty.Reading // rule (b), per domain resource
+	Readings           map[int]penalty.Reading // reading of penalty rule (b) for each domain resource
 
 	striped []stripes // messages whose split depends on the rates
 }
 
 type stripes struct {
-	flows []int   // of the first stage of each stripe
+	flows []int   // flow of the first stage of each stripe
 	parts [][]int // transfers of each stripe
 	bytes *big.Rat
 }
@@ -55,23 +56,23 @@ type builder[T num.Number[T]] struct {
 	resources []sharing.Resource[T]
 	index     map[string]int
 	flows     []sharing.Flow[T]
-	flowOf    map[string][]hop[T] // by path
+	flowOf    map[string][]hop[T] // stages of each path, by path
 	g         *Graph[T]
 	routes    map[[2]int][]step
 }
 
-// hop is one stage of a path: its flow, what passes before and after its bytes.
+// hop is one stage of a path: its flow, and the times before and after its bytes.
 type hop[T any] struct {
 	flow        int
-	delay, tail T        // delay is that of messages of more than eager bytes
-	eager       *big.Rat // nil: 0
-	// fill is the share of a segment that drains after the last byte, in
-	// seconds per byte of the segment, at most segment bytes.
+	delay, tail T        // delay only applies to messages of more than eager bytes
+	eager       *big.Rat // nil means 0
+	// fill is the time to drain the last segment after the last byte, in seconds per byte of the
+	// segment, which has at most segment bytes.
 	fill    T
 	segment *big.Rat
 }
 
-// Build makes the graph. Errors name the message's line.
+// Build creates the graph of the messages. Errors name the message's line.
 func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) {
 	k := len(messages)
 	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]),
@@ -112,13 +113,14 @@ func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) 
 	return b.g, b.g.split(b.g.Transfers, n)
 }
 
-// Replan returns the transfers with stripes cut anew for a changed network.
+// Replan returns the transfers with stripes that are split according to a changed network.
 func (g *Graph[T]) Replan(n *sharing.Network[T]) ([]solve.Transfer[T], error) {
 	ts := slices.Clone(g.Transfers)
 	return ts, g.split(ts, n)
 }
 
-// split cuts proportional stripes: what a message's stripes would get alone.
+// split sets the sizes of proportional stripes. They are proportional to the rates that the stripes
+// of a message would have without other messages.
 func (g *Graph[T]) split(ts []solve.Transfer[T], n *sharing.Network[T]) error {
 	var z T
 	for _, s := range g.striped {
@@ -143,7 +145,8 @@ func value[T num.Number[T]](r *big.Rat) T {
 	return z.FromRat(r)
 }
 
-// resource finds or makes a resource and, if back is given, its reverse twin.
+// resource returns the index of a resource, and creates it if needed. If back is not empty it also
+// creates a twin for the reverse direction.
 func (b *builder[T]) resource(kind sharing.Kind, name string, capacity *big.Rat, back string, backCapacity *big.Rat,
 	asymmetric bool) int {
 	if i, ok := b.index[name]; ok {
@@ -175,7 +178,7 @@ func (b *builder[T]) nic(cluster, host int, outward bool) int {
 	return b.duplex(sharing.NIC, c.Hosts.Names[host], ".out", ".in", &c.NIC, outward)
 }
 
-// port is the zipper's adapter on a cluster; outward is away from the zipper.
+// port returns the zipper's adapter on a cluster. outward is away from the zipper.
 func (b *builder[T]) port(zipper, cluster int, outward bool) int {
 	z, c := &b.p.Zippers[zipper], b.p.Clusters[cluster].Name
 	d := z.Ports[c]
@@ -185,7 +188,7 @@ func (b *builder[T]) port(zipper, cluster int, outward bool) int {
 func (b *builder[T]) domain(cluster int) int {
 	c := &b.p.Clusters[cluster]
 	i := b.resource(sharing.Domain, "switch "+c.Name, c.Lone.Rat, "", nil, false)
-	b.g.Readings[i], _ = penalty.ParseReading(c.RuleB) // checked by Read
+	b.g.Readings[i], _ = penalty.ParseReading(c.RuleB) // Read has checked it
 	return i
 }
 
@@ -218,8 +221,8 @@ func (b *builder[T]) message(i int, m *Message) error {
 	cut := len(paths) > 1 && b.p.Rails.Policy != "" && b.p.Rails.Policy != "spread" &&
 		(b.p.Rails.Min.Rat == nil || m.Bytes.Cmp(b.p.Rails.Min.Rat) >= 0)
 	if !cut {
-		// By turns over the paths: hosts of one cluster in step with those of the
-		// other do not all meet the same zipper.
+		// Pairs of hosts take turns over the paths. If the hosts of one cluster send in step to
+		// those of the other they do not all use the same zipper.
 		b.part(i, m, from, to, paths[(max(from.index, 0)+max(to.index, 0))%len(paths)], m.Bytes)
 		return nil
 	}
@@ -236,7 +239,7 @@ func (b *builder[T]) message(i int, m *Message) error {
 	return nil
 }
 
-// local is a message between ranks of one host.
+// local adds a message between ranks of one host.
 func (b *builder[T]) local(i int, m *Message, at place) error {
 	key := "local " + m.From
 	if b.flowOf[key] == nil {
@@ -246,7 +249,7 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 				b.p.Clusters[at.cluster].Memory.Rat, "", nil, false)))
 		}
 		b.flowOf[key] = []hop[T]{{flow: len(b.flows)}}
-		if f.Uses == nil { // costs nothing: any flow serves an empty transfer
+		if f.Uses == nil { // it costs nothing: any flow can carry an empty transfer
 			f.Uses = append(f.Uses, one[T](b.resource(sharing.Memory, "free", big.NewRat(1, 1), "", nil, false)))
 		}
 		b.flows = append(b.flows, f)
@@ -259,7 +262,7 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 	return nil
 }
 
-// paths are the choices of zippers, one list of zippers per choice.
+// paths returns the possible paths, each a list of zippers.
 func (b *builder[T]) paths(from, to place) ([][]int, error) {
 	switch {
 	case from.cluster < 0 && to.cluster < 0:
@@ -289,8 +292,7 @@ func (b *builder[T]) paths(from, to place) ([][]int, error) {
 		}
 		b.routes[key] = steps
 	}
-	// The k-th path takes the k-th zipper of every step; steps with fewer are
-	// taken round.
+	// Path k takes the zipper with number k of each step. Steps with fewer zippers repeat them.
 	most := 0
 	for _, s := range steps {
 		most = max(most, len(s.zippers))

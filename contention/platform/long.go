@@ -6,15 +6,16 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// What bounds a path beside adapters and forwarders: what may be on its way, and sealing.
+// This file has the limits of a path beside adapters and forwarders: bytes in flight, and
+// encryption.
 
-// pairWindow is the bytes of segments that a pair of processes may have on their way at most, once
-// their window has grown (docs/design/trunk.md).
+// pairWindow is the largest number of bytes of segments that a pair of processes may have in
+// flight, once their window has grown (docs/design/trunk.md).
 const pairWindow = 48 << 20
 
-// buffers bounds a connection's rate, over a network that the path leaves at a place: with W bytes
-// on their way at most, and a round trip T, it is W/T (RFC 6349, 3.3.1), and of n connections n
-// times that.
+// buffers adds the limit of a connection over a network that the path leaves at a place. With at
+// most W bytes in flight and a round trip T, the rate of a connection is W/T (RFC 6349, 3.3.1). For
+// n connections it is n times that.
 func (w *walker[T]) buffers(cluster int, at string, zipper bool) {
 	c := &w.b.p.Clusters[cluster]
 	if c.Buffer.Rat != nil {
@@ -29,7 +30,7 @@ func (w *walker[T]) buffers(cluster int, at string, zipper bool) {
 	w.at, w.zipper = at, zipper
 }
 
-// window bounds the rate of a pair over all networks of a long path, in the same way.
+// window adds the limit of a pair of processes over all networks of a long path, in the same way.
 func (w *walker[T]) window(steps []step) {
 	trip := new(big.Rat)
 	add := func(cluster int) {
@@ -48,8 +49,8 @@ func (w *walker[T]) window(steps []step) {
 	w.flow.Uses = append(w.flow.Uses, one[T](w.b.resource(sharing.Buffers, "window "+w.name, rate, "", nil, false)))
 }
 
-// seal is what sealing costs a host where a message begins or ends: each of its ranks has a core,
-// which does both.
+// seal adds the cost of encryption at the host where a message begins or ends. Each rank of the
+// host has a core, which encrypts and decrypts.
 func (w *walker[T]) seal(at place) {
 	if at.cluster < 0 || w.b.p.Clusters[at.cluster].Seal.Rat == nil {
 		return

@@ -19,8 +19,8 @@ zippers:
   - {name: z2, ports: {wan: 1gbit, b: 1gbit}}
 `
 
-// TestLong: over a round trip of 40 ms four connections that may have 1 MB on their way carry 100
-// MB/s; a message asks, which takes a round trip, and then is under way for half of one.
+// TestLong checks that four connections with 1 MB in flight each carry 100 MB/s over a round trip
+// of 40 ms, and that a message takes a round trip for its handshake and half of one for its bytes.
 func TestLong(t *testing.T) {
 	rule := sharing.MaxMin[num.Rat]{}
 	m := Message{From: "a1", To: "b1", Bytes: mb(100)}
@@ -52,8 +52,8 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// TestSealed: the cores that seal and open bound a host, both directions together, and not what
-// stays in its cluster.
+// TestSealed checks that the cores that encrypt and decrypt bound the rate of a host, for both
+// directions together, and that messages inside a cluster do not count.
 func TestSealed(t *testing.T) {
 	p := parse(t, strings.Replace(lab, "hosts: 4\n", "hosts: 4\n    seal: 500 MB/s\n", 1))
 	rule := sharing.MaxMin[num.Rat]{}
@@ -68,8 +68,8 @@ func TestSealed(t *testing.T) {
 	near(t, "inside", finish(t, p, rule, inside)[0], plain)
 }
 
-// TestTranslated: where the zipper's kernel translates addresses each pair has a connection from
-// end to end, which no forwarder slows down.
+// TestTranslated checks that each pair has its own connection where the zipper's kernel translates
+// addresses, and that the forwarder does not slow it down.
 func TestTranslated(t *testing.T) {
 	const nat = `
 clusters:
@@ -85,7 +85,7 @@ zippers:
 		near(t, "three connections into a host", f, 3)
 	}
 	relayed := strings.Replace(nat, ", relay: nat", "", 1)
-	got := finish(t, parse(t, relayed), streams, list...) // two of them in the zipper's connection
+	got := finish(t, parse(t, relayed), streams, list...) // two of them share the zipper's connection
 	near(t, "relayed", got[0], 3)
 	near(t, "from inside", got[2], 2)
 	if _, err := Read(strings.NewReader(strings.Replace(nat, "relay: nat", "relay: nat, forwarder: {copy: 1 GB/s}", 1))); err == nil {

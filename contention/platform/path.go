@@ -8,16 +8,15 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// path makes the flows of a path over zippers (none within a cluster): one flow,
-// or one per stage where a zipper stores and forwards.
+// path creates the flows of a path over zippers (none within a cluster): one flow, or one per stage
+// where a zipper stores and forwards.
 //
-// A crossing from A to B uses s.out, A's backbone, z.A.in, the forwarder, the
-// memory bus, z.B.out, B's backbone and d.in. From zipper to zipper a message
-// does not pass the backbone of the cluster between them.
+// A crossing from A to B uses s.out, A's backbone, z.A.in, the forwarder, the memory bus, z.B.out,
+// B's backbone and d.in. Between two zippers a message does not pass the backbone of their cluster.
 func (b *builder[T]) path(from, to place, path []int) []hop[T] {
 	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to), from: from, at: b.name(from), zipper: from.cluster < 0}
 	if from.cluster < 0 && to.cluster < 0 {
-		c, _ := b.p.common(from, to) // paths has checked
+		c, _ := b.p.common(from, to) // paths has checked that there is one
 		w.use(b.port(from.index, c, true))
 		w.vertex = b.vertex(c, from.index)
 		w.use(b.port(to.index, c, false))
@@ -77,31 +76,31 @@ func (b *builder[T]) name(at place) string {
 	return b.p.Clusters[at.cluster].Hosts.Names[at.index]
 }
 
-// vertex of a zipper in a cluster's switch: after the hosts.
+// vertex returns the index of a zipper in a cluster's switch. It follows those of the hosts.
 func (b *builder[T]) vertex(cluster, zipper int) int {
 	return len(b.p.Clusters[cluster].Hosts.Names) + zipper
 }
 
-// walker collects the uses of the stage under way.
+// walker collects the resources of the current stage of a path.
 type walker[T num.Number[T]] struct {
 	b      *builder[T]
 	name   string
 	flow   sharing.Flow[T]
 	now    hop[T]
 	hops   []hop[T]
-	vertex int  // where the path enters the present switch
-	side   T    // slowest capacity since the last zipper, 0 = none yet
-	sides  []T  // of the segmented stretches so far
-	timed  bool // the zippers know how long a message takes through them
+	vertex int  // vertex at which the path enters the current switch
+	side   T    // slowest capacity since the last zipper; 0 if there is none yet
+	sides  []T  // slowest capacities of the segmented parts so far
+	timed  bool // whether the latency of the path is known from its zippers
 	from   place
-	at     string // where the path is: a host or
-	zipper bool   // a zipper
-	of     int    // the connection under way, where a zipper translates its addresses
+	at     string // name of the host or zipper that the path has reached
+	zipper bool   // whether the path has reached a zipper
+	of     int    // number of the current connection, where a zipper translates addresses
 }
 
 func (w *walker[T]) use(resource int) {
 	u := one[T](resource)
-	u.Hop = len(w.flow.Hops) + 1 // the edge that the next arrive ends
+	u.Hop = len(w.flow.Hops) + 1 // the edge that the next call of arrive ends
 	w.flow.Uses = append(w.flow.Uses, u)
 	c := w.b.resources[resource].Capacity
 	if w.side.Sign() == 0 || c.Cmp(w.side) < 0 {
@@ -109,7 +108,7 @@ func (w *walker[T]) use(resource int) {
 	}
 }
 
-// arrive ends the edge in the cluster's switch.
+// arrive ends an edge in a cluster's switch.
 func (w *walker[T]) arrive(cluster, vertex int) {
 	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex, Of: w.of})
 	w.vertex, w.of = vertex, 0
@@ -122,8 +121,8 @@ func (w *walker[T]) backbone(cluster int, outward bool) {
 	}
 }
 
-// end closes the stage: the pipeline drains what the faster sides hold of a
-// segment when the slowest has passed its last byte.
+// end closes the current stage. When the slowest part of a pipeline has passed its last byte, the
+// faster parts still hold some of a segment; fill is the time to drain it.
 func (w *walker[T]) end() {
 	if w.now.segment != nil {
 		w.sides = append(w.sides, w.side)
@@ -150,7 +149,7 @@ func (w *walker[T]) through(zipper, from, to int) {
 	z := &w.b.p.Zippers[zipper]
 	in, out := w.b.port(zipper, from, false), w.b.port(zipper, to, true)
 	w.now.delay = w.now.delay.Add(value[T](z.Handshake.Rat))
-	if from != w.from.cluster { // a network between, which calibration does not know
+	if from != w.from.cluster { // the latency of a network in between, which calibration does not measure
 		one := value[T](w.b.p.Clusters[from].Latency.Rat)
 		w.now.delay, w.now.tail = w.now.delay.Add(one).Add(one), w.now.tail.Add(one)
 	}
@@ -202,7 +201,7 @@ func (w *walker[T]) through(zipper, from, to int) {
 	w.use(out)
 }
 
-// direction names a crossing of a zipper, for resources of one direction.
+// direction returns the suffix of resources that count for one direction of a zipper.
 func (w *walker[T]) direction(from, to int) string {
 	return w.b.p.Clusters[from].Name + ">" + w.b.p.Clusters[to].Name
 }
@@ -220,7 +219,7 @@ func (w *walker[T]) copy(z *Zipper, from, to int) {
 	w.flow.Uses = append(w.flow.Uses, one[T](r))
 }
 
-// thread is time of the forwarder's threads: 1/r for each port it waits on, and
+// thread adds the time of the forwarder's threads: 1/r for each port that a thread waits for, and
 // the copy.
 func (w *walker[T]) thread(z *Zipper, from, to int, ports []int, copies bool) {
 	f := &z.Forwarder
@@ -237,7 +236,7 @@ func (w *walker[T]) thread(z *Zipper, from, to int, ports []int, copies bool) {
 		u.Weight = value[T](f.CopyTime.Rat)
 	}
 	w.flow.Uses = append(w.flow.Uses, u)
-	if f.Threads > 1 { // the messages of a pair of hosts keep to one thread
+	if f.Threads > 1 { // messages between a pair of hosts stay on one thread
 		u.Resource = w.b.resource(sharing.Thread, name+" thread of "+w.name, big.NewRat(1, 1), "", nil, false)
 		w.flow.Uses = append(w.flow.Uses, u)
 	}

@@ -1,9 +1,8 @@
-// Package platform reads the platform file (hosts, networks and zippers with
-// their capacities) and makes the resource graph of the messages on it.
+// Package platform reads the platform file (hosts, networks and zippers with their capacities) and
+// creates the resource graph of the messages on it.
 //
-// The file is YAML with comments, meant to be edited; docs/howto/predicting.md shows
-// one. Unknown fields, capacities that are not positive and routes with cycles
-// are errors that name the line.
+// The file is YAML with comments, meant to be edited; docs/howto/predicting.md shows one. Unknown
+// fields, capacities that are not positive and routes with cycles are errors that name the line.
 package platform
 
 import (
@@ -19,38 +18,40 @@ type Cluster struct {
 	Name  string
 	Hosts Hosts
 	Cores int     // ranks per host; default 1
-	Speed float64 // of computing, relative to the other clusters; default 1
+	Speed float64 // computing speed relative to the other clusters; default 1
 	NIC   Duplex
-	// Backbone, if given, is what the cluster's network carries to (out) and
-	// from (in) its zippers in all.
+	// Backbone, if given, is the total capacity from the cluster's network to its zippers (out) and
+	// from them (in).
 	Backbone *Duplex
-	// Memory, if given, is the rate of messages between ranks of one host; they
-	// take no time otherwise.
+	// Memory, if given, is the rate of messages between ranks of one host. Otherwise these messages
+	// take no time.
 	Memory  Rate
-	Latency Time // of a message within the cluster
-	// Buffer, if given, is the bytes that a connection over the network may have on its way: with
-	// the latency it bounds the rate.
+	Latency Time // latency of a message within the cluster
+	// Buffer, if given, is the number of bytes that a connection over the network may have in
+	// flight. With the latency it bounds the rate.
 	Buffer Size
-	// Streams is how many connections between two zippers over the network large messages have;
-	// default 4 over a long path, else 1.
+	// Streams is the number of connections for large messages between two zippers over the network.
+	// The default is 4 over a long path, and 1 otherwise.
 	Streams int
-	Seal    Rate // if given, messages to other clusters are sealed: what one core seals or opens
-	// Lone is the rate of a lone transfer, 1/alpha of the penalty rule; default
-	// is what the adapter sends.
+	// Seal, if given, is the rate at which one core encrypts or decrypts. Messages to other
+	// clusters are then encrypted.
+	Seal Rate
+	// Lone is the rate of a transfer without others, 1/alpha of the penalty rule. The default is
+	// the rate at which the adapter sends.
 	Lone      Rate
-	RuleB     string    `yaml:"rule_b"` // U (default), R or off
-	Processor Processor // of a host, for simulation
+	RuleB     string    `yaml:"rule_b"` // reading of the rule: U (default), R or off
+	Processor Processor // costs of a host's processors, for simulation
 	line      int
 }
 
-// Forwarder is the work of a zipper: a copy rate, or threads that receive and
-// then send blockingly. Without either it costs nothing.
+// Forwarder is the work that a zipper does: a copy rate, or threads that receive and then send in
+// blocking calls. Without either it costs nothing.
 type Forwarder struct {
 	Copy    Rate
-	Half    bool // one copy rate for both directions
+	Half    bool // whether one copy rate applies to both directions together
 	Threads int
-	// CopyTime is the seconds per byte a thread spends besides receiving and
-	// sending.
+	// CopyTime is the time that a thread spends apart from receiving and sending, in seconds per
+	// byte.
 	CopyTime Time `yaml:"copy_time"`
 	// OneWay gives each direction its own threads.
 	OneWay bool `yaml:"one_way"`
@@ -59,88 +60,93 @@ type Forwarder struct {
 // Memory is a zipper's memory bus.
 type Memory struct {
 	Bandwidth Rate
-	// Crossings per relayed byte: 2 for receiving and sending in place, 4 with
-	// one more copy. Default 2.
+	// Crossings is the number of times that a relayed byte crosses the bus: 2 for receiving and
+	// sending in place (default), 4 with one more copy.
 	Crossings int
 }
 
-// Relay is how a message passes a zipper.
+// Relay is the way in which a message passes a zipper.
 type Relay string
 
 const (
-	CutThrough      Relay = "cut-through"       // default
-	StoreAndForward Relay = "store-and-forward" // the whole message, then on
-	Segmented       Relay = "segmented"         // cut-through that first fills a segment
-	// Translated: the zipper's kernel translates addresses (--nat), so hosts have a connection from
-	// end to end, which no forwarder relays. Rule penalty counts them in the second network only.
+	CutThrough      Relay = "cut-through"       // bytes are sent on as they arrive; the default
+	StoreAndForward Relay = "store-and-forward" // the whole message is received before it is sent on
+	Segmented       Relay = "segmented"         // whole segments are sent on as they arrive
+	// Translated means that the zipper's kernel translates addresses (--nat), so hosts have a
+	// connection from end to end, and no forwarder relays it. The penalty rule counts such
+	// connections in the second network only.
 	Translated Relay = "nat"
 )
 
 // Zipper is a host on two or more networks.
 type Zipper struct {
 	Name      string
-	Cores     int // ranks it can hold besides forwarding; default 0
+	Cores     int // ranks that it can run apart from forwarding; default 0
 	Ports     map[string]Duplex
 	Forwarder Forwarder
 	Memory    *Memory
 	Relay     Relay
-	Segment   Size // of Segmented; default 1 MiB
-	Window    Size // bytes of a pair of hosts that may be on the way, queued here; default 4 MiB. For sharing buffered
-	// bytes of a connection to or from it that nothing overtakes: in the socket, on the way;
-	// default 0. For sharing buffered
+	Segment   Size // segment size of relay segmented; default 1 MiB
+	// Window is the number of bytes of a pair of hosts that may be in flight, queued here; default
+	// 4 MiB. Only sharing rule buffered uses it.
+	Window Size
+	// Socket is the number of bytes of a connection to or from the zipper that nothing overtakes:
+	// those in a socket and in flight; default 0. Only sharing rule buffered uses it.
 	Socket    Size
-	Handshake Time      // before a message's first byte
-	Eager     Size      // of the longest message that goes without a handshake; default: none does
-	Latency   Time      // that it adds to those of the clusters, or:
-	Through   Time      // from cluster to cluster, of a small message, in place of all these
-	Processor Processor // for simulation
+	Handshake Time // delay before a message's first byte
+	Eager     Size // size of the longest message that is sent without a handshake; by default all messages have one
+	Latency   Time // latency that the zipper adds to those of the clusters
+	// Through is the latency of a small message from cluster to cluster. It replaces Latency and
+	// those of the clusters.
+	Through   Time
+	Processor Processor // costs of the node's processors, for simulation
 	line      int
 }
 
-// Processor is what the processors of a host take for what they do. The solver does not know it,
-// simulations do.
+// Processor has the costs of operations on a host's processors. Simulations use them; the solver
+// does not.
 type Processor struct {
-	Cores   int  // default: those for ranks, and on a zipper node one
-	Switch  Time // until a thread that is waked does something
-	Call    Time // reading or writing once
-	Byte    Time // each byte that is read or written
-	Message Time // sending or receiving a message, by MPI
+	Cores   int  // number of cores; default: one for each rank, and one for the forwarder of a zipper node
+	Switch  Time // time from waking a thread until it runs
+	Call    Time // time of one read or write
+	Byte    Time // time for each byte read or written
+	Message Time // time of sending or receiving one message by MPI
 }
 
-// Network is how adapters pass bytes, for simulation.
+// Network describes how adapters pass bytes, for simulation.
 type Network struct {
-	Packet Size // default 9000
-	Burst  Size // that a limited link lets pass at once after a pause; default: none
+	Packet Size // packet size; default 9000
+	Burst  Size // bytes that a limited link passes at once after a pause; default 0
 }
 
-// Machine is given where all hosts and zippers are one machine, as in a lab of namespaces, for
-// simulation.
+// Machine is given if all hosts and zippers are one machine, as in a lab of network namespaces. It
+// is for simulation.
 type Machine struct {
-	Cores int // that they share; default: each has its own
-	// What these take for a packet that crosses a link, and for each of its bytes, beside the calls
-	// of sender and receiver: links are the machine's work, too.
+	Cores int // cores that all share; by default each has its own
+	// Packet and Byte are the times that the machine takes for a packet that crosses a link, and
+	// for each of its bytes, apart from the calls of sender and receiver. Links are work of the
+	// machine, too.
 	Packet, Byte Time
 }
 
-// Route names the zippers between two clusters that have several ways; by
-// default the way with the fewest zippers is taken.
+// Route lists the zippers to use between two clusters with several routes. The default is the route
+// with the fewest zippers.
 type Route struct {
 	From, To string
 	Via      []string
 	line     int
 }
 
-// Rails says how messages use several zippers side by side.
+// Rails describes how messages use several zippers side by side.
 type Rails struct {
-	// Policy is spread (default: each pair of hosts uses one, by turns), equal
-	// (a message is cut into equal stripes) or proportional (stripes in
-	// proportion to the rates the zippers would give it).
+	// Policy is spread (default: the pairs of hosts take turns, each uses one), equal (a message is
+	// cut into equal stripes) or proportional (stripes in proportion to the rates of the zippers).
 	Policy string
-	// Min is the smallest message that is cut; default 0.
+	// Min is the size of the smallest message that is cut; default 0.
 	Min Size
 }
 
-// Platform is the whole file.
+// Platform is the content of a platform file.
 type Platform struct {
 	Name     string
 	Sharing  string // max-min (default), streams, buffered, zhu, zhu-paper or penalty
@@ -154,8 +160,8 @@ type Platform struct {
 	hosts map[string]place
 }
 
-// place is a host or zipper: index of its cluster (-1 for a zipper) and within
-// it.
+// place identifies a host or zipper: the index of its cluster (-1 for a zipper), and its index
+// there.
 type place struct{ cluster, index int }
 
 func (c *Cluster) UnmarshalYAML(n *yaml.Node) error {
@@ -199,7 +205,7 @@ func Read(r io.Reader) (*Platform, error) {
 	if err := n.Decode(p); err != nil {
 		return nil, err
 	}
-	line := func(field string) int { // of one of the file
+	line := func(field string) int { // line of a field of the file
 		for i := 0; i+1 < len(n.Content[0].Content); i += 2 {
 			if n.Content[0].Content[i].Value == field {
 				return n.Content[0].Content[i+1].Line
@@ -222,11 +228,10 @@ func (p *Platform) cluster(name string) int {
 	return -1
 }
 
-// HasHost tells whether a host or zipper of this name exists.
+// HasHost reports whether there is a host or zipper with this name.
 func (p *Platform) HasHost(name string) bool { _, ok := p.hosts[name]; return ok }
 
-// ClusterOf is the index of the cluster of a host, -1 for a zipper or an
-// unknown name.
+// ClusterOf returns the index of the cluster of a host, or -1 for a zipper or an unknown name.
 func (p *Platform) ClusterOf(host string) int {
 	if at, ok := p.hosts[host]; ok {
 		return at.cluster
@@ -234,8 +239,8 @@ func (p *Platform) ClusterOf(host string) int {
 	return -1
 }
 
-// Places are the hosts of ranks 0, 1, ...: clusters in order, hosts in order,
-// each as often as it has cores.
+// Places returns the hosts of ranks 0, 1, ...: clusters in order, hosts in order, each once for
+// each of its cores.
 func (p *Platform) Places() []string {
 	var list []string
 	for _, c := range p.Clusters {

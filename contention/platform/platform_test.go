@@ -23,7 +23,7 @@ func parse(t *testing.T, s string) *Platform {
 
 func mb(n int64) *big.Rat { return big.NewRat(n*1e6, 1) }
 
-// finish times of the messages under max-min.
+// finish returns the finish times of the messages under a sharing rule, in seconds.
 func finish(t *testing.T, p *Platform, rule sharing.Rule[num.Rat], messages ...Message) []float64 {
 	t.Helper()
 	g, err := Build[num.Rat](p, messages)
@@ -52,7 +52,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// The worked examples again, but from a platform file.
+// TestExamplesFromFile repeats the worked examples with a platform file.
 func TestExamplesFromFile(t *testing.T) {
 	maxmin := sharing.MaxMin[num.Rat]{}
 	var four []Message
@@ -96,8 +96,8 @@ func TestExamplesFromFile(t *testing.T) {
 	late := strings.Replace(lab, "    forwarder:", "    handshake: 50us\n    latency: 10us\n    forwarder:", 1)
 	near(t, "handshake and latency", finish(t, parse(t, late), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0],
 		.00106)
-	// A zipper's time from cluster to cluster is in place of its latency and the clusters'; inside
-	// a cluster nothing is different.
+	// A zipper's latency from cluster to cluster replaces its own latency and the clusters'. Inside
+	// a cluster nothing changes.
 	timed := strings.Replace(strings.Replace(late, "    latency: 10us", "    latency: 10us\n    through: 40us", 1),
 		"nic: 3500 MB/s", "nic: 3500 MB/s\n    latency: 300us", 1)
 	near(t, "through", finish(t, parse(t, timed), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00109)
@@ -198,7 +198,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What Read accepts must build and run, or say why not.
+		// A platform that Read accepts must build and run, or give an error.
 		places := p.Places()
 		g, err := Build[num.Float](p, []Message{{From: places[0], To: places[len(places)-1], Bytes: mb(1)}})
 		if err != nil {
@@ -214,7 +214,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The example that the documentation names must be one.
+// TestDocumentedExample checks that the platform file named in the documentation is valid.
 func TestDocumentedExample(t *testing.T) {
 	example, err := os.ReadFile("../../examples/contention/platform.yaml")
 	if err != nil {
@@ -226,7 +226,7 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
-// Only messages longer than eager wait for the handshake.
+// TestEager checks that only messages longer than eager wait for the handshake.
 func TestEager(t *testing.T) {
 	eager := parse(t, strings.Replace(lab, "    forwarder:",
 		"    eager: 64KiB\n    handshake: 50us\n    latency: 10us\n    forwarder:", 1))

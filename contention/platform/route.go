@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// step crosses from one cluster to the next by any one of some zippers.
+// step goes from one cluster to the next by any one of some zippers.
 type step struct {
 	from, to int
 	zippers  []int
 }
 
-// joining are the zippers with ports to both clusters.
+// joining returns the zippers with ports to both clusters.
 func (p *Platform) joining(a, b int) (list []int) {
 	for i, z := range p.Zippers {
 		_, left := z.Ports[p.Clusters[a].Name]
@@ -24,7 +24,7 @@ func (p *Platform) joining(a, b int) (list []int) {
 	return list
 }
 
-// follow walks an explicit route.
+// follow returns the steps of an explicit route.
 func (p *Platform) follow(r *Route) ([]step, error) {
 	from, to := p.cluster(r.From), p.cluster(r.To)
 	if from < 0 || to < 0 || from == to {
@@ -46,7 +46,7 @@ func (p *Platform) follow(r *Route) ([]step, error) {
 			return nil, fmt.Errorf("zipper %s has no port to cluster %s", name, p.Clusters[at].Name)
 		}
 		next := to
-		if k < len(r.Via)-1 { // on to a cluster that the next zipper also joins
+		if k < len(r.Via)-1 { // to a cluster that the next zipper also joins
 			following, ok := p.hosts[r.Via[k+1]]
 			if !ok || following.cluster >= 0 {
 				return nil, fmt.Errorf("unknown zipper %q", r.Via[k+1])
@@ -78,9 +78,9 @@ func (p *Platform) follow(r *Route) ([]step, error) {
 	return steps, nil
 }
 
-// route is the way from one cluster to another: an explicit route (or the
-// reverse of one), else the one with the fewest zippers. At each step all
-// zippers that join the two clusters serve.
+// route returns the steps from one cluster to another. An explicit route, or the reverse of one,
+// takes precedence over the route with the fewest zippers. At each step all zippers that join the
+// two clusters are used.
 func (p *Platform) route(from, to int) ([]step, error) {
 	for i := range p.Routes {
 		r := &p.Routes[i]

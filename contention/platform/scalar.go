@@ -9,8 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// Rate is a capacity in bytes per second, more than 0. The zero value is "not
-// given".
+// Rate is a capacity in bytes per second, greater than 0. The zero value means that none is given.
 type Rate struct {
 	*big.Rat
 	line int
@@ -36,7 +35,7 @@ func (t *Time) UnmarshalYAML(n *yaml.Node) (err error) {
 	return err
 }
 
-// Size is a number of bytes; the zero value is "not given".
+// Size is a number of bytes. The zero value means that none is given.
 type Size struct{ *big.Rat }
 
 func (s *Size) UnmarshalYAML(n *yaml.Node) (err error) {
@@ -55,11 +54,11 @@ func scalar(n *yaml.Node, parse func(string) (*big.Rat, error)) (*big.Rat, error
 	return v, nil
 }
 
-// Duplex is an adapter: one rate for both directions, or both. In is towards
+// Duplex is an adapter, with the same rate or different rates in the two directions. In is towards
 // the host, Out away from it.
 type Duplex struct {
 	In, Out    Rate
-	Asymmetric bool // traffic of one direction slows the other; for the Zhu rule
+	Asymmetric bool // whether traffic of one direction slows the other one; for sharing rule zhu
 }
 
 func (d *Duplex) UnmarshalYAML(n *yaml.Node) error {
@@ -84,8 +83,7 @@ func (d *Duplex) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Hosts is a number (hosts are then named after the cluster: a1, a2 ...) or a
-// list of names.
+// Hosts is a number of hosts, which are named after the cluster (a1, a2, ...), or a list of names.
 type Hosts struct {
 	Names []string
 	count int

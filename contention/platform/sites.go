@@ -8,18 +8,17 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// Site is where ranks can be placed: a cluster, or a zipper node with cores to
-// spare.
+// Site is a place for ranks: a cluster, or a zipper node with spare cores.
 type Site struct {
 	Name   string
 	Zipper bool
 	Speed  float64
-	Slots  []string // the host of each place for a rank
+	Slots  []string // host of each rank that the site has room for
 	at     place
 }
 
-// Sites are the clusters, then the zipper nodes that have cores. A zipper node
-// computes as fast as the fastest cluster it joins.
+// Sites returns the clusters, then the zipper nodes that have cores. A zipper node computes as fast
+// as the fastest cluster that it joins.
 func (p *Platform) Sites() []Site {
 	var list []Site
 	for i, c := range p.Clusters {
@@ -47,7 +46,7 @@ func (p *Platform) Sites() []Site {
 	return list
 }
 
-// joined are the clusters on whose network a place is.
+// joined returns the clusters whose networks a place is on.
 func (p *Platform) joined(at place) (list []int) {
 	if at.cluster >= 0 {
 		return []int{at.cluster}
@@ -60,7 +59,7 @@ func (p *Platform) joined(at place) (list []int) {
 	return list
 }
 
-// Networks are the names of the clusters on whose network a site is: its own, or those that a
+// Networks returns the names of the clusters whose networks a site is on: its own, or those that a
 // zipper node joins.
 func (p *Platform) Networks(s Site) (names []string) {
 	for _, c := range p.joined(s.at) {
@@ -69,7 +68,7 @@ func (p *Platform) Networks(s Site) (names []string) {
 	return names
 }
 
-// common is the first network two places share.
+// common returns the first network that two places share.
 func (p *Platform) common(a, b place) (cluster int, ok bool) {
 	for _, c := range p.joined(a) {
 		if slices.Contains(p.joined(b), c) {
@@ -79,9 +78,9 @@ func (p *Platform) common(a, b place) (cluster int, ok bool) {
 	return 0, false
 }
 
-// Crossings is how many forwarders messages between two sites pass; ok is false
-// if they cannot reach each other. A place on a zipper node reaches all of its
-// networks without a forwarder, but is not relayed beyond them.
+// Crossings returns the number of forwarders that messages between two sites pass. ok is false if
+// the sites cannot reach each other. A place on a zipper node reaches all networks of the node
+// without a forwarder, but nothing beyond them.
 func (p *Platform) Crossings(a, b Site) (n int, ok bool) {
 	if _, ok := p.common(a.at, b.at); ok {
 		return 0, true
@@ -93,7 +92,7 @@ func (p *Platform) Crossings(a, b Site) (n int, ok bool) {
 	return len(steps), err == nil
 }
 
-// passes is the rate a zipper relays one direction at, with nothing else there.
+// passes returns the rate at which a zipper relays one direction without other traffic.
 func (z *Zipper) passes(from, to string) *big.Rat {
 	in, out := z.Ports[from].In.Rat, z.Ports[to].Out.Rat
 	least := in
@@ -121,8 +120,8 @@ func (z *Zipper) passes(from, to string) *big.Rat {
 	return least
 }
 
-// CrossingRate is what all zippers together relay from one cluster to another
-// they both join, in bytes/s; 0 if none does.
+// CrossingRate returns the rate of all zippers together from one cluster to another one that they
+// join, in bytes/s, or 0 if no zipper joins both.
 func (p *Platform) CrossingRate(from, to string) float64 {
 	sum := 0.0
 	a, b := p.cluster(from), p.cluster(to)
@@ -136,8 +135,8 @@ func (p *Platform) CrossingRate(from, to string) float64 {
 	return sum
 }
 
-// UsefulZippers is N*: how many zippers like the first one between the two
-// clusters are worth having in that direction. 0 if there is none.
+// UsefulZippers returns N*, the largest useful number of zippers like the first one between two
+// clusters in one direction. It returns 0 if no zipper joins both.
 func (p *Platform) UsefulZippers(from, to string) int {
 	a, b := p.cluster(from), p.cluster(to)
 	if a < 0 || b < 0 || a == b || len(p.joining(a, b)) == 0 {

@@ -1,8 +1,8 @@
 // Package pqueue is a priority queue, a binary heap in a slice: the first element is at index 0.
 package pqueue
 
-// Element knows whether it comes before another one. Elements that come before neither of each
-// other leave the queue in an order that depends on what was done with it, the same in every run.
+// Element can be compared with another one. Elements that come before neither of each other leave
+// the queue in an order that depends on its history, the same in every run.
 type Element[E any] interface{ Before(E) bool }
 
 // Queue is a priority queue; the zero value is empty. Not safe for concurrent use.
@@ -30,7 +30,7 @@ func (q *Queue[E]) Take() E {
 	q.down(0)
 	e := all[last]
 	var zero E
-	all[last] = zero // keep nothing alive
+	all[last] = zero // the slice must not keep the element alive
 	return e
 }
 

@@ -10,7 +10,7 @@ type number int
 
 func (a number) Before(b number) bool { return a < b }
 
-// Whatever is added, changed and taken, the least comes out.
+// TestQueue checks that the least element comes out after any sequence of operations.
 func TestQueue(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/predict"
 )
 
-// Two messages share the zipper's port, which is what limits them.
+// Two messages share the zipper's port, which limits them.
 func ExampleRun() {
 	p, err := platform.Read(strings.NewReader(`
 clusters:

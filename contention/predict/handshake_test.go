@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// The go-ahead for a message waits behind what the receiver's connection holds for others, by the
-// rule buffered; so does a small message.
+// TestGoAheadWaits checks that by the rule buffered the go-ahead for a message, and also a small
+// message, waits behind the bytes that the receiver's connection holds for others.
 func TestGoAheadWaits(t *testing.T) {
 	const file = `
 clusters: [{name: a, hosts: 2, nic: 10 MB/s}, {name: b, hosts: 2, nic: 10 MB/s}]
@@ -51,8 +51,8 @@ zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, handshake: 4ms, eager: 1K
 	}
 }
 
-// A sender is through with a message when all but what its socket holds has left it, by the rule
-// buffered; by others when it has arrived.
+// TestSenderGoesOn checks when a sender has finished with a message: by the rule buffered when no
+// more of it is unsent than the socket holds, by other rules when it has arrived.
 func TestSenderGoesOn(t *testing.T) {
 	const file = `
 clusters: [{name: a, hosts: 1, nic: 10 MB/s}, {name: b, hosts: 2, nic: 1 MB/s}]

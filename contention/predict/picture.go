@@ -17,12 +17,12 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// maxRows is how many messages and resources a picture shows: the longest and
-// the busiest.
+// maxRows is the largest number of messages and resources that a picture shows: the longest and the
+// busiest.
 const maxRows = 60
 
-// Picture draws a timeline of the messages, coloured by what limits them, above
-// the utilisation of the resources. format is "svg" or "png".
+// Picture draws a timeline of the messages, coloured by their limits, above the utilisation of the
+// resources. format is "svg" or "png".
 func (r *Report) Picture(w io.Writer, format string) error {
 	timeline, messages := r.timeline()
 	bars, resources, err := r.bars()
@@ -72,7 +72,7 @@ func (b rows) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// palette are colours that stay apart for most eyes (Okabe and Ito).
+// palette returns colours that most people can tell apart (Okabe and Ito).
 func palette() []color.Color {
 	return []color.Color{color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 158, 115, 255},
 		color.RGBA{0, 114, 178, 255},
@@ -113,18 +113,19 @@ func (r *Report) finish(p *plot.Plot, bars rows, labels []plot.Tick) (*plot.Plot
 	p.Add(bars)
 	p.Y.Tick.Marker = plot.ConstantTicks(labels)
 	p.Y.Min, p.Y.Max = -1, float64(len(labels))
-	p.X.Min, p.X.Max = 0, 1.25*math.Max(r.Makespan, 1e-9) // room for the legend
+	p.X.Min, p.X.Max = 0, 1.25*math.Max(r.Makespan, 1e-9) // with room for the legend
 	p.Legend.Top = true
 	return p, len(labels)
 }
 
-// fills are the colours of what limits messages, each in the legend once.
+// fills returns a function from limits of messages to colours. It adds each limit to the legend
+// once.
 func fills(p *plot.Plot) func(limit string) color.Color {
 	colours := make(map[string]color.Color)
 	return func(limit string) color.Color {
 		c, ok := colours[limit]
 		if !ok {
-			c = color.Gray{170} // more limits than colours
+			c = color.Gray{170} // more limits than there are colours
 			if k := len(colours); k < len(palette()) {
 				c = palette()[k]
 				p.Legend.Add(limit, swatch{c})
@@ -135,7 +136,7 @@ func fills(p *plot.Plot) func(limit string) color.Color {
 	}
 }
 
-// pairs are who sends to whom, in order.
+// pairs returns the pairs of senders and receivers, in order.
 func (r *Report) pairs() (list [][2]string) {
 	seen := make(map[[2]string]bool)
 	for _, m := range r.Messages {
@@ -148,11 +149,11 @@ func (r *Report) pairs() (list [][2]string) {
 	return list
 }
 
-// grains are how many parts of a row are told apart in a picture of many messages.
+// grains is the resolution of a row in a picture of many messages, in parts of its length.
 const grains = 2000
 
-// byPair draws the messages of each pair of hosts in one row, what is limited by the same and
-// nearer than can be seen as one.
+// byPair draws the messages of each pair of hosts in one row. Adjacent bars with the same limit are
+// merged if their distance is too small to be seen.
 func (r *Report) byPair(p *plot.Plot, pairs [][2]string) (*plot.Plot, int) {
 	p.Title.Text += fmt.Sprintf(" (%d messages)", len(r.Messages))
 	fill, least := fills(p), r.Makespan/grains

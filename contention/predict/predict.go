@@ -1,5 +1,5 @@
-// Package predict puts the models together: messages on a platform in, a report
-// of who finishes when, what limits it and what would help out.
+// Package predict combines the models: from messages on a platform it makes a report of their
+// finish times, their limits, and the effect of faster resources.
 package predict
 
 import (
@@ -15,40 +15,39 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// Options of a prediction.
+// Options are the options of a prediction.
 type Options struct {
-	// Sharing is the rule: max-min, streams, buffered, zhu, zhu-paper or penalty; empty takes the
-	// platform's, or max-min.
+	// Sharing is the rule: max-min, streams, buffered, zhu, zhu-paper or penalty. If it is empty
+	// the platform's rule is used, or max-min.
 	Sharing string
-	// Grain is solve.Options.Grain; negative chooses by the number of messages:
-	// 0 up to 2000, 0.1 % up to 20 000, 1 % beyond.
+	// Grain is solve.Options.Grain. A negative value chooses it by the number of messages: 0 up to
+	// 2000, 0.1 % up to 20 000, 1 % beyond.
 	Grain float64
-	// Gains doubles each candidate resource in turn to see what it would help.
-	// It repeats the run up to MaxGains times.
+	// Gains doubles each candidate resource in turn and reports the effect. It repeats the run up
+	// to MaxGains times.
 	Gains    bool
 	MaxGains int
-	// Rates keeps every message's rate over time. Off above 2000 messages.
+	// Rates keeps every message's rate over time. It has no effect above 2000 messages.
 	Rates bool
 }
 
 // ExactLimit is the number of messages up to which exact rationals are used, except by the rule
-// buffered, which is stepwise.
+// buffered, which proceeds in steps.
 const ExactLimit = 24
 
-// Share is the part of a message's time it waited for a resource.
+// Share is the part of a message's time for which it waited for a resource.
 type Share struct {
 	Resource string `json:"resource"`
-	// Contra means that the traffic against the message's own direction is what
-	// limits it.
+	// Contra means that traffic in the opposite direction limits the message.
 	Contra bool    `json:"contra,omitempty"`
 	Share  float64 `json:"share"`
 }
 
-// Span is a time in which the rate did not change.
+// Span is a time in which a message's rate did not change.
 type Span struct {
 	From  float64 `json:"from_s"`
 	To    float64 `json:"to_s"`
-	Rate  float64 `json:"bytes_per_s"` // of all stripes together
+	Rate  float64 `json:"bytes_per_s"` // rate of all stripes together
 	Limit string  `json:"limited_by"`
 }
 
@@ -61,7 +60,7 @@ type Message struct {
 	Start  float64 `json:"start_s"`
 	Finish float64 `json:"finish_s"`
 	Rate   float64 `json:"mean_bytes_per_s"` // 0 if it took no time
-	Limits []Share `json:"limits"`           // the greatest first
+	Limits []Share `json:"limits"`           // largest first
 	Rates  []Span  `json:"rates,omitempty"`
 }
 
@@ -69,13 +68,13 @@ type Message struct {
 type Resource struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
-	Capacity    float64 `json:"capacity"` // bytes/s; threads of a forwarder
+	Capacity    float64 `json:"capacity"` // bytes/s; for threads of a forwarder their number
 	Utilisation float64 `json:"utilisation"`
-	// Limiting is the time messages waited for it, as a part of all waiting.
+	// Limiting is the time for which messages waited for the resource, as a part of all waiting.
 	Limiting float64 `json:"limiting"`
 }
 
-// Gain is what doubling resources together would save of the makespan.
+// Gain is the part of the makespan that doubling resources together would save.
 type Gain struct {
 	Resources []string `json:"resources"`
 	Makespan  float64  `json:"makespan_gain"`
@@ -91,12 +90,12 @@ type Report struct {
 	Bottleneck string     `json:"bottleneck"`
 	Messages   []Message  `json:"messages"`
 	Resources  []Resource `json:"resources"`
-	Gains      []Gain     `json:"gains,omitempty"` // at least 1 %, the greatest first
+	Gains      []Gain     `json:"gains,omitempty"` // gains of at least 1 %, largest first
 	Warnings   []string   `json:"warnings,omitempty"`
 	Events     int        `json:"events"`
 }
 
-// Rule is the sharing rule of a name.
+// Rule returns the sharing rule with a name.
 func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], error) {
 	switch name {
 	case "", "max-min":
@@ -171,7 +170,7 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 		where := g.Network.Resources[x.Resource].Name
 		if x.Vertex >= 0 {
 			if o.Sharing != "penalty" {
-				continue // the switch's receivers are a notion of that rule
+				continue // only that rule knows the receivers of a switch
 			}
 			where = fmt.Sprintf("a receiver (vertex %d) of %s", x.Vertex, where)
 		}
@@ -187,8 +186,7 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 	return report, report.check()
 }
 
-// describe sums up the parts of a message and adds its waiting to the
-// resources'.
+// describe sums up the parts of a message and adds its waiting time to the resources'.
 func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *platform.Message, i int,
 	waiting []float64) Message {
 	x := Message{Name: m.Name, From: m.From, To: m.To, Start: math.Inf(1)}
@@ -225,7 +223,7 @@ func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *plat
 	return x
 }
 
-// spans fills in the rates over time: steps joined where nothing changed.
+// spans fills in the rates over time. It merges steps between which nothing changed.
 func spans[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], report *Report) {
 	message := make([]int, len(g.Transfers))
 	for i, parts := range g.Parts {
@@ -241,7 +239,7 @@ func spans[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], report *Re
 			limit := g.Network.Resources[s.Limits[j][0].Resource].Name
 			last := len(m.Rates) - 1
 			switch {
-			case last >= 0 && m.Rates[last].From == from: // another stripe
+			case last >= 0 && m.Rates[last].From == from: // from another stripe
 				m.Rates[last].Rate += rate
 			case last >= 0 && m.Rates[last].To == from && m.Rates[last].Limit == limit &&
 				math.Abs(m.Rates[last].Rate-rate) <= 1e-9*rate:
@@ -301,8 +299,8 @@ func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used,
 	}
 }
 
-// name the bottleneck: what gains most when doubled; if nothing was tried or
-// nothing gains, what is most waited for.
+// name sets the bottleneck: the resource with the largest gain, or, if no gain is known, the one
+// with the most waiting time.
 func (r *Report) name() {
 	if len(r.Gains) > 0 {
 		r.Bottleneck = r.Gains[0].Resources[0]
@@ -319,7 +317,7 @@ func (r *Report) name() {
 	}
 }
 
-// check lets no NaN or infinity leave.
+// check returns an error if the report has a NaN or an infinity.
 func (r *Report) check() error {
 	bad := func(xs ...float64) bool {
 		return slices.ContainsFunc(xs, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })

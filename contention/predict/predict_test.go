@@ -42,7 +42,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// e4 is the worked example of local and crossing messages.
+// e4 predicts the worked example of local and crossing messages.
 func e4(t *testing.T, o Options) *Report {
 	t.Helper()
 	p := read(t, lab)
@@ -87,7 +87,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// Two equal bottlenecks apart from each other: only doubling both helps.
+// TestCriticalSet checks two separate bottlenecks of equal size, where only doubling both helps.
 func TestCriticalSet(t *testing.T) {
 	p := read(t, lab)
 	ms, err := pattern.Read(strings.NewReader("a1 a2 500MB\na1 a3 500MB\nb1 b2 500MB\nb1 b3 500MB\n"), p.Places())

@@ -1,5 +1,5 @@
-// Package quantity reads and writes rates, sizes and times as people put them
-// into files: "940 Mbit/s", "64KiB", "50us". Values are exact.
+// Package quantity parses and formats rates, sizes and times as people write them in files: "940
+// Mbit/s", "64KiB", "50us". Values are exact.
 package quantity
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The number of digits and the exponent are bounded: an exact 1e999999999 would
-// not fit the memory.
+// form bounds the number of digits and the exponent, because an exact 1e999999999 would not fit
+// into memory.
 var form = regexp.MustCompile(`^([0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ/]*)$`)
 
 func parse(what, s string, unit func(string) (*big.Rat, bool)) (*big.Rat, error) {
@@ -29,7 +29,8 @@ func parse(what, s string, unit func(string) (*big.Rat, bool)) (*big.Rat, error)
 	return r.Mul(r, u), nil
 }
 
-// prefix splits a decimal or binary prefix off a unit in bytes or bits.
+// prefix splits a unit in bytes or bits into the factor of its decimal or binary prefix and the
+// rest.
 func prefix(u string) (*big.Rat, string) {
 	factor := int64(1)
 	lower := strings.ToLower(u)
@@ -49,7 +50,7 @@ func prefix(u string) (*big.Rat, string) {
 	return new(big.Rat).SetInt64(factor), u
 }
 
-// Size reads bytes: "100", "64 KiB", "1MB". The result is 0 or more.
+// Size parses a number of bytes: "100", "64 KiB", "1MB". The result is 0 or more.
 func Size(s string) (*big.Rat, error) {
 	return parse("size", s, func(u string) (*big.Rat, bool) {
 		f, rest := prefix(u)
@@ -57,8 +58,9 @@ func Size(s string) (*big.Rat, error) {
 	})
 }
 
-// Rate reads bytes per second: "1e9", "2 GB/s", "125MBps", "940 Mbit/s", "1gbit", "1Gb/s" (B is a
-// byte, b a bit; without "per second" a bit is written out). The result is 0 or more.
+// Rate parses a number of bytes per second: "1e9", "2 GB/s", "125MBps", "940 Mbit/s", "1gbit",
+// "1Gb/s" (B is a byte, b a bit; without "per second" a bit is written out). The result is 0 or
+// more.
 func Rate(s string) (*big.Rat, error) {
 	return parse("rate", s, func(u string) (*big.Rat, bool) {
 		f, rest := prefix(u)
@@ -72,7 +74,7 @@ func Rate(s string) (*big.Rat, error) {
 	})
 }
 
-// Time reads seconds: "50us", "1.5ms", "2s", "0.1". The result is 0 or more.
+// Time parses a number of seconds: "50us", "1.5ms", "2s", "0.1". The result is 0 or more.
 func Time(s string) (*big.Rat, error) {
 	return parse("time", s, func(u string) (*big.Rat, bool) {
 		switch u {
@@ -97,17 +99,17 @@ func scaled(v float64, base float64, units ...string) string {
 	return fmt.Sprintf("%.4g %s", v, units[i])
 }
 
-// FormatRate is for people: "117.5 MB/s".
+// FormatRate returns a rate as text for people: "117.5 MB/s".
 func FormatRate(bytesPerSecond float64) string {
 	return scaled(bytesPerSecond, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 }
 
-// FormatSize is for people: "64 KiB".
+// FormatSize returns a size as text for people: "64 KiB".
 func FormatSize(bytes float64) string {
 	return scaled(bytes, 1024, "B", "KiB", "MiB", "GiB", "TiB")
 }
 
-// FormatTime is for people: "1.25 ms".
+// FormatTime returns a time as text for people: "1.25 ms".
 func FormatTime(seconds float64) string {
 	if seconds == 0 {
 		return "0 s"

@@ -5,9 +5,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
-// MaxMin is progressive filling: the rates of all flows rise together; when a
-// resource is full the flows using it stop. It is the baseline the other rules
-// must beat. Cost: O((n*path + resources) log resources).
+// MaxMin is progressive filling: the rates of all flows rise together, and when a resource is full
+// the flows that use it stop. It is the baseline that the other rules must improve on. Cost:
+// O((n*path + resources) log resources).
 type MaxMin[T num.Number[T]] struct{}
 
 func (MaxMin[T]) Name() string { return "max-min" }
@@ -18,14 +18,14 @@ type level[T num.Number[T]] struct {
 	rate     T
 }
 
-// Before says which of two resources is full at a lower rate.
+// Before reports whether l is full at the lower rate.
 func (l level[T]) Before(other level[T]) bool { return l.rate.Cmp(other.rate) < 0 }
 
 func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	if err := n.needClaims(active); err != nil {
 		return Allocation[T]{}, err
 	}
-	free := make([]T, len(n.Resources))   // capacity less what stopped flows take
+	free := make([]T, len(n.Resources))   // capacity that stopped flows leave
 	demand := make([]T, len(n.Resources)) // weights of the flows still rising
 	users := make([][]int32, len(n.Resources))
 	rising := make([]int, len(n.Resources))
@@ -57,12 +57,12 @@ func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	}
 	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
 	stopped := make([]bool, len(active))
-	limits := make([]Limit, 0, len(active)) // all Limits share it
+	limits := make([]Limit, 0, len(active)) // shared by all Limits
 	full := make([]bool, len(n.Resources))
 	var fullNow []int
 	for len(queue) > 0 {
-		// Levels only rise while flows stop, so an entry is at worst too low:
-		// bring the first up to date until it stays first.
+		// Levels only rise while flows stop, so an entry is at worst too low. The first entry is
+		// updated until it stays first.
 		fullNow = fullNow[:0]
 		var rate T
 		for len(queue) > 0 {

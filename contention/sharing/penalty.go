@@ -7,21 +7,19 @@ import (
 	"github.com/leidenzipper/zipper/contention/penalty"
 )
 
-// Penalty is the model of Martinasso and Méhaut carried over to zipped
-// clusters: one contention graph per switch domain, in which a zipper is an
-// ordinary vertex; a crossing flow is an edge in each domain it passes. The
-// time per byte of a hop is rho/capacity of the domain, that of a forwarder the
-// total weight of its flows per capacity. A cut-through flow proceeds at its
+// Penalty is the model of Martinasso and Méhaut extended to zipped clusters: one contention graph
+// per switch domain, in which a zipper is an ordinary vertex, and a crossing flow is an edge in
+// each domain that it passes. The time per byte of a hop is rho/capacity of the domain; that of a
+// forwarder is the total weight of its flows per capacity. A cut-through flow proceeds at its
 // slowest term, a Serial one at the sum of its terms.
 //
-// A flow slowed in one domain still counts in full in the others, and ports,
-// NICs, backbones and memory are not looked at (a domain stands for them): use
-// Overloads to find promises beyond a capacity.
+// A flow slowed in one domain still counts in full in the others. Ports, NICs, backbones and memory
+// are ignored, because a domain stands for them: Overloads finds promises beyond a capacity.
 type Penalty[T num.Number[T]] struct {
-	// Reading of rule (b), per domain resource; missing means Unmixed.
+	// Reading is the reading of rule (b) of each domain resource; Unmixed if missing.
 	Reading map[int]penalty.Reading
-	// Clamp divides the rates into an oversubscribed receiving link by its
-	// load. It is an extension without a source.
+	// Clamp divides the rates into an oversubscribed receiving link by its load. It is an extension
+	// that no paper has.
 	Clamp bool
 }
 
@@ -34,14 +32,14 @@ func (p Penalty[T]) Share(n *Network[T], active []Active) (Allocation[T], error)
 	}
 	edges := make(map[int][]penalty.Edge)
 	places := make(map[int][]place)
-	var domains []int // in order of first use
+	var domains []int // domains in order of first use
 	forwarding := make([]T, len(n.Resources))
 	for i, x := range active {
 		for _, h := range n.Flows[x.Flow].Hops {
 			if edges[h.Domain] == nil {
 				domains = append(domains, h.Domain)
 			}
-			// The first of equal edges carries the place, the others only count.
+			// Equal edges have the index of the first one; the others only count.
 			for k := range x.Count {
 				edges[h.Domain] = append(edges[h.Domain], penalty.Edge{From: h.From, To: h.To})
 				places[h.Domain] = append(places[h.Domain], place{i, k == 0})

@@ -1,12 +1,10 @@
-// Package sharing answers one question for a set of transfers under way: at which rate does each
-// proceed, and what limits it? Five rules answer it over the same resource graph: MaxMin
-// (progressive filling, the baseline), Streams (the same among connections), Buffered (Streams with
-// the zippers' queues), Zhu (hierarchical Ethernet with asymmetric traffic) and Penalty
-// (InfiniBand).
+// Package sharing computes the rates of a set of transfers under way, and the resource that limits
+// each. Five rules do so over the same resource graph: MaxMin (progressive filling, the baseline),
+// Streams (the same among connections), Buffered (Streams with the zippers' queues), Zhu
+// (hierarchical Ethernet with asymmetric traffic) and Penalty (InfiniBand).
 //
-// Rates are in bytes per second. Everything is pure and safe for concurrent
-// use. Network and rules are generic over num.Number: exact rationals are the
-// reference, floats the fast path.
+// Rates are in bytes per second. Everything is pure and safe for concurrent use. Network and rules
+// are generic over num.Number: exact rationals are the reference, floats the fast path.
 package sharing
 
 import (
@@ -15,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// Kind says what a resource is.
+// Kind is the kind of a resource.
 type Kind int
 
 const (
@@ -26,8 +24,8 @@ const (
 	Thread               // a forwarder's threads: capacity is their number, weights are seconds of one thread per byte
 	Memory               // a zipper's memory bus; weights are crossings per byte
 	Domain               // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
-	Buffers              // what may be on its way over a round trip
-	Seal                 // the cores that seal and open a host's messages
+	Buffers              // bytes in flight over a round trip
+	Seal                 // the cores that encrypt and decrypt a host's messages
 )
 
 var kindNames = [...]string{"nic", "backbone", "port", "copy", "thread", "memory", "domain", "buffers", "seal"}
@@ -39,41 +37,40 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Forwarder tells whether the resource is a zipper's relaying work.
+// Forwarder reports whether the resource is a zipper's relaying work.
 func (k Kind) Forwarder() bool { return k == Copy || k == Thread }
 
-// Resource is something transfers share.
+// Resource is a capacity that transfers share.
 type Resource[T any] struct {
 	Name string
 	Kind Kind
-	// Capacity in bytes per second; of a Thread in seconds per second.
+	// Capacity is in bytes per second; that of a Thread in seconds per second.
 	Capacity T
 	// Twin is the index of the resource for the reverse direction, or -1.
 	Twin int
-	// Asymmetric says that traffic of the reverse direction slows this one (a
-	// finding on Ethernet with TCP; see Zhu). It needs a Twin.
+	// Asymmetric says that traffic of the reverse direction slows this one, as found on Ethernet
+	// with TCP (see Zhu). It needs a Twin.
 	Asymmetric bool
 }
 
-// Use is a transfer's claim on a resource: Weight units for every byte, plus
-// 1/capacity for each resource in Per (a thread that receives and sends
-// blockingly is busy for 1/r_in + 1/r_out per byte). Doubling a resource in Per
-// changes the weight.
+// Use is a transfer's claim on a resource: Weight units for every byte, plus 1/capacity for each
+// resource in Per (a thread that receives and sends in blocking calls is busy for 1/r_in + 1/r_out
+// per byte). Doubling a resource in Per changes the weight.
 type Use[T any] struct {
 	Resource int
 	Weight   T
 	Per      []int
-	// Hop is 1 + the index in the flow's Hops of the connection by which it uses
-	// the resource; 0: none (a forwarder's work). For Streams.
+	// Hop is 1 + the index in the flow's Hops of the connection by which it uses the resource; 0 if
+	// there is none, as for a forwarder's work. Streams uses it.
 	Hop int
 }
 
-// Hop is the edge a transfer forms in one switch under the penalty rule.
+// Hop is the edge that a transfer forms in one switch under the penalty rule.
 type Hop struct {
 	Domain   int // index of a resource of kind Domain
 	From, To int // vertices, numbered per domain
-	// Of tells connections apart that enter at one vertex: of hosts behind a zipper that translates
-	// addresses. 0: all are one.
+	// Of separates connections that enter at one vertex: those of hosts behind a zipper that
+	// translates addresses. With 0 they are one connection.
 	Of int
 }
 
@@ -82,13 +79,13 @@ type Flow[T any] struct {
 	Name string
 	Uses []Use[T]
 	Hops []Hop
-	// Serial adds the times of the hops and of the forwarder (store and
-	// forward seen as one flow) instead of taking the slowest. Penalty only.
+	// Serial adds the times of the hops and of the forwarder (store and forward seen as one flow)
+	// instead of taking the slowest one. Only Penalty uses it.
 	Serial bool
-	// Window is the bytes that may be on the way at a time, 0: any number. For Buffered.
+	// Window is the number of bytes that may be in flight; 0 if unlimited. Only Buffered uses it.
 	Window T
-	// Socket is the bytes of a connection that nothing overtakes: what its socket holds and what is
-	// on the way. For Buffered.
+	// Socket is the number of bytes of a connection that nothing overtakes: those in its socket and
+	// in flight. Only Buffered uses it.
 	Socket T
 }
 
@@ -97,16 +94,15 @@ type claim[T any] struct {
 	weight   T
 }
 
-// Network is a checked set of resources and flows with the weights worked out.
-// It is immutable.
+// Network is a checked set of resources and flows with calculated weights. It is immutable.
 type Network[T num.Number[T]] struct {
 	Resources []Resource[T]
 	Flows     []Flow[T]
 	claims    [][]claim[T]
 }
 
-// New checks resources and flows: capacities positive, indices in range, no
-// self hops, every flow uses something. The slices are kept, not copied.
+// New checks resources and flows: capacities are positive, indices in range, no hop leads to
+// itself, every flow uses a resource. The slices are kept, not copied.
 func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T], error) {
 	for i, r := range resources {
 		if r.Capacity.Sign() <= 0 || !num.Finite(r.Capacity) {
@@ -168,7 +164,7 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 	return n, nil
 }
 
-// needClaims refuses flows that only have hops: capacities say nothing of them.
+// needClaims returns an error for flows that only have hops, because capacities do not bound them.
 func (n *Network[T]) needClaims(active []Active) error {
 	for _, f := range active {
 		if len(n.claims[f.Flow]) == 0 {
@@ -178,8 +174,8 @@ func (n *Network[T]) needClaims(active []Active) error {
 	return nil
 }
 
-// Scale returns the network with the capacity of the named resources
-// multiplied by factor and the weights derived from them refreshed.
+// Scale returns the network with the capacity of the given resources multiplied by factor, and with
+// the weights that depend on them updated.
 func (n *Network[T]) Scale(factor T, resources ...int) (*Network[T], error) {
 	rs := append([]Resource[T](nil), n.Resources...)
 	for _, r := range resources {
@@ -188,7 +184,7 @@ func (n *Network[T]) Scale(factor T, resources ...int) (*Network[T], error) {
 	return New(rs, n.Flows)
 }
 
-// Weight is the units of resource r that flow takes per byte; 0 if none.
+// Weight returns the units of resource r that flow takes per byte; 0 if it does not use r.
 func (n *Network[T]) Weight(flow, r int) T {
 	for _, c := range n.claims[flow] {
 		if c.resource == r {
@@ -206,8 +202,8 @@ func (n *Network[T]) AddUse(flow int, amount T, used []T) {
 	}
 }
 
-// Congestion is the time per byte the flow would have if its busiest resource
-// were shared equally, load being the units per byte claimed from each resource.
+// Congestion returns the time per byte that the flow would have if its busiest resource were shared
+// equally. load has the units per byte claimed from each resource.
 func (n *Network[T]) Congestion(flow int, load []T) T {
 	worst := num.Int[T](1).Div(n.Alone(flow))
 	for _, c := range n.claims[flow] {
@@ -216,8 +212,8 @@ func (n *Network[T]) Congestion(flow int, load []T) T {
 	return worst
 }
 
-// Alone is the rate of the flow with nothing else under way: capacity bound
-// only, no penalty.
+// Alone returns the rate of the flow without other traffic, bounded by capacities only, without
+// penalty.
 func (n *Network[T]) Alone(flow int) T {
 	var best T
 	lower := func(x T) {
@@ -234,35 +230,35 @@ func (n *Network[T]) Alone(flow int) T {
 	return best
 }
 
-// Limit is one reason for a rate: a resource, and whether it limits by the
-// traffic against the transfer's own direction.
+// Limit is one reason for a rate: a resource, and whether traffic in the opposite direction of the
+// transfer makes it the limit.
 type Limit struct {
 	Resource int
 	Contra   bool
 }
 
-// Allocation gives each active flow, in the order asked, a rate in bytes per
-// second and what limits it (at least one Limit, several when tied).
+// Allocation has for each active flow, in the order of the call, a rate in bytes per second and its
+// limits (at least one, several when tied).
 type Allocation[T any] struct {
 	Rate   []T
 	Limits [][]Limit
 }
 
-// Overload is a resource, or the receiving link of a vertex of a switch domain,
-// to which a rule promised more than it has.
+// Overload is a resource, or the receiving link of a vertex of a switch domain, to which a rule
+// promised more than its capacity.
 type Overload[T any] struct {
 	Resource int
-	Vertex   int // of the domain, or -1
-	Load     T   // relative to the capacity, > 1
+	Vertex   int // vertex of the domain; -1 for a resource
+	Load     T   // load relative to the capacity, > 1
 }
 
-// Active is a flow under way: Count transfers go its way at the same time.
+// Active is a flow under way with Count simultaneous transfers.
 type Active struct {
 	Flow  int // index into Network.Flows
 	Count int // at least 1
 }
 
-// Each makes every listed flow active once.
+// Each returns every listed flow, active once.
 func Each(flows ...int) []Active {
 	list := make([]Active, len(flows))
 	for i, f := range flows {
@@ -271,16 +267,16 @@ func Each(flows ...int) []Active {
 	return list
 }
 
-// Rule shares a network among the active flows. The rate it gives is that of
-// one transfer. A flow may be listed several times; listing it once with the
-// count is the same to MaxMin and Penalty, and to Zhu but for the order of ties.
+// Rule shares a network among the active flows. The rate of a flow is that of one of its transfers.
+// A flow may be listed several times; listing it once with the count gives the same result with
+// MaxMin and Penalty, and with Zhu except for the order of ties.
 type Rule[T num.Number[T]] interface {
 	Name() string
 	Share(n *Network[T], active []Active) (Allocation[T], error)
 }
 
-// Overloads checks an allocation against all capacities and, for flows with
-// hops, against the receiving links of the switches.
+// Overloads checks an allocation against all capacities and, for flows with hops, against the
+// receiving links of the switches.
 func Overloads[T num.Number[T]](n *Network[T], active []Active, a Allocation[T]) []Overload[T] {
 	one := num.Int[T](1)
 	used := make([]T, len(n.Resources))

@@ -37,7 +37,8 @@ func TestNewRefusesBadNetworks(t *testing.T) {
 	}
 }
 
-// random two-rack Ethernet patterns as in the study of the corrected algorithm.
+// randomEthernet returns a random two-rack Ethernet pattern as in the study of the corrected
+// algorithm.
 func randomEthernet[T num.Number[T]](rng *rand.Rand) *Network[T] {
 	nodes := 2 + rng.IntN(4)
 	var rs []Resource[T]
@@ -103,8 +104,8 @@ func TestZhuStrictNeverOversubscribes(t *testing.T) {
 	t.Logf("the printed algorithm oversubscribed %d and failed on %d of 600", paperOver, paperFails)
 }
 
-// Max-min is optimal for the worst off: no flow can rise without a resource on
-// its path being full in which it already has the greatest rate.
+// TestMaxMinIsFair checks that no flow can rise unless a full resource on its path gives another
+// flow a smaller rate.
 func TestMaxMinIsFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -139,7 +140,7 @@ func TestMaxMinIsFair(t *testing.T) {
 	}
 }
 
-// Properties P1 to P4 of the penalty model on random graphs.
+// TestPenaltyProperties checks properties P1 to P4 of the penalty model on random graphs.
 func TestPenaltyProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
@@ -153,7 +154,7 @@ func TestPenaltyProperties(t *testing.T) {
 		}
 		for _, reading := range []penalty.Reading{penalty.Unmixed, penalty.Residual, penalty.Off} {
 			rho := penalty.Rho[num.Rat](edges, reading)
-			apart := make([]penalty.Edge, len(edges)) // receivers apart from senders
+			apart := make([]penalty.Edge, len(edges)) // receivers are separate from senders
 			for i, e := range edges {
 				out, alone := 0, true
 				for j, o := range edges {

@@ -7,28 +7,26 @@ import (
 	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
-// Streams is max-min sharing among connections instead of transfers. What a
-// host sends through a zipper travels over its one connection to that zipper;
-// what a zipper sends to a host travels over another one. So on a resource the
-// connections get equal parts, and a connection's transfers divide its part.
-// What a transfer or a connection cannot use, being limited elsewhere, the
-// others get. Transfers without Hops, and uses that belong to no hop (a
-// forwarder's), count as connections of their own.
+// Streams is max-min sharing among connections instead of transfers. All transfers from a host
+// through a zipper use its one connection to that zipper; those from a zipper to a host use another
+// one. On a resource the connections get equal parts, and a connection's transfers divide its part.
+// A part that a transfer or a connection cannot use, because it is limited elsewhere, goes to the
+// others. Transfers without Hops, and uses that belong to no hop (a forwarder's), count as
+// connections of their own.
 //
-// Filling: of all open transfers the one whose share on some resource is least
-// is settled at that rate; then again. A transfer of a shared connection may be
-// settled before another connection turns out to leave something on the same
-// resource; so those that no full resource limits are opened again and share
-// what is left, until there is none. Cost: for each transfer settled, the users
-// of its resources; seldom more than three rounds.
+// Filling: among all open transfers, the one with the smallest share on some resource is settled at
+// that rate; then again. A transfer of a shared connection may be settled before another connection
+// turns out to leave some capacity of the same resource. So transfers that no full resource limits
+// are opened again and share the rest, until no such transfer is left. Cost: for each settled
+// transfer, the users of its resources; seldom more than three rounds.
 type Streams[T num.Number[T]] struct{}
 
 func (Streams[T]) Name() string { return "streams" }
 
-// stream is one connection's part of one resource.
+// stream is the part of a connection in one resource.
 type stream[T num.Number[T]] struct {
 	settled T // units that settled transfers take
-	open    T // weight of the others
+	open    T // weight of the other transfers
 	count   int
 }
 
@@ -49,11 +47,11 @@ type streamResource[T num.Number[T]] struct {
 	capacity T
 	streams  []stream[T]
 	users    []streamUser
-	open     int // transfers
+	open     int // number of open transfers
 }
 
-// level is what a connection with open transfers gets: the connections' parts
-// add up to the capacity when none takes less than its settled transfers do.
+// level returns the part that a connection with open transfers gets. The parts of the connections
+// add up to the capacity if none is smaller than the part of its settled transfers.
 func (r *streamResource[T]) level() T {
 	left, n := r.capacity, int64(0)
 	for i := range r.streams {
@@ -88,7 +86,7 @@ func (r *streamResource[T]) level() T {
 	}
 }
 
-// least is the smallest share of an open transfer and the streams that give it.
+// least returns the smallest share of an open transfer, and the streams with that share.
 func (r *streamResource[T]) least() (rate T, narrow []int) {
 	level := r.level()
 	for i := range r.streams {
@@ -107,7 +105,7 @@ func (r *streamResource[T]) least() (rate T, narrow []int) {
 	return rate, narrow
 }
 
-// streamState is a sharing under way.
+// streamState is the state of one call of Share.
 type streamState[T num.Number[T]] struct {
 	n         *Network[T]
 	active    []Active
@@ -146,7 +144,7 @@ func newStreamState[T num.Number[T]](n *Network[T], active []Active) *streamStat
 	return s
 }
 
-// reopen takes back what transfer i was given.
+// reopen takes back the rate of transfer i.
 func (s *streamState[T]) reopen(i int) {
 	s.move(i, true)
 	var none T
@@ -206,7 +204,7 @@ func (s *streamState[T]) fill() {
 	}
 }
 
-// full tells whether all of a resource is given away but for rounding.
+// full reports whether a resource is allocated completely, except for rounding.
 func (s *streamState[T]) full(resource int) bool {
 	r := &s.resources[resource]
 	left := r.capacity
@@ -216,7 +214,7 @@ func (s *streamState[T]) full(resource int) bool {
 	return left.Mul(num.Int[T](1e9)).Cmp(r.capacity) <= 0
 }
 
-// limited finds a full resource that i uses, the one that settled it if possible.
+// limited returns a full resource that i uses, if possible the one that settled it.
 func (s *streamState[T]) limited(i int) (resource int, ok bool) {
 	if s.full(s.limit[i]) {
 		return s.limit[i], true
@@ -244,7 +242,7 @@ func (Streams[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 				free = append(free, i)
 			}
 		}
-		for _, i := range free { // the last one settled filled its resource, so each round has fewer
+		for _, i := range free { // the last settled transfer filled its resource, so each round has fewer
 			s.reopen(i)
 		}
 		again = len(free) > 0

@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// star makes transfers between hosts of one switch, each host with one link in and one out;
-// transfers of a pair share a connection.
+// star returns transfers between hosts of one switch. Each host has one link in and one out, and
+// the transfers of a pair share a connection.
 func star[T num.Number[T]](hosts int, capacity func(link int) int64, pairs [][2]int) ([]Resource[T], []Flow[T]) {
 	rs := []Resource[T]{{Name: "switch", Kind: Domain, Capacity: num.Int[T](1000), Twin: -1}}
 	for link := range 2 * hosts {
@@ -25,11 +25,11 @@ func star[T num.Number[T]](hosts int, capacity func(link int) int64, pairs [][2]
 	return rs, flows
 }
 
-// Two transfers over one connection get together what a third over its own gets; what it cannot use
-// they get.
+// TestStreamsByHand checks that two transfers over one connection together get the share of a third
+// transfer over its own connection, and that they get the part that it cannot use.
 func TestStreamsByHand(t *testing.T) {
 	for _, c := range []struct {
-		slow int64 // capacity of host 1's link out
+		slow int64 // capacity of host 1's outgoing link
 		want []*big.Rat
 	}{
 		{12, []*big.Rat{big.NewRat(3, 1), big.NewRat(3, 1), big.NewRat(6, 1)}},
@@ -57,8 +57,9 @@ func TestStreamsByHand(t *testing.T) {
 	}
 }
 
-// In random patterns no resource is promised twice, every transfer is limited by a full one, and
-// where every connection has one transfer the rule is max-min.
+// TestStreamsShare checks in random patterns that no resource is promised twice, that a full
+// resource limits every transfer, and that the rule is max-min if every connection has one
+// transfer.
 func TestStreamsShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

@@ -7,27 +7,25 @@ import (
 	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
-// Zhu is Algorithm 1 of Zhu et al. 2013 (bandwidth of hierarchical Ethernet
-// under concurrent traffic), corrected and carried over to weighted resources.
+// Zhu is Algorithm 1 of Zhu et al. 2013 (bandwidth of hierarchical Ethernet under concurrent
+// traffic), corrected and extended to weighted resources.
 //
-// A transfer is ranked by its congestion: k is the greatest total weight per
-// capacity among the resources of its path, kbar the same among their reverse
-// twins. Those most congested are settled first. If the own direction decides,
-// the transfer gets an equal share of what is left of the resource; if the
-// reverse direction decides and is really saturated, it is slowed to the rate
-// of that direction (the asymmetric property); if it is not saturated, that
-// reverse congestion is dropped and the transfer queued again.
+// A transfer is ranked by its congestion: k is the largest total weight per capacity among the
+// resources of its path, kbar the same among their reverse twins. The most congested transfers are
+// settled first. If the own direction decides, the transfer gets an equal share of the rest of the
+// resource. If the reverse direction decides and is really saturated, the transfer is slowed to the
+// rate of that direction (the asymmetric property). If it is not saturated, that reverse congestion
+// is dropped and the transfer is queued again.
 //
-// The default is strict: no rate may exceed the equal share left on any
-// resource of the path, so nothing is oversubscribed. Paper is the printed
-// algorithm, which oversubscribes a link in some patterns and divides by zero
-// in a few. Ties are settled by the order of the flows (the paper has none).
+// The default is strict: no rate may exceed the equal share left on any resource of the path, so
+// nothing is oversubscribed. Paper is the printed algorithm, which oversubscribes a link in some
+// patterns and divides by zero in a few. Ties are settled by the order of the flows (the paper does
+// not define one).
 type Zhu[T num.Number[T]] struct {
 	Paper bool
-	// Fair leaves the asymmetric property out, for comparison.
+	// Fair leaves out the asymmetric property, for comparison.
 	Fair bool
-	// Pops, if set, receives the number of times a transfer was taken from the
-	// queue.
+	// Pops, if set, receives the number of times that a transfer was taken from the queue.
 	Pops *int
 }
 
@@ -39,12 +37,12 @@ func (z Zhu[T]) Name() string {
 }
 
 type zhuEntry[T num.Number[T]] struct {
-	index   int // into active
+	index   int // index into active
 	k, kbar T
-	dropped uint64 // bit i: reverse congestion of the i-th claim is dropped
+	dropped uint64 // bit i says that the reverse congestion of claim i is dropped
 }
 
-// Before says which of two transfers is settled first: that with the greater congestion.
+// Before reports whether e, which has the greater congestion, is settled first.
 func (e zhuEntry[T]) Before(other zhuEntry[T]) bool {
 	a, b := &e, &other
 	if c := num.Max(a.k, a.kbar).Cmp(num.Max(b.k, b.kbar)); c != 0 {
@@ -59,13 +57,13 @@ func (e zhuEntry[T]) Before(other zhuEntry[T]) bool {
 	return a.index < b.index
 }
 
-// zhuState is the progress of one run; all slices are per resource.
+// zhuState is the progress of one run. All slices are per resource.
 type zhuState[T num.Number[T]] struct {
 	n          *Network[T]
 	congestion []T // total weight of the users per capacity
-	waiting    []T // weight of the users not settled
-	used       []T // what the settled users take
-	fastest    []T // least inverse rate among the settled users, 0 = none
+	waiting    []T // weight of the users that are not settled
+	used       []T // units that the settled users take
+	fastest    []T // smallest inverse rate among the settled users; 0 if there are none
 	reverse    []int
 }
 
@@ -138,7 +136,7 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	return a, nil
 }
 
-// contraCongestion is kbar of the flow without the dropped claims.
+// contraCongestion returns kbar of the flow without the dropped claims.
 func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
 	var kbar T
 	for i, c := range s.n.claims[f] {
@@ -149,7 +147,7 @@ func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
 	return kbar
 }
 
-// floor is the flow's inverse rate with nothing else under way.
+// floor returns the flow's inverse rate without other traffic.
 func (s *zhuState[T]) floor(f int) T {
 	var floor T
 	for _, c := range s.n.claims[f] {
@@ -158,7 +156,7 @@ func (s *zhuState[T]) floor(f int) T {
 	return floor
 }
 
-// left is the inverse of the equal share of what the settled flows leave of r.
+// left returns the inverse of the equal share of the capacity that the settled flows leave of r.
 func (s *zhuState[T]) left(f, r int) (T, error) {
 	rest := s.n.Resources[r].Capacity.Sub(s.used[r])
 	if rest.Sign() <= 0 {
@@ -169,7 +167,7 @@ func (s *zhuState[T]) left(f, r int) (T, error) {
 	return s.waiting[r].Div(rest), nil
 }
 
-// settle returns the flow's inverse rate, 0 if it must be queued again.
+// settle returns the flow's inverse rate, or 0 if it must be queued again.
 func (s *zhuState[T]) settle(f int, e *zhuEntry[T], paper bool) (inverse T, limits []Limit, err error) {
 	claims := s.n.claims[f]
 	floor := s.floor(f)
@@ -219,8 +217,8 @@ func (s *zhuState[T]) settle(f int, e *zhuEntry[T], paper bool) (inverse T, limi
 	return inverse, limits, nil
 }
 
-// with names the resources of the path that account for the inverse rate: those
-// whose share it is, or else those too slow for more.
+// with returns the resources of the path that account for the inverse rate: those whose share it
+// is, or otherwise those that are too slow for more.
 func (s *zhuState[T]) with(f int, inverse T) (limits []Limit) {
 	for _, c := range s.n.claims[f] {
 		share, err := s.left(f, c.resource)

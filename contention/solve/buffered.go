@@ -4,41 +4,41 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// How zipped clusters really move bytes, for the rule sharing.Buffered. A transfer through zippers
-// is not one stream from end to end: every hop is a connection of its own, and a forwarder queues
-// what the next connection does not take. So a slow receiver does not slow the sender down before a
-// whole window (Flow.Window) of the pair is on its way. And a queue is served in the order of
-// arrival, so who sends faster into it gets more out of it. What is modelled:
+// This file models how zipped clusters really move bytes, for the rule sharing.Buffered. A transfer
+// through zippers is not one stream from end to end: every hop is a connection of its own, and a
+// forwarder queues the bytes that the next connection does not take. So a slow receiver slows the
+// sender down only when a whole window (Flow.Window) of the pair is in flight. A queue is served in
+// FIFO order, so a sender that sends into it faster gets more out of it. The model:
 //
-//   - connections share resources max-min fairly (progressive filling), whatever number of
-//     transfers they carry;
+//   - connections share resources max-min fairly (progressive filling), whatever the number of
+//     their transfers;
 //   - a sender gives the destinations that it may send to equal parts of a connection; transfers to
 //     the same destination go one after the other; transfers inside a network, which need no
 //     zipper, share their connection equally;
-//   - a zipper's outgoing connection is a queue, first in first out.
+//   - a zipper's outgoing connection is a FIFO queue.
 //
-// Time goes in steps. One ends when all of a connection has been sent, when a transfer that others
-// wait for has arrived, or when a queue is empty; at the latest when the fastest connection has
-// moved a piece (or a part of the whole that keeps the number of steps bounded). Pieces are what
-// programs move, too, so finer steps would not be truer. A step may go on beyond such an event, by
-// a quarter of Options.Grain of the time that the transfer has taken by then; it may not be more,
-// because in a chain of transfers the delays add up. The end of a transfer within a step is worked
-// out from its rate.
+// Time proceeds in steps. A step ends when all of a connection has been sent, when a transfer that
+// others wait for has arrived, or when a queue is empty; at the latest when the fastest connection
+// has moved a piece (or a part of the whole that keeps the number of steps bounded). Programs move
+// pieces, too, so finer steps would not be more exact. A step may go on beyond such an event, by a
+// quarter of Options.Grain of the time that the transfer has taken by then. A larger part would be
+// too much, because in a chain of transfers the delays add up. The end of a transfer within a step
+// is computed from its rate.
 
-// buffers is a run.
+// buffers is the state of a run.
 type buffers[T num.Number[T]] struct {
 	*state[T]
 	now          float64
-	step         float64 // the longest
-	long         bool    // longer than a piece takes
+	step         float64 // length of the longest step
+	long         bool    // whether a step is longer than a piece takes
 	grain        float64
 	capacity     []float64
-	handshakeHop []uint8 // per transfer: how many hops of its handshake are over
-	paths        []*path // by flow; nil: not used yet
+	handshakeHop []uint8 // number of finished handshake hops of each transfer
+	paths        []*path // path of each flow; nil if not used yet
 	conns        map[connectionKey]*connection
-	sorted       []*connection // those with send queues first, then by order, once rates has looked
+	sorted       []*connection // connections with send queues first, then by order, once rates has sorted them
 	unsorted     bool
-	live         []*connection // of sorted: those that have something to move
+	live         []*connection // connections of sorted that have bytes to move
 	sendQueues   []*sendQueue
 	filler       filler
 }
@@ -93,7 +93,7 @@ func (b *buffers[T]) advance() error {
 	return nil
 }
 
-// admit starts what is due, and with a grain what nearly is.
+// admit starts the transfers that are due, and with a grain those that are nearly due.
 func (b *buffers[T]) admit() {
 	for len(b.queue) > 0 {
 		if wait := b.queue[0].at.Float64() - b.now; wait > 0 {

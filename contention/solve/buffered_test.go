@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// relayed is hosts of two networks around one zipper: h0, h1 … send to d0, d1 …, all links of the
-// same capacity but the zipper's, which has plenty.
+// relayed returns hosts of two networks around one zipper: h0, h1 … send to d0, d1 …. All links
+// have the same capacity except the zipper's, which have plenty.
 func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.Network[num.Float],
 	[]Transfer[num.Float]) {
 	t.Helper()
@@ -48,9 +48,10 @@ func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.N
 	return n, ts
 }
 
-// h0 sends to d0 and d1, h1 to d0. Nothing holds h1 back, so twice as much of it as of h0's arrives
-// in the queue for d0 while both send: of 1 s of h1's sending, 1.5 s of d0's receiving. A window of
-// a few pieces holds it back: then all take the same time, as by max-min.
+// TestBufferedQueue has h0 send to d0 and d1, and h1 to d0. Nothing limits h1, so twice as many of
+// its bytes as of h0's arrive in the queue for d0 while both send: 1 s of h1's sending takes 1.5 s
+// of d0's receiving. A window of a few pieces limits it: then all take the same time, as by
+// max-min.
 func TestBufferedQueue(t *testing.T) {
 	pairs := [][2]int{{0, 0}, {0, 1}, {1, 0}}
 	for _, c := range []struct {
@@ -71,7 +72,7 @@ func TestBufferedQueue(t *testing.T) {
 				t.Errorf("window %v: %s took %.3f s, want %.2f", c.window, ts[i].Name, got, want)
 			}
 		}
-		// d0's adapter is what h1's transfer waits for, h0's own what its transfer to d1 waits for.
+		// d0's adapter limits h1's transfer, and h0's own limits its transfer to d1.
 		for i, want := range map[int]string{1: "h0.out", 2: "d0.in"} {
 			best := Share[num.Float]{}
 			for _, s := range r.Limited[i] {
@@ -86,8 +87,8 @@ func TestBufferedQueue(t *testing.T) {
 	}
 }
 
-// On an idle network a transfer takes what its slowest link takes, however small and however many
-// follow each other.
+// TestBufferedAlone checks that on an idle network a transfer takes the time of its slowest link,
+// for any size and number of consecutive transfers.
 func TestBufferedAlone(t *testing.T) {
 	n, ts := relayed(t, 10e6, 4<<20, [][2]int{{0, 0}})
 	want := 0.0
@@ -109,8 +110,8 @@ func TestBufferedAlone(t *testing.T) {
 	}
 }
 
-// In random cases everything arrives, not sooner than alone, nothing is used beyond its capacity,
-// and no resource is idle while all wait.
+// TestBufferedRandom checks in random cases that everything arrives, not sooner than alone, that no
+// use exceeds a capacity, and that no resource is idle while all transfers wait.
 func TestBufferedRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		n, ts := randomCase[num.Float](t, seed, 4, 40)

@@ -7,31 +7,31 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// connection carries one hop of all flows with the same edge: of those that begin here (send
-// queues), or of those that come from a zipper (queue).
+// connection carries one hop of all flows with the same edge. Their bytes begin here (send queues),
+// or come from a zipper (queue).
 type connection struct {
 	key        connectionKey
 	sendQueues []*sendQueue
-	feeds      bool     // some of them go on
-	stages     []*stage // of paths under way that come from a zipper
-	order      int      // greatest stage of any that have
+	feeds      bool     // some of its flows go on to another connection
+	stages     []*stage // stages of paths under way that come from a zipper
+	order      int      // largest index of any of its stages
 	queue      []batch
 	queued     float64
 
-	uses   []use   // per byte of the connection
-	demand float64 // bytes/s
+	uses   []use   // uses for each byte of the connection
+	demand float64 // demand in bytes/s
 	rate   float64
-	limits []int // resources that limit the rate; none: the demand does
-	risen  bool  // in filler
+	limits []int // resources that limit the rate; empty if the demand does
+	risen  bool  // used by filler
 }
 
 type connectionKey struct {
 	hop   sharing.Hop
-	flow  int  // of a flow without hops; else -1
-	first bool // bytes begin here
+	flow  int  // flow without hops; otherwise -1
+	first bool // whether bytes begin here
 }
 
-// batch is bytes that came about the same time.
+// batch is a number of bytes that arrived at about the same time.
 type batch struct {
 	total float64
 	parts []portion
@@ -58,8 +58,8 @@ func (c *connection) use(s *stage, part float64) {
 	}
 }
 
-// want works out what the connection would carry and what a byte of it uses, in a step of at most
-// the given time.
+// want computes the demand of the connection in a step of at most the given time, and the resources
+// that one byte of it uses.
 func (c *connection) want(step float64) {
 	c.demand, c.uses = 0, c.uses[:0]
 	open := 0.0
@@ -97,7 +97,7 @@ func (c *connection) want(step float64) {
 	}
 }
 
-// backlog is the bytes of other send queues that were there to go before anything new.
+// backlog returns the bytes of other send queues that go before any new byte.
 func (c *connection) backlog(own *sendQueue) (bytes float64) {
 	bytes = c.queued
 	for _, q := range c.sendQueues {
@@ -108,7 +108,8 @@ func (c *connection) backlog(own *sendQueue) (bytes float64) {
 	return bytes
 }
 
-// divide gives the send queues equal parts of the rate; what one may not send the others get.
+// divide gives the send queues equal parts of the rate. The others share the part that one of them
+// may not send.
 func (c *connection) divide() {
 	left, n := c.rate, 0.0
 	for _, q := range c.sendQueues {
@@ -133,7 +134,7 @@ func (c *connection) divide() {
 	}
 }
 
-// enqueue puts what has arrived behind the queue.
+// enqueue puts the bytes that have arrived at the end of the queue.
 func (c *connection) enqueue() {
 	var s batch
 	for _, x := range c.stages {
@@ -162,7 +163,7 @@ func (c *connection) enqueue() {
 	c.queue = append(c.queue, s)
 }
 
-// serve lets at most budget bytes leave.
+// serve removes at most budget bytes from the queue.
 func (c *connection) serve(budget float64) {
 	for len(c.queue) > 0 && budget > 0 {
 		s := &c.queue[0]

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// filler is max-min sharing among connections with a demand: all rates rise together until a
-// resource is full or a demand is met. It keeps its memory from one time to the next.
+// filler does max-min sharing among connections with a demand: all rates rise together until a
+// resource is full or a demand is met. It keeps its memory between calls.
 type filler struct {
 	capacity []float64
-	free     []float64 // what those that have stopped leave
-	load     []float64 // of those that rise, per byte of each
+	free     []float64 // capacity that stopped connections leave
+	load     []float64 // weight of the rising connections of each resource
 	users    [][]*connection
-	rising   []int // users that rise
-	open     []int // resources with such users
+	rising   []int // number of rising users of each resource
+	open     []int // resources with rising users
 	demands  []*connection
 	stop     []*connection
 }
@@ -27,11 +27,11 @@ func newFiller(capacity []float64) filler {
 
 const sameLevel = 1 + 1e-9
 
-// fill sets rates and limits.
+// fill sets the rates and limits of connections.
 func (f *filler) fill(conns []*connection) {
 	left := f.begin(conns)
 	for left > 0 {
-		level := math.Inf(1) // at which the next connection stops
+		level := math.Inf(1) // level at which the next connection stops
 		open := f.open[:0]
 		for _, r := range f.open {
 			if f.rising[r] > 0 {
@@ -46,7 +46,7 @@ func (f *filler) fill(conns []*connection) {
 		if len(f.demands) > 0 {
 			level = min(level, f.demands[0].demand)
 		}
-		if math.IsInf(level, 1) { // only hops that use nothing are left: nothing is known of their rate
+		if math.IsInf(level, 1) { // only hops without resources are left, whose rate is not known
 			for _, c := range conns {
 				c.risen = false
 			}
@@ -86,7 +86,7 @@ func (f *filler) fill(conns []*connection) {
 	}
 }
 
-// begin returns how many connections rise.
+// begin starts a filling and returns the number of rising connections.
 func (f *filler) begin(conns []*connection) (n int) {
 	f.open, f.demands = f.open[:0], nil
 	clear(f.rising)

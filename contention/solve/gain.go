@@ -8,17 +8,17 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// Gain is what doubling resources would save: 1 - new/old duration. It can be
-// negative for some transfers.
+// Gain is the effect of doubling resources: 1 - new/old duration. It can be negative for some
+// transfers.
 type Gain[T any] struct {
-	Resources []int // doubled together
-	Transfer  []T   // per transfer, of its own duration
+	Resources []int // resources that are doubled together
+	Transfer  []T   // gain of each transfer, of its own duration
 	Makespan  T
 }
 
-// Candidates are the resources whose doubling can change a run: those that
-// limited a transfer, and those the weight of a claim depends on. Under a rule
-// that looks at reverse traffic, twins count too.
+// Candidates returns the resources whose doubling can change a run: those that limited a transfer,
+// and those on which the weight of a claim depends. Under a rule that considers reverse traffic,
+// twins count too.
 func Candidates[T num.Number[T]](n *sharing.Network[T], r *Result[T]) []int {
 	seen := make([]bool, len(n.Resources))
 	mark := func(i int) {
@@ -48,9 +48,9 @@ func Candidates[T num.Number[T]](n *sharing.Network[T], r *Result[T]) []int {
 	return list
 }
 
-// TiedSets are the sets of two or more resources that limited a transfer
-// together in some step. Doubling only one of them gains nothing: try the set.
-// The run must have been recorded.
+// TiedSets returns the sets of two or more resources that limited a transfer together in some step.
+// Doubling only one of them gains nothing, so the set must be doubled. The run must have been
+// recorded.
 func TiedSets[T any](r *Result[T]) [][]int {
 	var sets [][]int
 	for _, step := range r.Steps {
@@ -71,9 +71,8 @@ func TiedSets[T any](r *Result[T]) [][]int {
 	return sets
 }
 
-// Double repeats the run with the given resources doubled. plan, if not nil,
-// makes the transfers for the changed network (stripes planned anew); else the
-// same ones are used.
+// Double repeats the run with the given resources doubled. plan, if not nil, returns the transfers
+// for the changed network, with new stripes; otherwise the same transfers are used.
 func Double[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
 	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error), resources ...int) (Gain[T], error) {
@@ -107,8 +106,8 @@ func saving[T num.Number[T]](before, after T) T {
 	return num.Int[T](1).Sub(after.Div(before))
 }
 
-// Gains doubles each candidate and each tied set in turn and returns the gains,
-// the greatest gain of the makespan first.
+// Gains doubles each candidate and each tied set in turn. It returns the gains, the largest gain of
+// the makespan first.
 func Gains[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
 	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error)) ([]Gain[T], error) {

@@ -4,12 +4,12 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// request takes a due transfer, which is off the queue, one hop of its handshake further towards
-// its first byte and back into the queue; false: there is none left. The hops are those of the
-// request, and those of the go-ahead back again. Each takes an equal part of the handshake's time
-// on an idle network and waits for what its connection holds ahead of it; so does, at last, the
-// first byte of any transfer, for what goes to others: a send queue is in order by itself. Without
-// Flow.Socket nothing waits, and there is one hop.
+// request moves a due transfer, which is off the queue, one hop of its handshake closer to its
+// first byte and back into the queue. It returns false if no hop is left. The hops are those of the
+// request, and those of the go-ahead on the way back. Each takes an equal part of the handshake's
+// time on an idle network, and waits for the bytes that its connection holds ahead of it. The first
+// byte of any transfer also waits for bytes to other destinations; within a send queue the order is
+// kept anyway. Without Flow.Socket nothing waits, and there is one hop.
 func (b *buffers[T]) request(x start[T]) bool {
 	t := &b.transfers[x.transfer]
 	f := &b.n.Flows[t.Flow]

@@ -1,22 +1,22 @@
 package solve
 
-// The numbers of the rule sharing.Buffered (buffered.go). They trade the time of a run for nearness
-// to what is measured; docs/howto/predicting.md says how near that is.
+// These are the numbers of the rule sharing.Buffered (buffered.go). Finer steps are closer to
+// measurements but take longer; docs/howto/predicting.md has the differences.
 const (
-	// piece is what the fastest connection moves in the shortest step, bytes. Programs move pieces,
-	// too, so finer steps would not be truer.
+	// piece is the number of bytes that the fastest connection moves in the shortest step. Programs
+	// also move pieces, so finer steps would not be more exact.
 	piece = 128 << 10
-	// mostSteps is into how many steps of equal length a run is divided at most, and stepsPerGrain,
-	// divided by the grain, the same with one.
+	// mostSteps is the largest number of equal steps of a run without a grain. With a grain it is
+	// stepsPerGrain divided by the grain.
 	mostSteps     = 4000
 	stepsPerGrain = 10
-	// leastStep is the shortest step, in parts of the longest.
+	// leastStep is the shortest step, relative to the longest one.
 	leastStep = 1e-4
-	// manyQueues send queues together let a step, with a grain, be as long as it may: the more
-	// there are, the less does one matter.
+	// manyQueues is the number of send queues from which a step, with a grain, may have its full
+	// length: the more there are, the less each one matters.
 	manyQueues = 5000
-	// windowSteps is how many steps a window lasts at least.
+	// windowSteps is the smallest number of steps in a window.
 	windowSteps = 4
-	// rateRounds bounds how often the rates of one step are worked out anew.
+	// rateRounds bounds how often the rates of one step are computed again.
 	rateRounds = 8
 )

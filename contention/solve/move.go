@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// move lets bytes move for a time.
+// move moves bytes for a time.
 func (b *buffers[T]) move(dt float64) {
 	for _, c := range b.live {
 		if c.key.first {
@@ -15,7 +15,7 @@ func (b *buffers[T]) move(dt float64) {
 		}
 		budget := c.rate * dt
 		if c.queued == 0 && len(c.limits) == 0 {
-			budget = math.Inf(1) // all that arrives
+			budget = math.Inf(1) // everything that arrives
 		}
 		c.enqueue()
 		c.serve(budget)
@@ -31,7 +31,8 @@ func (b *buffers[T]) move(dt float64) {
 	}
 }
 
-// account charges the time to what limited the transfers and ends those that have arrived.
+// account charges the time to the resources that limited the transfers, and ends the transfers that
+// have arrived.
 func (b *buffers[T]) account(dt float64) {
 	var step *Step[T]
 	if b.o.Record {
@@ -72,8 +73,8 @@ func (b *buffers[T]) account(dt float64) {
 	b.sendQueues = kept
 }
 
-// write tells of the transfers that their sender is through with after a step: of relayed ones, for
-// others it is their end.
+// write ends the transfers of a relayed queue for their senders, as far as they have finished with
+// them in a step. The other transfers end for sender and receiver at once.
 func (b *buffers[T]) write(q *sendQueue, dt float64) {
 	if !q.relayed {
 		return

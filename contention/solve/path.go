@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// path is how the bytes of a flow go, connection by connection; made when it is first used.
+// path is the sequence of connections that the bytes of a flow take. It is made when it is first
+// used.
 type path struct {
 	stages  []stage
-	window  float64    // bytes that may be on their way; +Inf: any number
+	window  float64    // bytes that may be in flight; +Inf if unlimited
 	socket  float64    // bytes that nothing overtakes
-	sending *sendQueue // of its transfers under way; nil: none
+	sending *sendQueue // queue of its transfers under way; nil if there are none
 }
 
-// stage is a flow's part in a connection.
+// stage is the part that a flow has in one connection.
 type stage struct {
 	conn   *connection
-	before *stage // nil: the first
+	before *stage // nil for the first one
 	uses   []use
-	queued float64 // bytes
-	rate   float64 // in the present step
-	moved  float64 // bytes, in the present step
+	queued float64 // queued bytes
+	rate   float64 // rate in the current step
+	moved  float64 // bytes moved in the current step
 }
 
-// attach lets the path's connections know of its send queue.
+// attach adds the path's send queue to its connections.
 func (p *path) attach() {
 	p.stages[0].conn.sendQueues = append(p.stages[0].conn.sendQueues, p.sending)
 	for k := range p.stages {
@@ -35,7 +36,7 @@ func (p *path) attach() {
 	}
 }
 
-// detach takes the path's send queue, which is empty, off its connections.
+// detach removes the path's send queue, which is empty, from its connections.
 func (p *path) detach() {
 	first := p.stages[0].conn
 	first.sendQueues = slices.DeleteFunc(first.sendQueues, func(q *sendQueue) bool { return q == p.sending })
@@ -46,8 +47,8 @@ func (p *path) detach() {
 	p.sending = nil
 }
 
-// pathOf finds or makes a flow's path. A use without a hop, a forwarder's work, belongs to the hop
-// before it: a busy forwarder reads less.
+// pathOf returns a flow's path, and makes it if needed. A use without a hop, the work of a
+// forwarder, belongs to the hop before it: a busy forwarder reads less.
 func (b *buffers[T]) pathOf(flow int) *path {
 	if b.paths[flow] != nil {
 		return b.paths[flow]
@@ -56,7 +57,7 @@ func (b *buffers[T]) pathOf(flow int) *path {
 	p := &path{window: math.Inf(1), socket: f.Socket.Float64()}
 	if x := f.Window.Float64(); x > 0 {
 		p.window = x
-		if b.long { // a window is not to be over within a step: a small part of all, then
+		if b.long { // a window must last several steps, so it has a small part of all bytes then
 			p.window = max(x, windowSteps*b.step*b.n.Alone(flow).Float64())
 		}
 	}

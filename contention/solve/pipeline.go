@@ -6,20 +6,20 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// Pipelined is the time a message takes through a relay that receives and sends
-// segments of at most segment bytes with a thread for each side:
+// Pipelined returns the time of a message through a relay that receives and sends segments of at
+// most segment bytes with a thread for each side:
 //
 //	in_k = in_(k-1) + S_k/in;  out_k = max(in_k, out_(k-1)) + S_k/out
 //
-// in and out are the rates of the two sides. One segment for the whole message
-// is store and forward.
+// in and out are the rates of the two sides. One segment for the whole message is store and
+// forward.
 func Pipelined[T num.Number[T]](bytes, segment, in, out T) (T, error) {
 	var received, sent T
 	if bytes.Sign() < 0 || segment.Sign() <= 0 || in.Sign() <= 0 || out.Sign() <= 0 {
 		return sent, errors.New("segment size and rates must be positive")
 	}
-	// All segments but the last are equal: after the first they leave one per
-	// max(S/in, S/out).
+	// All segments but the last are equal. After the first one they leave at intervals of max(S/in,
+	// S/out).
 	full := int64(bytes.Div(segment).Float64())
 	for full > 0 && num.Int[T](full).Mul(segment).Cmp(bytes) > 0 {
 		full--
@@ -37,15 +37,15 @@ func Pipelined[T num.Number[T]](bytes, segment, in, out T) (T, error) {
 	return sent, nil
 }
 
-// Blocking is the time through a relay whose one thread receives a segment,
-// then sends it: the same for every segment size.
+// Blocking returns the time of a message through a relay whose one thread receives a segment, then
+// sends it. It is the same for every segment size.
 func Blocking[T num.Number[T]](bytes, in, out T) T {
 	return bytes.Div(in).Add(bytes.Div(out))
 }
 
-// UsefulZippers is the largest number of equal zippers worth having (N*): what
-// the clusters can send, carry and take, over what one zipper passes. All are
-// rates in the crossing direction; a backbone of 0 means none.
+// UsefulZippers returns the largest useful number of equal zippers (N*): the rate that the clusters
+// can send, carry and receive, divided by that of one zipper. All rates are in the crossing
+// direction; a backbone of 0 means that there is no backbone.
 func UsefulZippers[T num.Number[T]](senders, up, receivers, down, portIn, forwarder, portOut T) int {
 	least := func(xs ...T) T {
 		var m T
@@ -70,8 +70,8 @@ func UsefulZippers[T num.Number[T]](senders, up, receivers, down, portIn, forwar
 	return n
 }
 
-// Split gives the optimal static stripes of bytes over paths that would carry
-// the given rates at the same time: in proportion to the rates.
+// Split returns the optimal static stripes of bytes over paths with the given simultaneous rates:
+// in proportion to the rates.
 func Split[T num.Number[T]](bytes T, rates []T) []T {
 	var sum T
 	for _, r := range rates {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// rates works out how fast each connection goes. What an empty queue can pass on is what arrives,
-// which depends on the rates: repeated until nothing changes.
+// rates computes the rate of each connection. An empty queue passes on the bytes that arrive, which
+// depend on the rates, so the computation is repeated until nothing changes.
 func (b *buffers[T]) rates() {
 	if b.unsorted {
 		slices.SortStableFunc(b.sorted, func(x, y *connection) int { return cmp.Compare(x.order, y.order) })
@@ -32,8 +32,8 @@ func (b *buffers[T]) rates() {
 	}
 }
 
-// arrivals follows the bytes from queue to queue, lowers the demand of empty queues to what
-// arrives, and reports whether that changed it.
+// arrivals follows the bytes from queue to queue, lowers the demand of empty queues to the rate of
+// arrival, and reports whether that changed any demand.
 func (b *buffers[T]) arrivals() (changed bool) {
 	for _, c := range b.live {
 		if c.key.first {
@@ -68,7 +68,7 @@ func (b *buffers[T]) arrivals() (changed bool) {
 	return changed
 }
 
-// duration is how long the rates hold.
+// duration returns the time for which the rates hold.
 func (b *buffers[T]) duration() (float64, error) {
 	dt, moves := b.step, false
 	until := func(bytes, rate, began float64) {
@@ -113,7 +113,7 @@ func (b *buffers[T]) duration() (float64, error) {
 	dt = max(dt, least)
 	for len(b.queue) > 0 && b.queue[0].at.Float64() < b.now+dt {
 		next := b.queue.Take()
-		if b.request(next) { // on its way at the rates of this step
+		if b.request(next) { // under way at the rates of this step
 			continue
 		}
 		b.handshakeHop[next.transfer]--

@@ -8,16 +8,20 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// sendQueue is the transfers of one path under way. Relayed ones go one after the other; others
-// side by side, each with an equal part, so that one account of bytes serves all.
+// sendQueue has the transfers under way on one path. Relayed transfers go one after the other.
+// Others go side by side in equal parts, so that one count of bytes serves all of them.
 type sendQueue struct {
-	path            *path
-	relayed         bool
-	end             float64 // target of the last entry
-	sent, delivered float64 // bytes since the queue began; of each, side by side
-	rate, most      float64 // bytes/s: of sending, and what its window allows; of each
-	entries         []entry // by target
-	limited         []charged
+	path    *path
+	relayed bool
+	end     float64 // target of the last entry
+	// sent and delivered are bytes since the queue began; for transfers side by side, bytes of
+	// each.
+	sent, delivered float64
+	// rate is the sending rate and most the rate that its window allows, in bytes/s; for transfers
+	// side by side, those of each.
+	rate, most float64
+	entries    []entry // entries sorted by target
+	limited    []charged
 }
 
 // charged is time that was spent waiting for a resource.
@@ -26,11 +30,11 @@ type charged = Share[num.Float]
 // entry is a transfer in a send queue.
 type entry struct {
 	transfer int
-	target   float64   // delivered at which it ends
-	held     float64   // bytes of it that its sender need not see leave
-	began    float64   // time
-	least    float64   // time before which it cannot end
-	before   []charged // side by side: of the queue, when it began
+	target   float64   // value of delivered at which it ends
+	held     float64   // bytes that may be unsent when its sender has finished with it
+	began    float64   // time at which it began
+	least    float64   // earliest time of its end
+	before   []charged // side by side: limits of the queue when it began
 }
 
 func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
@@ -45,7 +49,7 @@ func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
 	q.end = q.entries[len(q.entries)-1].target
 }
 
-// pop ends the first entry and returns what it waited for.
+// pop ends the first entry and returns the resources that it waited for.
 func (q *sendQueue) pop() []charged {
 	x := q.entries[0]
 	q.entries = q.entries[1:]
@@ -65,7 +69,7 @@ func (q *sendQueue) charge(limits []int, time float64) {
 	}
 }
 
-// record adds the queue to a step of the whole.
+// record adds the queue's transfers to a step.
 func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate float64) {
 	list := make([]sharing.Limit, len(limits))
 	for i, r := range limits {
@@ -77,7 +81,7 @@ func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate flo
 	}
 }
 
-// parallel is the number of transfers that go side by side.
+// parallel returns the number of transfers that go side by side.
 func (q *sendQueue) parallel() float64 {
 	if q.relayed {
 		return 1
@@ -85,7 +89,7 @@ func (q *sendQueue) parallel() float64 {
 	return float64(len(q.entries))
 }
 
-// send lets bytes go for a time.
+// send sends bytes for a time.
 func (q *sendQueue) send(dt float64) {
 	bytes := min(q.rate*dt, q.end-q.sent)
 	if q.end-q.sent-bytes < 1e-9*q.end {
@@ -98,7 +102,7 @@ func (q *sendQueue) send(dt float64) {
 	}
 }
 
-// arrival is the rate at which the queue's bytes are delivered.
+// arrival returns the rate at which the queue's bytes are delivered.
 func (q *sendQueue) arrival() float64 {
 	if !q.relayed {
 		return q.rate
@@ -106,7 +110,7 @@ func (q *sendQueue) arrival() float64 {
 	return q.path.stages[len(q.path.stages)-1].rate
 }
 
-// limits are those of the last connection where bytes of the queue wait.
+// limits returns the limits of the last connection in which bytes of the queue wait.
 func (q *sendQueue) limits() []int {
 	for k := len(q.path.stages) - 1; k > 0; k-- {
 		if s := &q.path.stages[k]; s.queued > 0 && len(s.conn.limits) > 0 {

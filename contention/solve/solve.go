@@ -1,7 +1,7 @@
-// Package solve runs transfers through time: rates are those of a sharing rule
-// for the transfers under way, worked out anew whenever one starts or finishes.
-// It is the step solver of Martinasso and Méhaut with start times,
-// dependencies and any rule. Times are in seconds, sizes in bytes.
+// Package solve runs transfers through time. The rates are those of a sharing rule for the
+// transfers under way, and are computed again whenever a transfer starts or finishes. It is the
+// step solver of Martinasso and Méhaut with start times, dependencies and any rule. Times are in
+// seconds, sizes in bytes.
 package solve
 
 import (
@@ -9,36 +9,36 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// Transfer is one message, or one stage or stripe of one.
+// Transfer is one message, or one stage or stripe of a message.
 type Transfer[T any] struct {
 	Name string
 	Flow int // index into Network.Flows
 	// Bytes is 0 or more.
 	Bytes T
-	// Start is the earliest start; After are transfers that must have finished, Sent those of the
-	// same sender that it must be through with: by the rule buffered all but sharing.Flow.Socket
-	// bytes have left it, by others they have finished.
+	// Start is the earliest start. After has the transfers that must have finished, Sent those of
+	// the same sender with which it must have finished. By the rule buffered a sender has finished
+	// with a transfer when at most sharing.Flow.Socket bytes of it are unsent, by other rules when
+	// the transfer has finished.
 	Start       T
 	After, Sent []int
-	// Delay passes between start and the first byte (handshake, compute time),
-	// Tail between the last byte on the slowest resource and the finish
-	// (latency, draining of a pipeline).
+	// Delay is the time between the start and the first byte (handshake, compute time). Tail is the
+	// time between the last byte on the slowest resource and the finish (latency, draining of a
+	// pipeline).
 	Delay, Tail T
 	// Handshake is the part at the end of Delay in which a request goes to the receiver and the
-	// go-ahead comes back. By the rule buffered both, and the first byte, also wait for what the
-	// connections of the flow and of the way back hold (sharing.Flow.Socket).
+	// go-ahead comes back. By the rule buffered both, and the first byte, also wait for the bytes
+	// that the connections of the flow and of the reverse path hold (sharing.Flow.Socket).
 	Handshake T
 }
 
-// Options of a run. The zero value is exact and records nothing.
+// Options are the options of a run. The zero value is exact and records nothing.
 type Options struct {
-	// Record keeps every step. It costs memory for each active transfer and
-	// step: leave it off for patterns of more than some thousand transfers.
+	// Record keeps every step. It needs memory for each active transfer and step, so it should be
+	// off for patterns of more than some thousand transfers.
 	Record bool
-	// Grain lets events that are near together be handled at once: a transfer
-	// may end early by this fraction of its duration, and start early by this
-	// fraction of the duration expected from the load at that time. 0 handles
-	// each event on its own. The number of steps is then at most about
+	// Grain lets close events be handled at once: a transfer may end early by this fraction of its
+	// duration, and start early by this fraction of the duration expected from the load at that
+	// time. With 0 each event is handled on its own. The number of steps is then at most about
 	// ln(longest/shortest)/Grain instead of the number of transfers.
 	Grain float64
 }
@@ -51,28 +51,27 @@ type Step[T any] struct {
 	Limits   [][]sharing.Limit
 }
 
-// Share is time a transfer spent limited by a resource.
+// Share is time for which a resource limited a transfer.
 type Share[T any] struct {
 	Limit sharing.Limit
 	Time  T
 }
 
-// Result of a run. Slices are per transfer unless they say otherwise.
+// Result is the result of a run. Slices are per transfer unless they say otherwise.
 type Result[T any] struct {
 	Start, Finish []T // Start is before Delay, Finish after Tail
 	Steps         []Step[T]
-	// Limited sums up which resources a transfer waited for: steps limited by
-	// several count for each in equal parts, so the times add up to the time
-	// its bytes moved.
+	// Limited has the resources that limited a transfer. Steps that several resources limit count
+	// for each in equal parts, so the times add up to the time in which the transfer's bytes moved.
 	Limited  [][]Share[T]
-	Used     []T // per resource: units taken, to be divided by capacity*makespan
+	Used     []T // units taken of each resource, to be divided by capacity*makespan
 	Makespan T   // last Finish
-	Events   int // number of times the rule was asked
+	Events   int // number of calls of the rule
 	Overload []sharing.Overload[T]
 }
 
-// Run solves the transfers. Errors: bad indices, negative sizes or times,
-// circular dependencies, a rule that fails or stalls a transfer.
+// Run solves the transfers. It returns an error for bad indices, negative sizes or times, circular
+// dependencies, and a rule that fails or stalls a transfer.
 func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T],
 	o Options) (*Result[T], error) {
 	_, buffered := rule.(sharing.Buffered[T])

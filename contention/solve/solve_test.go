@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// randomCase has two clusters of hosts and two zippers, transfers of random
-// size and start in both directions and inside the clusters.
+// randomCase returns two clusters of hosts and two zippers, with transfers of random size and start
+// in both directions and inside the clusters.
 func randomCase[T num.Number[T]](tb testing.TB, seed uint64, hosts, count int) (*sharing.Network[T], []Transfer[T]) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -117,8 +117,8 @@ func TestFloatMatchesExact(t *testing.T) {
 	}
 }
 
-// What moves must fit the capacities, all bytes must move, and the time a
-// transfer was limited is the time it moved.
+// TestInvariants checks that traffic fits the capacities, that all bytes move, and that the time
+// for which a transfer was limited is the time in which it moved.
 func TestInvariants(t *testing.T) {
 	for seed := range uint64(8) {
 		n, ts := randomCase[num.Rat](t, seed, 3, 12)
@@ -127,7 +127,7 @@ func TestInvariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, o := range r.Overload { // the switches only bind the penalty rule
+			for _, o := range r.Overload { // switches only bind the penalty rule
 				if o.Vertex < 0 && rule.Name() != "penalty" {
 					t.Errorf("seed %d: %s oversubscribes %v", seed, rule.Name(), o)
 				}
@@ -209,9 +209,9 @@ func TestBadTransfers(t *testing.T) {
 	}
 }
 
-// Many transfers with events handled together: everything moves, none sooner than alone, nothing is
-// used beyond its capacity, and the times are near those of each event on its own. BenchmarkRun and
-// BenchmarkBuffered say how long 100 000 take.
+// TestManyTransfers checks many transfers whose events are handled together: everything moves, none
+// sooner than alone, no use exceeds a capacity, and the times are close to those of each event on
+// its own. BenchmarkRun and BenchmarkBuffered measure the time of 100 000 transfers.
 func TestManyTransfers(t *testing.T) {
 	const grain = 1e-2
 	n, ts := randomCase[num.Float](t, 1, 8, 1500)
@@ -251,8 +251,8 @@ func TestManyTransfers(t *testing.T) {
 	}
 }
 
-// relay makes the flows of a random case ones over forwarders with windows, and sizes and
-// capacities such that steps of buffered are pieces.
+// relay turns the flows of a random case into flows over forwarders with windows. It chooses sizes
+// and capacities such that the steps of buffered are pieces.
 func relay(n *sharing.Network[num.Float], ts []Transfer[num.Float]) {
 	const scale = 1e5
 	for i := range n.Resources {

@@ -15,7 +15,7 @@ type start[T num.Number[T]] struct {
 	transfer int
 }
 
-// Before says which of two starts is due first.
+// Before reports whether x is due first.
 func (x start[T]) Before(y start[T]) bool {
 	if c := x.at.Cmp(y.at); c != 0 {
 		return c < 0
@@ -23,43 +23,45 @@ func (x start[T]) Before(y start[T]) bool {
 	return x.transfer < y.transfer
 }
 
-// class is the transfers under way over one flow. They share one rate, so one
-// account of bytes and of limits serves all. Without a grain every transfer is
-// a class of its own, and so an entry of its own for the rule.
+// class is the set of transfers under way over one flow. They share one rate, so one count of bytes
+// and of limits serves all. Without a grain every transfer is a class of its own, and so an entry
+// of its own for the rule.
 type class[T num.Number[T]] struct {
 	flow    int
-	moved   T // bytes each member has moved since the class was made
+	moved   T // bytes that each member has moved since the class was made
 	members pqueue.Queue[member[T]]
 	limited []Share[T]
 }
 
 type member[T num.Number[T]] struct {
 	transfer int
-	target   T // moved at which it ends
+	target   T // value of class.moved at which it ends
 	began    T // time of the first byte
 	before   []Share[T]
 }
 
-// Before says which of two members ends first.
+// Before reports whether m ends first.
 func (m member[T]) Before(other member[T]) bool { return m.target.Cmp(other.target) < 0 }
 
 type state[T num.Number[T]] struct {
-	n          *sharing.Network[T]
-	transfers  []Transfer[T]
-	o          Options
-	result     *Result[T]
-	now        T
-	requests   bool    // handshakes are worked out: a transfer comes into the queue when its request goes
-	waiting    []int   // per transfer: predecessors not over
-	earliest   []T     // per transfer: when those that are over were
-	successors [][]int // per transfer
-	writers    [][]int // per transfer: those that wait for its sender
+	n         *sharing.Network[T]
+	transfers []Transfer[T]
+	o         Options
+	result    *Result[T]
+	now       T
+	// requests says that handshakes are modelled: a transfer enters the queue when its request goes
+	// out.
+	requests   bool
+	waiting    []int   // number of predecessors of each transfer that have not ended
+	earliest   []T     // latest end of the predecessors so far, for each transfer
+	successors [][]int // transfers that wait for the end of each transfer
+	writers    [][]int // transfers that wait for each transfer's sender to finish with it
 	queue      pqueue.Queue[start[T]]
 	active     []*class[T]
-	flows      []sharing.Active // of the active classes
-	grain      T                // Options.Grain, 0 = none
-	load       []T              // with a grain: weights of the active flows, per resource
-	classOf    []*class[T]      // with a grain: per flow, its class while active
+	flows      []sharing.Active // flows of the active classes
+	grain      T                // Options.Grain; 0 if none
+	load       []T              // with a grain: weight of the active flows on each resource
+	classOf    []*class[T]      // with a grain: class of each active flow
 	finished   int
 	worst      map[overloadKey]sharing.Overload[T]
 	order      []overloadKey
@@ -117,7 +119,7 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 	return s, nil
 }
 
-// ready lets a transfer start at the given time.
+// ready lets a transfer start at a time.
 func (s *state[T]) ready(i int, at T) {
 	s.result.Start[i] = at
 	at = at.Add(s.transfers[i].Delay)
@@ -127,7 +129,7 @@ func (s *state[T]) ready(i int, at T) {
 	s.queue.Add(start[T]{at, i})
 }
 
-// finish ends the transfer whose last byte moved at the given time.
+// finish ends a transfer whose last byte moved at a time.
 func (s *state[T]) finish(i int, at T) {
 	t := &s.transfers[i]
 	s.finished++
@@ -142,13 +144,14 @@ func (s *state[T]) finish(i int, at T) {
 	s.written(i, at)
 }
 
-// written lets go on, once, what waits for the transfer's sender to be through with it.
+// written releases the transfers that wait until the sender has finished with transfer i. It does
+// so once.
 func (s *state[T]) written(i int, at T) {
 	s.release(s.writers[i], at)
 	s.writers[i] = nil
 }
 
-// release tells those that wait for something that it was over at the given time.
+// release tells waiting transfers that a predecessor ended at a time.
 func (s *state[T]) release(waiters []int, at T) {
 	for _, next := range waiters {
 		s.earliest[next] = num.Max(s.earliest[next], at)
@@ -158,7 +161,7 @@ func (s *state[T]) release(waiters []int, at T) {
 	}
 }
 
-// admit starts what is due, and with a grain what is nearly due.
+// admit starts the transfers that are due, and with a grain those that are nearly due.
 func (s *state[T]) admit() {
 	for len(s.queue) > 0 {
 		next := s.queue[0]
@@ -221,7 +224,7 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 		return err
 	}
 	s.result.Events++
-	// ends[k] is how long the first member of class k still takes.
+	// ends[k] is the time that the first member of class k still takes.
 	ends := make([]T, len(s.active))
 	var dt T
 	for k, c := range s.active {
@@ -244,7 +247,7 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	return nil
 }
 
-// advance moves time by dt and ends the transfers that have then moved all.
+// advance moves time by dt and ends the transfers that have then moved all bytes.
 func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	from, to := s.now, s.now.Add(dt)
 	if s.o.Record {
@@ -260,7 +263,7 @@ func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 		for _, l := range a.Limits[k] {
 			c.limited = charge(c.limited, l, part)
 		}
-		over := ends[k].Cmp(dt) <= 0 // whatever the rounding of moved says
+		over := ends[k].Cmp(dt) <= 0 // independent of the rounding of moved
 		for len(c.members) > 0 && (over || s.ended(c, a.Rate[k])) {
 			over = false
 			m := c.members.Take()
@@ -280,7 +283,7 @@ func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	}
 }
 
-// ended tells whether the first member has moved all, or nearly so.
+// ended reports whether the first member has moved all bytes, or nearly so.
 func (s *state[T]) ended(c *class[T], rate T) bool {
 	first := c.members[0]
 	if c.moved.Cmp(first.target) >= 0 {
@@ -315,7 +318,7 @@ func charge[T num.Number[T]](shares []Share[T], l sharing.Limit, time T) []Share
 	return append(shares, Share[T]{l, time})
 }
 
-// since is the shares less those of before, which is a prefix of them.
+// since returns shares minus those in before, which is a prefix of them.
 func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
 	var list []Share[T]
 	for k, s := range shares {
@@ -329,8 +332,8 @@ func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
 	return list
 }
 
-// noteOverloads keeps the worst load of each resource. Only recorded runs look:
-// the check costs as much as a step.
+// noteOverloads keeps the worst load of each resource. Only recorded runs check, because the check
+// costs as much as a step.
 func (s *state[T]) noteOverloads(a sharing.Allocation[T]) {
 	for _, o := range sharing.Overloads(s.n, s.flows, a) {
 		key := overloadKey{o.Resource, o.Vertex}
@@ -361,7 +364,7 @@ func (s *state[T]) circular() error {
 	return errors.New("solver: nothing to do and not finished") // not reached
 }
 
-// finite converts a float that is finite.
+// finite converts a finite float.
 func finite[T num.Number[T]](x float64) T {
 	var z T
 	return z.FromFloat(x)

@@ -115,7 +115,13 @@ func readGo(src string) (file, error) {
 		case *ast.StructType:
 			for _, field := range n.Fields.List {
 				for _, c := range []*ast.CommentGroup{field.Doc, field.Comment} {
-					if lines := goLines(set, c); len(lines) > 0 {
+					lines := goLines(set, c)
+					for _, name := range field.Names { // which may be a word: Or, Of
+						if len(lines) > 0 && strings.HasPrefix(lines[0].text, " "+name.Name+" ") {
+							lines[0].text = "_" + lines[0].text[1+len(name.Name):]
+						}
+					}
+					if len(lines) > 0 {
 						f.fields = append(f.fields, lines)
 					}
 				}
