@@ -1,6 +1,6 @@
-// Package agent talks with a process that answers questions, here or on another host: one JSON
-// value a line on its standard input and output. The agent speaks first, of itself; then an answer
-// follows every question, until its input ends.
+// Package agent talks with a process that answers questions, on this host or another one: one JSON
+// value a line on its standard input and output. The agent first sends a description of itself.
+// Then it answers each question, until its input ends.
 package agent
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Serve is an agent: it says hello on w, then answers the questions on r until r ends. A question
-// that cannot be read ends it with an error.
+// Serve runs an agent: it writes hello to w, then answers the questions on r until r ends. A
+// question that cannot be parsed ends it with an error.
 func Serve[Q, A any](r io.Reader, w io.Writer, hello any, answer func(Q) A) error {
 	out := json.NewEncoder(w)
 	if err := out.Encode(hello); err != nil {
@@ -34,7 +34,7 @@ func Serve[Q, A any](r io.Reader, w io.Writer, hello any, answer func(Q) A) erro
 	}
 }
 
-// Conn is a connection to an agent. Not safe for concurrent use.
+// Conn is a connection to an agent. It is not safe for concurrent use.
 type Conn struct {
 	questions io.WriteCloser
 	in        *json.Encoder
@@ -42,7 +42,7 @@ type Conn struct {
 	wait      func(time.Duration)
 }
 
-// New is a connection over two streams. Closing questions must end the agent.
+// New returns a connection over two streams. Closing questions must end the agent.
 func New(answers io.Reader, questions io.WriteCloser) *Conn {
 	return &Conn{
 		questions: questions, in: json.NewEncoder(questions), out: json.NewDecoder(answers),
@@ -60,9 +60,9 @@ func Here(serve func(r io.Reader, w io.Writer) error) *Conn {
 	return c
 }
 
-// Start starts an agent as another process, perhaps through a remote shell. Lines that login
-// scripts print before it speaks are skipped. Close the connection and wait for it in any case when
-// the error is nil.
+// Start starts an agent as another process, perhaps through a remote shell. It skips lines that
+// login scripts print before the hello. If the error is nil the caller must close the connection
+// and wait for it.
 func Start(cmd *exec.Cmd) (*Conn, error) {
 	w, err := cmd.StdinPipe()
 	if err != nil {
@@ -78,13 +78,13 @@ func Start(cmd *exec.Cmd) (*Conn, error) {
 	c := New(&greeted{r: bufio.NewReader(r)}, w)
 	c.wait = func(patience time.Duration) {
 		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // what went wrong has been said by then
+		_ = cmd.Wait() // Start returns the error that came before
 		timer.Stop()
 	}
 	return c, nil
 }
 
-// greeted is a stream after the lines before its first JSON object.
+// greeted is a stream without the lines before its first JSON object.
 type greeted struct {
 	r    *bufio.Reader
 	over bool
@@ -101,10 +101,11 @@ func (g *greeted) Read(p []byte) (int, error) {
 	return g.r.Read(p)
 }
 
-// Hello reads what the agent says of itself, once, before any question.
+// Hello reads the description that the agent sends of itself. It must be called once, before any
+// question.
 func (c *Conn) Hello(v any) error { return c.out.Decode(v) }
 
-// Ask puts a question and waits for its answer.
+// Ask sends a question and waits for its answer.
 func (c *Conn) Ask(question, answer any) error {
 	if err := c.in.Encode(question); err != nil {
 		return err
@@ -115,5 +116,5 @@ func (c *Conn) Ask(question, answer any) error {
 // Close ends the agent's input, and with it the agent. Wait afterwards.
 func (c *Conn) Close() { c.questions.Close() }
 
-// Wait waits for the agent's end after Close; one that has not ended after patience is killed.
+// Wait waits for the agent's end after Close. It kills the agent after patience.
 func (c *Conn) Wait(patience time.Duration) { c.wait(patience) }

@@ -34,7 +34,8 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// A question that is no JSON ends an agent with an error, the end of its input without one.
+// TestServeEnds checks that a question which is not JSON ends an agent with an error, and the end
+// of its input without one.
 func TestServeEnds(t *testing.T) {
 	if err := double(strings.NewReader(`{"N":1}`+"\n"), io.Discard); err != nil {
 		t.Errorf("at the end: %v", err)
@@ -46,8 +47,8 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// Login scripts may print before the agent speaks; one that does not end when it is told to is
-// killed.
+// TestStart checks that lines of login scripts are skipped, and that an agent is killed if it does
+// not end when its input does.
 func TestStart(t *testing.T) {
 	c, err := Start(exec.Command("sh", "-c", `echo Welcome; echo; echo '{"Twice": 7}'; exec sleep 1000`))
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// chapters are the folders of cgo/libmmpi: each may use those before it, and itself.
-// docs/design/c-library.md has them, too.
+// chapters are the folders of cgo/libmmpi. Each may use itself and those before it.
+// docs/design/c-library.md lists them, too.
 var chapters = []string{"signal", "entry", "core", "type", "request", "p2p", "coll", "comm", "topo", "rma", "io", "wrap", "start"}
 
 const (
-	filesInChapter = 14 // at most: what one sees at a look
-	filesInCircle  = 3  // that call each other
+	filesInChapter = 14 // largest number of files that a reader takes in at a glance
+	filesInCircle  = 3  // largest number of files that call each other
 )
 
-// TestChapters checks the C library: who includes and calls whom, circles of files, size of
-// folders.
+// TestChapters checks the C library: which files include and call which others, cycles of files,
+// and the size of folders.
 func TestChapters(t *testing.T) {
 	root := "../../cgo/libmmpi"
 	files := map[string]string{}
@@ -61,7 +61,7 @@ func TestChapters(t *testing.T) {
 	}
 }
 
-// TestChapterFaults shows that the check finds what it is for.
+// TestChapterFaults checks that faults finds each kind of breach.
 func TestChapterFaults(t *testing.T) {
 	good := map[string]string{
 		"core/map.h": "void zmap_put(int key);\nstatic inline void zmap_twice(int key) { zmap_put(key), zmap_put(key); }\n",
@@ -120,15 +120,16 @@ func expect(t *testing.T, found []string, want string) {
 	}
 }
 
-// ofShim are names that only the library's files can define. z_Send and its like are left out: many
-// are made by macros.
+// ofShim matches names that only the library's files may define. z_Send and similar names are left
+// out, because macros make many of them.
 var ofShim = regexp.MustCompile(`^(z_[a-z]|z[a-z0-9]+_|p2p_)`)
 
 // ofEngine begins the names of the engine's functions. The library calls them by Z_ENGINE alone,
 // which marks the thread as inside the engine (entry/entry.h).
 const ofEngine = "ze_"
 
-// faults are all breaches of the rules in the files, each under the path below cgo/libmmpi.
+// faults returns all breaches of the rules in the files. The keys of files are paths below
+// cgo/libmmpi.
 func faults(files map[string]string) []string {
 	var list []string
 	sources, definer, shared := map[string]*csource{}, map[string]string{}, map[string][]string{}
@@ -185,12 +186,13 @@ func faults(files map[string]string) []string {
 	return list
 }
 
-// above tells whether file a is in a higher chapter than file b.
+// above reports whether file a is in a higher chapter than file b.
 func above(a, b string) bool {
 	return slices.Index(chapters, strings.Split(a, "/")[0]) > slices.Index(chapters, strings.Split(b, "/")[0])
 }
 
-// closure is what the file uses, by way of macros and of headers' inline functions, too.
+// closure returns the names that the file uses, also through macros and inline functions of
+// headers.
 func (s *csource) closure(shared map[string][]string) map[string]bool {
 	all := map[string]bool{}
 	var add func(name string)
@@ -209,7 +211,7 @@ func (s *csource) closure(shared map[string][]string) map[string]bool {
 	for name := range s.uses {
 		add(name)
 	}
-	if strings.HasSuffix(s.path, ".h") { // what it offers counts as used by it
+	if strings.HasSuffix(s.path, ".h") { // functions that a header defines count as used by it
 		for name := range s.inline {
 			add(name)
 		}
@@ -217,7 +219,7 @@ func (s *csource) closure(shared map[string][]string) map[string]bool {
 	return all
 }
 
-// circles are the strongly connected components of more than one file (Tarjan).
+// circles returns the strongly connected components of more than one file (Tarjan).
 func circles(ties map[string][]string) [][]string {
 	var found [][]string
 	var stack []string
@@ -257,8 +259,8 @@ func circles(ties map[string][]string) [][]string {
 	return found
 }
 
-// TestSameNumbers compares what C and Go both have and no compiler sees: what cgo sees is compared
-// in cgo/abi/agree.go.
+// TestSameNumbers compares numbers that C and Go both define and that no compiler compares.
+// cgo/abi/agree.go compares those that cgo sees.
 func TestSameNumbers(t *testing.T) {
 	for _, c := range []struct{ name, c, file, goes string }{
 		{"Z_CROWDED_US", `Z_CROWDED_US = (\d+),`, "forwarder/loop/limits.go", `crowded = (\d+) \* time\.Microsecond`},

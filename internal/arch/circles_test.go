@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// goFilesInCircle is how many files of a package may call each other in a circle: they are read
-// together.
+// goFilesInCircle is the largest number of files of a package that may call each other in a cycle.
+// They have to be read together.
 const goFilesInCircle = 3
 
-// largerCircles are those that there are, with the reason; they must not grow.
+// largerCircles lists the larger cycles that exist, with the reason. They must not grow.
 var largerCircles = map[string]struct {
 	limit  int
 	reason string
@@ -29,9 +29,9 @@ var largerCircles = map[string]struct {
 	"internal/transport/verbs": {6, "a completion of either queue may end the link, which gives back what all the others hold"},
 }
 
-// TestGoCircles checks that files of a package call downwards: there is an order of them, but for
-// small circles, in which each uses functions and methods of itself and of those after it. Calls by
-// way of an interface go where they like; that is how parts are told of what they wait for.
+// TestGoCircles checks that the files of a package can be ordered so that each uses functions and
+// methods of itself and of later files only, except for small cycles. Calls through an interface
+// may go anywhere, because that is how parts are notified of events.
 func TestGoCircles(t *testing.T) {
 	r := newReader(t)
 	dirs := folders(t)
@@ -49,8 +49,8 @@ func TestGoCircles(t *testing.T) {
 	}
 }
 
-// reader checks the types of this module's packages from their sources. Of others it knows nothing,
-// which leaves holes that do not matter here.
+// reader type-checks this module's packages from their sources. It does not load other modules,
+// which leaves gaps that do not matter here.
 type reader struct {
 	t     *testing.T
 	set   *token.FileSet
@@ -59,7 +59,7 @@ type reader struct {
 	files map[string][]*ast.File // by folder
 }
 
-// Import is types.Importer.
+// Import implements types.Importer.
 func (r *reader) Import(imported string) (*types.Package, error) {
 	if p := r.done[imported]; p != nil {
 		return p, nil
@@ -87,12 +87,12 @@ func (r *reader) Import(imported string) (*types.Package, error) {
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: r, FakeImportC: true, Error: func(error) {}}
-	p, _ := conf.Check(imported, r.set, files, info) // what is not known of other modules is an error
+	p, _ := conf.Check(imported, r.set, files, info) // names of other modules give errors, which are ignored
 	r.done[imported], r.info[dir], r.files[dir] = p, info, files
 	return p, nil
 }
 
-// ties are, for each file of a package, those whose functions and methods it uses.
+// ties returns for each file of a package the files whose functions and methods it uses.
 func (r *reader) ties(dir string) map[string][]string {
 	all := map[string][]string{}
 	for id, o := range r.info[dir].Uses {

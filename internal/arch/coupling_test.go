@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// filesThatWrite is how many files of a package may assign to the fields of one struct. A reader
-// that wants to know what a field can be has to read all of them.
+// filesThatWrite is the largest number of files of a package that may assign to the fields of one
+// struct. A reader who needs to know the values of a field has to read all of them.
 const filesThatWrite = 3
 
-// writtenByMore are the structs that more files write, with how many. They must not grow.
+// writtenByMore lists the structs that more files write, with the number of files. The numbers must
+// not grow.
 var writtenByMore = map[string]int{
 	"bench/transfer.mover":            4,
 	"collectives.batch":               6,
@@ -84,8 +85,8 @@ func TestCoupling(t *testing.T) {
 	}
 }
 
-// writers are, for each struct of a package, the files that assign to its fields, or to elements of
-// theirs, other than in composite literals.
+// writers returns for each struct of a package the files that assign to its fields, or to elements
+// of its fields. Composite literals do not count.
 func (r *reader) writers(dir string) map[string][]string {
 	pkg := r.done[module+"/"+dir]
 	owner := map[types.Object]string{}
@@ -130,7 +131,8 @@ func (r *reader) writers(dir string) map[string][]string {
 	return all
 }
 
-// written is the field that an assignment to e changes, or an element of; nil: no field.
+// written returns the field that an assignment to e changes, or changes an element of. It returns
+// nil if e is no field.
 func written(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {

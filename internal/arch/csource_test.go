@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// csource is what one file of C in the house's style defines and uses. No preprocessor runs: both
-// sides of an #if are read, and a macro counts as its body does. That is enough to say who calls
-// whom, on machines without MPI, too.
+// csource has the names that one C file in this project's style defines and uses. There is no
+// preprocessor: both sides of an #if are read, and a macro counts as its body. That is enough to
+// find callers, also on machines without MPI.
 type csource struct {
 	path     string
-	includes []string            // those in quotes
+	includes []string            // included files, those in quotes
 	defines  map[string]bool     // functions and variables that other files can see
-	own      map[string]bool     // those that they cannot
+	own      map[string]bool     // functions and variables that other files cannot see
 	inline   map[string][]string // static inline functions of headers, and macros: the names in their bodies
 	uses     map[string]bool     // names in function bodies and initial values, fields left out
-	calls    map[string]bool     // of these, those that "(" follows
+	calls    map[string]bool     // names in uses that "(" follows
 }
 
 var (
@@ -40,8 +40,8 @@ func scan(path, text string) *csource {
 	})
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	var code strings.Builder
-	simple := map[string]string{} // macros without arguments, as UNHURRIED for "static …"
-	calling := map[string]bool{}  // and with
+	simple := map[string]string{} // macros without arguments, such as UNHURRIED for "static …"
+	calling := map[string]bool{}  // macros with arguments
 	for line := range strings.Lines(text) {
 		if m := cMacro.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			s.inline[m[1]] = names(cToken.FindAllString(m[3], -1))
@@ -59,7 +59,7 @@ func scan(path, text string) *csource {
 	return s
 }
 
-// declarations goes through what stands outside of functions.
+// declarations reads the declarations outside of functions.
 func (s *csource) declarations(tokens []string, simple map[string]string, calling map[string]bool) {
 	var head []string
 	for i := 0; i < len(tokens); i++ {
@@ -70,7 +70,7 @@ func (s *csource) declarations(tokens []string, simple map[string]string, callin
 			head = nil
 		case len(head) == 0 && i+1 < len(tokens) && tokens[i+1] == "(" &&
 			(calling[t] || t == strings.ToUpper(t) && len(t) > 2):
-			end := closing(tokens, i+1) // a macro that makes functions
+			end := closing(tokens, i+1) // a macro that defines functions
 			s.use(tokens[i : end+1])
 			i = end
 		case t == "__attribute__" || t == "_Alignas":
@@ -87,10 +87,10 @@ func (s *csource) declarations(tokens []string, simple map[string]string, callin
 	}
 }
 
-// block takes what stands in braces behind head; true: that ends the declaration.
+// block reads the braces behind head. It returns true if they end the declaration.
 func (s *csource) block(head, body []string, simple map[string]string) bool {
 	open := index(head, "(")
-	if open < 1 || index(head, "=") >= 0 { // a type, or a value
+	if open < 1 || index(head, "=") >= 0 { // a type or an initial value
 		if index(head, "=") >= 0 {
 			s.use(body)
 		}
@@ -113,7 +113,7 @@ func (s *csource) block(head, body []string, simple map[string]string) bool {
 	return true
 }
 
-// variable takes a declaration that has no body.
+// variable reads a declaration without a body.
 func (s *csource) variable(head []string) {
 	if len(head) < 2 || head[0] == "typedef" || head[0] == "extern" || head[0] == "return" {
 		return
@@ -151,7 +151,7 @@ func (s *csource) use(tokens []string) {
 	}
 }
 
-// names are the identifiers among tokens that name no field.
+// names returns the identifiers among tokens that are not fields.
 func names(tokens []string) []string {
 	var list []string
 	for i, t := range tokens {
@@ -172,7 +172,7 @@ func index(tokens []string, want string) int {
 	return -1
 }
 
-// closing is where the bracket at tokens[open] ends.
+// closing returns the index at which the bracket at tokens[open] ends.
 func closing(tokens []string, open int) int {
 	depth := 0
 	for i := open; i < len(tokens); i++ {

@@ -20,10 +20,10 @@ const (
 	module = "github.com/leidenzipper/zipper"
 )
 
-// builds are the tags with which packages are looked at: what any of them imports counts.
+// builds are sets of build tags. An import in any of these builds counts.
 var builds = [][]string{nil, {"rdma"}, {"rdma", "openmpi"}, {"rdma", "mpich"}, {"race"}}
 
-// TestImports checks the rules for all packages in all builds, tests left out.
+// TestImports checks the rules for all packages in all builds, without tests.
 func TestImports(t *testing.T) {
 	g := load(t)
 	for _, r := range Rules {
@@ -38,11 +38,11 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// graph is what each package, named by its path below the module, imports, and at which place;
-// others by their own path.
+// graph has the imports of each package, with the place of each import. Packages of this module
+// have their path below it, others their full path.
 type graph map[string]map[string]string
 
-// load reads the files, so that go test knows that it depends on them.
+// load reads the files with os.ReadFile, so that go test knows that the result depends on them.
 func load(t *testing.T) graph {
 	t.Helper()
 	g := graph{}
@@ -83,7 +83,8 @@ func load(t *testing.T) graph {
 	return g
 }
 
-// folders are all of the module, by their path below the root, with the names of their Go files.
+// folders returns all folders of the module by their path below the root, with the names of their
+// Go files.
 func folders(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -115,8 +116,8 @@ func folders(t *testing.T) map[string][]string {
 	return all
 }
 
-// questions are the functions of the standard library that read a clock or wait by one, and those
-// that read variables of the environment.
+// questions are the functions of the standard library that read a clock or wait, and those that
+// read environment variables.
 var questions = map[string]string{
 	"time.Now": Clock, "time.Since": Clock, "time.Until": Clock, "time.Sleep": Clock, "time.After": Clock,
 	"time.AfterFunc": Clock, "time.NewTimer": Clock, "time.NewTicker": Clock, "time.Tick": Clock,
@@ -124,7 +125,7 @@ var questions = map[string]string{
 	"syscall.Getenv": Environment, "syscall.Environ": Environment, "unix.Getenv": Environment, "unix.Environ": Environment,
 }
 
-// asks returns the first line in which the file asks a clock, by Clock, and the environment, by
+// asks returns the first line of the file that reads a clock, by Clock, and the environment, by
 // Environment.
 func asks(t *testing.T, path string) map[string]string {
 	t.Helper()
@@ -149,7 +150,7 @@ func asks(t *testing.T, path string) map[string]string {
 	return lines
 }
 
-// matches tells whether a path is one of a pattern's.
+// matches reports whether a path matches a pattern.
 func matches(path, pattern string) bool {
 	p, below := strings.CutSuffix(pattern, "/...")
 	return path == p || below && strings.HasPrefix(path, p+"/")
@@ -168,7 +169,7 @@ func (g graph) has(pattern string) bool {
 	return false
 }
 
-// check lists the breaches of a rule.
+// check returns the breaches of a rule.
 func (g graph) check(r Rule) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)+" ("+r.Why+")") }
 	for _, pkg := range slices.Sorted(maps.Keys(g)) {
@@ -191,7 +192,8 @@ func (g graph) check(r Rule) (list []string) {
 	return list
 }
 
-// ways are the shortest from a package to all that it imports, itself or by others of this module.
+// ways returns the shortest import paths from a package to all packages that it imports, directly
+// or through others of this module.
 func (g graph) ways(pkg string) (list [][]string) {
 	seen := map[string]bool{pkg: true}
 	for queue := [][]string{{pkg}}; len(queue) > 0; queue = queue[1:] {
@@ -211,7 +213,7 @@ func (g graph) ways(pkg string) (list [][]string) {
 	return list
 }
 
-// TestRules shows that each kind of rule finds what it is for.
+// TestRules checks that each kind of rule finds breaches.
 func TestRules(t *testing.T) {
 	g := graph{"a": {"b": "a/a.go:3", "fmt": "a/a.go:4"}, "b": {"b/c": "b/b.go:1", "net": "b/b.go:2"},
 		"b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"},

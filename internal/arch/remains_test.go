@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNoMergeRemains looks for the marks that a merge leaves where two changes met. No compiler
-// sees them in a document or a script.
+// TestNoMergeRemains looks for conflict markers of a merge. No compiler finds them in a document or
+// a script.
 func TestNoMergeRemains(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

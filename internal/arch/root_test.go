@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// foldersAtRoot bounds the folders that a newcomer sees first. Packages that only this module uses
-// belong below internal/.
+// foldersAtRoot bounds the number of folders that a newcomer sees first. Packages that only this
+// module uses belong below internal/.
 const foldersAtRoot = 18
 
 // TestRoot counts the folders at the root that git tracks, without hidden ones.

@@ -1,4 +1,4 @@
-// Package arch has the rules of who may import whom, which its tests check and
+// Package arch has the rules about imports between packages, which its tests check and
 // docs/reference/import-rules.md shows (go generate).
 package arch
 
@@ -7,49 +7,48 @@ import (
 	"strings"
 )
 
-// Rule is about some packages of this module. Patterns are as the go command's: "a/b" is that
-// package, "a/b/..." those below it, too. Tests may import what they like.
+// Rule restricts the imports of some packages of this module. Patterns are those of the go command:
+// "a/b" is that package, "a/b/..." also those below it. Tests may import anything.
 type Rule struct {
 	Of    []string
-	Only  []string // what of this module it may import itself; Nothing: nothing
-	Never []string // what it must not import, itself or by way of others of this module
-	Users []string // who may import it at all
-	Why   string   // one sentence
+	Only  []string // packages of this module that it may import directly; Nothing if there are none
+	Never []string // packages that it must not import, directly or through others of this module
+	Users []string // packages that may import it at all
+	Why   string   // reason, in one sentence
 }
 
-// Nothing as Rule.Only.
+// Nothing as the value of Rule.Only allows no imports from this module.
 const Nothing = "nothing"
 
-// Clock as one of Rule.Never: no function that reads a clock or waits. Durations are allowed.
+// Clock as one of Rule.Never excludes functions that read a clock or wait. Durations are allowed.
 const Clock = "a clock"
 
-// Environment as one of Rule.Never: no function that reads variables of the environment.
+// Environment as one of Rule.Never excludes functions that read environment variables.
 const Environment = "the environment"
 
 var transports = []string{"internal/transport/tcp", "internal/transport/shm", "internal/transport/verbs", "internal/transport/command", "internal/transport/memnet"}
 
-// Rules is the one table. internal/docgen writes it into
-// docs/reference/import-rules.md.
+// Rules is the table of all rules. internal/docgen writes it into docs/reference/import-rules.md.
 var Rules = []Rule{
 	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse", "internal/wholefile", "internal/highfd"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"internal/wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"internal/wire", "vrank", "internal/seal"}, Never: []string{"net/...", "os", "time"},
-		Why: "State machines: whoever drives them has the socket and the clock."},
+		Why: "State machines: their callers have the socket and the clock."},
 	{Of: []string{"internal/seal"}, Only: []string{Nothing}, Never: []string{"net/...", "os", Clock, "runtime/cgo", "crypto/rand", "math/rand", "math/rand/v2"},
-		Why: "Arithmetic with keys; who calls it has the random bytes."},
+		Why: "Arithmetic with keys; the caller has the random bytes."},
 	{Of: []string{"collectives"}, Never: []string{"internal/wire", "net/...", "os", "time", "internal/transport/...", "mmpi/...", "runtime/cgo"},
 		Why: "Schedules, which tests run against a simulated network."},
 	{Of: []string{"internal/rma"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", "time", "runtime/cgo"}, Why: "A state machine."},
 	{Of: []string{"mmpi/engine/flow"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
-		Why: "Arithmetic of credit, order and rates; who calls it says what time it is."},
+		Why: "Arithmetic of credit, order and rates; the caller passes the time."},
 
 	{Of: []string{"mmpi/engine/wait", "mmpi/engine/link", "mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin"},
 		Never: []string{"mmpi/engine"}, Why: "The engine is their face and their lock; they call back by interfaces of their own."},
 	{Of: []string{"mmpi/engine/link"}, Never: []string{"mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
 		Why: "Links know frames, no request and no MPI."},
 	{Of: []string{"mmpi/engine/pt2pt"}, Never: []string{"mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
-		Why: "Messages; what is made of them is elsewhere."},
+		Why: "Messages; their uses are in other packages."},
 	{Of: []string{"mmpi/engine/coll"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "mmpi/engine/world", "collectives"},
 		Why: "Collectives send and receive as users of pt2pt do."},
 	{Of: []string{"mmpi/engine/rmawin"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "internal/rma", "internal/idtable"}, Why: "So do windows."},
@@ -59,11 +58,11 @@ var Rules = []Rule{
 		Why: "The engine is given its links, its settings and its place in the world."},
 	{Of: []string{"mmpi/boot"}, Never: []string{"forwarder/...", "cgo/abi/...", "cgo/mpi/...", "launch/..."}, Why: "How a process gets its engine; no MPI library is needed for it."},
 	{Of: []string{"cgo/abi/lib"}, Never: []string{Environment},
-		Why: "Go has a copy of the environment, which misses what a program in C sets; cgo/abi asks C's getenv."},
+		Why: "Go has a copy of the environment without later changes by C code; cgo/abi calls C's getenv."},
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
-	{Of: []string{"forwarder/halves"}, Only: []string{"internal/wire"}, Why: "A list; who keeps it says what time it is."},
+	{Of: []string{"forwarder/halves"}, Only: []string{"internal/wire"}, Why: "A list; the caller passes the time."},
 	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
 	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "internal/trickle", "internal/transport", "internal/wire", "internal/seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/job"}, Only: []string{"forwarder/action", "forwarder/bridge", "forwarder/trunk", "handshake", "vrank", "internal/wire"},
@@ -71,46 +70,46 @@ var Rules = []Rule{
 	{Of: []string{"forwarder/bridge"}, Only: []string{"forwarder/action", "forwarder/trunk", "internal/wire"},
 		Never: []string{"net", "os", "sync/...", Clock, "runtime/cgo"}, Why: "A state machine: events in, actions out."},
 	{Of: []string{"forwarder/action", "forwarder/clock", "forwarder/role"}, Only: []string{Nothing}, Why: "Words that others share."},
-	{Of: []string{"forwarder/report"}, Only: []string{"internal/wire"}, Why: "What is told, and sums."},
+	{Of: []string{"forwarder/report"}, Only: []string{"internal/wire"}, Why: "Reports, and sums."},
 	{Of: []string{"forwarder/index"}, Only: []string{"handshake", "internal/wire"}, Why: "A list."},
-	{Of: []string{"forwarder/plane"}, Only: []string{"forwarder/budget", "forwarder/relay", "forwarder/report", "internal/wire"}, Why: "What loops use of a job without its lock."},
+	{Of: []string{"forwarder/plane"}, Only: []string{"forwarder/budget", "forwarder/relay", "forwarder/report", "internal/wire"}, Why: "Data of a job that loops use without its lock."},
 	{Of: []string{"forwarder/trunk"}, Only: []string{"internal/transport"}, Why: "Arithmetic: how many connections there are to be."},
 	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "internal/jobenv"},
-		Why: "A forwarder needs no MPI and serves whatever launcher."},
+		Why: "A forwarder needs no MPI and serves any launcher."},
 
-	{Of: []string{"internal/transport/..."}, Only: []string{"internal/transport/...", "cgo/verbs", "internal/highfd"}, Why: "A transport moves bytes for whoever asks."},
+	{Of: []string{"internal/transport/..."}, Only: []string{"internal/transport/...", "cgo/verbs", "internal/highfd"}, Why: "A transport moves bytes for any caller."},
 	{Of: transports, Users: []string{"internal/dial", "bench/contend", "bench/netgauge", "forwarder/forwardertest"},
 		Why: "Which transport an address is for dial knows alone; the others measure one, or test with it."},
 
 	{Of: []string{"simulation/kernel"}, Only: []string{"internal/transport", "internal/transport/standing"}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
-		Why: "An operating system in memory; what runs on it is others' matter."},
+		Why: "An operating system in memory, independent of the programs that run on it."},
 	{Of: []string{"simulation"}, Never: []string{"launch/...", "mmpi/boot", "contention/..."}, Users: []string{"cmd/..."},
-		Why: "Random jobs with what must hold of them."},
+		Why: "Random jobs with their invariants."},
 	{Of: []string{"simulation/process", "simulation/play"}, Never: []string{"launch/...", "mmpi/boot", "bench/..."},
 		Users: []string{"simulation/...", "bench/contend", "cmd/zipper/internal/modelcmd"},
 		Why:   "The product's engines and forwarders, none of which knows that it is simulated."},
 
 	{Of: []string{"launch/..."}, Never: []string{"mmpi/...", "forwarder/...", "bench/..."}, Why: "The parent of processes, nothing more."},
-	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description needs nobody who carries it out."},
+	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description does not depend on its execution."},
 	{Of: []string{"launch/output"}, Only: []string{Nothing}, Why: "Lines and where they go."},
-	{Of: []string{"launch/batch"}, Only: []string{Nothing}, Why: "Questions to the batch system, for whoever asks."},
+	{Of: []string{"launch/batch"}, Only: []string{Nothing}, Why: "Queries to the batch system, for any caller."},
 	{Of: []string{"launch/native"}, Never: []string{"launch", "launch/output", "launch/doctor"}, Why: "How a cluster's launcher is driven."},
 
 	{Of: []string{"contention/..."}, Never: []string{"net/...", "runtime/cgo", "mmpi/...", "forwarder/...", "internal/transport/...", "launch/...", "bench/..."},
-		Why: "Models read files; what fills the files is elsewhere."},
+		Why: "Models read files, which other packages write."},
 	{Of: []string{"internal/traffic/..."}, Only: []string{"internal/traffic/...", "internal/disjoint", "internal/lines"}, Why: "Files that engine, launcher and models share."},
 	{Of: []string{"cmd/zipper/internal/clikit"}, Never: []string{"cmd/zipper/internal/jobcmd",
 		"cmd/zipper/internal/benchcmd",
 		"cmd/zipper/internal/modelcmd", "forwarder/...", "bench/...", "contention/..."},
-		Why: "What commands have in common."},
+		Why: "Code that commands share."},
 	{Of: []string{"cmd/zipper/internal/modelcmd"}, Only: []string{"cmd/zipper/internal/clikit", "contention/...", "simulation/play", "internal/jobenv", "internal/traffic/...", "vrank"},
 		Why: "Models run where nothing else does."},
 	{Of: []string{"cmd/zipper/internal/benchcmd", "cmd/zipper/internal/jobcmd"}, Users: []string{"cmd/zipper"}, Why: "Commands do not call each other."},
-	{Of: []string{"bench/..."}, Users: []string{"bench/...", "cmd/..."}, Why: "Nothing that is measured knows by what."},
+	{Of: []string{"bench/..."}, Users: []string{"bench/...", "cmd/..."}, Why: "Measured code does not depend on the benchmarks."},
 	{Of: []string{"cmd/..."}, Users: []string{"cmd/..."}, Why: "Commands are the end of the line."},
 }
 
-// Overview is the table as docs/reference/import-rules.md has it.
+// Overview returns the table for docs/reference/import-rules.md.
 func Overview() string {
 	var b strings.Builder
 	for _, r := range Rules {
@@ -142,7 +141,7 @@ func code(list []string) string {
 	return strings.Join(out, ", ")
 }
 
-// wrap breaks a list's entry into lines of at most width bytes.
+// wrap breaks an entry of a list into lines of at most width bytes.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	n := 0

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// What a reader can hold in the head; the C library's folders have their own check (c_test.go).
+// These are the sizes that a reader can keep in mind. The folders of the C library have their own
+// check (c_test.go).
 const (
-	filesInPackage = 20 // Go files, tests left out
+	filesInPackage = 20 // Go files without tests
 	methodsOfType  = 30
 )
 
-// larger are the packages and types that are better larger, with the reason and how large they may
-// be.
+// larger lists the packages and types that may be larger, with the reason and the limit.
 var larger = map[string]struct {
 	limit  int
 	reason string
@@ -40,7 +40,7 @@ var larger = map[string]struct {
 	"collectives":                   {29, "one algorithm a file, and a new one is one file more"},
 }
 
-// TestSizes checks packages and types.
+// TestSizes checks the sizes of packages and types.
 func TestSizes(t *testing.T) {
 	used := map[string]bool{}
 	check := func(what string, n, limit int, unit string) {
@@ -71,8 +71,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// countMethods adds the methods that a file declares. Two files for different builds that declare
-// the same count twice.
+// countMethods adds the number of methods that a file declares. Methods in two files for different
+// builds count twice.
 func countMethods(t *testing.T, path string, methods map[string]int) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

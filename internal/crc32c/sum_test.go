@@ -16,14 +16,15 @@ func random(n int) []byte {
 	return b
 }
 
-// needFold skips where there is nothing but hash/crc32 to compare with itself.
+// needFold skips the test where fold is not available, because hash/crc32 would be compared with
+// itself.
 func needFold(t testing.TB) {
 	if !folds {
 		t.Skip("this processor does not multiply polynomials in vectors of 64 bytes")
 	}
 }
 
-// TestCheckValue: the check value of the CRC catalogue (CRC-32/ISCSI), on every processor.
+// TestCheckValue checks the value of the CRC catalogue (CRC-32/ISCSI), on every processor.
 func TestCheckValue(t *testing.T) {
 	if got := Sum([]byte("123456789")); got != 0xe3069283 {
 		t.Errorf("%08x", got)
@@ -33,7 +34,7 @@ func TestCheckValue(t *testing.T) {
 	}
 }
 
-// TestUpdate compares with hash/crc32: every length up to several turns of the loop, at every
+// TestUpdate compares with hash/crc32 for every length up to several turns of the loop, at every
 // alignment in a vector, after any sum.
 func TestUpdate(t *testing.T) {
 	needFold(t)
@@ -58,7 +59,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestEveryBit: no bit is left out of the sum.
+// TestEveryBit checks that each bit changes the sum.
 func TestEveryBit(t *testing.T) {
 	b := random(block + 3*least + 5)
 	was := Sum(b)
@@ -84,7 +85,7 @@ func FuzzUpdate(f *testing.F) {
 	f.Add(uint32(0xffffffff), random(3*least+77), uint16(130))
 	f.Fuzz(func(t *testing.T, sum uint32, b []byte, at uint16) {
 		needFold(t)
-		for len(b) < 2*least { // the fuzzer likes short ones
+		for len(b) < 2*least { // the fuzzer prefers short inputs
 			b = append(b, append([]byte{byte(len(b))}, b...)...)
 		}
 		cut := int(at) % (len(b) + 1)
@@ -94,7 +95,7 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
-// BenchmarkSum has hash/crc32 beside it.
+// BenchmarkSum measures Sum beside hash/crc32.
 func BenchmarkSum(b *testing.B) {
 	for _, n := range []int{256, 4 << 10, 128 << 10, 1 << 20, 64 << 20} {
 		p := random(n)

@@ -1,11 +1,11 @@
-// Package dial reaches a forwarder or a peer and runs the handshake with it. It is the one place
-// that knows which transport an address is for. Dialer joins a rank to a job at a forwarder; Open
-// and Once only connect; Listen is the other end; Meet runs the exchange of a direct link that is
-// there.
+// Package dial connects to a forwarder or a peer and runs the handshake with it. It is the only
+// package that chooses a transport by the form of an address. Dialer joins a rank to a job at a
+// forwarder. Open and Once only connect. Listen is the other end. Meet runs the handshake of a
+// direct link that is already connected.
 //
-// All functions block until they are through or their context ends, and are safe for concurrent
-// use. Errors name the address. A *handshake.Refused is one end's word that it will not do; an
-// error with a method Permanent that is true says that trying again does not help.
+// All functions block until they have finished or their context ends, and are safe for concurrent
+// use. Errors name the address. A *handshake.Refused means that one end refuses. An error with a
+// method Permanent that returns true means that a retry does not help.
 package dial
 
 import (
@@ -26,40 +26,43 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Dialer joins at forwarders. The zero value works. Safe for concurrent use.
+// Dialer joins jobs at forwarders. The zero value works. It is safe for concurrent use.
 type Dialer struct {
-	// Transport, if not nil, makes the links; else the address decides (see Dial).
+	// Transport, if not nil, makes the links. Otherwise the address decides (see Dial).
 	Transport transport.Dialer
-	// Unmaps is for links to verbs addresses: it tells what the program unmaps, and lets a link
-	// keep registrations of the program's memory. nil: none is kept.
+	// Unmaps reports the memory that the program unmaps, which lets links to verbs addresses keep
+	// registrations of the program's memory. With nil no registration is kept.
 	Unmaps Unmaps
-	// Notify, if not nil, is told what Dial waits for: once, on a goroutine of its own, if the
-	// forwarder is not reached after Patience, and what the forwarder says that is missing.
+	// Notify, if not nil, is called with reasons for waiting, on a goroutine of its own: once if
+	// the forwarder is not reached after Patience, and with each list of missing ranks from the
+	// forwarder.
 	Notify func(what string)
-	// Inside, if not nil, gives the IP address and port where this process takes connections that
-	// the forwarder's kernel passes on; here is this end's address on the way to the forwarder.
-	// Only forwarders that have this done ask; empty: nowhere.
+	// Inside, if not nil, returns the IP address and port at which this process accepts connections
+	// that the forwarder's kernel passes on, or "" if it accepts none. here is the address of this
+	// end of the link to the forwarder. Only forwarders with this feature ask for it.
 	Inside func(here netip.Addr) string
-	// Sealed, if not nil, is given what seals the frames between the two ends of a link of a sealed
-	// job, before Dial returns it.
+	// Sealed, if not nil, is called before Dial returns a link of a sealed job, with the channel
+	// that encrypts the frames between the two ends of the link.
 	Sealed func(transport.Link, *seal.Channel)
-	// Limit is how long connecting may take in all, and how long the forwarder may pause then
-	// before its first word and within a frame; 0: the identity's time-out, and Silence.
+	// Limit is the time limit of connecting, and of each pause of the forwarder before its first
+	// frame and within a frame. With 0 they are the identity's time-out, and Silence.
 	Limit time.Duration
-	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
+	// Patience is the time to reach the forwarder after which Notify is called; 0 means 2 s.
 	Patience time.Duration
-	// Silence is how long nothing may come from a forwarder that has taken the connection; 0: one
-	// minute, or 10 s more than others are waited for, if that is less. It pings those that wait
-	// every few seconds.
+	// Silence is the time limit without a frame from a forwarder that has accepted the connection.
+	// 0 means one minute, or 10 s more than the time-out of the job if that is less. The forwarder
+	// pings waiting ranks every few seconds.
 	Silence time.Duration
 }
 
 // Dial connects to a forwarder's address (package addr), joins the job and waits until all ranks of
-// all clusters are in. A forwarder that is not there yet is tried again until id.TimeoutMS, so that
-// the pieces of a job can start in any order; after that the forwarder bounds the waiting.
+// all clusters have joined. If the forwarder cannot be reached Dial retries until id.TimeoutMS, so
+// that the pieces of a job can start in any order. After that the forwarder bounds the waiting
+// time.
 //
-// The error is a *handshake.Refused when one end refused, ctx's error when that ended, else it
-// names the address. After success the link carries frames between ranks and belongs to the caller.
+// The error is a *handshake.Refused if one end refused, the error of ctx if that ended, and
+// otherwise names the address. After success the link carries frames between ranks and belongs to
+// the caller.
 func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (transport.Link, wire.Layout, error) {
 	if err := id.Validate(); err != nil {
 		return nil, wire.Layout{}, err
@@ -73,7 +76,7 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 			return l, layout, err
 		}
 		id.TimeoutMS = left.Milliseconds()
-		select { // the process is at its limit of descriptors: others may be closed before long
+		select { // the process is at its limit of descriptors; others may soon be closed
 		case <-ctx.Done():
 			return nil, wire.Layout{}, ctx.Err()
 		case <-time.After(fullPause):
@@ -81,11 +84,11 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 	}
 }
 
-// scarce reports that a call has failed for want of descriptors.
+// scarce reports whether a call has failed for lack of descriptors.
 func scarce(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-// full reports whether this process is at its limit of descriptors: then the files in which a name
-// might be found cannot be opened, which the resolver takes for a name that there is not.
+// full reports whether this process is at its limit of descriptors. Then the files that may have a
+// name cannot be opened, and the resolver reports that the name does not exist.
 func full() bool {
 	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -94,7 +97,7 @@ func full() bool {
 	return scarce(err)
 }
 
-// once is one attempt of Dial.
+// once makes one attempt of Dial.
 func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (transport.Link, wire.Layout, error) {
 	limit := time.Duration(id.TimeoutMS) * time.Millisecond
 	most := limit
@@ -105,7 +108,7 @@ func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (tr
 	if td == nil {
 		td, target = pick(at, d.Unmaps)
 	}
-	var last atomic.Pointer[error] // of the attempts to connect
+	var last atomic.Pointer[error] // error of the last attempt to connect
 	timer := time.AfterFunc(cmp.Or(d.Patience, tellAfter), func() {
 		why := errors.New("no answer so far")
 		if err := last.Load(); err != nil {
@@ -116,7 +119,7 @@ func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (tr
 		}
 	})
 	l, err := connect(ctx, td, target, most, func(err error) { last.Store(&err) })
-	timer.Stop() // from here on the forwarder says what is missing
+	timer.Stop() // from here on the forwarder reports missing ranks
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", at, err)
 	}
@@ -144,10 +147,12 @@ func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (tr
 	return l, joined.Layout, nil
 }
 
-// late is the end of the time to connect in.
+// late is the error of the time limit of connecting.
 type late struct {
-	limit       time.Duration
-	last, ended error // of the last attempt; of the caller's context: nil if that goes on
+	limit time.Duration
+	// last is the error of the last attempt. ended is that of the caller's context, or nil if it
+	// has not ended.
+	last, ended error
 }
 
 func (e *late) Error() string {
@@ -170,7 +175,7 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 	tctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := firstPause
-	var last error // the last one before the time was over, if there is one
+	var last error // error of the last attempt within the time limit, if there was one
 	for {
 		l, err := td.Dial(tctx, addr)
 		if err == nil {
@@ -181,7 +186,7 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 		}
 		var dns *net.DNSError
 		var bad *net.AddrError
-		var final interface{ Permanent() bool } // of transports: trying again does not help
+		var final interface{ Permanent() bool } // implemented by transports whose error a retry does not help
 		if errors.As(err, &dns) && dns.IsNotFound && !full() || errors.As(err, &bad) || errors.As(err, &final) &&
 			final.Permanent() {
 			return nil, err
@@ -193,7 +198,7 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 			last = err
 		}
 		select {
-		case <-tctx.Done(): // which ends with ctx, too
+		case <-tctx.Done(): // it also ends with ctx
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, ctx.Err()
 			}

@@ -33,7 +33,7 @@ func identity(timeout time.Duration, layout ...wire.Cluster) handshake.Identity 
 
 var alone = wire.Cluster{Name: "a", Size: 1}
 
-// serve runs a forwarder on a listener for the rest of the test.
+// serve runs a forwarder on a listener until the test ends.
 func serve(t *testing.T, ln transport.Listener) {
 	t.Helper()
 	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1,
@@ -65,21 +65,21 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestForwarderComesLate: the pieces of a job may start in any order.
+// TestForwarderComesLate checks that the pieces of a job may start in any order.
 func TestForwarderComesLate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zip")
-	told := make(chan string, 2)
+	notified := make(chan string, 2)
 	joined := make(chan error, 1)
 	go func() {
-		d := Dialer{Patience: 50 * time.Millisecond, Notify: func(what string) { told <- what }}
+		d := Dialer{Patience: 50 * time.Millisecond, Notify: func(what string) { notified <- what }}
 		l, _, err := d.Dial(context.Background(), "unix:"+path, identity(patience, alone))
 		if err == nil {
 			l.Close()
 		}
 		joined <- err
 	}()
-	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") {
-		t.Errorf("told %q", what)
+	if what := <-notified; !strings.Contains(what, path+" is not reached yet: ") {
+		t.Errorf("notified %q", what)
 	}
 	ln, err := shm.Listen(path, 0)
 	if err != nil {
@@ -91,31 +91,32 @@ func TestForwarderComesLate(t *testing.T) {
 	}
 }
 
-// absent is a transport to where nobody is.
+// absent is a transport whose address cannot be reached.
 type absent struct{}
 
 func (absent) Dial(context.Context, string) (transport.Link, error) { return nil, syscall.ENOENT }
 
-// TestNotReachedIsTold: who is not reached after a while is named, with the reason.
-func TestNotReachedIsTold(t *testing.T) {
+// TestNotReachedIsReported checks that a forwarder which is not reached is named after a while,
+// with the reason.
+func TestNotReachedIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := make(chan string, 1) // a goroutine of its own notifies
+		notified := make(chan string, 1) // a separate goroutine sends the notification
 		begin := time.Now()
-		d := Dialer{Transport: absent{}, Notify: func(what string) { told <- what }}
+		d := Dialer{Transport: absent{}, Notify: func(what string) { notified <- what }}
 		_, _, err := d.Dial(t.Context(), "zip", identity(patience, alone))
 		if !errors.Is(err, syscall.ENOENT) || time.Since(begin) != patience {
 			t.Errorf("after %v: %v", time.Since(begin), err)
 		}
 		want := "forwarder zip is not reached yet: " + syscall.ENOENT.Error() + "; trying for 20s in all"
-		if got := <-told; got != want {
-			t.Errorf("told %q, want %q", got, want)
+		if got := <-notified; got != want {
+			t.Errorf("notified %q, want %q", got, want)
 		}
 	})
 }
 
-// TestWaitingIsTold: a rank that waits for others hears from the forwarder who is missing: after a
-// while, and soon after somebody was refused.
-func TestWaitingIsTold(t *testing.T) {
+// TestWaitingIsReported checks that a rank which waits for others gets the list of missing ranks
+// from the forwarder: after a while, and soon after a rank was refused.
+func TestWaitingIsReported(t *testing.T) {
 	for _, c := range []struct {
 		patience time.Duration
 		stranger bool
@@ -127,10 +128,10 @@ func TestWaitingIsTold(t *testing.T) {
 		f, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond,
 			Patience: c.patience})
 		ctx, cancel := context.WithCancel(t.Context())
-		told, ended := make(chan string, 1), make(chan error)
+		notified, ended := make(chan string, 1), make(chan error)
 		go func() {
 			d := Dialer{Notify: func(what string) {
-				told <- what
+				notified <- what
 				cancel()
 			}}
 			_, _, err := d.Dial(ctx, addr, identity(patience, alone, wire.Cluster{Name: "b", Size: 1}))
@@ -145,8 +146,8 @@ func TestWaitingIsTold(t *testing.T) {
 				t.Error("the same rank is taken twice")
 			}
 		}
-		if what := <-told; !strings.HasSuffix(what, c.want) {
-			t.Errorf("told %q, want %q", what, c.want)
+		if what := <-notified; !strings.HasSuffix(what, c.want) {
+			t.Errorf("notified %q, want %q", what, c.want)
 		}
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
@@ -154,10 +155,10 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 }
 
-// TestDescriptorsRunOut: a process at its limit of descriptors goes on trying, whichever of those
-// that it needs is missing.
+// TestDescriptorsRunOut checks that a process at its limit of descriptors retries, for any
+// descriptor that it lacks.
 func TestDescriptorsRunOut(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	for spare := range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*fullPause)
 		free := takeDescriptors(t, spare)
-		_, _, err = new(Dialer).Dial(ctx, "localhost:"+port, identity(patience, alone)) // a name is in a file
+		_, _, err = new(Dialer).Dial(ctx, "localhost:"+port, identity(patience, alone)) // a name is looked up in a file
 		free()
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -175,7 +176,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 }
 
-// takeDescriptors takes all of the process's descriptors but some until free is called.
+// takeDescriptors opens all of the process's descriptors except spare ones, until free is called.
 func takeDescriptors(t *testing.T, spare int) (free func()) {
 	t.Helper()
 	var was unix.Rlimit
@@ -205,7 +206,7 @@ func takeDescriptors(t *testing.T, spare int) (free func()) {
 	}
 }
 
-// greedy opens links, and at the first one takes all descriptors for a while.
+// greedy opens links. At the first one it opens all descriptors for a while.
 type greedy struct {
 	t     *testing.T
 	dials int
@@ -219,7 +220,8 @@ func (g *greedy) Dial(context.Context, string) (transport.Link, error) {
 	return near, nil
 }
 
-// TestDescriptorsTaken: others in the process may take the last ones once the link is there.
+// TestDescriptorsTaken checks that other code of the process may open the last descriptors once the
+// link is connected.
 func TestDescriptorsTaken(t *testing.T) {
 	g := &greedy{t: t}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*fullPause)
@@ -230,7 +232,7 @@ func TestDescriptorsTaken(t *testing.T) {
 	}
 }
 
-// dead returns an address where nobody listens.
+// dead returns an address without a listener.
 func dead(t *testing.T) string {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
@@ -261,7 +263,8 @@ func TestNotReachable(t *testing.T) {
 	}
 }
 
-// TestNotAForwarder: something else answers, or hangs up, or says nothing.
+// TestNotAForwarder checks listeners that answer with something else, close the connection, or send
+// nothing.
 func TestNotAForwarder(t *testing.T) {
 	question := wire.Challenge{Version: wire.Version, LinkKey: [wire.SealKeyLen]byte{9}}
 	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody},
@@ -310,7 +313,7 @@ func TestNotAForwarder(t *testing.T) {
 				d.Silence = 200 * time.Millisecond
 			}
 			if name == "silent within a frame" {
-				d.Limit, d.Silence = 100*time.Millisecond, patience // a link that is made again
+				d.Limit, d.Silence = 100*time.Millisecond, patience // a link that is reconnected
 			}
 			defer cancel()
 			_, _, err = d.Dial(ctx, ln.Addr().String(), identity(patience, alone))

@@ -8,7 +8,7 @@ import (
 )
 
 // TestJoinIsOutOfTheWay checks that the descriptor that ends a join, which may wait for minutes
-// while the program runs, has no number that a program gets for its files.
+// while the program runs, has a number that a program does not get for its files.
 func TestJoinIsOutOfTheWay(t *testing.T) {
 	l, other := memnet.Pipe(memnet.Options{})
 	defer l.Close()

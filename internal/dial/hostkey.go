@@ -10,9 +10,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// HostKey asks the forwarder at an address for its host key (wire.FormatHostKey); empty: it has
-// none. It has not proven that the key is its own: whoever joins with the key lets it do so. One
-// that is not there yet is tried again until limit is over.
+// HostKey asks the forwarder at an address for its host key (wire.FormatHostKey). It returns "" if
+// the forwarder has none. The forwarder has not proven that it owns the key; a joining rank that is
+// given the key demands the proof. If the forwarder cannot be reached HostKey retries until limit
+// is over.
 func HostKey(ctx context.Context, at string, limit time.Duration) (string, error) {
 	td, target := pick(at, nil)
 	l, err := connect(ctx, td, target, limit, func(error) {})

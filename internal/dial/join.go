@@ -16,12 +16,13 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// join runs the rank's end of the join exchange on a new link and blocks until the job is complete,
-// refused, or ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not
-// nil, gives the IP address and port where connections are taken that the forwarder's kernel passes
-// on, empty if none are. A forwarder that says too little is given up: it pings those that wait. It
-// reads not one byte beyond the Layout. The link stays open in any case.
-func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet silence, told func(string),
+// join runs the rank's side of the handshake on a new link. It blocks until the job is complete,
+// the rank is refused, or ctx ends. notify, if not nil, is called with each list of missing ranks
+// from the forwarder. inside, if not nil, returns the IP address and port at which the process
+// accepts connections that the forwarder's kernel passes on, or "". The join fails if the forwarder
+// sends nothing for too long; it pings waiting ranks. join reads no byte beyond the Layout, and
+// leaves the link open in any case.
+func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet silence, notify func(string),
 	inside func() string) (handshake.Event, error) {
 	var fresh [wire.NonceLen]byte
 	_, _ = rand.Read(fresh[:]) // never fails
@@ -31,8 +32,8 @@ func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet si
 	}
 	return run(ctx, l, m, wire.MaxLength, quiet, func(e handshake.Event) {
 		switch {
-		case e.Kind == handshake.Told && told != nil:
-			told(e.Text)
+		case e.Kind == handshake.Told && notify != nil:
+			notify(e.Text)
 		case e.Kind == handshake.Asked && inside != nil:
 			m.Inside(inside())
 		case e.Kind == handshake.Asked:
@@ -41,22 +42,22 @@ func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet si
 	})
 }
 
-// Meet runs either end of the exchange on a new direct link and blocks until the other end is
-// known, refused, or ctx ends; it returns the other end's virtual rank. It reads not one byte
-// beyond the exchange. The link stays open in any case.
+// Meet runs either side of the handshake on a new direct link. It blocks until the other end is
+// known, refused, or ctx ends, and returns the other end's virtual rank. It reads no byte beyond
+// the handshake, and leaves the link open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
 	e, err := run(ctx, l, m, meetLength, silence{}, nil)
 	return e.To, err
 }
 
-// silence is how long nothing may come; 0: no limit.
+// silence has time limits without any byte; 0 means no limit.
 type silence struct {
-	between time.Duration // two frames
-	within  time.Duration // one, which the other end says at once, and before the first
+	between time.Duration // limit between two frames
+	within  time.Duration // limit within a frame, which the other end sends at once, and before the first frame
 }
 
-// run does what the machine says until its last event, which it returns; others than Send are done
-// by do. No frame may have more than a number of bytes after its header.
+// run executes the state machine until its last event, which it returns. It passes events other
+// than Send to do. Frames with more than most bytes after the header are errors.
 func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, quiet silence,
 	do func(handshake.Event)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l, quiet)
@@ -89,14 +90,14 @@ func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, q
 	}
 }
 
-// blocking turns a link's calls into blocking ones that end with a context, and when nothing can be
+// blocking turns a link's calls into blocking ones. They end with a context, or if no byte can be
 // read or written for too long.
 type blocking struct {
 	ctx     context.Context
 	link    transport.Link
 	quiet   silence
-	silence time.Duration // of quiet, now
-	cancel  int           // eventfd that ctx's end makes readable
+	silence time.Duration // the limit of quiet that applies now
+	cancel  int           // eventfd that becomes readable when ctx ends
 	stop    func() bool
 	done    chan struct{} // closed when the context's callback has run
 }

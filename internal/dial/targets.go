@@ -9,25 +9,26 @@ import (
 )
 
 // In a job of several hops networks and forwarders form a tree. A process joins the forwarders on
-// its own network, and exactly one of its links leads to each other cluster. A message of two hops
-// is to both ends the same as one of one hop: envelopes, credit and acknowledgements go end to end.
+// its own network, and exactly one of its links leads to each other cluster. For both ends a
+// message of two hops is the same as one of one hop: envelopes, credit and acknowledgements go end
+// to end.
 //
-// Where forwarders stand side by side the net is taken apart into rows (vrank.Rows). Each is a tree
-// by itself, which the forwarders serve as a job of its own. A process has links of its own in
-// every row, also where two rows share a forwarder, so one link of each row leads to each other
-// cluster. These are the rails of that pair, and both ends count the same rows.
+// If there are forwarders side by side, the network is divided into rows (vrank.Rows). Each row is
+// a tree by itself, which the forwarders serve as a job of its own. A process has separate links in
+// every row, even if two rows share a forwarder, so one link of each row leads to each other
+// cluster. These are the rails of that pair, and both ends number the rows in the same way.
 
-// Target is a forwarder to join, and as whom.
+// Target is a forwarder to join, and the identity to join with.
 type Target struct {
 	Address string
-	Row     int // the links of one row are of use only together
+	Row     int // row of the forwarder; the links of one row are only useful together
 	ID      handshake.Identity
 }
 
-// Targets gives the forwarders that a process of the job joins, row by row. id is what it says of
-// itself; Targets sets what of it is about forwarders. In a job of several hops paths has for each
-// cluster the places of those targets that lead there, one in each row (to the own cluster: any);
-// else it is nil.
+// Targets returns the forwarders that a process of the job joins, row by row. id is the process's
+// identity; Targets sets those of its fields that concern forwarders. In a job of several hops
+// paths has for each cluster the indices of the targets that lead there, one in each row (for the
+// own cluster: any). Otherwise paths is nil.
 func Targets(job jobenv.Job, id handshake.Identity) (targets []Target, paths [][]int, err error) {
 	if len(job.Forwarders) == 0 {
 		return nil, nil, errors.New("no forwarder is named")
@@ -45,7 +46,7 @@ func Targets(job jobenv.Job, id handshake.Identity) (targets []Target, paths [][
 	return targets, nil, nil
 }
 
-// hostKey reads the key that a forwarder must have; empty: any.
+// hostKey parses the key that a forwarder must have. "" stands for any key.
 func hostKey(s string) (key [wire.PublicKeyLen]byte, err error) {
 	if s != "" {
 		key, err = wire.ParseHostKey(s)
@@ -72,7 +73,9 @@ func hopTargets(job jobenv.Job, id handshake.Identity) (links []Target, paths []
 				id.Zippers[at].Ports = append(id.Zippers[at].Ports, port)
 			}
 		}
-		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network
+		// begin is the index of the row's first link; place has for each forwarder on this network
+		// its index among the row's links.
+		begin, place := len(links), map[int]int{}
 		for at, i := range row {
 			if a := job.Zippers[i].Address(job.Cluster); a != "" {
 				id.Here, place[at], id.HostKey = at, len(links), id.Zippers[at].HostKey

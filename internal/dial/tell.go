@@ -9,9 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Tell tells the forwarder at an address how a cluster's half of a job stands (handshake.Teller),
-// and returns what it says came of it. limit bounds all of it; a forwarder that is not there is
-// tried again until then.
+// Tell reports the state of a cluster's half of a job (handshake.Teller) to the forwarder at an
+// address, and returns the forwarder's answer. If the forwarder cannot be reached Tell retries
+// until limit is over, which bounds the whole call.
 func Tell(ctx context.Context, at string, half wire.Half, secret string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

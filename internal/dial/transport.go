@@ -13,10 +13,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
-// Unmaps tells what the program unmaps.
+// Unmaps reports the memory that the program unmaps.
 type Unmaps = verbs.Unmaps
 
-// pick chooses the transport by the form of the address.
+// pick returns the transport for the form of an address, and the address in the transport's form.
 func pick(at string, unmaps Unmaps) (transport.Dialer, string) {
 	kind, target := addr.Split(at)
 	switch kind {
@@ -28,15 +28,15 @@ func pick(at string, unmaps Unmaps) (transport.Dialer, string) {
 	return tcp.Dialer{}, target
 }
 
-// Open connects to an address and tries until ctx ends, or for a minute if that has no end. The
-// handshake is the caller's. failed is told why an attempt has not gone well. It is how forwarders
-// reach each other.
+// Open connects to an address. It retries until ctx ends, or for a minute if ctx has no end. It
+// does no handshake. failed is called with the error of each attempt. Forwarders connect to each
+// other with Open.
 func Open(ctx context.Context, at string, failed func(error)) (transport.Link, error) {
 	td, target := pick(at, nil)
 	return connect(ctx, td, target, openLimit(ctx), failed)
 }
 
-// openLimit is how long to try: a minute, if the context does not say.
+// openLimit returns the time limit of ctx, or a minute if it has none.
 func openLimit(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return time.Until(end)
@@ -44,9 +44,10 @@ func openLimit(ctx context.Context) time.Duration {
 	return openTime
 }
 
-// Through is Open by a command for the shell, whose standard input and output are the link: ssh -W
-// HOST:PORT, or its like. tell is given what it writes to its standard error. No address stands for
-// one: who may name addresses need not be one who may run commands.
+// Through is Open with a shell command whose standard input and output are the link: ssh -W
+// HOST:PORT, or a similar one. tell is called with each line of the command's standard error. No
+// address stands for a command, because a user who may name addresses may not be allowed to run
+// commands.
 func Through(ctx context.Context, line string, tell func(line string), failed func(error)) (transport.Link, error) {
 	return connect(ctx, command.Dialer{Tell: tell}, line, openLimit(ctx), failed)
 }

@@ -3,11 +3,11 @@
 // 1984).
 package disjoint
 
-// Sets has for every number another one of its set, nearer to the one that stands for all; that one
+// Sets has for every number another one of its set, closer to the representative of the set, which
 // has itself.
 type Sets []int
 
-// New gives n sets of one number each.
+// New returns n sets of one number each.
 func New(n int) Sets {
 	s := make(Sets, n)
 	for i := range s {
@@ -16,7 +16,7 @@ func New(n int) Sets {
 	return s
 }
 
-// Find gives the lowest number of the set that i is in.
+// Find returns the lowest number of the set that i is in.
 func (s Sets) Find(i int) int {
 	for s[i] != i {
 		s[i] = s[s[i]]
@@ -25,7 +25,7 @@ func (s Sets) Find(i int) int {
 	return i
 }
 
-// Join makes one set of those that i and j are in; false: it was one before.
+// Join merges the sets of i and j. It returns false if they were one set before.
 func (s Sets) Join(i, j int) bool {
 	i, j = s.Find(i), s.Find(j)
 	s[max(i, j)] = min(i, j)

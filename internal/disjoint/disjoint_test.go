@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSets compares with sets written down as what they are: a label of every number.
+// TestSets compares Sets with a plain list that has a label for every number.
 func TestSets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

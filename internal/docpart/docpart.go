@@ -1,4 +1,4 @@
-// Package docpart puts what is made from code into documents.
+// Package docpart puts parts that are generated from code into documents.
 package docpart
 
 import (
@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// The made part of a document stands between these lines.
+// The generated part of a document stands between these lines.
 const (
 	Begin = "<!-- Made by make generate: what is written here is lost. -->\n"
 	End   = "<!-- Here ends what make generate makes. -->\n"
 )
 
-// Variable of the environment: with it Test writes documents.
+// Variable is the environment variable with which Test writes documents.
 const Variable = "ZIPPER_GENERATE"
 
-// Document is a document's text as it is, and as it should be with this part.
+// Document returns the current text of a document, and the text with the new generated part.
 func Document(path, made string) (is, want string, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func Document(path, made string) (is, want string, err error) {
 	return is, before + Begin + "\n" + strings.TrimRight(made, "\n") + "\n\n" + End + after, nil
 }
 
-// Write puts the part into the document.
+// Write writes the generated part into the document.
 func Write(path, made string) error {
 	is, want, err := Document(path, made)
 	if err != nil || is == want {
@@ -41,8 +41,8 @@ func Write(path, made string) error {
 	return os.WriteFile(path, []byte(want), 0o644)
 }
 
-// Test fails if the document is not up to date; with Variable it is written instead, for packages
-// that docgen cannot ask.
+// Test fails if the document is not up to date. With Variable it writes the document instead. It is
+// for packages that docgen cannot import.
 func Test(t testing.TB, path, made string) {
 	t.Helper()
 	if os.Getenv(Variable) != "" {
@@ -57,7 +57,7 @@ func Test(t testing.TB, path, made string) {
 	}
 }
 
-// Cell is a text as a table has it: in one line, without what ends a cell.
+// Cell returns a text as a cell of a table: in one line, without characters that end a cell.
 func Cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// Ports are tried from first on, so many: they lie below those that the kernel gives to connections
-// (32768 and more, by default), of which one might be taken until the server begins.
+// Ports are tried from first on, among many of them. They are below those that the kernel assigns
+// to connections (32768 and higher by default), of which one could be taken until the server
+// starts.
 const first, among = 10000, 20000
 
-// Of gives n different ports of TCP on which nobody listens, on any address.
+// Of returns n different TCP ports without a listener on any address.
 func Of(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range among {

@@ -1,7 +1,7 @@
 // Package highfd gives the library's descriptors numbers that a program does not get for its own
-// files. A program that closes a number twice, or all numbers up to some limit, then closes none
-// of the library's, and a file that it opens next does not get the number of one that the library
-// still uses.
+// files. A program may close a number twice, or all numbers up to a limit. Then it closes no
+// descriptor of the library. A file that it opens next does not get the number of a descriptor that
+// the library still uses.
 package highfd
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Floor returns the lowest number that the library wants: three quarters of what the process may
-// open, at most highest.
+// Floor returns the lowest number for the library's descriptors: three quarters of the process's
+// limit, and at most highest.
 func Floor() int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -21,8 +21,8 @@ func Floor() int {
 	return int(min(limit.Cur-limit.Cur/4, highest))
 }
 
-// Dup returns a duplicate of a descriptor with a number from Floor on, or any number if there is no
-// such number left. It is closed on exec. An error is that of fcntl: EMFILE, or EBADF.
+// Dup returns a duplicate of a descriptor with a number from Floor on, or any number if no such
+// number is left. It is closed on exec. An error is that of fcntl: EMFILE, or EBADF.
 func Dup(fd int) (int, error) {
 	if high, err := above(fd); err == nil {
 		return high, nil
@@ -43,7 +43,7 @@ func DupOf(c syscall.Conn) (int, error) {
 }
 
 // Raise moves a descriptor to a number from Floor on and returns that number. The descriptor is
-// closed on exec. If there is no such number left the descriptor stays where it is.
+// closed on exec. If no such number is left the descriptor keeps its number.
 func Raise(fd int) int {
 	high, err := above(fd)
 	if err != nil {

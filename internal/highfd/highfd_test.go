@@ -15,8 +15,8 @@ func event(t *testing.T) int {
 	return fd
 }
 
-// TestRaise checks that a descriptor moves above the floor, and stays what it is where there is no
-// number left.
+// TestRaise checks that a descriptor moves above the floor, and keeps its number where no such
+// number is left.
 func TestRaise(t *testing.T) {
 	low := event(t)
 	high := Raise(low)
@@ -62,7 +62,7 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// TestDup checks that a duplicate gets a high number, and any number where none is left.
+// TestDup checks that a duplicate gets a high number, or any number where none is left.
 func TestDup(t *testing.T) {
 	fd := event(t)
 	defer unix.Close(fd)

@@ -1,16 +1,16 @@
-// Package idtable has a table of things by small numbers that readers need no lock for.
+// Package idtable has a table of pointers by small numbers that readers use without a lock.
 package idtable
 
 import "sync/atomic"
 
-// Table gives the thing with a number. Its zero value is empty. Set is called by one goroutine at a
-// time, Get by any at any time. Both take constant time: a change writes one place, and the table
-// is copied only when it has to be twice as large.
+// Table maps numbers to pointers. Its zero value is empty. Set must be called by one goroutine at a
+// time; Get may be called by any at any time. Both take constant time: a change writes one entry,
+// and the table is copied only when its size doubles.
 type Table[T any] struct {
 	places atomic.Pointer[[]atomic.Pointer[T]]
 }
 
-// Set puts the thing with number id, 0 or more, there; nil: there is none.
+// Set sets the entry of number id, 0 or more. nil removes it.
 func (t *Table[T]) Set(id int32, v *T) {
 	p := t.places.Load()
 	if p == nil || int(id) >= len(*p) {
@@ -31,7 +31,7 @@ func (t *Table[T]) Set(id int32, v *T) {
 	(*p)[id].Store(v)
 }
 
-// Get gives the thing with number id; nil if there is none.
+// Get returns the entry of number id, or nil if there is none.
 func (t *Table[T]) Get(id int32) *T {
 	p := t.places.Load()
 	if p == nil || id < 0 || int(id) >= len(*p) {

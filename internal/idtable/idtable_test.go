@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What was there before a change is there during it.
+// TestReaders checks that an entry stays readable while others change.
 func TestReaders(t *testing.T) {
 	var table Table[int32]
 	first := int32(0)
@@ -60,7 +60,8 @@ func TestReaders(t *testing.T) {
 	readers.Wait()
 }
 
-// A change allocates only where the table grows: a thousand ids more cost one table more.
+// TestConstantTime checks that a change allocates only where the table grows: a thousand more ids
+// cost one more table.
 func TestConstantTime(t *testing.T) {
 	var table Table[int32]
 	v := new(int32)

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Dual is an address of a zipper node on the network of other clusters: ranks of this cluster that
-// are placed on that node take links there.
+// Dual is an address of a zipper node on the network of other clusters. Ranks of this cluster that
+// are placed on that node accept links there.
 type Dual struct {
-	Cluster string // whose ranks reach it; empty: those of all others
+	Cluster string // cluster whose ranks reach the address; empty for all other clusters
 	Address string // host:port; port 0: any free one
 }
 
 const dualForm = "[CLUSTER@]HOST[:PORT], as in b@10.2.0.1; several with '+' between them"
 
-// ParseDual reads [CLUSTER@]HOST[:PORT], several with '+' or ',' between them.
+// ParseDual parses [CLUSTER@]HOST[:PORT], several of them separated by '+' or ','.
 func ParseDual(s string) (l []Dual, err error) {
 	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == '+' || r == ',' }) {
 		d := Dual{Address: strings.TrimSpace(part)}
@@ -59,7 +59,7 @@ func FormatDual(l []Dual) string {
 	return strings.Join(parts, "+")
 }
 
-// String is the address as people write it: without a port that was not given.
+// String returns the address as people write it, without a port that was not given.
 func (d Dual) String() string {
 	s := d.Address
 	if host, ok := strings.CutSuffix(s, ":0"); ok {
@@ -71,7 +71,7 @@ func (d Dual) String() string {
 	return s
 }
 
-// CheckDual checks one cluster's addresses against the job.
+// CheckDual checks the addresses of one cluster against the job.
 func CheckDual(l []Dual, cluster string, layout []Cluster) error {
 	for _, d := range l {
 		switch {
@@ -84,14 +84,14 @@ func CheckDual(l []Dual, cluster string, layout []Cluster) error {
 	return nil
 }
 
-// DirectAllow is where processes may open direct links to, in addition to their forwarders'
-// addresses.
+// DirectAllow has the addresses to which processes may open direct links, in addition to those of
+// their forwarders.
 type DirectAllow struct {
 	Hosts    []string // addresses and names
 	Networks []netip.Prefix
 }
 
-// ParseDirectAllow reads addresses, host names and networks (CIDR) with ',' or '+' between them.
+// ParseDirectAllow parses addresses, host names and networks (CIDR) separated by ',' or '+'.
 func ParseDirectAllow(s string) (d DirectAllow, err error) {
 	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == '+' || r == ',' }) {
 		part = strings.TrimSpace(part)
@@ -110,13 +110,14 @@ func ParseDirectAllow(s string) (d DirectAllow, err error) {
 	return d, nil
 }
 
-// Reached returns what ranks of a cluster have to be allowed (ParseDirectAllow) to open direct
-// links to these addresses of another cluster; empty: none of them is for the cluster.
+// Reached returns the addresses that ranks of a cluster must be allowed (ParseDirectAllow) to open
+// direct links to these addresses of another cluster. It returns "" if none of them is for the
+// cluster.
 func Reached(l []Dual, cluster string) string {
 	var hosts []string
 	for _, d := range l {
 		if d.Cluster == "" || d.Cluster == cluster {
-			host, _, _ := net.SplitHostPort(d.Address) // ParseDual has made it
+			host, _, _ := net.SplitHostPort(d.Address) // ParseDual has written it
 			hosts = append(hosts, host)
 		}
 	}

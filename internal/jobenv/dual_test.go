@@ -87,7 +87,7 @@ func TestParseDirectAllow(t *testing.T) {
 	}
 }
 
-// TestReached: ranks of a cluster are allowed the addresses that are for them.
+// TestReached checks that ranks of a cluster are allowed the addresses that are for them.
 func TestReached(t *testing.T) {
 	l, err := ParseDual("b@10.2.0.1+c@zip:7500+fe80::1")
 	if err != nil {

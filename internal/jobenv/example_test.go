@@ -7,7 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// What a batch script says of a job.
+// The variables of a batch script describe a job.
 func ExampleFrom() {
 	variables := map[string]string{
 		jobenv.VarJob: "j1", jobenv.VarSecret: "3f7a1c0e9b5d42688ea1f0c7d6b3594a", jobenv.VarCluster: "b",

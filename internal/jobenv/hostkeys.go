@@ -14,15 +14,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// What ZIPPER_HOST_KEYS says of forwarders whose host key the job does not have, and
-// known_forwarders neither. A key that is there must be the right one in any case.
+// These are the values of ZIPPER_HOST_KEYS, the policy for forwarders whose host key is neither in
+// the job nor in known_forwarders. A known key must match in any case.
 const (
-	AnyKey    = ""           // take them
-	StrictKey = "strict"     // take none of them
-	AcceptNew = "accept-new" // the launcher asks them once, and keeps what they say
+	AnyKey    = ""           // join them
+	StrictKey = "strict"     // join none of them
+	AcceptNew = "accept-new" // the launcher asks them once, and keeps their answers
 )
 
-// ParseHostKeys checks such a word.
+// ParseHostKeys checks the name of a policy.
 func ParseHostKeys(s string) error {
 	if s != AnyKey && s != StrictKey && s != AcceptNew {
 		return fmt.Errorf("host keys %q: want %s or %s, or nothing to take forwarders whose key is not known", s,
@@ -31,11 +31,12 @@ func ParseHostKeys(s string) error {
 	return nil
 }
 
-// Known are host keys by forwarder address, from a file of lines ADDRESS KEY as ssh's known_hosts.
+// Known has host keys by forwarder address, from a file of lines ADDRESS KEY like ssh's
+// known_hosts.
 type Known map[string]string
 
-// KnownFile is where they are, unless ZIPPER_KNOWN_FORWARDERS names another file (get); empty: the
-// user has no place for it.
+// KnownFile returns the name of the file of known keys, which ZIPPER_KNOWN_FORWARDERS (get) can
+// change. It returns "" if the user has no directory for it.
 func KnownFile(get func(string) string) string {
 	if f := get(VarKnown); f != "" {
 		return f
@@ -47,7 +48,7 @@ func KnownFile(get func(string) string) string {
 	return filepath.Join(dir, "zipper", "known_forwarders")
 }
 
-// ReadKnown reads the file; one that is not there has no keys.
+// ReadKnown reads the file. A missing file has no keys.
 func ReadKnown(name string) (Known, error) {
 	if name == "" {
 		return nil, nil
@@ -88,7 +89,7 @@ func parseKnown(b []byte) (Known, error) {
 	return k, s.Err()
 }
 
-// AddKnown adds a forwarder's key to the file, which is made if it is not there.
+// AddKnown adds a forwarder's key to the file, and creates the file if it is missing.
 func AddKnown(name, address, key string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -97,11 +98,11 @@ func AddKnown(name, address, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s %s\n", address, key) // one write: several may do so at a time
+	_, err = fmt.Fprintf(f, "%s %s\n", address, key) // in one write, because several processes may add keys at a time
 	return errors.Join(err, f.Close())
 }
 
-// SetHostKey notes the host key that a plain forwarder must have; empty: any.
+// SetHostKey sets the host key that a plain forwarder must have; "" allows any.
 func (j *Job) SetHostKey(address, key string) {
 	if key == "" {
 		return
@@ -112,8 +113,8 @@ func (j *Job) SetHostKey(address, key string) {
 	j.HostKeys[address] = key
 }
 
-// unknown are the job's forwarders whose keys it does not have, each by its addresses, with what
-// sets its key.
+// unknown returns the job's forwarders without a known key. Each has its addresses and a function
+// that sets its key.
 func (j *Job) unknown() (list []keyless) {
 	for _, a := range j.Forwarders {
 		if len(j.Zippers) == 0 && j.HostKeys[a] == "" {
@@ -141,8 +142,8 @@ type keyless struct {
 	set       func(key string)
 }
 
-// AskHostKeys has ask find out the keys that are not known yet, by address, and adds them to the
-// file of known ones; a forwarder without a key stays without. With a policy other than AcceptNew
+// AskHostKeys calls ask for each key that is not known yet, by address, and adds the keys to the
+// file of known ones. A forwarder without a key stays without. With a policy other than AcceptNew
 // it does nothing.
 func (j *Job) AskHostKeys(policy, file string, ask func(address string) (string, error)) error {
 	if policy != AcceptNew {
@@ -174,7 +175,7 @@ func (j *Job) AskHostKeys(policy, file string, ask func(address string) (string,
 	return nil
 }
 
-// Here is that of a forwarder's addresses at which this cluster reaches it; empty: there is none.
+// Here returns the one of a forwarder's addresses at which this cluster reaches it, or "".
 func (j *Job) Here(addresses []string) string {
 	for _, a := range addresses {
 		if slices.Contains(j.Forwarders, a) {
@@ -184,7 +185,7 @@ func (j *Job) Here(addresses []string) string {
 	return ""
 }
 
-// knowHostKeys takes the keys that the job does not have from the file of known ones.
+// knowHostKeys reads the keys that the job does not have from the file of known ones.
 func (j *Job) knowHostKeys(get func(string) string) error {
 	list := j.unknown()
 	if err := ParseHostKeys(get(VarHostKeys)); err != nil {
@@ -208,13 +209,13 @@ func (j *Job) knowHostKeys(get func(string) string) error {
 	return nil
 }
 
-// NotKnown is the error for a forwarder whose key is not known where it has to be.
+// NotKnown returns the error for a forwarder whose key must be known and is not.
 func NotKnown(address string) error {
 	return fmt.Errorf("the host key of the forwarder %s is not known, and %s=%s: give it as %[1]s#KEY (zipper forwarder logs it, zipper status shows it), or take what it says once with %[2]s=%[4]s",
 		address, VarHostKeys, StrictKey, AcceptNew)
 }
 
-// Of is the key of the forwarder that has these addresses; empty: none of them is known.
+// Of returns the key of the forwarder with these addresses, or "" if none of them is known.
 func (k Known) Of(addresses ...string) string {
 	for _, a := range addresses {
 		if key := k[a]; key != "" {
@@ -236,7 +237,7 @@ func withKey(s, key string) string {
 	return s + "#" + key
 }
 
-// cutKey takes a host key off the end; a # in a path is none.
+// cutKey cuts a host key off the end. A # in a path does not begin one.
 func cutKey(s string) (rest, key string, has bool) {
 	i := strings.LastIndexByte(s, '#')
 	if i < 0 || strings.Contains(s[i:], "/") {

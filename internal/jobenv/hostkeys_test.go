@@ -10,8 +10,8 @@ import (
 
 var keyA, keyB = strings.Repeat("A", 42) + "E", strings.Repeat("B", 42) + "A"
 
-// TestHostKeys: a key comes with the address, or from the file of known ones, and goes on to the
-// ranks.
+// TestHostKeys checks that a key comes with the address, or from the file of known ones, and is
+// passed on to the ranks.
 func TestHostKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "known")
 	if err := os.WriteFile(file, []byte("# ours\nzip2:7475 "+keyB+"\n"), 0o600); err != nil {
@@ -59,7 +59,7 @@ func TestHostKeys(t *testing.T) {
 	}
 }
 
-// TestAskHostKeys: what a forwarder says once is kept, and asked for no more.
+// TestAskHostKeys checks that the key from a forwarder is kept, and not asked for again.
 func TestAskHostKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zipper", "known")
 	asked := 0
@@ -94,7 +94,8 @@ func TestAskHostKeys(t *testing.T) {
 	}
 }
 
-// FuzzKnown: no file makes it stumble, and what it takes are addresses with keys.
+// FuzzKnown checks that no file crashes the parser, and that an accepted file has addresses with
+// keys.
 func FuzzKnown(f *testing.F) {
 	f.Add([]byte("# comment\nzip1:7475 " + keyA + "\n\n[::1]:1 " + keyB))
 	f.Add([]byte("zip1 " + keyA + "\nzip1 " + keyB))
@@ -111,7 +112,7 @@ func FuzzKnown(f *testing.F) {
 	})
 }
 
-// FuzzZipper: what is read of one forwarder is written as it is read again.
+// FuzzZipper checks that a forwarder which is parsed is formatted to the same text.
 func FuzzZipper(f *testing.F) {
 	for _, s := range []string{"zip1", "zip1:1=a+b", "a@x:1+b@y#" + keyA, "verbs:h?connect=cm#" + keyB,
 		"unix:/tmp/#x"} {

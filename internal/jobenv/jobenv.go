@@ -1,8 +1,9 @@
-// Package jobenv is how a launched process learns which job it belongs to: a handful of environment
-// variables, written by the launcher or by a batch script and read by the engine when MPI starts.
+// Package jobenv tells a launched process which job it belongs to, by some environment variables.
+// The launcher or a batch script writes them, and the engine reads them when MPI starts.
 //
-// Sizes are bytes. Errors name the variable and say what it should be; ErrNoJob: the process was
-// not started as part of a job. All functions are safe for concurrent use, values as plain data.
+// Sizes are in bytes. Errors name the variable and its correct form; ErrNoJob means that the
+// process was not started as part of a job. All functions are safe for concurrent use, values as
+// plain data.
 package jobenv
 
 import (
@@ -15,33 +16,34 @@ import (
 	"github.com/leidenzipper/zipper/vrank"
 )
 
-// The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
+// These are the variables. Ranks inside the cluster come from the cluster's own MPI, never from
+// here.
 const (
 	VarJob        = "ZIPPER_JOB"         // job id: letters, digits, '.', '_', '-'
 	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job
-	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it, in its place
+	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds the secret, in place of ZIPPER_SECRET
 	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
 	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
 	// networks without ranks that forwarders of a job with several hops are on: "wan,wan2"
 	VarNetworks = "ZIPPER_NETWORKS"
-	// of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of each,
-	// "a,b=2,a" (ParseOrder); equal in all clusters
+	// the order of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of
+	// each rank, "a,b=2,a" (ParseOrder); equal in all clusters
 	VarOrder = "ZIPPER_ORDER"
-	// forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory;
-	// for several hops all forwarders, as in host:port=a+b (ParseZipper)
+	// forwarders that this cluster reaches: "host:port[,host:port…]", or unix:/path for shared
+	// memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
 	VarForwarders = "ZIPPER_FORWARDERS"
-	// strict: no forwarder is joined whose host key is not known (HOST:PORT#KEY, known_forwarders);
-	// accept-new: the launcher asks it once, and keeps what it says
+	// strict: join no forwarder whose host key is not known (HOST:PORT#KEY, known_forwarders);
+	// accept-new: the launcher asks it once, and keeps its key
 	VarHostKeys   = "ZIPPER_HOST_KEYS"
 	VarKnown      = "ZIPPER_KNOWN_FORWARDERS" // the file known_forwarders; default: in ~/.config/zipper
 	VarTicket     = "ZIPPER_TICKET"           // the job's ticket, for forwarders that demand one
-	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds it, in its place
+	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds the ticket, in place of ZIPPER_TICKET
 	// for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose
 	// ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
 	VarDual = "ZIPPER_DUAL"
-	// where ranks of this cluster may open direct links to, in addition to the addresses of its
-	// forwarders: addresses, host names and networks, as in 10.2.0.7,10.3.0.0/24
-	// (ParseDirectAllow); ranks dial no others, whatever a forwarder says
+	// the addresses to which ranks of this cluster may open direct links, in addition to the
+	// addresses of its forwarders: addresses, host names and networks, as in 10.2.0.7,10.3.0.0/24
+	// (ParseDirectAllow); ranks dial no others, even if a forwarder names them
 	VarDirectAllow = "ZIPPER_DIRECT_ALLOW"
 
 	VarTimeout = "ZIPPER_TIMEOUT" // how long to wait for the other clusters, a Go duration; default 60s
@@ -50,27 +52,27 @@ const (
 	// classic: a handshake for every message, one transfer at a time, for comparison; equal in all
 	// clusters and in the forwarder
 	VarProtocol = "ZIPPER_PROTOCOL"
-	// how far the job trusts what its frames travel over: plain, checked, sealed; default: checked,
-	// sealed if forwarders are on networks without ranks, plain with the classic protocol; equal in
-	// all clusters
+	// protection of frames in transit: plain, checked, sealed; default: checked, sealed if
+	// forwarders are on networks without ranks, plain with the classic protocol; equal in all
+	// clusters
 	VarLevel = "ZIPPER_LEVEL"
-	// how long a rank out of reach is waited for if nothing says that it is dead, a Go duration;
-	// default 60s; equal in all clusters
+	// time for which a rank out of reach is waited for if it is not known to be dead, a Go
+	// duration; default 60s; equal in all clusters
 	VarPatience = "ZIPPER_PATIENCE"
-	// where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in
-	// all clusters
+	// message sizes and other limits from which another collective algorithm is used, as in
+	// segment=64K,leaders=2; equal in all clusters
 	VarCollectives = "ZIPPER_COLLECTIVES"
 	// file of zipper tune whose table zipper run and zipper bench give to all clusters as
 	// ZIPPER_COLLECTIVES
 	VarTuning = "ZIPPER_TUNING"
-	// bytes: messages at least so long are sent from the program's memory and received into it over
-	// verbs, without copies; 0: none; default 1 MiB, where registrations are kept 128 KiB
+	// bytes: messages of at least this size are sent from the program's memory and received into it
+	// over verbs, without copies; 0: none; default 1 MiB, or 128 KiB where registrations are kept
 	VarInPlace = "ZIPPER_IN_PLACE"
-	// 1: registrations of that memory are kept, and a preloaded library watches what the program
-	// unmaps
+	// 1: registrations of that memory are kept, and a preloaded library watches for memory that the
+	// program unmaps
 	VarCache = "ZIPPER_REGISTRATION_CACHE"
-	// what MPI_APPNUM is in the first program that this cluster's mpirun starts, counted over the
-	// job's programs from 0; zipper run and submit set it; not set: MPI_APPNUM has no value
+	// the value of MPI_APPNUM in the first program that this cluster's mpirun starts, counted over
+	// the job's programs from 0; zipper run and submit set it; without it MPI_APPNUM has no value
 	VarAppnum = "ZIPPER_APPNUM"
 	VarReport = "ZIPPER_REPORT" // if set, a file name prefix for per-rank traffic records
 )
@@ -78,33 +80,37 @@ const (
 // Cluster is one entry of the layout.
 type Cluster = vrank.Cluster
 
-// Job is what the variables say.
+// Job is the content of the variables.
 type Job struct {
-	ID         string
-	Secret     string
-	Cluster    string
-	Layout     []Cluster
-	Order      []Cluster // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
-	Forwarders []string  // addresses that this cluster reaches
-	// of Forwarders, by address, as far as they are known; empty with Zippers, which have their own
-	HostKeys    map[string]string
-	Ticket      string
-	Origin      string   // see VarOrigin
-	Networks    []string // that have no ranks, and forwarders are on
-	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
-	Dual        []Dual   // of this cluster's zipper nodes
-	DirectAllow string   // see ParseDirectAllow
+	ID      string
+	Secret  string
+	Cluster string
+	Layout  []Cluster
+	// Order is the order of the ranks of MPI_COMM_WORLD, in runs; nil for that of virtual rank.
+	Order      []Cluster
+	Forwarders []string // addresses of forwarders that this cluster reaches
+	// HostKeys has the known host keys of Forwarders by address. It is empty with Zippers, which
+	// have their own keys.
+	HostKeys map[string]string
+	Ticket   string
+	Origin   string   // see VarOrigin
+	Networks []string // networks without ranks that forwarders are on
+	// Zippers has all forwarders of a job with several hops. If it is empty every cluster reaches
+	// all of Forwarders.
+	Zippers     []Zipper
+	Dual        []Dual // addresses of this cluster's zipper nodes
+	DirectAllow string // see ParseDirectAllow
 	Timeout     time.Duration
 	Log         string
 	Poll        string
 	Report      string
 	Collectives string
 	Protocol    string // empty or Classic
-	Level       string // empty: the default
-	Patience    string // a Go duration; empty: the default
-	InPlace     int    // bytes; 0: never
-	Cache       bool   // of registrations
-	Appnum      string // see VarAppnum: a number, or empty
+	Level       string // empty for the default
+	Patience    string // a Go duration; empty for the default
+	InPlace     int    // bytes; 0 for never
+	Cache       bool   // whether registrations of memory are kept
+	Appnum      string // a number, or empty (VarAppnum)
 
 	inPlaceGiven string
 }
@@ -121,12 +127,12 @@ func ParseProtocol(s string) error {
 	return nil
 }
 
-// ErrNoJob: none of the variables is set, the process is not part of a zipped job.
+// ErrNoJob means that none of the variables is set: the process is not part of a zipped job.
 var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 
-// From reads the job from the environment, of which get returns a variable's value, or "". The
-// error says which variable is missing or wrong and how it should look; it is ErrNoJob when there
-// is no job at all.
+// From reads the job from the environment. get returns a variable's value, or "". The error names
+// the variable that is missing or wrong and its correct form; it is ErrNoJob if there is no job at
+// all.
 //
 // Nothing in this package reads the environment by itself: in a rank that would be Go's copy, which
 // the program's setenv does not change.
@@ -252,7 +258,7 @@ func (j *Job) memory(get func(string) string) error {
 	return nil
 }
 
-// ParseLayout reads "a=4,b=2".
+// ParseLayout parses "a=4,b=2".
 func ParseLayout(s string) ([]Cluster, error) {
 	var l []Cluster
 	seen := map[string]bool{}

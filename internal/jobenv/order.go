@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ParseOrder reads the order of the ranks of MPI_COMM_WORLD: of each its cluster, as in a,b,a or,
-// the same in runs, a=1,b=1,a=1. Every cluster has as many as the layout says. Within a cluster
-// ranks keep the order that its own MPI gives them. Empty: the order of virtual rank.
+// ParseOrder parses the order of the ranks of MPI_COMM_WORLD: the cluster of each rank, as in a,b,a
+// or, the same in runs, a=1,b=1,a=1. Every cluster must have as many ranks as in the layout. Within
+// a cluster ranks keep the order of its own MPI. "" is the order of virtual rank.
 func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 	if s == "" {
 		return nil, nil
@@ -28,7 +28,7 @@ func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 	return runs, CheckOrder(runs, layout)
 }
 
-// CheckOrder says what is wrong with an order of the layout's ranks.
+// CheckOrder returns an error if an order does not have the layout's ranks.
 func CheckOrder(order, layout []Cluster) error {
 	if len(order) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func CheckOrder(order, layout []Cluster) error {
 	return nil
 }
 
-// OrderOf puts the clusters of the ranks, one for each, into runs.
+// OrderOf combines the clusters of the ranks, one for each rank, into runs.
 func OrderOf(clusters []string) (runs []Cluster) {
 	for _, c := range clusters {
 		if n := len(runs); n > 0 && runs[n-1].Name == c {
@@ -78,7 +78,7 @@ func FormatOrder(order []Cluster) string {
 	return strings.Join(parts, ",")
 }
 
-// VirtualRanks has for every rank of MPI_COMM_WORLD its virtual rank; nil if they are the same.
+// VirtualRanks returns the virtual rank of each rank of MPI_COMM_WORLD, or nil if they are equal.
 func VirtualRanks(order, layout []Cluster) []int32 {
 	next, first := map[string]int32{}, int32(0)
 	for _, c := range layout {
@@ -101,7 +101,7 @@ func VirtualRanks(order, layout []Cluster) []int32 {
 	return virtual
 }
 
-// WorldRanks has for every native rank of a cluster its rank in MPI_COMM_WORLD.
+// WorldRanks returns the rank in MPI_COMM_WORLD of every native rank of a cluster.
 func WorldRanks(order, layout []Cluster, cluster string) (ranks []int) {
 	if len(order) == 0 {
 		order = layout
@@ -118,7 +118,8 @@ func WorldRanks(order, layout []Cluster, cluster string) (ranks []int) {
 	return ranks
 }
 
-// First tells whether rank 0 of MPI_COMM_WORLD, which reads the standard input, is in this cluster.
+// First reports whether rank 0 of MPI_COMM_WORLD, which reads the standard input, is in this
+// cluster.
 func (j Job) First() bool {
 	order := j.Order
 	if len(order) == 0 {

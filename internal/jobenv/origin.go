@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// batch are the variables in which batch systems give their processes the job's id.
+// batch lists the variables in which batch systems give their processes the job's id.
 var batch = []struct{ name, variable string }{
 	{"slurm", "SLURM_JOB_ID"},
 	{"pbs", "PBS_JOBID"},
@@ -16,12 +16,13 @@ var batch = []struct{ name, variable string }{
 	{"gridengine", "JOB_ID"},
 }
 
-// VarOrigin has for whom the process runs (user=NAME slurm=ID), where the launcher knows that and
-// the process does not: behind a remote shell it has no variables of the batch job.
+// VarOrigin has the user and batch job of the process (user=NAME slurm=ID). The launcher sets it
+// where the process itself does not know them: behind a remote shell it lacks the variables of the
+// batch job.
 const VarOrigin = "ZIPPER_ORIGIN"
 
-// Origin says for whom a process runs, as words for people and accounts: user=NAME, and
-// SCHEDULER=ID for each batch job that it is in.
+// Origin returns the user and batch jobs of a process, as words for people and accounting:
+// user=NAME, and SCHEDULER=ID for each batch job that it is in.
 func Origin(get func(string) string, uid int) string {
 	if s := get(VarOrigin); s != "" {
 		return clean(s, wire.MaxName)
@@ -42,7 +43,7 @@ func Origin(get func(string) string, uid int) string {
 	return clean(s, wire.MaxName)
 }
 
-// word has no blanks, so that it is one.
+// word replaces blanks, so that s is one word.
 func word(s string) string {
 	return clean(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
@@ -52,7 +53,7 @@ func word(s string) string {
 	}, s), maxOriginWord)
 }
 
-// clean is at most n bytes of valid text.
+// clean returns at most n bytes of valid text.
 func clean(s string, n int) string {
 	if s = strings.ToValidUTF8(s, ""); len(s) > n {
 		s = strings.ToValidUTF8(s[:n], "")

@@ -14,7 +14,7 @@ func TestOrigin(t *testing.T) {
 		{"LOGNAME=bob SLURM_JOB_ID=17", "user=bob slurm=17"},
 		{"USER=a PBS_JOBID=12.server", "user=a pbs=12.server"},
 		{"USER=a LSB_JOBID=3", "user=a lsf=3"},
-		{"USER=a JOB_ID=5", "user=a"}, // many programs have that one
+		{"USER=a JOB_ID=5", "user=a"}, // many programs set that variable
 		{"USER=a JOB_ID=5 SGE_ROOT=/opt/sge", "user=a gridengine=5"},
 		{"USER=a ZIPPER_ORIGIN=user=c", "user=c"},
 	} {

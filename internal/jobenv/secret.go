@@ -15,19 +15,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// SecretBits is how many bits a secret has to have at least. Who sees one Join can try secrets
-// against it, tens of thousands a second on each core, without asking anybody.
+// SecretBits is the smallest entropy of a secret, in bits. An attacker who sees one Join can try
+// secrets against it offline, tens of thousands per second on each core.
 const SecretBits = 128
 
-// NewSecret makes one up, of SecretBits.
+// NewSecret returns a random secret of SecretBits.
 func NewSecret() string {
 	b := make([]byte, SecretBits/8)
-	_, _ = rand.Read(b) // never fails: it ends the process instead
+	_, _ = rand.Read(b) // it never fails: it ends the process instead
 	return hex.EncodeToString(b)
 }
 
-// CheckSecret refuses a secret that can be guessed: a passphrase, or a word that is too short. No
-// program can tell how a word was made, so this is no more than a bound for words made at random.
+// CheckSecret returns an error for a secret that can be guessed: a passphrase, or a word that is
+// too short. No program can tell how a word was made, so this is only a bound for random words.
 func CheckSecret(secret string) error {
 	const advice = "make one with zipper secret FILE (from a passphrase that people type: with --passphrase)"
 	if strings.ContainsFunc(secret, unicode.IsSpace) {
@@ -39,9 +39,9 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// secretBits is how many bits a word has if each of its characters was chosen among all of its
-// kind. A word of letters of one case alone is taken for language: a few random letters in it do
-// not show.
+// secretBits returns the entropy of a word in bits if each of its characters was chosen among all
+// of its kind. A word of letters of one case alone counts as language, also if it has a few random
+// letters.
 func secretBits(s string) float64 {
 	var lower, upper, digit, hex, other bool
 	different := map[rune]bool{}
@@ -79,12 +79,12 @@ func secretBits(s string) float64 {
 	case digit && hex && !other:
 		each = 4
 	}
-	return float64(n) * min(each, float64(len(different)-1)) // repeating itself adds nothing
+	return float64(n) * min(each, float64(len(different)-1)) // repetitions add nothing
 }
 
-// ReadSecret reads a secret from a file and checks it. A file that others can read or write is
-// refused, as ssh refuses such keys: who has the secret can join the job, or run jobs on a
-// forwarder that demands it. get returns a variable of the environment, as for From.
+// ReadSecret reads a secret from a file and checks it. A file that other users can read or write is
+// an error, as for ssh's keys: anyone with the secret can join the job, or run jobs on a forwarder
+// that demands it. get returns an environment variable, as for From.
 func ReadSecret(name string, get func(string) string) (string, error) {
 	b, err := ReadPrivate(name, get)
 	if err != nil {
@@ -100,7 +100,7 @@ func ReadSecret(name string, get func(string) string) (string, error) {
 	return secret, nil
 }
 
-// ticket is the job's, from the environment or a file; empty: it has none.
+// ticket returns the job's ticket, from the environment or a file, or "" if it has none.
 func ticket(get func(string) string) (string, error) {
 	t := get(VarTicket)
 	if f := get(VarTicketFile); t == "" && f != "" {
@@ -112,8 +112,8 @@ func ticket(get func(string) string) (string, error) {
 	return t, nil
 }
 
-// ReadTicket reads a ticket from a file. It is no secret: who has it needs the job's secret as
-// well.
+// ReadTicket reads a ticket from a file. A ticket is not secret, because it is only useful together
+// with the job's secret.
 func ReadTicket(name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -126,8 +126,8 @@ func ReadTicket(name string) (string, error) {
 	return t, nil
 }
 
-// ReadPrivate reads a file that nobody but its owner may read or write. get returns a variable of
-// the environment, as for From.
+// ReadPrivate reads a file that only its owner may read or write. get returns an environment
+// variable, as for From.
 func ReadPrivate(name string, get func(string) string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func ReadPrivate(name string, get func(string) string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, longestPrivate))
 }
 
-// CheckPrivate refuses a file that others than its owner can read or write.
+// CheckPrivate returns an error for a file that users other than its owner can read or write.
 func CheckPrivate(name string, get func(string) string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -155,7 +155,8 @@ func checkPrivate(f *os.File, name string, get func(string) string) error {
 	if err != nil {
 		return err
 	}
-	// systemd lets a service have its credentials by an access list, which shows as the group's.
+	// systemd gives a service its credentials by an access list, which shows as the group's
+	// permissions.
 	if dir := get("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(name) == filepath.Clean(dir) {
 		return nil
 	}

@@ -42,11 +42,12 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
-// TestCheckSecret: what is made at random is taken in every usual form, words of people are not.
+// TestCheckSecret checks that random secrets are accepted in every usual form, and human words are
+// not.
 func TestCheckSecret(t *testing.T) {
 	for range 1000 {
 		b := make([]byte, 24)
-		_, _ = rand.Read(b) // never fails
+		_, _ = rand.Read(b) // it never fails
 		for _, s := range []string{hex.EncodeToString(b[:16]), strings.ToUpper(hex.EncodeToString(b[:16])),
 			rand.Text() + "7",
 			base64.StdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b)} {
@@ -64,7 +65,7 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
-// TestWeakSecretInEnvironment: where the secret comes from makes no difference.
+// TestWeakSecretInEnvironment checks that a weak secret is an error also in the environment.
 func TestWeakSecretInEnvironment(t *testing.T) {
 	vars := map[string]string{VarJob: "j", VarSecret: "s3cret", VarCluster: "a", VarLayout: "a=1"}
 	get := func(k string) string { return vars[k] }

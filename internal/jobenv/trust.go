@@ -7,8 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// ParseLevel reads the level of a job with a protocol, and with these networks without ranks;
-// empty: the default. A long link between two sites is one of those, and others may listen there.
+// ParseLevel parses the level of a job with a protocol, and with these networks without ranks. ""
+// is the default. A long link between two sites is such a network, and others may listen there.
 func ParseLevel(s, protocol string, networks []string) (wire.Level, error) {
 	l := wire.LevelChecked
 	switch {
@@ -27,7 +27,7 @@ func ParseLevel(s, protocol string, networks []string) (wire.Level, error) {
 	return l, err
 }
 
-// ParsePatience reads a time from 0 to a day; empty: the default.
+// ParsePatience parses a time from 0 to a day. "" is the default.
 func ParsePatience(s string) (time.Duration, error) {
 	if s == "" {
 		return defaultPatience, nil

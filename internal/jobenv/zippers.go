@@ -13,14 +13,14 @@ import (
 // on each.
 type Zipper struct {
 	Ports   []Port
-	HostKey string // that it must have (wire.FormatHostKey); empty: any
+	HostKey string // host key that it must have (wire.FormatHostKey); empty for any
 }
 
 // Port is a zipper's place on one network: a cluster's, or one without ranks. On the latter Address
-// may be empty: then the zipper does not listen there, and opens the links itself.
+// may be empty: then the zipper does not listen there, but opens the links itself.
 type Port struct{ Network, Address string }
 
-// Address is the zipper's address on a network; empty: it has none there.
+// Address returns the zipper's address on a network, or "" if it has none there.
 func (z Zipper) Address(network string) string {
 	for _, p := range z.Ports {
 		if p.Network == network {
@@ -35,8 +35,8 @@ func (z Zipper) On(network string) bool {
 	return slices.ContainsFunc(z.Ports, func(p Port) bool { return p.Network == network })
 }
 
-// String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS, and the name alone of a network
-// on which it does not listen; then # and the host key, if there is one.
+// String returns the form that ParseZipper parses: a@ADDRESS+b@ADDRESS, with only the name of a
+// network on which the zipper does not listen; then # and the host key, if there is one.
 func (z Zipper) String() string {
 	var parts []string
 	for _, p := range z.Ports {
@@ -49,7 +49,7 @@ func (z Zipper) String() string {
 	return withKey(strings.Join(parts, "+"), z.HostKey)
 }
 
-// ParseZipper reads one forwarder:
+// ParseZipper parses one forwarder:
 //
 //	ADDRESS                    every cluster reaches it there; Ports is empty
 //	ADDRESS=a+b, ADDRESS=a,b   it is on these networks only
@@ -95,14 +95,14 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	return "", z, nil
 }
 
-// Net is what the forwarders of a job with several hops join: its clusters, and its networks
-// without ranks.
+// Net has the networks of a job with several hops: those of its clusters, and its networks without
+// ranks.
 type Net struct {
 	Layout   []Cluster
-	Networks []string // names; none is a cluster's
+	Networks []string // names, none of which is a cluster's
 }
 
-// names are those of all networks, the clusters' first: the order of indices.
+// names returns the names of all networks, the clusters' first, in the order of their indices.
 func (n Net) names() []string {
 	var names []string
 	for _, c := range n.Layout {
@@ -111,11 +111,11 @@ func (n Net) names() []string {
 	return append(names, n.Networks...)
 }
 
-// Index is a network's place among all, the clusters' first; -1: there is none of that name.
+// Index returns the index of a network, or -1 if there is none with that name.
 func (n Net) Index(network string) int { return slices.Index(n.names(), network) }
 
-// Rows takes the zippers apart into rows that are trees; see vrank.Rows. The error says why that
-// cannot be done.
+// Rows divides the zippers into rows that are trees; see vrank.Rows. The error says why that is
+// impossible.
 func (n Net) Rows(zippers []Zipper) ([][]int, *vrank.Routes, error) {
 	names := n.names()
 	on := make([][]int, len(zippers))
@@ -145,18 +145,18 @@ func (n Net) Rows(zippers []Zipper) ([][]int, *vrank.Routes, error) {
 	return rows, routes, nil
 }
 
-// Link is one that a forwarder opens to another, on a network that both are on.
+// Link is a link that one forwarder opens to another, on a network that both are on.
 type Link struct {
 	Network  string
-	From, To int    // the zippers, by their places in the job
-	Address  string // To's
+	From, To int    // indices of the two zippers in the job
+	Address  string // address of To
 }
 
-// Links are all of these, each once. The error is that of Rows.
+// Links returns all links of the job, each once. The error is that of Rows.
 func (n Net) Links(zippers []Zipper) (all []Link, err error) {
 	rows, _, err := n.Rows(zippers)
 	for _, row := range rows {
-		links, _ := n.links(zippers, row) // which Rows has checked
+		links, _ := n.links(zippers, row) // Rows has checked them
 		for _, l := range links {
 			if !slices.Contains(all, l) {
 				all = append(all, l)
@@ -166,8 +166,8 @@ func (n Net) Links(zippers []Zipper) (all []Link, err error) {
 	return all, err
 }
 
-// links are those between the forwarders of a row. It is an error if one of them can be opened by
-// neither.
+// links returns the links between the forwarders of a row. It returns an error if neither end of a
+// link can open it.
 func (n Net) links(zippers []Zipper, row []int) (links []Link, err error) {
 	for at, i := range row {
 		for next, k := range row[at+1:] {
@@ -199,13 +199,14 @@ func (n Net) links(zippers []Zipper, row []int) (links []Link, err error) {
 	return links, nil
 }
 
-// end is zipper i's end of a link on a network.
+// end returns zipper i's end of a link on a network.
 func (n Net) end(zippers []Zipper, i int, network string) vrank.LinkEnd {
 	ranks := slices.ContainsFunc(n.Layout, func(c Cluster) bool { return zippers[i].On(c.Name) })
 	return vrank.LinkEnd{Zipper: i, Listens: zippers[i].Address(network) != "", Ranks: ranks}
 }
 
-// CheckNetworks checks the names of networks without ranks: words, each its own and no cluster's.
+// CheckNetworks checks the names of networks without ranks: they must be words that are unique and
+// not names of clusters.
 func CheckNetworks(networks []string, layout []Cluster) error {
 	for i, name := range networks {
 		switch {
@@ -223,11 +224,11 @@ func CheckNetworks(networks []string, layout []Cluster) error {
 	return nil
 }
 
-// Net is the job's.
+// Net returns the networks of the job.
 func (j Job) Net() Net { return Net{j.Layout, j.Networks} }
 
-// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster
-// reaches some.
+// forwarders parses the list of forwarders: plain addresses, or zippers, some of which this cluster
+// reaches.
 func (j *Job) forwarders(list string) error {
 	plain := 0
 	for _, f := range strings.Split(list, ",") {

@@ -46,7 +46,7 @@ func TestHops(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(j.Forwarders, []string{"x:1", "y:2"}) {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	// What a process tells its children is the same job.
+	// The variables that a process sets for its children describe the same job.
 	env := map[string]string{}
 	for _, kv := range j.Environ() {
 		k, v, _ := strings.Cut(kv, "=")
@@ -75,7 +75,7 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// TestNetworks: forwarders on networks without ranks, which listen there or do not.
+// TestNetworks checks forwarders on networks without ranks, with and without an address there.
 func TestNetworks(t *testing.T) {
 	from := func(networks, forwarders string) (Job, error) {
 		return From(func(k string) string {
@@ -86,7 +86,7 @@ func TestNetworks(t *testing.T) {
 	for _, tc := range []struct{ networks, forwarders string }{
 		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1"},
 		{"w", "a@x:1+w,b@y:1+w@y2:1"},
-		{"v,w", "a@x:1+v,v@h:1+w@h:2,w+b@y:1"}, // a hub that both dial
+		{"v,w", "a@x:1+v,v@h:1+w@h:2,w+b@y:1"}, // a hub that both ends dial
 	} {
 		j, err := from(tc.networks, tc.forwarders)
 		if err != nil || !reflect.DeepEqual(j.Forwarders, []string{"x:1"}) {
@@ -120,7 +120,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestLinks: who opens which link, where.
+// TestLinks checks which forwarder opens each link, and on which network.
 func TestLinks(t *testing.T) {
 	for _, tc := range []struct {
 		networks, forwarders string
@@ -129,7 +129,7 @@ func TestLinks(t *testing.T) {
 		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1", []Link{{"w", 0, 1, "y2:1"}}},
 		{"w", "b@y:1+w@y2:1,a@x:1+w", []Link{{"w", 1, 0, "y2:1"}}},
 		{"v,w", "v@h:1+w@h:2,a@x:1+v,w+b@y:1", []Link{{"v", 1, 0, "h:1"}, {"w", 2, 0, "h:2"}}},
-		// side by side, and of the second row the forwarder of b is named first
+		// side by side; in the second row the forwarder of b is named first
 		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1,b@q:1+w@q2:1,a@p:1+w@p2:1", []Link{{"w", 0, 1, "y2:1"}, {"w", 3, 2, "q2:1"}}},
 		{"", "x:1=a+b,y:1=a+b", nil},
 	} {

@@ -20,7 +20,7 @@ const (
 	publicType  = "PUBLIC KEY"
 )
 
-// Private reads a private key from a file that its owner alone can use.
+// Private reads a private key from a file that only its owner may use.
 func Private(name string) (ed25519.PrivateKey, error) {
 	b, err := jobenv.ReadPrivate(name, os.Getenv)
 	if err != nil {
@@ -39,7 +39,7 @@ func Private(name string) (ed25519.PrivateKey, error) {
 	return nil, fmt.Errorf("%s: want an Ed25519 private key in PEM: %w", name, err)
 }
 
-// Public reads a public key; the file of a private one has it, too.
+// Public reads a public key, also from the file of a private one.
 func Public(name string) (ed25519.PublicKey, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -69,9 +69,9 @@ func decode(b []byte, kind string) ([]byte, error) {
 	p, rest := pem.Decode(b)
 	switch {
 	case p == nil:
-		return nil, errors.New("there is none")
+		return nil, errors.New("the file has no PEM block")
 	case p.Type != kind:
-		return nil, fmt.Errorf("it says %q", p.Type)
+		return nil, fmt.Errorf("the file has a block of type %q", p.Type)
 	case len(bytes.TrimSpace(rest)) > 0:
 		return nil, errors.New("more follows")
 	}
@@ -79,7 +79,7 @@ func decode(b []byte, kind string) ([]byte, error) {
 }
 
 // Create makes a new private key and its file, with the directories above it. The error is
-// fs.ErrExist if the file is there.
+// fs.ErrExist if the file exists.
 func Create(name string) (ed25519.PrivateKey, error) {
 	_, k, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -92,7 +92,7 @@ func Create(name string) (ed25519.PrivateKey, error) {
 	return k, write(name, 0o600, pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: der}))
 }
 
-// WritePublic writes the public half, for all to read.
+// WritePublic writes the public half, readable for all users.
 func WritePublic(name string, k ed25519.PublicKey) error {
 	der, err := x509.MarshalPKIXPublicKey(k)
 	if err != nil {
@@ -101,7 +101,8 @@ func WritePublic(name string, k ed25519.PublicKey) error {
 	return write(name, 0o644, pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: der}))
 }
 
-// write makes the file whole or not at all: who else starts at the same time never reads half.
+// write writes a file completely or not at all, so that a process that starts at the same time
+// never reads a part.
 func write(name string, mode os.FileMode, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -118,12 +119,12 @@ func write(name string, mode os.FileMode, b []byte) error {
 	return os.Link(f.Name(), name)
 }
 
-// Open reads a private key, or makes it if there is none yet.
+// Open reads a private key, or makes it if there is none yet. made reports whether it did.
 func Open(name string) (k ed25519.PrivateKey, made bool, err error) {
 	if k, err = Private(name); !errors.Is(err, os.ErrNotExist) {
 		return k, false, err
 	}
-	if k, err = Create(name); errors.Is(err, os.ErrExist) { // another one was faster
+	if k, err = Create(name); errors.Is(err, os.ErrExist) { // another process was faster
 		k, err = Private(name)
 		return k, false, err
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/optional"
 )
 
-// TestOpen: all who start at once have the same key, and nobody else can read it.
+// TestOpen checks that all processes that start at once get the same key, and that no other user
+// can read it.
 func TestOpen(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "state", "host_key")
 	keys, made := make([]ed25519.PrivateKey, 20), 0
@@ -66,7 +67,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenSSL: the files are those of openssl.
+// TestOpenSSL checks that the files can be exchanged with openssl.
 func TestOpenSSL(t *testing.T) {
 	optional.Program(t, "openssl")
 	dir := t.TempDir()
@@ -98,7 +99,7 @@ func TestOpenSSL(t *testing.T) {
 	}
 }
 
-// FuzzKey: no bytes make it stumble, and what it takes is a key.
+// FuzzKey checks that no input crashes the parser, and that an accepted input is a key.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,4 +1,4 @@
-// Package lines reads text files of records: a record a line, its fields separated by spaces.
+// Package lines reads text files of records: one record per line, its fields separated by spaces.
 package lines
 
 import (
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Each calls do for every line that has fields, with its number from 1; # begins a comment. It ends
-// with the first error, of the reader or of do, and names the line in it. A line has less than 64
-// KiB.
+// Each calls do for every line that has fields, with its number from 1. # begins a comment. Each
+// ends with the first error, of the reader or of do, and adds the line to it. A line must be
+// shorter than 64 KiB.
 func Each(r io.Reader, do func(line int, fields []string) error) error {
 	s := bufio.NewScanner(r)
 	line := 0

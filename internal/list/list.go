@@ -2,25 +2,26 @@
 // allocates nothing. An element has one Node for every list that it may be in at a time.
 package list
 
-// Node is an element's place in one list. Of is the element; whoever makes it sets it once.
+// Node is an element's place in one list. Of is the element, which must be set once, when the
+// element is made.
 type Node[T any] struct {
 	prev, next *Node[T]
 	Of         T
 }
 
-// Next is the node after this one; nil: it is the last. A node that was removed has none.
+// Next returns the node after this one, or nil if it is the last or has been removed.
 func (n *Node[T]) Next() *Node[T] { return n.next }
 
-// List is a list, the zero value an empty one. It is not safe for concurrent use.
+// List is a list. Its zero value is empty. It is not safe for concurrent use.
 type List[T any] struct{ first, last *Node[T] }
 
-// First is the first node; nil: the list is empty.
+// First returns the first node, or nil if the list is empty.
 func (l *List[T]) First() *Node[T] { return l.first }
 
-// Empty reports whether nothing is in the list.
+// Empty reports whether the list has no nodes.
 func (l *List[T]) Empty() bool { return l.first == nil }
 
-// Push puts a node, which is in no list of its kind, at the end.
+// Push adds a node, which must not be in a list of this kind, at the end.
 func (l *List[T]) Push(n *Node[T]) {
 	n.prev, n.next = l.last, nil
 	if l.last == nil {
@@ -31,7 +32,7 @@ func (l *List[T]) Push(n *Node[T]) {
 	l.last = n
 }
 
-// PushFirst puts a node, which is in no list of its kind, at the beginning.
+// PushFirst adds a node, which must not be in a list of this kind, at the beginning.
 func (l *List[T]) PushFirst(n *Node[T]) {
 	n.prev, n.next = nil, l.first
 	if l.first == nil {
@@ -42,7 +43,7 @@ func (l *List[T]) PushFirst(n *Node[T]) {
 	l.first = n
 }
 
-// Remove takes out a node that is in this list.
+// Remove removes a node that is in this list.
 func (l *List[T]) Remove(n *Node[T]) {
 	if n.prev == nil {
 		l.first = n.next
@@ -57,7 +58,7 @@ func (l *List[T]) Remove(n *Node[T]) {
 	n.prev, n.next = nil, nil
 }
 
-// Len counts the nodes.
+// Len returns the number of nodes. It takes linear time.
 func (l *List[T]) Len() (n int) {
 	for x := l.first; x != nil; x = x.next {
 		n++

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A list agrees with a slice, whatever is put in and taken out.
+// TestRandom compares a list with a slice through random changes.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// NeedsVariable is the variable of the environment that scripts/test sets once it has installed
-// what its stages need.
+// NeedsVariable is the environment variable that scripts/test sets once it has installed the
+// packages of its stages.
 const NeedsVariable = "ZIPPER_NEEDS"
 
-// Program returns the path of a program, by its name or path, that a test needs. Without it the
-// test is skipped, or fails if NeedsVariable is set: then the list in scripts/prerequisites lacks
-// its package.
+// Program returns the path of a program, by its name or path, that a test needs. If it is missing
+// the test is skipped, or fails if NeedsVariable is set: then the list in scripts/prerequisites
+// lacks its package.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -26,10 +26,10 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// Unshare returns the words that run the command after them in new namespaces, by unshare(1) with
-// these flags. For a user other than root these include a user namespace with this mapping, e.g.
-// --map-root-user. Without namespaces the test is skipped, or fails if NeedsVariable is set and the
-// user is root: scripts/test as root must run all tests.
+// Unshare returns the words of a command that runs the words after it in new namespaces, by
+// unshare(1) with these flags. For a user other than root these include a user namespace with the
+// given mapping, such as --map-root-user. Without namespaces the test is skipped, or fails if
+// NeedsVariable is set and the user is root: scripts/test as root must run all tests.
 func Unshare(t testing.TB, mapping string, flags ...string) []string {
 	t.Helper()
 	words := append([]string{"unshare"}, flags...)

@@ -1,5 +1,5 @@
-// Package optional is for test packages whose tests run only if they are asked for, by a variable
-// of the environment.
+// Package optional is for test packages whose tests run only on request, by an environment
+// variable.
 package optional
 
 import (
@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Tests says by which variable tests are asked for, and why they are not run without.
+// Tests has the variable that requests the tests, and the reason why they do not run without it.
 type Tests struct{ Variable, Why string }
 
-// Skip skips a test that nobody has asked for.
+// Skip skips a test that was not requested.
 func (o Tests) Skip(t testing.TB) {
 	t.Helper()
 	if os.Getenv(o.Variable) == "" {
@@ -19,12 +19,12 @@ func (o Tests) Skip(t testing.TB) {
 	}
 }
 
-// nothing is what the testing package says of a selection without tests. Of a package that passes
-// go test shows neither what it prints nor what it skips, but it looks for this sentence, and shows
-// "[no tests to run]".
+// nothing is the message of the testing package for a selection without tests. go test shows
+// neither output nor skips of a package that passes, but it looks for this sentence, and shows "[no
+// tests to run]".
 const nothing = "testing: warning: no tests to run"
 
-// Main is such a package's TestMain: it says that the tests have been skipped.
+// Main is the TestMain of such a package. It reports that the tests were skipped.
 func (o Tests) Main(m *testing.M) {
 	status := m.Run()
 	if status == 0 && os.Getenv(o.Variable) == "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Where TestSaid starts this program again, it is one of tests that have to be asked for.
+// If TestSkipIsReported runs this program again, its tests are optional ones.
 var (
 	again = os.Getenv("OPTIONAL_AGAIN") != ""
 	inner = Tests{"OPTIONAL_INNER", "these are for the test"}
@@ -26,8 +26,9 @@ func TestInner(t *testing.T) {
 	}
 }
 
-// TestSaid: who runs such a package by go test ./... sees that nothing has run, and with -v why.
-func TestSaid(t *testing.T) {
+// TestSkipIsReported checks that go test ./... shows for such a package that nothing has run, and
+// with -v the reason.
+func TestSkipIsReported(t *testing.T) {
 	for _, tc := range []struct {
 		flag, asked string
 		want, not   string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWaitingIsBounded: an origin that waits for the lock may have as much on its way as an honest
-// one has, in however small pieces, and no more.
+// TestWaitingIsBounded checks that an origin which waits for the lock may have as many bytes in
+// flight as an honest one has, in pieces of any size, but no more.
 func TestWaitingIsBounded(t *testing.T) {
 	target := NewNode(Config{Rank: 1, Size: 3, Unit: 1, Memory: make([]byte, 64), Compute: compute})
 	n := NewNode(Config{Rank: 0, Size: 3, Unit: 1, Compute: compute})
@@ -54,7 +54,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// messages gives one of every kind, as they are really sent: what the origin says to the target,
+// messages returns a message of each kind in its real form: those from the origin to the target,
 // and the target's answers.
 func messages(f *testing.F) (there, back [][]byte) {
 	config := Config{Size: 2, Unit: 8, Memory: make([]byte, 64), Compute: compute}
@@ -108,8 +108,8 @@ func messages(f *testing.F) (there, back [][]byte) {
 	return there, back
 }
 
-// FuzzReceive: bytes from outside, one message or several after each other, do no harm, whether the
-// process is a target or waits for answers. Each message stands behind its length, two bytes.
+// FuzzReceive checks that bytes from outside, in one or several messages, do no harm, both if the
+// process is a target and if it waits for answers. Each message follows its length, two bytes.
 func FuzzReceive(f *testing.F) {
 	there, back := messages(f)
 	for _, list := range [][][]byte{there, back} {
@@ -169,7 +169,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// clean is a message with zero in the byte that means nothing.
+// clean returns a message with zero in the unused byte.
 func clean(b []byte) []byte {
 	b = bytes.Clone(b)
 	b[3] = 0

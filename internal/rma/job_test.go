@@ -21,8 +21,8 @@ func compute(fn, _ uint8, inout, in []byte) error {
 	return nil
 }
 
-// job is the nodes of a window and the messages between them, which arrive in any order that keeps
-// each pair's.
+// job has the nodes of a window and the messages between them. Messages arrive in any order that
+// keeps the order of each pair.
 type job struct {
 	t     *testing.T
 	nodes []*Node
@@ -41,7 +41,7 @@ func newJob(t *testing.T, n, size int, seed uint64) *job {
 	return j
 }
 
-// collect takes what the nodes have to say.
+// collect collects the messages and events of the nodes.
 func (j *job) collect() {
 	for i, n := range j.nodes {
 		for o, ok := n.Next(); ok; o, ok = n.Next() {
@@ -58,7 +58,7 @@ func (j *job) collect() {
 	}
 }
 
-// step delivers one message; false: there is none.
+// step delivers one message. It returns false if there is none.
 func (j *job) step() bool {
 	j.collect()
 	var ready [][2]int

@@ -1,7 +1,7 @@
 package rma
 
-// Run is Count pieces of Len bytes, the first Off bytes from an origin, each Stride bytes after the
-// one before.
+// Run is Count pieces of Len bytes. The first is Off bytes from an origin, and each other one
+// Stride bytes after the one before.
 type Run struct {
 	Off    int64
 	Len    uint32
@@ -20,7 +20,7 @@ type Layout struct {
 	Count  int64
 }
 
-// Size is the number of data bytes.
+// Size returns the number of data bytes.
 func (l *Layout) Size() int64 {
 	var n int64
 	for _, s := range l.Spans {
@@ -34,14 +34,14 @@ type cursor struct {
 	Layout
 	element int64
 	span    int
-	within  int64 // bytes of the span that are behind
+	within  int64 // bytes of the span that have been passed
 }
 
-// maxPiece keeps lengths of pieces inside 32 bits.
+// maxPiece keeps the lengths of pieces within 32 bits.
 const maxPiece = 1 << 30
 
-// take describes the next bytes, at most max of them in at most runs runs (0: any number), and how
-// many they are.
+// take describes the next bytes, at most max of them in at most runs runs (0 for any number), and
+// returns their number.
 func (c *cursor) take(max int64, runs int) (list []Run, n int64) {
 	for n < max && c.element < c.Count {
 		if len(c.Spans) == 0 {
@@ -70,7 +70,7 @@ func (c *cursor) take(max int64, runs int) (list []Run, n int64) {
 	return list, n
 }
 
-// extend adds a piece to the last run, if it continues it.
+// extend adds a piece to the last run and returns true, if the piece continues the run.
 func extend(list []Run, off, length int64) bool {
 	if len(list) == 0 {
 		return false
@@ -92,7 +92,7 @@ func extend(list []Run, off, length int64) bool {
 	return true
 }
 
-// Space is memory that layouts refer to: At gives n bytes, off bytes from its origin.
+// Space is memory that layouts refer to. At returns n bytes, off bytes from its origin.
 type Space interface {
 	At(off int64, n int) []byte
 }
@@ -119,7 +119,7 @@ func gather(b []byte, s Space, runs []Run) []byte {
 	return b
 }
 
-// total is the number of bytes that runs describe.
+// total returns the number of bytes that runs describe.
 func total(runs []Run) (n int64) {
 	for _, r := range runs {
 		n += int64(r.Len) * int64(r.Count)
@@ -127,7 +127,7 @@ func total(runs []Run) (n int64) {
 	return n
 }
 
-// scatter puts as much data as runs describe where they say.
+// scatter copies data from b to the places that runs describe.
 func scatter(s Space, runs []Run, b []byte) {
 	for _, r := range runs {
 		for i := int64(0); i < int64(r.Count); i++ {

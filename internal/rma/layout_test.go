@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Transfers of many messages between layouts with gaps.
+// TestLayouts checks transfers of many messages between layouts with gaps.
 func TestLayouts(t *testing.T) {
 	j := newJob(t, 2, 1<<20, 3)
 	j.ok(j.nodes[0].Fence(true, "fence"))
@@ -73,14 +73,14 @@ func TestDynamic(t *testing.T) {
 	}
 }
 
-// Regions that follow each other without a gap are one to whoever names memory in them.
+// TestNeighbours checks that an origin can use adjacent regions without a gap as one.
 func TestNeighbours(t *testing.T) {
 	const first = uint64(1) << 47
 	mem := make([]byte, 64)
 	n := NewNode(Config{Rank: 1, Size: 2, Dynamic: true, Compute: compute,
 		Across: func(addr uint64, n int) []byte { return mem[addr-first:][:n] }})
 	attach := func(at, size uint64) error { return n.Attach(first+at, mem[at:][:size:size]) }
-	for _, r := range [][2]uint64{{40, 8}, {0, 16}, {16, 0}, {16, 8}, {24, 8}} { // 32 to 40: a gap
+	for _, r := range [][2]uint64{{40, 8}, {0, 16}, {16, 0}, {16, 8}, {24, 8}} { // 32 to 40 is a gap
 		if err := attach(r[0], r[1]); err != nil {
 			t.Fatalf("attach %v: %v", r, err)
 		}

@@ -1,20 +1,20 @@
 package rma
 
-// lockTable is who has the lock of a process's window, and who waits for it: first come, first
-// served, so nobody starves.
+// lockTable has the holders of the lock of a process's window, and the queue of requests in FIFO
+// order, so that no request starves.
 type lockTable struct {
 	holders   map[int]bool
-	exclusive bool // the one holder has it alone
+	exclusive bool // the one holder has the lock exclusively
 	queue     []lockRequest
 }
 
 type lockRequest struct {
 	rank      int
-	id        uint64 // of the answer
+	id        uint64 // id of the answer
 	exclusive bool
 }
 
-// request reports whether the lock is granted at once; else it waits.
+// request grants the lock at once and returns true, or queues the request and returns false.
 func (t *lockTable) request(r lockRequest) bool {
 	if len(t.queue) > 0 || !t.grant(r) {
 		t.queue = append(t.queue, r)
@@ -34,7 +34,8 @@ func (t *lockTable) grant(r lockRequest) bool {
 	return true
 }
 
-// release gives a lock back and returns who gets it now; false if the rank has none.
+// release releases the lock of a rank and returns the requests that get it now. ok is false if the
+// rank does not hold it.
 func (t *lockTable) release(rank int) (granted []lockRequest, ok bool) {
 	if !t.holders[rank] {
 		return nil, false

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Fetched tickets are all different, whatever the order of delivery, from this process too.
+// TestTickets checks that all fetched tickets are different for any order of delivery, including
+// those of the target itself.
 func TestTickets(t *testing.T) {
 	for seed := range uint64(50) {
 		j := newJob(t, 4, 64, seed)
@@ -41,7 +42,7 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// Reading, changing and writing under an exclusive lock loses nothing.
+// TestExclusive checks that reading, changing and writing under an exclusive lock loses no update.
 func TestExclusive(t *testing.T) {
 	for seed := range uint64(50) {
 		const ranks, rounds = 4, 5
@@ -85,7 +86,8 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// What waits for a lock that is not waited for is kept, in order, and done when it is granted.
+// TestStalled checks that operations under a lock that is not granted yet are kept in order, and
+// carried out when it is granted.
 func TestStalled(t *testing.T) {
 	for name, lock := range map[string]func(n *Node) error{
 		"lock_all": func(n *Node) error { return n.LockAll(false, "mine") },
@@ -114,7 +116,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// An exclusive lock, one that is to be awaited, and the own are there when the call is over.
+// TestAwaited checks that an exclusive lock, one with Awaited, and the own are held when the call
+// has completed.
 func TestAwaited(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
 	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
@@ -134,8 +137,8 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// With MPI_MODE_NOCHECK nobody is asked, so nobody has to wait, and the target forgets nothing that
-// it knows.
+// TestUnchecked checks that locks with MPI_MODE_NOCHECK send no request and never wait, and that
+// the target's lock table does not change.
 func TestUnchecked(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
 	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
@@ -155,8 +158,8 @@ func TestUnchecked(t *testing.T) {
 	j.ok(j.nodes[2].UnlockAll("over"))
 	j.ok(j.nodes[0].Unlock(2, "free"))
 	j.ok(j.nodes[2].LockAll(true, "looking"))
-	// what coarray libraries do with events: they look at their own memory until another has
-	// changed it
+	// Coarray libraries wait for events in this way: they poll their own memory until another
+	// process has changed it.
 	j.ok(j.nodes[1].Lock(2, Exclusive, "beside"))
 	j.run()
 	if !j.done["beside"] {
@@ -173,7 +176,7 @@ func TestUnchecked(t *testing.T) {
 	j.ok(j.nodes[0].Idle(nil))
 }
 
-// A reader does not overtake a waiting writer for ever.
+// TestFair checks that readers do not overtake a waiting writer for ever.
 func TestFair(t *testing.T) {
 	var l lockTable
 	if !l.request(lockRequest{0, 1, false}) || l.request(lockRequest{1, 2, true}) ||

@@ -5,39 +5,40 @@ import (
 	"fmt"
 )
 
-// Verb says what a message wants. Messages from one process to another are handled in the order of
+// Verb is the kind of a message. Messages from one process to another are handled in the order of
 // sending.
 type Verb uint8
 
-// The verbs. What a target does for an origin:
+// These are the verbs. The first ones go from an origin to a target:
 const (
-	Put        Verb = 1 // data to memory
-	Get        Verb = 2 // answered by reply
+	Put        Verb = 1 // write data to memory
+	Get        Verb = 2 // read memory; the answer is a reply
 	Accumulate Verb = 3 // memory = memory func data
-	Fetch      Verb = 4 // Accumulate; answered by reply with what was there before
-	Swap       Verb = 5 // data: new value, compare value, one element each; answered by reply
-	lock       Verb = 6 // answered by ack when granted; func 1: exclusive
-	unlock     Verb = 7 // ack
-	flush      Verb = 8 // ack
-	complete   Verb = 9 // the origin's access epoch (MPI_Win_complete) is over; ack
-	// What an origin hears of a target:
-	post  Verb = 16 // its exposure epoch has begun
+	Fetch      Verb = 4 // like Accumulate; the answer is a reply with the old value
+	Swap       Verb = 5 // data has the new value and the compare value, one element each; the answer is a reply
+	lock       Verb = 6 // the answer is an ack when the lock is granted; func 1 is exclusive
+	unlock     Verb = 7 // the answer is an ack
+	flush      Verb = 8 // the answer is an ack
+	complete   Verb = 9 // the origin's access epoch (MPI_Win_complete) is over; the answer is an ack
+	// These go from a target to an origin:
+	post  Verb = 16 // the target's exposure epoch has begun
 	ack   Verb = 17
-	reply Verb = 18 // data
+	reply Verb = 18 // it has data
 )
 
-// Functions of accumulates that need no arithmetic; all others are the arithmetic's own numbers.
+// These are functions of accumulates without arithmetic. All others have the arithmetic's own
+// numbers.
 const (
 	Replace uint8 = 1
 	NoOp    uint8 = 2
 )
 
-// Sizes in bytes. A message is short enough to be sent without asking first.
+// These are sizes in bytes. A message is short enough to be sent without a handshake.
 const (
 	headLen    = 32
 	runLen     = 24
 	maxRuns    = 512
-	maxData    = 48 << 10 // a multiple of the size of every element, so elements are not cut
+	maxData    = 48 << 10 // it is a multiple of all element sizes, so elements are not split
 	MaxMessage = headLen + maxRuns*runLen + maxData
 )
 
@@ -54,7 +55,7 @@ var le = binary.LittleEndian
 //	16  i64  disp    in displacement units of the target; an address if the window is dynamic
 //	24  u64  want    bytes of data in the answer to a Get
 //
-// followed by the runs (i64 off, u32 len, u32 count, i64 stride) and the data.
+// It is followed by the runs (i64 off, u32 len, u32 count, i64 stride) and the data.
 type message struct {
 	verb       Verb
 	fn, kind   uint8
@@ -79,7 +80,7 @@ func (m *message) appendHead(b []byte) []byte {
 	return b
 }
 
-// parse reads a message; data refers to b, runs go to memory of the caller's.
+// parse parses a message. Its data refers to b; its runs are in memory of the caller.
 func parse(b []byte, runs []Run) (m message, err error) {
 	if len(b) < headLen {
 		return m, fmt.Errorf("rma: message of %d bytes", len(b))

@@ -1,11 +1,11 @@
-// Package rma is one-sided communication over messages: one process's end of a window, a state
-// machine without I/O, threads or clock.
+// Package rma implements one-sided communication over messages: one process's end of a window, a
+// state machine without I/O, threads or clock.
 //
-// Every operation is a message to the process whose memory it is about, this process included, and
-// is carried out there, one message after the other: that is what makes accumulates atomic and what
-// orders them. Messages from one process to another have to arrive in order; then an answer to a
-// flush says that all operations before it are done. An origin copies what it sends, so operations
-// are locally complete when they have been issued, except those with results.
+// Every operation is a message to the process that owns the memory, including this process, and is
+// carried out there, one message after the other. That makes accumulates atomic and ordered.
+// Messages from one process to another must arrive in order, so an answer to a flush means that all
+// operations before it are done. An origin copies the data that it sends, so operations are locally
+// complete when they have been issued, except those with results.
 //
 // Node is not safe for concurrent use.
 package rma
@@ -17,7 +17,8 @@ import (
 	"sort"
 )
 
-// Errors of calls that do not fit the epochs or the window. They wrap these.
+// These are the errors of calls that do not fit the epochs or the window. The returned errors wrap
+// them.
 var (
 	ErrSync  = errors.New("the call does not fit the window's epochs")
 	ErrRange = errors.New("the target's memory is not in the window")
@@ -26,32 +27,37 @@ var (
 // Config describes a process's window.
 type Config struct {
 	Rank, Size int
-	Unit       int64 // bytes in a unit of displacement
-	Dynamic    bool  // displacements are addresses in attached memory
+	Unit       int64 // bytes of a displacement unit
+	Dynamic    bool  // whether displacements are addresses in attached memory
 	Memory     []byte
-	// Across gives memory of a dynamic window that begins in one attached region and ends in
-	// another, all of it attached. nil: there is none such.
+	// Across returns memory of a dynamic window that begins in one attached region and ends in
+	// another, all of it attached. It is nil if that cannot happen.
 	Across func(addr uint64, n int) []byte
-	// Compute makes inout = inout fn in, for elements of a kind; Replace and NoOp never come here.
+	// Compute sets inout = inout fn in, for elements of a kind. It is never called for Replace and
+	// NoOp.
 	Compute func(fn, kind uint8, inout, in []byte) error
 }
 
-// Operation is one call of the program's.
+// Operation is one call of the program.
 type Operation struct {
 	Verb     Verb
 	Fn, Kind uint8
 	Target   int
 	Disp     int64
-	Data     View   // what goes there (Put, Accumulate, Fetch; Swap: new and compare value)
-	There    Layout // at the target
-	Result   View   // what comes back (Get, Fetch, Swap)
+	// Data is the data for the target (Put, Accumulate, Fetch; for Swap the new and the compare
+	// value).
+	Data   View
+	There  Layout // layout at the target
+	Result View   // place of the result (Get, Fetch, Swap)
 }
 
-// Limits of what may be on its way to one target, in bytes: memory that others have to have for us.
+// These limits bound the messages in flight to one target, in bytes: memory that other processes
+// need for them.
 const (
 	markEvery = 1 << 20
 	maxFlight = 4 << 20
-	// of one origin that waits for the lock: it has sent more than maxFlight only by what says so
+	// maxKept bounds the messages of one origin that waits for the lock. Only messages that tell
+	// the target about the lock can exceed maxFlight.
 	maxKept = 2 * maxFlight
 )
 
@@ -62,45 +68,50 @@ type Node struct {
 	out   []Outgoing
 	spare [][]byte
 	done  []any
-	runs  []Run // scratch
+	runs  []Run // scratch space
 
-	pending map[uint64]pending // answers that are to come, by id
+	pending map[uint64]pending // answers that have not arrived, by id
 	ids     uint64
 
 	fenced  bool
 	lockAll bool
-	asked   bool  // lock_all takes locks; without, it is one of MPI_MODE_NOCHECK
-	access  []int // targets of MPI_Win_start; nil: none
+	// asked says that lock_all requests locks. Without it lock_all was called with
+	// MPI_MODE_NOCHECK.
+	asked   bool
+	access  []int // targets of MPI_Win_start; nil if there are none
 	start   *waiter
 	exposed []int // origins of MPI_Win_post
 	posted  bool
-	closing *waiter // MPI_Win_wait
+	closing *waiter // waiter of MPI_Win_wait
 
-	regions []region // by address; none overlaps another
+	regions []region // sorted by address, without overlap
 	locks   lockTable
-	stalled map[int]*backlog // of origins that wait for the lock
+	stalled map[int]*backlog // messages of origins that wait for the lock
 }
 
-// backlog is messages that have come and wait.
+// backlog has messages that have arrived and wait.
 type backlog struct {
 	messages [][]byte
 	bytes    int
 }
 
-// peer is what is known of another process.
+// peer is the state of the communication with another process.
 type peer struct {
-	sent, acked uint64 // operations; acked: known to be done
-	// bytes of messages, and of answers to them, not known to have been taken; of them, since the
-	// last flush
+	// sent counts the operations, acked those that are known to be done.
+	sent, acked uint64
+	// flight is the number of bytes of messages, and of answers to them, that may not have been
+	// received. fresh is the part of it since the last flush.
 	flight, fresh int64
-	last          uint64 // the answer that will say that most is done
-	locked, asked bool   // asked: the target knows of the lock; without, it is one of MPI_MODE_NOCHECK
-	granted       bool   // the target has said so
-	started       bool   // in the access epoch of MPI_Win_start
-	posts         int    // exposure epochs that no MPI_Win_start has met
-	awaited       bool   // MPI_Win_start waits for its post, or
-	completes     int    // access epochs over that no MPI_Win_wait has met
-	expected      bool   // MPI_Win_wait waits for its complete
+	last          uint64 // id of the answer that covers most operations
+	// locked says that this process holds the target's lock. asked says that the target knows of
+	// it; without it the lock was taken with MPI_MODE_NOCHECK.
+	locked, asked bool
+	granted       bool // the target has confirmed the lock
+	started       bool // the target is in the access epoch of MPI_Win_start
+	posts         int  // exposure epochs that no MPI_Win_start has used yet
+	awaited       bool // MPI_Win_start waits for its post
+	completes     int  // finished access epochs that no MPI_Win_wait has seen yet
+	expected      bool // MPI_Win_wait waits for its complete
 }
 
 type region struct {
@@ -116,26 +127,25 @@ type Outgoing struct {
 	Message []byte
 }
 
-// waiter is somebody who waits for some events.
+// waiter waits for a number of events.
 type waiter struct {
 	left  int
 	token any
 }
 
-// pending is an answer that is to come. It says that so many operations are done, which took so
-// many bytes.
+// pending is an answer that has not arrived. It covers a number of operations and their bytes.
 type pending struct {
 	w      *waiter
-	also   []*waiter // for whom all of those have to be done
+	also   []*waiter // further waiters for all of those operations
 	target int
 	sent   uint64
 	bytes  int64
-	grants bool  // it is the lock
-	space  Space // of a reply
+	grants bool  // the answer grants the lock
+	space  Space // place of a reply
 	runs   []Run
 }
 
-// NewNode makes a process's end of a window.
+// NewNode creates a process's end of a window.
 func NewNode(cfg Config) *Node {
 	n := &Node{cfg: cfg, peers: make([]peer, cfg.Size), pending: map[uint64]pending{}, stalled: map[int]*backlog{}}
 	if !cfg.Dynamic {
@@ -144,7 +154,7 @@ func NewNode(cfg Config) *Node {
 	return n
 }
 
-// Attach adds memory to a dynamic window; addr is what origins call its first byte.
+// Attach adds memory to a dynamic window. addr is the address of its first byte for origins.
 func (n *Node) Attach(addr uint64, mem []byte) error {
 	i := n.regionAt(addr)
 	if i < len(n.regions) && n.regions[i].addr < addr+uint64(len(mem)) {
@@ -154,7 +164,7 @@ func (n *Node) Attach(addr uint64, mem []byte) error {
 	return nil
 }
 
-// Detach takes memory back that was attached at addr.
+// Detach removes memory that was attached at addr.
 func (n *Node) Detach(addr uint64) error {
 	for i, r := range n.regions {
 		if r.addr == addr {
@@ -165,13 +175,13 @@ func (n *Node) Detach(addr uint64) error {
 	return fmt.Errorf("%w: no memory is attached at %#x", ErrRange, addr)
 }
 
-// regionAt gives the first region that ends after addr.
+// regionAt returns the index of the first region that ends after addr.
 func (n *Node) regionAt(addr uint64) int {
 	return sort.Search(len(n.regions), func(i int) bool { return addr < n.regions[i].end() })
 }
 
-// covered reports whether all of so much memory is in regions that follow each other without a gap,
-// the first of which is number i.
+// covered reports whether size bytes from addr are in adjacent regions without a gap, the first of
+// which is region i.
 func (n *Node) covered(i int, addr, size uint64) bool {
 	for end := addr; i < len(n.regions) && n.regions[i].addr <= end; i++ {
 		if end = n.regions[i].end(); end-addr >= size {
@@ -181,7 +191,7 @@ func (n *Node) covered(i int, addr, size uint64) bool {
 	return false
 }
 
-// Next gives the next message to send. Its memory comes back by Reuse, if at all.
+// Next returns the next message to send. Its memory may be returned by Reuse.
 func (n *Node) Next() (Outgoing, bool) {
 	if len(n.out) == 0 {
 		return Outgoing{}, false
@@ -194,14 +204,14 @@ func (n *Node) Next() (Outgoing, bool) {
 	return o, true
 }
 
-// Reuse gives a message's memory back.
+// Reuse returns the memory of a message that has been sent.
 func (n *Node) Reuse(b []byte) {
 	if len(n.spare) < 16 {
 		n.spare = append(n.spare, b)
 	}
 }
 
-// Done gives the tokens of calls that are over.
+// Done returns the tokens of calls that have completed.
 func (n *Node) Done() []any {
 	d := n.done
 	n.done = nil
@@ -222,7 +232,7 @@ func (n *Node) send(to int, m *message) {
 	n.out = append(n.out, Outgoing{to, append(m.appendHead(b), m.data...)})
 }
 
-// finish notes one event.
+// finish counts one event of a waiter.
 func (n *Node) finish(w *waiter) {
 	if w == nil {
 		return
@@ -232,7 +242,7 @@ func (n *Node) finish(w *waiter) {
 	}
 }
 
-// expect makes the id of an answer.
+// expect registers an answer and returns its id.
 func (n *Node) expect(p pending) uint64 {
 	if p.w != nil {
 		p.w.left++

@@ -11,7 +11,7 @@ type Transfer struct {
 }
 
 // Begin checks an operation; Issue sends it. The token is in Done when the operation is locally
-// complete: results are there.
+// complete, with its results.
 func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 	if err := n.reachable(op.Target); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 	return t, nil
 }
 
-// reachable checks that an access epoch to the target is open.
+// reachable returns an error if no access epoch to the target is open.
 func (n *Node) reachable(target int) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -51,7 +51,9 @@ func (n *Node) reachable(target int) error {
 	p := &n.peers[target]
 	switch {
 	case p.locked || p.started || n.fenced && n.access == nil && !n.lockAll:
-	case n.lockAll: // the lock is taken when it is first needed; the target keeps what follows until it is granted
+	// The lock is requested when it is first needed. The target keeps the following messages until
+	// it is granted.
+	case n.lockAll:
 		if n.asked {
 			n.request(target, 0, nil)
 		} else {
@@ -63,11 +65,11 @@ func (n *Node) reachable(target int) error {
 	return nil
 }
 
-// Full reports whether so much is on its way to the target that nothing should be issued before it
-// has answered.
+// Full reports whether so many bytes are in flight to the target that nothing should be issued
+// before it has answered.
 func (n *Node) Full(target int) bool { return n.peers[target].flight >= maxFlight }
 
-// Issue sends the next part of an operation; it reports whether that was the last.
+// Issue sends the next part of an operation. It reports whether that was the last part.
 func (n *Node) Issue(t *Transfer) bool {
 	op := &t.op
 	p := &n.peers[op.Target]
@@ -113,15 +115,15 @@ func (n *Node) Issue(t *Transfer) bool {
 	return t.left == 0
 }
 
-// mark sends a message whose answer says that everything before it is done.
+// mark sends a message whose answer means that everything before it is done.
 func (n *Node) mark(target int, w *waiter, verb Verb) {
 	id := n.expect(pending{w: w, target: target})
 	n.covers(id, &n.peers[target])
 	n.send(target, &message{verb: verb, id: id})
 }
 
-// covers notes that the answer will say that everything sent until now is done: a target does one
-// message after the other.
+// covers notes that the answer id will mean that everything sent until now is done, because a
+// target handles one message after the other.
 func (n *Node) covers(id uint64, p *peer) {
 	q := n.pending[id]
 	q.sent, q.bytes = p.sent, p.fresh
@@ -129,8 +131,8 @@ func (n *Node) covers(id uint64, p *peer) {
 	n.pending[id] = q
 }
 
-// awaited has w wait for an answer that is to come and covers everything sent; false if there is
-// none such.
+// awaited makes w wait for an answer that covers everything sent. It returns false if no such
+// answer is expected.
 func (n *Node) awaited(p *peer, w *waiter) bool {
 	q, ok := n.pending[p.last]
 	if !ok || q.sent != p.sent {
@@ -144,8 +146,8 @@ func (n *Node) awaited(p *peer, w *waiter) bool {
 	return true
 }
 
-// wait runs f with a waiter whose token is in Done when everything that f waits for, perhaps
-// nothing, has happened.
+// wait runs f with a waiter whose token is in Done when all events that f registers, perhaps none,
+// have happened.
 func (n *Node) wait(token any, f func(w *waiter)) {
 	w := &waiter{1, token}
 	f(w)
@@ -158,7 +160,7 @@ func (n *Node) flush(target int, w *waiter) {
 	}
 }
 
-// Flush waits until all operations to the target (-1: to all) are done there.
+// Flush waits until all operations to the target (-1 for all targets) are done there.
 func (n *Node) Flush(target int, token any) error {
 	if target < -1 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -185,8 +187,8 @@ func (n *Node) anyLocked() bool {
 	return false
 }
 
-// Fence waits until all operations of this process are done; the processes have to meet then. open:
-// an epoch may follow.
+// Fence waits until all operations of this process are done; then the processes need a barrier.
+// open says that an epoch may follow.
 func (n *Node) Fence(open bool, token any) error {
 	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
 		return fmt.Errorf("%w: fence inside another epoch", ErrSync)
@@ -200,20 +202,21 @@ func (n *Node) Fence(open bool, token any) error {
 	return nil
 }
 
-// How says how a lock is wanted, by bits that may be combined.
+// How has options of a lock, as bits that may be combined.
 type How uint8
 
 const (
 	Exclusive How = 1 << iota
-	Unchecked     // the program promises that nobody wants one that conflicts (MPI_MODE_NOCHECK)
+	Unchecked     // the program promises that no process requests a conflicting lock (MPI_MODE_NOCHECK)
 	Awaited       // the token is in Done only when the lock is granted
 )
 
-// Lock takes the lock of the target. A shared one of another process is not waited for unless it is
-// to be Awaited: the target keeps what follows until it is granted. An Exclusive one is, for
-// programs use them to guard other things, too, and the own, for then the program may use its
-// memory by itself. An Unchecked one is not asked for: coarray libraries hold such a lock while
-// they look at their own memory until others, with exclusive locks, have changed it.
+// Lock requests the lock of the target. It waits for an Exclusive lock, because programs use those
+// to protect other resources, too, and for the own lock, because the program may then use its
+// memory directly. It does not wait for a shared lock of another process unless that is Awaited:
+// the target keeps the following messages until the lock is granted. It does not request an
+// Unchecked lock, because coarray libraries hold such a lock while they poll their own memory until
+// other processes, with exclusive locks, have changed it.
 func (n *Node) Lock(target int, how How, token any) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -234,7 +237,7 @@ func (n *Node) Lock(target int, how How, token any) error {
 	return nil
 }
 
-// request asks for the lock; w waits for it.
+// request requests the lock; w waits for it.
 func (n *Node) request(target int, how How, w *waiter) {
 	p := &n.peers[target]
 	p.locked, p.asked, p.granted = true, true, false
@@ -245,8 +248,9 @@ func (n *Node) request(target int, how How, w *waiter) {
 	n.send(target, &m)
 }
 
-// LockAll opens an access epoch to all. Only the own lock is waited for (the program may use its
-// memory by itself); others are taken with the first operation. unchecked: as in Lock.
+// LockAll opens an access epoch to all targets. It waits for the own lock only (the program may use
+// its memory directly); others are requested with the first operation. unchecked has the meaning of
+// Unchecked in Lock.
 func (n *Node) LockAll(unchecked bool, token any) error {
 	if n.lockAll || n.access != nil || n.anyLocked() {
 		return fmt.Errorf("%w: lock_all inside another access epoch", ErrSync)
@@ -260,7 +264,7 @@ func (n *Node) LockAll(unchecked bool, token any) error {
 	return nil
 }
 
-// Unlock waits until all operations to the target are done there and gives the lock back.
+// Unlock waits until all operations to the target are done there, and releases the lock.
 func (n *Node) Unlock(target int, token any) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -278,19 +282,19 @@ func (n *Node) unlock(target int, w *waiter) {
 	case !p.asked:
 		n.flush(target, w)
 	case p.sent == p.acked && p.granted, p.sent != p.acked && n.replied(p, w):
-		n.mark(target, nil, unlock) // all is done, or said to be by an answer: nobody waits for this one's
+		n.mark(target, nil, unlock) // an earlier answer covers all operations, so no call waits for this one
 	default:
 		n.mark(target, w, unlock)
 	}
 	p.locked, p.asked = false, false
 }
 
-// replied is awaited for results alone: the lock is there when they come.
+// replied makes w wait for results only, because the lock is held when they arrive.
 func (n *Node) replied(p *peer, w *waiter) bool {
 	return n.pending[p.last].runs != nil && n.awaited(p, w)
 }
 
-// UnlockAll ends what LockAll began.
+// UnlockAll ends the epoch of LockAll.
 func (n *Node) UnlockAll(token any) error {
 	if !n.lockAll {
 		return fmt.Errorf("%w: unlock_all without lock_all", ErrSync)
@@ -306,7 +310,7 @@ func (n *Node) UnlockAll(token any) error {
 	return nil
 }
 
-// Start opens an access epoch to a group: it waits until they have called Post.
+// Start opens an access epoch to a group. It waits until its members have called Post.
 func (n *Node) Start(group []int, token any) error {
 	if n.access != nil || n.lockAll || n.anyLocked() {
 		return fmt.Errorf("%w: start inside another access epoch", ErrSync)
@@ -378,7 +382,7 @@ func (n *Node) Wait(token any) error {
 	return nil
 }
 
-// Test is Wait that does not wait: it reports whether the exposure epoch has ended.
+// Test is a Wait that does not block. It reports whether the exposure epoch has ended.
 func (n *Node) Test() (bool, error) {
 	if !n.posted {
 		return false, fmt.Errorf("%w: test without post", ErrSync)
@@ -391,8 +395,8 @@ func (n *Node) Test() (bool, error) {
 	return true, n.Wait(nil)
 }
 
-// Idle checks that no epoch is open, and waits until everybody has answered: then, when the
-// processes have met, the window may be freed.
+// Idle checks that no epoch is open, and waits until all targets have answered. After a barrier the
+// window may be freed.
 func (n *Node) Idle(token any) error {
 	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
 		return fmt.Errorf("%w: an epoch is open", ErrSync)
@@ -407,5 +411,5 @@ func (n *Node) Idle(token any) error {
 	return nil
 }
 
-// Target is the rank that the operation is about.
+// Target returns the target's rank.
 func (t *Transfer) Target() int { return t.op.Target }

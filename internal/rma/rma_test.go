@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Post, start, complete, wait in any order of arrival, twice.
+// TestEpochs checks post, start, complete and wait in any order of arrival, twice.
 func TestEpochs(t *testing.T) {
 	for seed := range uint64(20) {
 		j := newJob(t, 3, 24, seed)
@@ -88,8 +88,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What has results is answered anyway: a flush after it, and an unlock, take no message of their
-// own that anybody waits for.
+// TestAnswersTell checks that results serve as acknowledgements: a flush or unlock after an
+// operation with a result sends no message that a call waits for.
 func TestAnswersTell(t *testing.T) {
 	j := newJob(t, 2, 8, 1)
 	n := j.nodes[0]
@@ -141,18 +141,18 @@ func TestAnswersTell(t *testing.T) {
 	answers(0, "all is done")
 	answers(1)
 
-	j.ok(n.Lock(1, 0, "shared")) // is not waited for
+	j.ok(n.Lock(1, 0, "shared")) // the call does not wait for it
 	fetch()
 	j.ok(n.Unlock(1, "unlock"))
 	sent(lock, Fetch, unlock)
 	answers(0, "shared")
 	j.ok(n.Receive(1, mustNext(t, j.nodes[1])))
 	answers(1, "unlock")
-	j.ok(n.Idle("idle")) // the unlock's answer is to come
+	j.ok(n.Idle("idle")) // the unlock's answer has not arrived
 	answers(1, "idle")
 
 	j.ok(n.Lock(1, 0, "shared"))
-	j.ok(n.Unlock(1, "nothing between")) // else one origin could send any number of these
+	j.ok(n.Unlock(1, "nothing between")) // otherwise one origin could send any number of these
 	sent(lock, unlock)
 	answers(0, "shared")
 	j.ok(n.Receive(1, mustNext(t, j.nodes[1])))

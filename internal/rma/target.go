@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Receive handles a message from another process (or from this one: send what is for Rank here). b
-// is not kept. An error means a program or a peer that does what it must not; the job cannot go on.
+// Receive handles a message from another process, or from this one: messages from Next with this
+// process's rank must be passed here. b is not kept. An error means that a program or a peer broke
+// the protocol; the job cannot continue.
 func (n *Node) Receive(from int, b []byte) error {
 	if from < 0 || from >= n.cfg.Size {
 		return fmt.Errorf("rma: message from rank %d of %d", from, n.cfg.Size)
@@ -54,7 +55,7 @@ func (n *Node) Receive(from int, b []byte) error {
 	return err
 }
 
-// keep puts a message off until its origin has the lock.
+// keep stores a message until its origin has the lock.
 func (n *Node) keep(from int, b []byte) error {
 	k := n.stalled[from]
 	if k == nil {
@@ -69,7 +70,7 @@ func (n *Node) keep(from int, b []byte) error {
 	return nil
 }
 
-// release gives an origin's lock to those who wait for it, and does what they have sent meanwhile.
+// release passes an origin's lock on to waiting origins, and handles their stored messages.
 func (n *Node) release(rank int) error {
 	granted, ok := n.locks.release(rank)
 	if !ok {
@@ -93,7 +94,7 @@ func (n *Node) release(rank int) error {
 	return nil
 }
 
-// answer handles what a target says about an operation of ours.
+// answer handles a target's answer to an operation of this process.
 func (n *Node) answer(from int, m *message) error {
 	p, ok := n.pending[m.id]
 	if !ok || p.target != from || (m.verb == reply) != (p.runs != nil) {
@@ -117,7 +118,7 @@ func (n *Node) answer(from int, m *message) error {
 	return nil
 }
 
-// memory gives size bytes of the window, off bytes from a displacement.
+// memory returns size bytes of the window, off bytes from a displacement.
 func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
 	addr := uint64(disp + off)
 	if !n.cfg.Dynamic {
@@ -128,7 +129,7 @@ func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
 		if at := addr - r.addr; uint64(size) <= uint64(len(r.mem))-at {
 			return r.mem[at:][:size], nil
 		}
-		// What was attached in two parts is one to a program: its neighbours begin where it ends.
+		// For a program, memory that was attached in two adjacent parts is one.
 		if n.cfg.Across != nil && n.covered(i, addr, uint64(size)) {
 			return n.cfg.Across(addr, int(size)), nil
 		}

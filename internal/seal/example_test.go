@@ -8,11 +8,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/seal"
 )
 
-// Two ranks that know the job's secret seal what goes from one to the other. Nobody between them
-// can read, change or repeat it.
+// Two ranks that know the job's secret seal the frames between them. No one in between can read,
+// change or repeat them.
 func ExampleParty_Pair() {
 	job := seal.NewJob("j1", "the job's secret")
-	a, err := job.NewParty([seal.PublicLen]byte{1}, 0, 11) // of random bytes in earnest
+	a, err := job.NewParty([seal.PublicLen]byte{1}, 0, 11) // of random bytes in real programs
 	if err != nil {
 		log.Fatal(err)
 	}

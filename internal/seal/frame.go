@@ -7,50 +7,50 @@ import (
 	"errors"
 )
 
-// A sealed frame is its head in the clear, what follows it encrypted, the tag (16 bytes) and the
-// number of the transmission (8 bytes, little endian). The tag is over the head as well. The nonce
-// is 4 bytes of the key's own and the number, big endian. The number has the class of the frame in
-// its first byte; the rest rises with each transmission of that class under a key, also of the same
-// frame once more. So no nonce is used twice.
+// A sealed frame is its head in the clear, the rest encrypted, the tag (16 bytes) and the number of
+// the transmission (8 bytes, little endian). The tag is over the head as well. The nonce is 4 bytes
+// of the key's own and the number, big endian. The number has the class of the frame in its first
+// byte. The rest rises with each transmission of that class under a key, also if the same frame is
+// sent again. So no nonce is used twice.
 
-// Class is a kind of frames that have an order of their own: of two of one class the second hardly
-// overtakes the first.
+// Class is a kind of frames with an order of its own: two frames of one class hardly ever overtake
+// each other.
 type Class uint8
 
-// Classes of frames.
+// These are the classes of frames.
 const (
-	Small Class = iota // all but
-	Bulk               // large ones, which may take other connections
+	Small Class = iota // all frames but large ones
+	Bulk               // large frames, which may take other connections
 	classes
 )
 
 const (
 	tagLen = 16
-	// Overhead is by how much a sealed frame is longer.
+	// Overhead is the number of bytes by which a sealed frame is longer.
 	Overhead = tagLen + 8
-	// lastNumber bounds the transmissions of a class under one key: a million a second for nine
+	// lastNumber bounds the transmissions of a class under one key: a million per second for nine
 	// years. AES-GCM allows for more.
 	lastNumber = 1 << 48
 	classShift = 56
 )
 
 var (
-	// ErrForged says that a frame is not what its sender has sealed: it was changed on the way, or
-	// made up.
+	// ErrForged means that a frame was changed in transit, or was not made by its sender.
 	ErrForged = errors.New("it is not what its sender has sealed (changed on its way, or invented)")
-	// ErrRepeated says that a frame has come before, or is so late that this is not known any more.
+	// ErrRepeated means that a frame has arrived before, or is so late that this is no longer
+	// known.
 	ErrRepeated = errors.New("it has come before (somebody repeats what was sent)")
 	errUsedUp   = errors.New("seal: so many frames were sent that the key is used up")
 )
 
-// Sealer seals what goes one way.
+// Sealer encrypts the frames of one direction.
 type Sealer struct {
 	aead    cipher.AEAD
 	nonce   [saltLen + 8]byte
 	numbers [classes]uint64
 }
 
-// Opener opens what comes that way.
+// Opener decrypts the frames of one direction.
 type Opener struct {
 	aead  cipher.AEAD
 	nonce [saltLen + 8]byte
@@ -78,9 +78,9 @@ func cipherOf(key []byte, info string, salt []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Seal appends a sealed frame of a class to out: head as it is, plain encrypted, tag and number.
-// plain may begin in out's memory where its encryption will, right behind head's place, and must
-// not overlap it otherwise. Without room for all out grows.
+// Seal appends a sealed frame of a class to out: head in the clear, plain encrypted, tag and
+// number. plain may be in out's memory at the place of its ciphertext, right behind that of head,
+// and must not overlap it otherwise. If out lacks room it is reallocated.
 func (s *Sealer) Seal(out, head, plain []byte, class Class) ([]byte, error) {
 	if s.numbers[class] >= lastNumber {
 		return out, errUsedUp
@@ -94,9 +94,9 @@ func (s *Sealer) Seal(out, head, plain []byte, class Class) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(out, number), nil
 }
 
-// Open opens a whole frame of a class, of which head bytes are in the clear, in place, and returns
-// what was sealed; seen notes that it has come, and is for this class alone. On an error what was
-// sealed is lost, and nothing of it has been seen.
+// Open decrypts a whole frame of a class in place. The first head bytes are in the clear. It
+// returns the plain text; seen, which must be used for this class only, records that the frame has
+// arrived. After an error the frame's bytes are lost, and none of the plain text has been revealed.
 func (o *Opener) Open(frame []byte, head int, class Class, seen *Window) (plain []byte, err error) {
 	if head < 0 || len(frame) < head+Overhead {
 		return nil, ErrForged
@@ -118,18 +118,19 @@ func (o *Opener) Open(frame []byte, head int, class Class, seen *Window) (plain 
 	return plain, nil
 }
 
-// windowLen is how far behind the latest a frame may come. Default 4096. Where several connections
-// carry the large frames of a pair, these overtake each other by what one connection holds. That is
-// at most all that a pair may have on its way.
+// windowLen is the largest distance of a late frame from the latest one. Default 4096. If several
+// connections carry the large frames of a pair, these overtake each other by up to the content of
+// one connection. That is at most the number of frames that a pair may have in flight.
 const windowLen = 4096
 
-// Window knows which frames of a class have come over a way. The zero value: none.
+// Window records the frames of a class that have arrived in one direction. The zero value records
+// none.
 type Window struct {
 	last uint64
-	bits [windowLen / 64]uint64 // of the windowLen numbers up to last, each in its place by remainder
+	bits [windowLen / 64]uint64 // for the windowLen numbers up to last, each at its remainder
 }
 
-// take notes a number; false: it was there before, or is too old to tell.
+// take records a number. It returns false if the number was recorded before, or is too old to tell.
 func (w *Window) take(n uint64) bool {
 	if n > w.last {
 		if n-w.last >= windowLen {
@@ -150,7 +151,8 @@ func (w *Window) take(n uint64) bool {
 	return true
 }
 
-// Channel seals and opens what goes over one link. Each direction is for one goroutine at a time.
+// Channel encrypts and decrypts the frames of one link. Each direction may be used by one goroutine
+// at a time.
 type Channel struct {
 	sealer *Sealer
 	opener *Opener
@@ -165,12 +167,12 @@ func channel(key []byte, there, back string) (*Channel, error) {
 	return &Channel{sealer: s, opener: o}, nil
 }
 
-// Seal is Sealer.Seal.
+// Seal seals a frame, as Sealer.Seal does.
 func (c *Channel) Seal(out, head, plain []byte) ([]byte, error) {
 	return c.sealer.Seal(out, head, plain, Small)
 }
 
-// Open is Opener.Open.
+// Open opens a frame, as Opener.Open does.
 func (c *Channel) Open(frame []byte, head int) (plain []byte, err error) {
 	return c.opener.Open(frame, head, Small, &c.seen)
 }

@@ -1,20 +1,21 @@
-// Package seal has the keys of a sealed job and what is done with them: who vouches for a rank's
-// key, the keys of a pair of ranks and of a link, and frames that are sealed and opened. It is
-// arithmetic: no I/O, no clock, no randomness of its own.
+// Package seal has the keys of a sealed job: those that vouch for a rank's key, those of a pair of
+// ranks and of a link. It also encrypts and decrypts frames. It has no I/O, no clock, and no
+// randomness of its own.
 //
 // Every rank makes a fresh X25519 key for the job. Its Join carries the public half, and the Layout
-// hands all of them round. A Proof, a MAC by the job's secret, ties the key to job, rank and
-// instance. So no forwarder can put in a key of its own, since it does not have the secret.
+// distributes all of them. A Proof, a MAC by the job's secret, ties the key to job, rank and
+// instance. So no forwarder can insert a key of its own, because it does not have the secret.
 //
 //	job secret ─HKDF-Extract(job id)→ job key ─Expand→ key of proofs, key of words
 //	X25519(a, b) ‖ job key ─HKDF-Extract→ pair key ─Expand(a, b as ranks, instances, publics)→ a→b
 //	                                               ─Expand(b, a …)→ b→a
 //	X25519(rank, forwarder) ─HKDF-Extract(nonce)→ link key ─Expand(role)→ up, down
 //
-// Who learns the secret later cannot read what was sent before: the X25519 keys are gone with their
-// processes. All is of the standard library: X25519, HKDF and HMAC with SHA-256, AES-128 in GCM.
+// An attacker who learns the secret later cannot decrypt earlier frames, because the X25519 keys
+// are gone with their processes. All algorithms are of the standard library: X25519, HKDF and HMAC
+// with SHA-256, AES-128 in GCM.
 //
-// Lengths are bytes. No value is safe for concurrent use, except Job and Party.
+// Lengths are in bytes. No value is safe for concurrent use, except Job and Party.
 package seal
 
 import (
@@ -28,25 +29,26 @@ import (
 )
 
 const (
-	// PublicLen is the length of a public key, and of what NewParty makes one from.
+	// PublicLen is the length of a public key, and of the random bytes that NewParty makes one
+	// from.
 	PublicLen = 32
-	// ProofLen is the length of a Proof: a MAC that nobody can try out but by joining.
+	// ProofLen is the length of a Proof: a MAC that an attacker can only try out by joining.
 	ProofLen = 16
-	// NonceLen is the length of what is fresh about a link.
+	// NonceLen is the length of the nonce of a link.
 	NonceLen = 32
 
-	secretLen = 32 // of keys from which others are derived
-	aesLen    = 16 // of the keys that frames are sealed with
-	saltLen   = 4  // of a key's part of the nonce
+	secretLen = 32 // length of keys from which others are derived
+	aesLen    = 16 // length of keys that encrypt frames
+	saltLen   = 4  // length of the nonce's part that belongs to the key
 )
 
 var (
-	// ErrNotVouched says that a key is not that of a rank that knows the job's secret.
+	// ErrNotVouched means that a key does not belong to a rank that knows the job's secret.
 	ErrNotVouched = errors.New("the key of the other end is not one that a rank with the job's secret has made")
 	errWeak       = errors.New("seal: the other end's key is none")
 )
 
-// Job is what the secret of a job gives.
+// Job has the keys that are derived from the secret of a job.
 type Job struct {
 	key    []byte
 	proofs []byte
@@ -59,35 +61,35 @@ func NewJob(id, secret string) *Job {
 	return &Job{key: key, proofs: expand(key, "zipper proof", secretLen), words: expand(key, "zipper word", secretLen)}
 }
 
-// Member is what others must know of a rank.
+// Member has the public data of a rank that other ranks need.
 type Member struct {
-	Rank     uint32 // virtual
-	Instance uint64 // of its process
+	Rank     uint32 // virtual rank
+	Instance uint64 // instance of its process
 	Public   [PublicLen]byte
 	Proof    [ProofLen]byte
 }
 
-// append adds what a Member's keys depend on.
+// append appends the data on which a Member's keys depend.
 func (m *Member) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, m.Rank)
 	b = binary.LittleEndian.AppendUint64(b, m.Instance)
 	return append(b, m.Public[:]...)
 }
 
-// Prove gives the Proof of a Member, whose other fields are set.
+// Prove returns the Proof of a Member whose other fields are set.
 func (j *Job) Prove(m *Member) (proof [ProofLen]byte) {
 	copy(proof[:], mac(j.proofs, m.append(nil)))
 	return proof
 }
 
-// Proven reports whether a Member's Proof is by the job's secret.
+// Proven reports whether a Member's Proof was made with the job's secret.
 func (j *Job) Proven(m *Member) bool {
 	want := j.Prove(m)
 	return hmac.Equal(want[:], m.Proof[:])
 }
 
-// Word authenticates what a rank says to all others at once, an Abort: to whoever has the job's
-// secret, not to forwarders.
+// Word returns the authentication of a text from a rank to all others, an Abort. Anyone with the
+// job's secret can verify it; forwarders cannot.
 func (j *Job) Word(rank uint32, instance uint64, text []byte) (word [ProofLen]byte) {
 	b := binary.LittleEndian.AppendUint32(nil, rank)
 	b = binary.LittleEndian.AppendUint64(b, instance)
@@ -95,20 +97,20 @@ func (j *Job) Word(rank uint32, instance uint64, text []byte) (word [ProofLen]by
 	return word
 }
 
-// Said reports whether a word is what that rank has said.
+// Said reports whether word is the authentication of a text from that rank.
 func (j *Job) Said(rank uint32, instance uint64, text []byte, word [ProofLen]byte) bool {
 	want := j.Word(rank, instance, text)
 	return hmac.Equal(want[:], word[:])
 }
 
-// Party is a rank's own end of all its keys.
+// Party has the private key of a rank, and makes all its keys.
 type Party struct {
 	Member
 	job     *Job
 	private *ecdh.PrivateKey
 }
 
-// NewParty makes a rank's key of fresh random bytes, and its Proof.
+// NewParty makes a rank's key from fresh random bytes, and its Proof.
 func (j *Job) NewParty(random [PublicLen]byte, rank uint32, instance uint64) (*Party, error) {
 	private, err := ecdh.X25519().NewPrivateKey(random[:])
 	if err != nil {
@@ -120,11 +122,12 @@ func (j *Job) NewParty(random [PublicLen]byte, rank uint32, instance uint64) (*P
 	return p, nil
 }
 
-// Job is what the job's secret gives.
+// Job returns the keys that are derived from the job's secret.
 func (p *Party) Job() *Job { return p.job }
 
-// Pair derives the keys of a pair, one for each direction. The error is ErrNotVouched if the other
-// one's key is not by the job's secret. It takes about as long as sending a message does.
+// Pair derives the keys of a pair of ranks, one for each direction. The error is ErrNotVouched if
+// the other rank's key was not made with the job's secret. It takes about as long as sending a
+// message.
 func (p *Party) Pair(other *Member) (*Sealer, *Opener, error) {
 	if !p.job.Proven(other) || other.Rank == p.Rank {
 		return nil, nil, ErrNotVouched
@@ -139,7 +142,8 @@ func (p *Party) Pair(other *Member) (*Sealer, *Opener, error) {
 	return ends(key, there, back)
 }
 
-// Link derives the keys of a link to a forwarder with that key; nonce is what is fresh about it.
+// Link derives the keys of a link to a forwarder with a public key. nonce must be fresh for each
+// link.
 func (p *Party) Link(forwarder [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
 	key, err := link(p.private, p.Public, forwarder, forwarder, nonce)
 	if err != nil {
@@ -148,13 +152,14 @@ func (p *Party) Link(forwarder [PublicLen]byte, nonce [NonceLen]byte) (*Channel,
 	return channel(key, linkUp, linkDown)
 }
 
-// Forwarder is a forwarder's end of the keys of its links. It is safe for concurrent use.
+// Forwarder has the private key of a forwarder, and makes the keys of its links. It is safe for
+// concurrent use.
 type Forwarder struct {
 	Public  [PublicLen]byte
 	private *ecdh.PrivateKey
 }
 
-// NewForwarder makes a forwarder's key of fresh random bytes.
+// NewForwarder makes a forwarder's key from fresh random bytes.
 func NewForwarder(random [PublicLen]byte) (*Forwarder, error) {
 	private, err := ecdh.X25519().NewPrivateKey(random[:])
 	if err != nil {
@@ -165,8 +170,7 @@ func NewForwarder(random [PublicLen]byte) (*Forwarder, error) {
 	return f, nil
 }
 
-// Link derives the keys of a link to a rank, or to a forwarder that has made the link, with that
-// key.
+// Link derives the keys of a link that a rank or a forwarder with a public key has dialled.
 func (f *Forwarder) Link(dialler [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
 	key, err := link(f.private, dialler, f.Public, dialler, nonce)
 	if err != nil {
@@ -175,7 +179,7 @@ func (f *Forwarder) Link(dialler [PublicLen]byte, nonce [NonceLen]byte) (*Channe
 	return channel(key, linkDown, linkUp)
 }
 
-// Dialled is Link for the end that has made a link to another forwarder.
+// Dialled derives the keys of a link that this forwarder has dialled to another one.
 func (f *Forwarder) Dialled(other [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
 	key, err := link(f.private, f.Public, other, other, nonce)
 	if err != nil {
@@ -199,14 +203,14 @@ func link(private *ecdh.PrivateKey, dialler, listener, other [PublicLen]byte, no
 	return extract(shared, salt), nil
 }
 
-// agree is X25519 of our key and another one.
+// agree returns the X25519 agreement of a private key and another public one.
 func agree(private *ecdh.PrivateKey, other [PublicLen]byte) ([]byte, error) {
 	public, err := ecdh.X25519().NewPublicKey(other[:])
 	if err != nil {
 		return nil, errWeak
 	}
 	shared, err := private.ECDH(public)
-	if err != nil { // a point of low order: everybody would know the result
+	if err != nil { // a point of low order, for which everyone could know the result
 		return nil, errWeak
 	}
 	return shared, nil
@@ -215,7 +219,7 @@ func agree(private *ecdh.PrivateKey, other [PublicLen]byte) ([]byte, error) {
 func extract(secret, salt []byte) []byte {
 	key, err := hkdf.Extract(sha256.New, secret, salt)
 	if err != nil {
-		panic("seal: " + err.Error()) // cannot be: SHA-256 is allowed everywhere
+		panic("seal: " + err.Error()) // impossible: SHA-256 is allowed everywhere
 	}
 	return key
 }
@@ -223,7 +227,7 @@ func extract(secret, salt []byte) []byte {
 func expand(key []byte, info string, n int) []byte {
 	out, err := hkdf.Expand(sha256.New, key, info, n)
 	if err != nil {
-		panic("seal: " + err.Error()) // cannot be: n is small
+		panic("seal: " + err.Error()) // impossible: n is small
 	}
 	return out
 }

@@ -7,19 +7,19 @@ import (
 	"fmt"
 )
 
-// Pass is a key that the ranks of a job and one forwarder have in common, or two forwarders, and
-// nobody else: what is shown to a forwarder to be let in. Both ends make it from one private key
-// and the other end's public one, so nothing of it travels. Safe for concurrent use.
+// Pass is a key that only the ranks of a job and one forwarder share, or two forwarders. With it
+// they prove that they may use the forwarder. Both ends derive it from their private key and the
+// other end's public one, so it is never sent. It is safe for concurrent use.
 type Pass struct{ key []byte }
 
-// Guest is the job's end of its passes: a key pair of the job's, the same in all its ranks. Safe
-// for concurrent use.
+// Guest is the job's end of its passes: a key pair of the job, the same in all its ranks. It is
+// safe for concurrent use.
 type Guest struct {
 	Public  [PublicLen]byte
 	private *ecdh.PrivateKey
 }
 
-// NewGuest derives a job's pair from its id and secret.
+// NewGuest derives a job's key pair from its id and secret.
 func NewGuest(id, secret string) (*Guest, error) {
 	seed := expand(extract([]byte(secret), []byte("zipper guest\x00"+id)), "zipper guest", secretLen)
 	private, err := ecdh.X25519().NewPrivateKey(seed)
@@ -31,17 +31,17 @@ func NewGuest(id, secret string) (*Guest, error) {
 	return g, nil
 }
 
-// Pass is that for a forwarder with that key.
+// Pass returns the pass for a forwarder with a public key.
 func (g *Guest) Pass(forwarder [PublicLen]byte) (*Pass, error) {
 	return newPass(g.private, forwarder, g.Public, forwarder)
 }
 
-// Pass is that of the job whose pair has that public half.
+// Pass returns the pass of a job with a public key.
 func (f *Forwarder) Pass(guest [PublicLen]byte) (*Pass, error) {
 	return newPass(f.private, guest, guest, f.Public)
 }
 
-// Visit is the pass that another forwarder, with that key, knows this one by.
+// Visit returns the pass by which another forwarder, with a public key, recognises this one.
 func (f *Forwarder) Visit(other [PublicLen]byte) (*Pass, error) {
 	return newPass(f.private, other, f.Public, other)
 }
@@ -56,8 +56,8 @@ func newPass(private *ecdh.PrivateKey, other, guest, forwarder [PublicLen]byte) 
 	return &Pass{key}, nil
 }
 
-// Show is what goes with a text, which may be in parts, to show that it is by somebody who has the
-// pass.
+// Show returns the authentication of a text, which may be in parts. It proves that its sender has
+// the pass.
 func (p *Pass) Show(text ...[]byte) (shown [ProofLen]byte) {
 	h := hmac.New(sha256.New, p.key)
 	for _, part := range text {
@@ -67,7 +67,7 @@ func (p *Pass) Show(text ...[]byte) (shown [ProofLen]byte) {
 	return shown
 }
 
-// Good reports whether that is what goes with the text.
+// Good reports whether shown is the authentication of the text.
 func (p *Pass) Good(shown [ProofLen]byte, text ...[]byte) bool {
 	want := p.Show(text...)
 	return hmac.Equal(want[:], shown[:])

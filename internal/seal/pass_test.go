@@ -14,19 +14,19 @@ func guest(t *testing.T, id, secret string) *Guest {
 	return g
 }
 
-// TestPass: a job's ranks and the forwarder make the same pass; who has another secret, or is
-// another forwarder, makes another one; what is shown is good for its text alone.
+// TestPass checks that a job's ranks and the forwarder derive the same pass, that another secret or
+// forwarder gives another pass, and that an authentication is valid for its text only.
 func TestPass(t *testing.T) {
 	near, err := NewForwarder([PublicLen]byte{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := NewForwarder([PublicLen]byte{0, 2})
+	other, err := NewForwarder([PublicLen]byte{0, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	job := guest(t, "j", "s")
-	theirs, err := job.Pass(near.Public)
+	pass, err := job.Pass(near.Public)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +35,13 @@ func TestPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := []byte("I am rank 0")
-	shown := theirs.Show(text)
+	shown := pass.Show(text)
 	if !ours.Good(shown, text[:3], text[3:]) || ours.Good(shown, []byte("I am rank 1")) {
 		t.Error("what is shown is not good for its text, or for another one too")
 	}
 	for what, make := range map[string]func() (*Pass, error){
-		"another forwarder":        func() (*Pass, error) { return far.Pass(job.Public) },
-		"the job at another":       func() (*Pass, error) { return job.Pass(far.Public) },
+		"another forwarder":        func() (*Pass, error) { return other.Pass(job.Public) },
+		"the job at another":       func() (*Pass, error) { return job.Pass(other.Public) },
 		"another secret":           func() (*Pass, error) { return guest(t, "j", "x").Pass(near.Public) },
 		"another job, same secret": func() (*Pass, error) { return guest(t, "k", "s").Pass(near.Public) },
 	} {
@@ -58,7 +58,7 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// TestPassIsFixed: another release makes the same.
+// TestPassIsFixed checks that other releases derive the same pass.
 func TestPassIsFixed(t *testing.T) {
 	f, err := NewForwarder([PublicLen]byte{1})
 	if err != nil {

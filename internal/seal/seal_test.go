@@ -42,7 +42,7 @@ func sealed(t testing.TB, s *Sealer, plain string) []byte {
 	return f
 }
 
-// TestPair: both ends have the same keys, and each direction its own.
+// TestPair checks that both ends have the same keys, and different ones for each direction.
 func TestPair(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
@@ -69,7 +69,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestOthersKeys: whatever a key depends on, other keys come of another value.
+// TestOthersKeys checks that the keys depend on each of their inputs.
 func TestOthersKeys(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
@@ -79,7 +79,7 @@ func TestOthersKeys(t *testing.T) {
 	}
 	again := func(j *Job, rank uint32, instance uint64) *Party {
 		p := party(t, j, rank, instance)
-		p.private, p.Public = b.private, b.Public // so that only the rest differs
+		p.private, p.Public = b.private, b.Public // so that only the other fields differ
 		p.Proof = j.Prove(&p.Member)
 		return p
 	}
@@ -98,7 +98,7 @@ func TestOthersKeys(t *testing.T) {
 	}
 }
 
-// TestVouched: a key that the secret does not vouch for, or of another rank, is refused.
+// TestVouched checks that a key without a valid Proof, or of another rank, is refused.
 func TestVouched(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
@@ -125,7 +125,7 @@ func TestVouched(t *testing.T) {
 	}
 }
 
-// TestWord: an Abort is by one rank of one run, and says what it said.
+// TestWord checks that an Abort is authenticated for one rank, one instance and one text.
 func TestWord(t *testing.T) {
 	j := NewJob("job", "secret")
 	w := j.Word(3, 9, []byte("stop"))
@@ -138,8 +138,8 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestLink: rank and forwarder, and two forwarders, have the same keys for each direction; another
-// link between them has others.
+// TestLink checks that rank and forwarder, and two forwarders, have the same keys for each
+// direction, and that another link between them has others.
 func TestLink(t *testing.T) {
 	p := party(t, NewJob("job", "secret"), 0, 7)
 	f, err := NewForwarder([PublicLen]byte{9})
@@ -197,7 +197,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestChanged: any bit that is changed, and any length, is noticed.
+// TestChanged checks that any changed bit and any changed length is detected.
 func TestChanged(t *testing.T) {
 	s, o := pair(t)
 	whole := sealed(t, s, "hello, world")
@@ -222,8 +222,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestNonces: what is sealed again looks different, also in another class, and a key is used up
-// some day.
+// TestNonces checks that a text which is sealed again has another ciphertext, also in another
+// class, and that a key expires after a number of uses.
 func TestNonces(t *testing.T) {
 	s, o := pair(t)
 	seen := map[string]bool{}
@@ -283,7 +283,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestInPlace: sealing and opening in one buffer gives the same, and takes no memory.
+// TestInPlace checks that sealing and opening in one buffer gives the same result, and allocates
+// nothing.
 func TestInPlace(t *testing.T) {
 	s, o := pair(t)
 	head := bytes.Repeat([]byte{7}, headLen)
@@ -306,7 +307,7 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// FuzzOpen: nothing that is made up opens, and nothing falls over.
+// FuzzOpen checks that no forged frame opens, and that none crashes.
 func FuzzOpen(f *testing.F) {
 	s, o := pair(f)
 	f.Add(sealed(f, s, ""), headLen)
@@ -324,7 +325,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzMember: no member that others make up is vouched for.
+// FuzzMember checks that no forged member is vouched for.
 func FuzzMember(f *testing.F) {
 	j := NewJob("job", "secret")
 	a, b := party(f, j, 0, 7), party(f, j, 1, 8)
@@ -341,7 +342,7 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// The cost of a frame, and of a pair's first one.
+// BenchmarkSeal measures the cost of a frame, and of a pair's first one.
 
 func BenchmarkSeal(b *testing.B) {
 	for _, n := range []int{40, 4 << 10, 128 << 10} {

@@ -1,4 +1,4 @@
-// Package seeds is for tests that run the same thing from one seed after the other.
+// Package seeds is for tests that run the same procedure with one seed after the other.
 package seeds
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Variable is the environment's variable for which seeds to run: FROM-TO, without TO, or one.
+// Variable is the environment variable with the seeds to run: FROM-TO without TO, or one seed.
 const Variable = "ZIPPER_SEEDS"
 
-// Asked returns which ones it asks for; without it none: from and to are 0.
+// Asked returns the range of seeds that the variable asks for. from and to are 0 if it is not set.
 func Asked() (from, to uint64, err error) {
 	s := os.Getenv(Variable)
 	if s == "" {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTable: what was set is there, also at the ends, nothing else is, and the order is that of the
-// numbers.
+// TestTable checks that entries which were set are returned, also at the ends, that no others are,
+// and that All is ordered.
 func TestTable(t *testing.T) {
 	for _, n := range []int{1, pageSize - 1, pageSize, pageSize + 1, 1000} {
 		table, want := New[int](n), map[int]int{}
@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMemory: a large table with little in it is small.
+// TestMemory checks that a large table with few entries is small.
 func TestMemory(t *testing.T) {
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()

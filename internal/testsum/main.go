@@ -1,10 +1,10 @@
-// Command testsum reads the output of go test -json and prints what a person wants of it: every
-// failed test with its output, packages that did not build, and one line of counts at the end, "N
-// passed, N failed, N skipped".
+// Command testsum reads the output of go test -json and prints a summary for people: every failed
+// test with its output, packages that did not build, and a line of counts at the end, "N passed, N
+// failed, N skipped".
 //
-// Counted are tests without subtests of their own; a package that fails without a failed test (it
-// does not build, it crashes) counts as one failure. The reasons of skipped tests are appended to
-// the file of -skips.
+// Tests with subtests do not count themselves. A package that fails without a failed test (it does
+// not build, it crashes) counts as one failure. The reasons of skipped tests are appended to the
+// file of -skips.
 package main
 
 import (
@@ -23,7 +23,7 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// test is what is known of one test or, with an empty name, of one package.
+// test has the state of one test or, with an empty name, of one package.
 type test struct {
 	output   []string
 	result   string
@@ -63,7 +63,7 @@ func (s *summary) read(r io.Reader) error {
 		if line != "" {
 			var e event
 			if json.Unmarshal([]byte(line), &e) != nil {
-				fmt.Fprint(s.out, line) // not go test's: a build's message, a crash
+				fmt.Fprint(s.out, line) // not from go test: a message of the build, a crash
 			} else {
 				s.take(e)
 			}
@@ -122,7 +122,7 @@ func (s *summary) end(e event, t *test) {
 	}
 }
 
-// childFailed reports whether a failed test has a failed subtest, which is counted already.
+// childFailed reports whether a failed test has a failed subtest, which has been counted already.
 func (s *summary) childFailed(e event) bool {
 	for k, o := range s.tests {
 		if k[0] == e.Package && o.result == "fail" && strings.HasPrefix(k[1], e.Test+"/") {
@@ -132,7 +132,7 @@ func (s *summary) childFailed(e event) bool {
 	return false
 }
 
-// packageEnd counts a package that failed with none of its tests.
+// packageEnd counts a package that failed without a failed test.
 func (s *summary) packageEnd(e event, t *test) {
 	if e.Action != "fail" {
 		return
@@ -152,7 +152,8 @@ func (s *summary) packageEnd(e event, t *test) {
 	}
 }
 
-// unfinished reports packages whose end never came: go test itself was killed.
+// unfinished returns an error for packages without an end, which means that go test itself was
+// killed.
 func (s *summary) unfinished() error {
 	for k, t := range s.tests {
 		if k[0] != "" && k[1] == "" && t.result == "" {
@@ -164,13 +165,13 @@ func (s *summary) unfinished() error {
 
 var where = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reason is what the test said when it skipped.
+// reason returns the text with which a test was skipped.
 func reason(output []string) string {
-	var said []string
+	var reasons []string
 	for _, l := range output {
 		if where.MatchString(l) {
-			said = append(said, strings.TrimSpace(where.ReplaceAllString(l, "")))
+			reasons = append(reasons, strings.TrimSpace(where.ReplaceAllString(l, "")))
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(reasons, "; ")
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/ticket"
 )
 
-// A site's word that a user may run a job. Forwarders check it with the public half of the key.
+// A ticket is a site's permission for a user to run a job. Forwarders check it with the public half
+// of the site's key.
 func ExampleMake() {
-	site := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) // a real one is random
+	site := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) // a real key is random
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	text, err := ticket.Make(ticket.Ticket{User: "alice", Job: "j1", Ranks: 64, Expires: now.Add(time.Hour),
 		Key: handshake.Key("j1", "the job's secret").Public().(ed25519.PublicKey)}, site, now)

@@ -2,6 +2,6 @@ package ticket
 
 import "time"
 
-// leeway is how far the clocks of the site and of a forwarder may be apart, 30 s. Longer: an
-// expired ticket is good for longer; shorter: a new one is refused where clocks are off.
+// leeway is the tolerated difference of the clocks of the site and of a forwarder, 30 s. Longer: an
+// expired ticket is accepted for longer; shorter: a new ticket is refused where clocks differ.
 const leeway = 30 * time.Second

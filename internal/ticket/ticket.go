@@ -1,8 +1,8 @@
-// Package ticket is how a site says who may run jobs over its forwarders: a ticket names a user, a
-// job, at most so many ranks, and a time after which no new job begins with it. It is a JSON Web
-// Token (RFC 7519) signed with EdDSA by the site's key, of which forwarders have the public half
-// only: who breaks into a forwarder cannot make any. A ticket is bound to the job's key (RFC 7800,
-// "cnf"): who has read it on the wire cannot use it. All functions are safe for concurrent use.
+// Package ticket lets a site decide who may run jobs over its forwarders. A ticket names a user, a
+// job, a largest number of ranks, and a time after which no new job begins with it. It is a JSON
+// Web Token (RFC 7519) signed with EdDSA by the site's key. Forwarders only have the public half of
+// the key, so an intruder on a forwarder cannot make tickets. A ticket is bound to the job's key
+// (RFC 7800, "cnf"), so an eavesdropper cannot use it. All functions are safe for concurrent use.
 package ticket
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Ticket is what one says.
+// Ticket is the content of a ticket.
 type Ticket struct {
 	User    string
-	Job     string            // id
-	Key     ed25519.PublicKey // the job's (handshake.Key)
-	Ranks   int               // in all clusters together, at most
-	Expires time.Time         // whole seconds count
+	Job     string            // job id
+	Key     ed25519.PublicKey // the job's public key (handshake.Key)
+	Ranks   int               // largest number of ranks, in all clusters together
+	Expires time.Time         // fractions of a second are dropped
 }
 
-// claims is its form.
+// claims is the JSON form of a Ticket.
 type claims struct {
 	jwt.RegisteredClaims
 	Job   string       `json:"job"`
@@ -35,7 +35,7 @@ type claims struct {
 	Key   confirmation `json:"cnf"`
 }
 
-// confirmation is the key whose owner the ticket is for, as RFC 7800 and RFC 8037 have it.
+// confirmation is the key whose owner the ticket is for, as RFC 7800 and RFC 8037 define it.
 type confirmation struct {
 	JWK struct {
 		Type  string `json:"kty"` // OKP
@@ -44,10 +44,10 @@ type confirmation struct {
 	} `json:"jwk"`
 }
 
-// audience keeps tickets for other things that a site signs with the same key apart.
+// audience distinguishes tickets from other tokens that a site signs with the same key.
 const audience = "zipper"
 
-// Make signs a ticket.
+// Make signs a ticket and returns its text.
 func Make(t Ticket, site ed25519.PrivateKey, now time.Time) (string, error) {
 	switch {
 	case t.User == "" || len(t.User) > wire.MaxName:
@@ -68,7 +68,7 @@ func Make(t Ticket, site ed25519.PrivateKey, now time.Time) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodEdDSA, &c).SignedString(site)
 }
 
-// Parse checks a ticket's signature and time, and says what is in it.
+// Parse checks a ticket's signature and time, and returns its content.
 func Parse(text string, site ed25519.PublicKey, now time.Time) (Ticket, error) {
 	var c claims
 	_, err := jwt.ParseWithClaims(text, &c, func(*jwt.Token) (any, error) { return site, nil },
@@ -87,7 +87,7 @@ func Parse(text string, site ed25519.PublicKey, now time.Time) (Ticket, error) {
 	return Ticket{User: c.Subject, Job: c.Job, Key: key, Ranks: c.Ranks, Expires: c.ExpiresAt.Time}, nil
 }
 
-// Check names the user of a Join whose signature is good, or says what is wrong with its ticket.
+// Check returns the user of a Join whose signature is valid, or an error if its ticket is not.
 func Check(j *wire.Join, site ed25519.PublicKey, now time.Time) (user string, err error) {
 	if j.Ticket == "" {
 		return "", errors.New("this forwarder lets jobs in by ticket: ask the site for one (--ticket-file)")

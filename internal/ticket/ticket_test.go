@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 		ticket string
 		change func(*wire.Join)
 		at     time.Time
-		want   string // part of the error; empty: none
+		want   string // part of the error; empty if there is none
 	}{
 		{"good", good, nil, now, ""},
 		{"a second row", good, func(j *wire.Join) { j.Job = handshake.RowID("j1", 1) }, now, ""},
@@ -92,7 +92,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOtherMethods: the public key as a secret, and no signature at all, are the classic ways in.
+// TestOtherMethods checks the classic attacks: the public key as a shared secret, and no signature
+// at all.
 func TestOtherMethods(t *testing.T) {
 	c := claims{Job: "j1", Ranks: 4, RegisteredClaims: jwt.RegisteredClaims{Audience: jwt.ClaimStrings{audience},
 		ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour))}}
@@ -138,7 +139,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing that the site has not signed is taken.
+// FuzzParse checks that no ticket without the site's signature is accepted.
 func FuzzParse(f *testing.F) {
 	good := made(f, sample(), site)
 	f.Add(good)

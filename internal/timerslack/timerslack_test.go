@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStart: in a program that Start has started again, only the runtime's monitor, and the thread
-// that starts others in programs with cgo, have the long slack. On a busy machine the monitor makes
-// a thread at any time: in about one of a thousand programs at the start, and for the work.
+// TestStart checks that in a program that Start has started again only the runtime's monitor, and
+// the thread that starts others in programs with cgo, have the long slack. On a busy machine the
+// monitor makes a thread at any time: in about one of a thousand programs at the start, and for the
+// work.
 func TestStart(t *testing.T) {
 	if os.Getenv("CALM_TEST") != "" {
 		restarted(t)
@@ -24,7 +25,7 @@ func TestStart(t *testing.T) {
 	if !mayReadSlack() {
 		t.Skip("reading other threads' timer slack takes CAP_SYS_NICE")
 	}
-	// Many at a time: on a busy machine more threads are needed.
+	// Many programs run at a time, because more threads are needed on a busy machine.
 	var programs sync.WaitGroup
 	var more atomic.Int32
 	for range 8 {
@@ -74,7 +75,7 @@ func restarted(t *testing.T) {
 	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now != usual {
 		t.Errorf("this thread has a slack of %d ns (%v)", now, err)
 	}
-	// Work for all processors, and collections, so that threads are needed.
+	// Work for all processors, and garbage collections, need threads.
 	var work sync.WaitGroup
 	for range 8 {
 		work.Go(func() {
@@ -85,14 +86,14 @@ func restarted(t *testing.T) {
 		})
 	}
 	work.Wait()
-	// The monitor may have made one for the work.
+	// The monitor may have made one thread for the work.
 	if n := slackened(t); n < 1 || n > 3 {
 		t.Errorf("%d threads have the long slack after the work", n)
 	}
 	fmt.Println("looked at its threads")
 }
 
-// slackened counts the threads that have the long slack.
+// slackened returns the number of threads that have the long slack.
 func slackened(t *testing.T) (long int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")

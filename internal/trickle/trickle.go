@@ -1,26 +1,28 @@
-// Package trickle finds frames that never come to their end.
+// Package trickle finds frames that are never completed.
 package trickle
 
 import "time"
 
-// Detector finds a link on which a part of a frame was left out: its receiver takes what follows
-// for the rest of that frame. If the sender has little more to say, each end hears something of the
-// other now and then, and waits for ever. A frame of a sound link comes to its end, or pauses and
-// then goes on with all that fits, for its sender does nothing else before.
+// Detector finds a link on which a part of a frame was lost: its receiver takes the following bytes
+// for the rest of that frame. If the sender has little more to send, each end receives a few bytes
+// now and then, and waits for ever. A frame of a sound link is completed, or pauses and then
+// continues with all that fits, because its sender does nothing else before.
 type Detector struct {
-	begun uint64        // where the frame begins, in bytes of the link
-	read  uint64        // bytes from the link at the last look
-	few   uint64        // bytes of it since
-	since time.Duration // then: not much has come at any look, and no look was too late
-	last  time.Duration // look at which something had come last
+	begun uint64 // position at which the frame begins, in bytes of the link
+	read  uint64 // bytes of the link read at the last look
+	few   uint64 // bytes of the frame read since then
+	// since is the time from which on each look has found few new bytes, and no look was late.
+	since time.Duration
+	last  time.Duration // time of the last look that found new bytes
 }
 
-// trickled is how much of a frame comes at least, in bytes, when its sender goes on.
+// trickled is the smallest number of new bytes of a frame, between two looks, that shows that its
+// sender goes on.
 const trickled = 4 << 10
 
-// Look reports whether a frame has trickled for longer than patience, which is longer than the
-// time between two pings. So many bytes were read by now, those of the frame at hand, which is not
-// complete, from begun on; without one, begun is read.
+// Look reports whether a frame has trickled for longer than patience, which must be longer than the
+// time between two pings. read is the number of bytes read so far, and begun the position at which
+// the incomplete frame begins, or read if there is none.
 func (t *Detector) Look(now time.Duration, read, begun uint64, patience time.Duration) bool {
 	n := read - t.read
 	t.read = read
@@ -31,7 +33,7 @@ func (t *Detector) Look(now time.Duration, read, begun uint64, patience time.Dur
 	if n == 0 {
 		return false
 	}
-	late := now-t.last > patience // it has stood still, and now goes on, perhaps
+	late := now-t.last > patience // the process was stopped and may have just continued
 	t.last = now
 	if t.few += n; t.few == n || t.few >= trickled || late {
 		t.since, t.few = now, min(n, trickled-1)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TestTrickle: pings and what answers them are no end of a frame; a sender that stands still, one
-// that is slow, and frames that come to their end are no fault.
+// TestTrickle checks that pings and their answers do not complete a frame, and that a sender that
+// is stopped, a slow one, and frames that are completed are no fault.
 func TestTrickle(t *testing.T) {
 	const patience = 4 * time.Second
 	type step struct {
-		ms    int // since the step before
+		ms    int // time since the step before
 		bytes uint64
 		done  bool // the frame is complete, and no other one has begun
 	}
@@ -30,7 +30,7 @@ func TestTrickle(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		steps []step
-		want  int // step that is the last straw; -1: none
+		want  int // step at which the fault is found; -1 if it is none
 	}{
 		{"pings", join(begun, every(9, 2000, 88, false)), 3},
 		{"pings, and looks between", join(begun, every(1, 2000, 88, false), every(999, 2, 0, false), every(9, 2000, 88, false)), 1002},

@@ -1,5 +1,5 @@
-// Package wholefile writes files in directories that others may write to as well, such as /tmp: a
-// link or a FIFO that somebody has put at a file's name is not written through.
+// Package wholefile writes files in directories that others may write to as well, such as /tmp. It
+// does not write through a link or a FIFO that another user has put at a file's name.
 package wholefile
 
 import (
@@ -10,10 +10,11 @@ import (
 	"os"
 )
 
-// Write makes the file name of what write writes, or replaces the regular file of that name; an
-// error leaves what was there. perm are the permissions before the umask. The file is written under
-// a name that nobody can foresee, beside its own, and renamed when it is whole. Anything other than
-// a regular file at name, such as a link or a device, is an error that matches ErrOther.
+// Write creates the file name with the bytes that write writes, or replaces the regular file of
+// that name. After an error the old file is unchanged. perm are the permissions before the umask.
+// The file is written under an unpredictable name beside its own, and renamed when it is complete.
+// Anything other than a regular file at name, such as a link or a device, is an error that matches
+// ErrOther.
 func Write(name string, perm os.FileMode, write func(io.Writer) error) error {
 	f, err := create(name, perm)
 	if err != nil {
@@ -28,8 +29,8 @@ func Write(name string, perm os.FileMode, write func(io.Writer) error) error {
 	return nil
 }
 
-// Writable returns the error with which Write would end before it writes anything. It leaves the
-// directory as it is.
+// Writable returns the error with which Write would end before it writes anything. It does not
+// change the directory.
 func Writable(name string) error {
 	f, err := create(name, 0o600)
 	if err != nil {
@@ -38,7 +39,7 @@ func Writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// create opens a new file beside name, if Write may replace what is there.
+// create opens a new file beside name, if Write may replace the file at name.
 func create(name string, perm os.FileMode) (*os.File, error) {
 	if err := Check(name); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func create(name string, perm os.FileMode) (*os.File, error) {
 	return os.OpenFile(name+".new-"+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// ErrOther is the reason why a name is refused that is not a regular file's.
+// ErrOther means that a name does not belong to a regular file.
 var ErrOther = errors.New("there is something else than a regular file: remove it, or choose another name")
 
 // Check returns an error that matches ErrOther if there is anything at name that Write does not

@@ -29,7 +29,7 @@ func TestWriteReplacesRegularFile(t *testing.T) {
 		}
 		content(t, name, s)
 	}
-	// another name of the old file is not written to
+	// Write must not write to another name of the old file
 	other := name + ".other"
 	if err := os.Link(name, other); err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestFailedWriteLeavesFile(t *testing.T) {
 	}
 }
 
-// TestWriteRefusesOthers checks that nothing is written through a link, and that a FIFO, which
-// nobody reads, does not block.
+// TestWriteRefusesOthers checks that Write does not write through a link, and that a FIFO without a
+// reader does not block it.
 func TestWriteRefusesOthers(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")
@@ -83,7 +83,8 @@ func TestWriteRefusesOthers(t *testing.T) {
 	}
 }
 
-// TestWritableAsksForTheDirectory checks that Writable says what Write would, and leaves nothing.
+// TestWritableAsksForTheDirectory checks that Writable returns the error that Write would, and
+// leaves no file.
 func TestWritableAsksForTheDirectory(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "f")

@@ -1,4 +1,4 @@
-// Package rmatest has a round of one-sided communication that checks itself, for tests and
+// Package rmatest has a round of one-sided communication that checks its own results, for tests and
 // simulations of whole jobs.
 package rmatest
 
@@ -9,30 +9,31 @@ import (
 	"github.com/leidenzipper/zipper/internal/rma"
 )
 
-// Wrong is a result that must not be.
+// Wrong is the error of an incorrect result.
 type Wrong string
 
-// Error says which.
+// Error describes the incorrect result.
 func (w Wrong) Error() string { return string(w) }
 
 func wrongf(format string, args ...any) error { return Wrong(fmt.Sprintf(format, args...)) }
 
-// Round is what one process needs for a round, in which all take part. Its functions return when
-// what they ask for is done.
+// Round has the parameters of one process in a round, in which all processes take part. Its
+// functions return when their operation is done.
 type Round struct {
 	Me, Processes int
-	Number, Size  int                  // of the round; bytes of a piece, at most Space
-	Space         int                  // bytes between pieces in Memory
-	Memory        []byte               // the process's window: MemoryLen bytes
-	To            func(origin int) int // whom a process locks
-	Pattern       func(seed, size int) []byte
+	// Number is the number of the round. Size is the length of a piece in bytes, at most Space.
+	Number, Size int
+	Space        int                  // distance between pieces in Memory, in bytes
+	Memory       []byte               // the process's window, of MemoryLen bytes
+	To           func(origin int) int // target that a process locks
+	Pattern      func(seed, size int) []byte
 
 	Call    func(f func(d *rma.Node, token any) error) error
 	Operate func(op rma.Operation) error
 	Barrier func() error
 }
 
-// MemoryLen is how many bytes the window of each process needs.
+// MemoryLen returns the number of bytes of each process's window.
 func MemoryLen(processes, space int) int { return 2*processes*space + 1 }
 
 func (r *Round) says(origin int) []byte { return r.Pattern(origin+r.Number*7, r.Size) }
@@ -50,8 +51,8 @@ func flat(b []byte) rma.View {
 	return rma.View{Space: rma.Bytes(b), Layout: rma.Layout{Spans: []rma.Span{{Len: int64(len(b))}}, Count: 1}}
 }
 
-// Run puts, adds up and gets, between locks and between fences. The error is a Wrong, or one of the
-// functions'.
+// Run puts, adds up and gets, between locks and between fences. The error is a Wrong, or an error
+// of one of the functions.
 func (r *Round) Run() error {
 	n, me := r.Processes, r.Me
 	clear(r.Memory)

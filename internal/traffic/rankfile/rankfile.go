@@ -1,5 +1,5 @@
-// Package rankfile has the files that say where the ranks of a job are: the one that zipper plan
-// writes, and the lists of hosts that the launchers of the clusters' own MPI libraries read.
+// Package rankfile reads and writes files with the places of a job's ranks: the one that zipper
+// plan writes, and the host lists that the launchers of the clusters' own MPI libraries read.
 package rankfile
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/lines"
 )
 
-// Place is where a rank of the job runs.
+// Place is the place of one rank of the job.
 type Place struct {
 	Host    string
-	Cluster string // whose native job it is part of; empty: not said
+	Cluster string // cluster whose native job the rank is part of; empty if not given
 }
 
 // Read reads a plan: "RANK HOST [CLUSTER]" a line, every rank of the job from 0 on once, in any
-// order; # begins a comment. The result has the place of each rank. An error names the line.
+// order; # begins a comment. It returns the place of each rank. An error names the line.
 func Read(r io.Reader) ([]Place, error) {
 	at := make(map[int]Place)
 	err := lines.Each(r, func(_ int, f []string) error {
@@ -55,7 +55,7 @@ func Read(r io.Reader) ([]Place, error) {
 	return places, nil
 }
 
-// Write writes what Read reads.
+// Write writes a plan in the form that Read reads.
 func Write(w io.Writer, places []Place) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "# RANK HOST CLUSTER")
@@ -65,7 +65,8 @@ func Write(w io.Writer, places []Place) error {
 	return b.Flush()
 }
 
-// Hosts has the host of every native rank of a cluster: ranks of the job keep their order there.
+// Hosts returns the host of every native rank of a cluster. Ranks of the job keep their order
+// there.
 func Hosts(places []Place, cluster string) (hosts []string) {
 	for _, p := range places {
 		if p.Cluster == cluster {
@@ -75,8 +76,8 @@ func Hosts(places []Place, cluster string) (hosts []string) {
 	return hosts
 }
 
-// WriteHosts writes a host for each native rank, one a line: what MPICH takes as -f, Slurm as
-// SLURM_HOSTFILE with --distribution=arbitrary, and Open MPI as --hostfile with --map-by seq.
+// WriteHosts writes the host of each native rank, one a line: the format of MPICH's -f, of Slurm's
+// SLURM_HOSTFILE with --distribution=arbitrary, and of Open MPI's --hostfile with --map-by seq.
 func WriteHosts(w io.Writer, hosts []string) error {
 	b := bufio.NewWriter(w)
 	for _, h := range hosts {
@@ -85,8 +86,7 @@ func WriteHosts(w io.Writer, hosts []string) error {
 	return b.Flush()
 }
 
-// WriteOpenMPI writes Open MPI's rankfile: the k-th rank on a host is bound to its k-th slot, a
-// core.
+// WriteOpenMPI writes Open MPI's rankfile: rank k on a host is bound to its slot k, a core.
 func WriteOpenMPI(w io.Writer, hosts []string) error {
 	b := bufio.NewWriter(w)
 	taken := make(map[string]int)

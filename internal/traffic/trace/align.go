@@ -7,17 +7,18 @@ import (
 	"github.com/leidenzipper/zipper/internal/disjoint"
 )
 
-// offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both
-// ways between two ranks: if the fastest of each direction take equally long, half of what they
-// seem to differ by is the difference of the clocks. Pairs with the fastest messages are used
-// first, as many as it takes to compare all ranks that exchange any; of a set of ranks that do, the
-// lowest has 0.
+// offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages in
+// both directions between two ranks. If the fastest messages of both directions take equally long,
+// the difference of the clocks is half of the difference of their apparent times. Pairs with the
+// fastest messages are used first, until all ranks that exchange messages can be compared. In a set
+// of such ranks the lowest has 0.
 func (m *merger) offsets() []int64 {
 	type edge struct {
-		a, b         int
-		round, ahead int64 // both ways together; of b, twice
+		a, b int
+		// round is the time of both directions together, ahead twice the difference of b's clock.
+		round, ahead int64
 	}
-	least := make(map[[2]int]int64) // seeming time
+	least := make(map[[2]int]int64) // smallest apparent times
 	for pair, sent := range m.sent {
 		ends := m.received[pair]
 		for k := range min(len(sent), len(ends)) {
@@ -64,8 +65,7 @@ func (m *merger) offsets() []int64 {
 	return twice
 }
 
-// align sets all clocks to one, so that messages are in the order in which they passed; no time is
-// below 0.
+// align corrects all clocks to one, so that messages have their real order. No time is below 0.
 func (m *merger) align() {
 	ahead := m.offsets()
 	first := int64(0)

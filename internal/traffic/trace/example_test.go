@@ -7,7 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// The file that zipper predict and zipper plan read.
+// A Writer writes the file that zipper predict and zipper plan read.
 func ExampleWriter() {
 	w, err := trace.NewWriter(os.Stdout, "ring", []trace.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}})
 	if err != nil {

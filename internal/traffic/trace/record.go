@@ -10,35 +10,32 @@ import (
 	"sync"
 )
 
-// Recorder keeps the traffic of one rank while the job runs: a count per peer,
-// and up to a limit of events with their times. An event costs a lock and an
-// append. It is safe for concurrent use.
+// Recorder keeps the traffic of one rank while the job runs: a count per peer, and up to a limit of
+// events with their times. An event costs a lock and an append. It is safe for concurrent use.
 type Recorder struct {
 	mu       sync.Mutex
 	rank     int
 	limit    int
-	totals   map[int]*[2]int64 // by destination: messages, bytes
+	totals   map[int]*[2]int64 // messages and bytes by destination
 	sent     []event
 	received []event
 }
 
 type event struct {
-	at    int64 // ns since the job's start
+	at    int64 // time since the job's start, in ns
 	peer  int32
 	bytes int64
-	used  int64 // processor time that the rank has computed for so far, ns
+	used  int64 // processor time that the rank has spent computing so far, in ns
 }
 
-// NewRecorder records for a virtual rank. limit is the number of events of each
-// direction kept with their times (32 bytes each); beyond it only the counts
-// go on.
+// NewRecorder creates the recorder of a virtual rank. limit is the number of events of each
+// direction that are kept with their times (32 bytes each). Beyond it only the counts continue.
 func NewRecorder(rank, limit int) *Recorder {
 	return &Recorder{rank: rank, limit: limit, totals: make(map[int]*[2]int64)}
 }
 
-// Sent notes a message to a rank. at is when the send call was made (ns since
-// the job's start), and used the processor time that the rank had computed for
-// by then (ns).
+// Sent records a message to a rank. at is the time of the send call (ns since the job's start), and
+// used the processor time that the rank had spent computing by then (ns).
 func (r *Recorder) Sent(at, used int64, dst int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +55,7 @@ func (r *Recorder) count(dst int, bytes int64) {
 	t[1] += bytes
 }
 
-// Received notes that a message from a rank has arrived completely.
+// Received records that a message from a rank has arrived completely.
 func (r *Recorder) Received(at, used int64, src int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +64,7 @@ func (r *Recorder) Received(at, used int64, src int) {
 	}
 }
 
-// Write writes the rank's part, for Merge. host is where the rank ran.
+// Write writes the rank's part, for Merge. host is the rank's host.
 //
 //	zipper-trace-part 1
 //	rank RANK HOST
@@ -101,14 +98,13 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 	return b.Flush()
 }
 
-// Merge joins the parts of all ranks into a trace. The n-th message a rank sent
-// another is the n-th one this received from it. Messages of which only one end
-// was kept (beyond a limit, or never received) are left out and counted in
-// unmatched; the totals have them. What the ranks' clocks seem to differ by is
-// taken out of the times (align); a message that ends before it starts even so
-// ends when it starts. Inside a cluster ranks do not know of everything that they
-// receive: if one has received less from another than this has sent it, the times
-// of that pair are left out, and not counted in unmatched.
+// Merge joins the parts of all ranks into a trace. The n-th message that a rank sent to another is
+// the n-th one that this received from it. Messages with only one recorded end (beyond a limit, or
+// never received) are left out and counted in unmatched; the totals have them. Estimated
+// differences of the ranks' clocks are removed from the times (align). A message that still ends
+// before it starts gets the time of its start as its end. Inside a cluster a rank does not see all
+// messages that it receives. If a rank has received fewer messages from another than that has sent,
+// the times of that pair are left out, and not counted in unmatched.
 func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatched int, err error) {
 	t = &Trace{Job: job, Clusters: clusters, Hosts: make(map[int]string)}
 	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]event)}
@@ -140,8 +136,8 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 	return t, unmatched, nil
 }
 
-// unseen leaves out the pairs inside a cluster some of whose messages were not seen to arrive:
-// which of them is not known.
+// unseen leaves out the pairs inside a cluster with messages that were not seen to arrive, because
+// it is not known which messages these are.
 func (m *merger) unseen() {
 	cluster := m.t.Places()
 	for pair, sent := range m.sent {
@@ -152,7 +148,7 @@ func (m *merger) unseen() {
 	}
 }
 
-// longest is the greatest time in a part, in ns: sums of them are numbers, too.
+// longest is the greatest time in a part, in ns. Sums of such times do not overflow.
 const longest = 1 << 55
 
 type merger struct {

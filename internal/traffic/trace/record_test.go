@@ -14,7 +14,7 @@ func TestRecordAndMerge(t *testing.T) {
 	a.Sent(10, 3, 1, 100)
 	b.Received(15, 4, 0)
 	a.Sent(20, 5, 1, 200)
-	b.Received(19, 6, 0) // a clock behind
+	b.Received(19, 6, 0) // a clock that is behind
 	b.Sent(30, 7, 0, 5)
 	a.Received(40, 8, 1)
 	a.Sent(50, 9, 1, 1) // never received
@@ -70,9 +70,9 @@ func TestRecordAndMerge(t *testing.T) {
 	}
 }
 
-// Four ranks whose clocks are apart, messages of known times: the trace has them as they passed. 3
-// sends nothing to 0, which does not matter; nobody sends 4 anything in both directions, so its
-// clock stays.
+// TestClocksAreAligned checks four ranks whose clocks differ, with messages of known times: the
+// trace has the messages in their real order. Rank 3 sends nothing to 0, which does not matter.
+// Rank 4 exchanges messages in one direction only, so its clock stays.
 func TestClocksAreAligned(t *testing.T) {
 	ahead := []int64{0, 5000, -7000, 90, 0}
 	rs := make([]*Recorder, len(ahead))
@@ -87,10 +87,10 @@ func TestClocksAreAligned(t *testing.T) {
 	}
 	pass(10_000, 100, 0, 1)
 	pass(10_150, 100, 1, 0)
-	pass(10_300, 400, 1, 0) // a slow one says nothing
+	pass(10_300, 400, 1, 0) // a slow message adds no information
 	pass(10_800, 60, 1, 2)
 	pass(10_900, 60, 2, 1)
-	pass(11_000, 900, 0, 2) // nor does a pair of slow ones
+	pass(11_000, 900, 0, 2) // a pair of slow messages adds none either
 	pass(12_000, 300, 2, 0)
 	pass(13_000, 80, 2, 3)
 	pass(13_100, 80, 3, 2)
@@ -102,13 +102,13 @@ func TestClocksAreAligned(t *testing.T) {
 	}
 }
 
-// Inside a cluster a rank may not see all that it receives: then the times of that pair are not
-// known, and no others suffer.
+// TestUnseenInsideACluster checks a rank that does not see all messages which it receives inside
+// its cluster: the times of that pair are not known, and other pairs are not affected.
 func TestUnseenInsideACluster(t *testing.T) {
 	rs := []*Recorder{NewRecorder(0, 9), NewRecorder(1, 9), NewRecorder(2, 9)}
 	rs[0].Sent(10, 1, 1, 5)
 	rs[0].Sent(20, 2, 1, 5)
-	rs[1].Received(30, 1, 0) // of which?
+	rs[1].Received(30, 1, 0) // of an unknown message
 	rs[1].Sent(40, 2, 0, 7)
 	rs[0].Received(50, 3, 1)
 	rs[0].Sent(60, 4, 2, 9)
@@ -120,7 +120,7 @@ func TestUnseenInsideACluster(t *testing.T) {
 	}
 }
 
-// written are the parts that recorders leave.
+// written returns the parts that recorders write.
 func written(t *testing.T, rs []*Recorder) (parts []io.Reader) {
 	t.Helper()
 	for _, r := range rs {

@@ -1,6 +1,5 @@
-// Package trace is the file that `zipper run --record FILE` writes: who sent how
-// much to whom, and when. It is text, one record a line, so that tools and
-// people can read it:
+// Package trace reads and writes the file that `zipper run --record FILE` writes: the traffic
+// between ranks, with times. It is text, one record a line, so that tools and people can read it:
 //
 //	zipper-trace 1
 //	job NAME
@@ -10,15 +9,13 @@
 //	message START END SRC DST BYTES [USED USED]  a message
 //	end RECORDS
 //
-// SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the
-// job's start on one clock, of the send call and of the receive's completion;
-// messages are in no particular order. USED is the processor time that the
-// sender had computed for until START, and the receiver until END, in
-// nanoseconds: without what waiting for messages takes. total
-// lines add up (every rank may write its own). A file may have totals only,
-// messages only, or both; the last line counts all lines before it but the
-// first, so that a file cut short is noticed.
-// Empty lines and what follows a # are ignored and not counted.
+// SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the job's start on one
+// clock, of the send call and of the receive's completion; messages are in no particular order.
+// USED is the processor time that the sender had spent computing until START, and the receiver
+// until END, in nanoseconds, without the time of waiting for messages. total lines add up (every
+// rank may write its own). A file may have totals only, messages only, or both. The last line
+// counts all lines before it but the first, so that a truncated file is noticed. Empty lines and
+// comments, from a # on, are ignored and not counted.
 package trace
 
 import (
@@ -34,7 +31,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/lines"
 )
 
-// MaxRanks bounds what a file can make a reader allocate.
+// MaxRanks bounds the memory that a file can make a reader allocate.
 const MaxRanks = 1 << 20
 
 // Cluster is a name and its number of ranks.
@@ -43,25 +40,25 @@ type Cluster struct {
 	Ranks int
 }
 
-// Total is what one rank sent another over the whole job.
+// Total is the traffic from one rank to another over the whole job.
 type Total struct {
 	Src, Dst        int
 	Messages, Bytes int64
-	Line            int // of the file read; not written
+	Line            int // line of the file that was read; not written
 }
 
-// Message is one message; times are nanoseconds since the start of the job.
+// Message is one message. Times are in nanoseconds since the start of the job.
 type Message struct {
 	Start, End int64
 	Src, Dst   int
 	Bytes      int64
 	Line       int
-	// Processor time that the sender had computed for by Start and the receiver by End, ns; 0: not
-	// known.
+	// SrcUsed and DstUsed are the processor times that the sender had spent computing by Start, and
+	// the receiver by End, in ns; 0 if not known.
 	SrcUsed, DstUsed int64
 }
 
-// Trace is a whole file.
+// Trace is the content of a whole file.
 type Trace struct {
 	Job      string
 	Clusters []Cluster
@@ -70,7 +67,7 @@ type Trace struct {
 	Messages []Message
 }
 
-// Ranks is the number of virtual ranks.
+// Ranks returns the number of virtual ranks.
 func (t *Trace) Ranks() int {
 	n := 0
 	for _, c := range t.Clusters {
@@ -79,7 +76,7 @@ func (t *Trace) Ranks() int {
 	return n
 }
 
-// Places is the cluster of each virtual rank, as an index of Clusters.
+// Places returns the cluster of each virtual rank, as an index of Clusters.
 func (t *Trace) Places() (list []int) {
 	for i, c := range t.Clusters {
 		list = append(list, slices.Repeat([]int{i}, c.Ranks)...)
@@ -87,8 +84,8 @@ func (t *Trace) Places() (list []int) {
 	return list
 }
 
-// Matrix is the communication matrix: bytes by pair, from the totals, or from
-// the messages if there are none.
+// Matrix returns the communication matrix: bytes by pair, from the totals, or from the messages if
+// there are no totals.
 func (t *Trace) Matrix() map[[2]int]int64 {
 	m := make(map[[2]int]int64)
 	for _, x := range t.Totals {
@@ -102,8 +99,8 @@ func (t *Trace) Matrix() map[[2]int]int64 {
 	return m
 }
 
-// Writer writes a trace record by record. It is not safe for concurrent use.
-// The first error sticks and is returned by Close.
+// Writer writes a trace record by record. It is not safe for concurrent use. After an error all
+// further writes are dropped; Close returns the error.
 type Writer struct {
 	w       *bufio.Writer
 	records int
@@ -141,7 +138,7 @@ func (t *Writer) line(format string, args ...any) {
 	t.records++
 }
 
-// Host says where a rank ran.
+// Host writes the host of a rank.
 func (t *Writer) Host(rank int, name string) error {
 	if err := word(name); err != nil {
 		return err
@@ -150,13 +147,13 @@ func (t *Writer) Host(rank int, name string) error {
 	return t.err
 }
 
-// Total adds to the communication matrix.
+// Total writes an entry of the communication matrix.
 func (t *Writer) Total(x Total) error {
 	t.line("total %d %d %d %d", x.Src, x.Dst, x.Messages, x.Bytes)
 	return t.err
 }
 
-// Message adds a message.
+// Message writes a message.
 func (t *Writer) Message(m Message) error {
 	b := append(t.w.AvailableBuffer(), "message "...)
 	fields := []int64{m.Start, m.End, int64(m.Src), int64(m.Dst), m.Bytes, m.SrcUsed, m.DstUsed}
@@ -321,7 +318,7 @@ func (p *parser) pair(src, dst int64) error {
 	return nil
 }
 
-// numbers reads non-negative integers.
+// numbers parses non-negative integers.
 func numbers(f []string, v []int64) error {
 	for i := range v {
 		n, err := strconv.ParseInt(f[i], 10, 64)
