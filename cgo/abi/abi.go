@@ -1,11 +1,12 @@
 // Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program
-// that links it has the engine inside; package lib makes libmmpi-engine.so of it.
+// that links it contains the engine; package lib makes libmmpi-engine.so of it.
 //
-// The C border needs one engine for the process's job, and one for each connection to another;
-// these and the job are this package's only state.
+// The C interface needs one engine for the process's job, and one for each connection to another
+// job. These engines and the job are this package's only state.
 //
-// All exports may be called from any thread of the program that may call MPI; abi.h says what each
-// returns. After an error code ze_error has its text, for the thread whose call failed.
+// All exports may be called by any thread of the program that may call MPI; abi.h documents their
+// results. After an error code ze_error returns the text of the error, to the thread whose call has
+// failed.
 package abi
 
 // #include <stdlib.h>
@@ -30,7 +31,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/ports"
 )
 
-// engine.Cell is z_cell: these do not compile if sizes or places differ.
+// engine.Cell has the layout of z_cell: these constants do not compile if sizes or offsets differ.
 const (
 	_ = uint(unsafe.Sizeof(engine.Cell{}) - C.sizeof_z_cell)
 	_ = uint(C.sizeof_z_cell - unsafe.Sizeof(engine.Cell{}))
@@ -52,24 +53,24 @@ var (
 	embedded atomic.Bool
 )
 
-// Embedded tells the package that this Go runtime has nothing to do but to run the engine in a
-// program that is not Go's (engine.Config).
+// Embedded tells the package that this Go runtime does nothing but run the engine in a program that
+// is not written in Go (engine.Config).
 func Embedded() { embedded.Store(true) }
 
-// getenv returns a variable of the program's environment, "" if it is not set. Go has a copy of the
-// environment, which misses what C has changed since. Only ze_start may call it: there the
-// program's own thread is inside, which therefore changes nothing meanwhile.
+// getenv returns a variable of the program's environment, or "" if it is not set. It asks the C
+// library, because Go's copy of the environment misses changes that C has made since. Only ze_start
+// may call it, on the program's own thread, which therefore changes nothing meanwhile.
 func getenv(name string) string {
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))
 	return C.GoString(C.getenv(n))
 }
 
-// known is the job, once it was read: its secret is not in the environment any more.
+// known is the job once it has been read, because its secret is no longer in the environment then.
 var known atomic.Pointer[jobenv.Job]
 
-// readJob reads the job from the environment, and takes the secret out of there: what the program
-// starts, and who looks at its environment, have no need of it.
+// readJob reads the job from the environment and removes the secret from it, because neither the
+// program's children nor readers of its environment need the secret.
 func readJob() (jobenv.Job, error) {
 	if j := known.Load(); j != nil {
 		return *j, nil
@@ -86,7 +87,7 @@ func readJob() (jobenv.Job, error) {
 	return job, nil
 }
 
-// result turns an error into its code and keeps its text for ze_error on this thread.
+// result converts an error to its code, and keeps its text for ze_error on this thread.
 func result(err error) C.int {
 	if err == nil {
 		return C.Z_OK
@@ -100,7 +101,7 @@ var (
 	errNoComm     = &engine.Error{Code: engine.ErrArg, Reason: "no such communicator in the engine"}
 )
 
-// with calls f with the job's engine. Closures given to it stay on the stack.
+// with calls f with the job's engine. Closures that are passed to it stay on the stack.
 func with(f func(*engine.Engine) error) C.int {
 	e := running.Load()
 	if e == nil {
@@ -119,7 +120,8 @@ func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
 	})
 }
 
-// bytes is a buffer of C. Its address may be anything if it is empty, so it comes as a number.
+// bytes returns a buffer of C as a slice. The address is passed as a number, because that of an
+// empty buffer may have any value.
 func bytes(p uintptr, n int64) []byte {
 	if n <= 0 || p == 0 {
 		return nil
@@ -148,7 +150,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if l.Embedded && loc.threads != 0 {
 		runtime.GOMAXPROCS(threadsAtOnce)
 	}
-	if err != nil && l.Spawned { // of the job's description it may have no more than this
+	if err != nil && l.Spawned { // a spawned process may have no more of the job's description than this
 		job, err = jobenv.Job{ID: getenv(jobenv.VarJob), Cluster: getenv(jobenv.VarCluster)}, nil
 	}
 	if err != nil {
@@ -184,18 +186,18 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		}
 		running.Store(e)
 		if l.Spawned {
-			job.Forwarders = nil // links connects to nobody
+			job.Forwarders = nil // without forwarders links connects to no other job
 		}
 		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK
 }
 
-// leaves reports whether the program ends the job as soon as the calls under way have returned.
+// leaves reports whether the program ends the job as soon as the calls in progress have returned.
 func leaves(n *C.z_native) bool { return atomic.LoadInt32((*int32)(unsafe.Pointer(n.leave))) != 0 }
 
-// waitsOf returns the shim's current wait counters and call name; none if a process outside of the
-// job may end the wait.
+// waitsOf returns the shim's current wait counters and call name, or no counters if a process
+// outside of the job may end the wait.
 func waitsOf(n *C.z_waits) (w engine.Waits) {
 	if atomic.LoadInt32((*int32)(unsafe.Pointer(&n.outside))) != 0 {
 		return w
@@ -208,7 +210,7 @@ func waitsOf(n *C.z_waits) (w engine.Waits) {
 	return w
 }
 
-// kept is a copy in memory of C that is never freed; NULL of nothing.
+// kept returns a copy of a list in memory of C that is never freed, or NULL for an empty list.
 func kept(list []int32) *C.int32_t {
 	if len(list) == 0 {
 		return nil
@@ -226,7 +228,7 @@ func ze_finish() C.int {
 	}
 	links.finish()
 	err := e.Finish()
-	if !leaves(links.native) { // else MPI_Abort comes next
+	if !leaves(links.native) { // otherwise MPI_Abort is called next
 		running.Store(nil)
 	}
 	return result(err)

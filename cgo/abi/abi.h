@@ -1,23 +1,23 @@
-/* What the C shim and the Go engine share. The shim (cgo/libmmpi) is compiled once per MPI library
- * and knows MPI's handles; the engine is compiled once and knows none: handles of communicators,
- * types and operators cross as uint64_t, buffers as plain addresses of contiguous bytes. The shim
- * packs and unpacks what is not contiguous.
+/* The interface between the C shim and the Go engine. The shim (cgo/libmmpi) is compiled once for
+ * each MPI library and knows MPI's handles; the engine is compiled once and knows none: handles of
+ * communicators, types and operators cross as uint64_t, buffers as addresses of contiguous bytes.
+ * The shim packs and unpacks data that are not contiguous.
  *
- * Threads. Every ze_ function may be called from any thread that the program may call MPI from; the
- * engine locks itself. The z_native callbacks are made only from inside a ze_ call, on that same
- * thread (so native MPI stays on the program's threads); `fail` is the exception: it may come from
- * the engine's progress thread.
- */
+ * Threads. Every ze_ function may be called by any thread of the program that may call MPI; the
+ * engine does its own locking. The z_native callbacks are called only from inside a ze_ call, on
+ * the same thread, so that native MPI stays on the program's threads. The exceptions are `fail` and
+ * `access`, which the engine's progress thread may call. */
 #ifndef ZIPPER_ABI_H
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 17 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+/* also in cgo/mpi/engine.c; raised with every change of a declaration in this file */
+#define Z_ABI_VERSION 17
 
-/* Portable values: no native constant crosses this border. */
+/* Portable values: no constant of an MPI library crosses this interface. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1, Z_FAULTED = -1 };
-/* Up to so many processes of a cluster send small messages straight to one of them. With more, a
- * tree has more steps, but fewer messages one after the other. */
+/* Up to this number of processes of a cluster send small messages directly to one of them. With
+ * more processes a tree has more steps, but fewer messages one after the other. */
 enum { Z_FEW_RANKS = 8 };
 enum z_error {
   Z_OK = 0,
@@ -31,49 +31,60 @@ enum z_error {
   Z_ERR_RMA_SYNC,
   Z_ERR_RMA_RANGE
 };
-/* Ready = standard, buffered = standard of a copy the shim owns */
+/* A ready send is a standard one, and a buffered send is a standard one of the shim's copy. */
 enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };
-enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* = wire.Kind… */
+enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* equal to wire.Kind… */
 
-/* One outstanding operation. The shim allocates it (it must stay in place until done and freed) and
- * polls `done`; the engine fills in the result and stores done = 1 last (release). */
+/* An operation in progress. The shim allocates it, and keeps it in place until it has completed and
+ * is freed. The shim polls `done`; the engine stores the result and then done = 1 (release). */
 typedef struct z_cell {
   uint32_t done;
   int32_t error;  /* enum z_error */
-  int32_t source; /* rank in the communicator */
+  int32_t source; /* the rank in the communicator */
   int32_t tag;
-  int64_t bytes;     /* received; for a probe: size of the message */
+  int64_t bytes;     /* the size in bytes of the received message, or of the message that a probe has found */
   int32_t cancelled; /* 1: cancelled before it began */
-  uint32_t stage;    /* the shim's own */
-  uint64_t request;  /* the engine's own: how to find its request again; 0 = none */
-  void *owner;       /* the shim's own: its request object; handed back in callbacks */
-  int64_t sent;      /* Z_ERR_TRUNCATE: bytes of the message, where `bytes` were expected; 0: not known */
+  uint32_t stage;    /* used by the shim only */
+  uint64_t request;  /* used by the engine only, to find its request; 0: none */
+  /* The shim's request, which callbacks receive. */
+  void *owner;
+  /* With Z_ERR_TRUNCATE: the size in bytes of the message, where `bytes` were expected, or 0 if it
+   * is unknown. */
+  int64_t sent;
 } z_cell;
 
-/* The world this process joined. */
+/* The world that this process has joined. */
 typedef struct z_world {
   int32_t size, rank;        /* virtual */
-  int32_t clusters, cluster; /* number of clusters; index of mine */
-  int32_t offset;            /* virtual rank of my cluster's native rank 0 */
-  int32_t tag_ub;            /* minimum over all MPI libraries of the job */
-  int32_t recording;         /* 1: ze_record… are to be told of messages inside the cluster, and of waits */
-  const int32_t *order;      /* [size] of every rank of MPI_COMM_WORLD the virtual rank; NULL: the same. Stays */
-  const char *namesake;      /* my cluster's name if another one has a host named as mine, else NULL. Stays */
-  int32_t libraries;         /* different MPI libraries in the job, whatever their versions */
-  int32_t runs; /* 1: the engine does. 0: one cluster, and no forwarder by which other jobs could be reached */
+  int32_t clusters, cluster; /* the number of clusters, and the index of this process's */
+  int32_t offset;            /* the virtual rank of native rank 0 of this cluster */
+  int32_t tag_ub;            /* the minimum over all MPI libraries of the job */
+  /* 1: messages inside the cluster, and waits, are reported by ze_record…. */
+  int32_t recording;
+  /* [size] The virtual rank of every rank of MPI_COMM_WORLD, or NULL if they are equal. The array
+   * stays valid. */
+  const int32_t *order;
+  /* This cluster's name if another cluster has a host with the name of this one, otherwise NULL.
+   * The string stays valid. */
+  const char *namesake;
+  /* The number of different MPI libraries in the job, whatever their versions. */
+  int32_t libraries;
+  /* 1 if the engine runs. 0: the job has one cluster, and no forwarder by which other jobs could be
+   * reached. */
+  int32_t runs;
 } z_world;
 
-/* A message that the native library matched for the engine (MPI_Improbe on the local part of a
+/* A message that the native library has matched for the engine (MPI_Improbe on the local part of a
  * communicator). */
 typedef struct z_probe {
   uint64_t message; /* the shim's token for the native message handle */
-  int32_t source;   /* rank in the spanning communicator */
+  int32_t source;   /* the rank in the spanning communicator */
   int32_t tag;
   int64_t bytes;
 } z_probe;
 
-/* Collectives on a spanning communicator. Buffers are contiguous bytes (the shim packs), counts and
- * displacements are bytes. */
+/* Collectives on a spanning communicator. Buffers are contiguous bytes (the shim packs); counts and
+ * displacements are in bytes. */
 enum z_coll_op {
   Z_BARRIER = 0,
   Z_BCAST,
@@ -88,25 +99,28 @@ enum z_coll_op {
   Z_EXSCAN
 };
 typedef struct z_coll {
-  int32_t op;       /* enum z_coll_op */
-  int32_t root;     /* rank in the communicator */
-  const void *send; /* never "in place": the shim passes the place itself; may equal recv only for reductions */
+  int32_t op;   /* enum z_coll_op */
+  int32_t root; /* the rank in the communicator */
+  /* The data to be sent. For MPI_IN_PLACE the shim passes the place itself. It may equal recv only
+   * in reductions. */
+  const void *send;
   void *recv;
-  /* The rank's own block. Gather and allgather: what it sends. Scatter: what it receives. Bcast:
-   * the buffer in `recv`. */
+  /* The size of this process's own block. Gather and allgather: the block that it sends. Scatter:
+   * the block that it receives. Broadcast: the buffer in `recv`. */
   int64_t send_bytes;
-  const int64_t *send_counts, *send_displs; /* [size]: scatterv at the root, alltoallv */
-  /* [size]: gatherv at the root, allgatherv, alltoallv; reduce_scatter: counts in elements */
+  const int64_t *send_counts, *send_displs; /* [size] scatterv at the root, alltoallv */
+  /* [size] gatherv at the root, allgatherv, alltoallv. Reduce_scatter: the counts in elements. */
   const int64_t *recv_counts, *recv_displs;
-  int64_t count; /* reductions: elements */
-  /* reductions: bytes from one element to the next; buffers have count*extent bytes and are laid
-   * out as the type */
+  int64_t count; /* reductions: the number of elements */
+  /* Reductions: the bytes from one element to the next. Buffers have count*extent bytes and are
+   * laid out as the type. */
   int64_t extent;
   uint64_t type, mpi_op; /* reductions: native handles, for z_native only */
   int32_t commutative;
-  int32_t uniform; /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
-  /* How many collectives this process has done on the communicator by itself (ze_coll_leaf) since
-   * its last ze_coll. */
+  /* 1: every rank has the same count, and knows this (MPI_Gather, but not MPI_Gatherv). */
+  int32_t uniform;
+  /* The number of collectives that this process has done on the communicator without the engine
+   * (ze_coll_leaf) since its last ze_coll. */
   uint32_t skipped;
 } z_coll;
 
@@ -120,12 +134,13 @@ typedef struct z_view {
   void *base;
   int64_t count, extent;
   const z_span *spans;
-  int64_t n; /* spans */
+  int64_t n; /* the number of spans */
 } z_view;
 
-/* = rma.Put… */
+/* equal to rma.Put… */
 enum z_verb { Z_PUT = 1, Z_GET, Z_ACCUMULATE, Z_FETCH, Z_SWAP };
-/* What accumulates compute, and with what: portable numbers, for the libraries' handles differ. */
+/* The operators of accumulates and the types of their operands, as portable numbers, because the
+ * libraries' handles differ. */
 enum z_fn {
   Z_REPLACE = 1,
   Z_NO_OP = 2,
@@ -158,12 +173,12 @@ enum z_number {
   Z_C32,
   Z_C64,
   Z_CLONG,
-  /* logical values, any but 0 being true */
+  /* Logical values, of which all but 0 are true. */
   Z_L8,
   Z_L16,
   Z_L32,
   Z_L64,
-  /* pairs for MAXLOC and MINLOC, as C lays them out */
+  /* Pairs for MAXLOC and MINLOC, laid out as in C. */
   Z_FLOAT_INT,
   Z_DOUBLE_INT,
   Z_LONG_INT,
@@ -175,203 +190,240 @@ enum z_number {
 };
 typedef struct z_rma {
   int32_t verb, fn, number, target;
-  int64_t disp;  /* in the target's displacement units; an address in dynamic windows */
-  z_view data;   /* sent. Z_SWAP: the new value, then the one to compare with */
-  z_view there;  /* base is not used */
-  z_view result; /* received */
+  int64_t disp; /* in displacement units of the target; an address in dynamic windows */
+  /* The data to be sent. Z_SWAP: the new value, then the value to compare with. */
+  z_view data;
+  z_view there;  /* the memory at the target; base is not used */
+  z_view result; /* the data to be received */
 } z_rma;
 
-/* What ze_win_sync does. Target, flag and group are for those that name them. */
+/* The actions of ze_win_sync, with the arguments that each uses. */
 enum z_sync {
-  Z_SYNC_FENCE,    /* my operations are done; the caller adds a barrier. flag: an epoch may follow */
-  Z_SYNC_FLUSH,    /* target, -1: all */
+  /* Ends this process's operations; the caller adds a barrier. flag: an epoch may follow. */
+  Z_SYNC_FENCE,
+  Z_SYNC_FLUSH,    /* target; -1: all */
   Z_SYNC_LOCK,     /* target; flag: Z_LOCK_… */
   Z_SYNC_UNLOCK,   /* target */
   Z_SYNC_LOCK_ALL, /* flag: Z_LOCK_UNCHECKED or 0 */
   Z_SYNC_UNLOCK_ALL,
-  Z_SYNC_POST,  /* group. Over at once: cell is not used */
+  /* group. Completes at once: cell is not used. */
+  Z_SYNC_POST,
   Z_SYNC_START, /* group */
   Z_SYNC_COMPLETE,
   Z_SYNC_WAIT,
-  Z_SYNC_IDLE, /* an error if an epoch is open; cell is not used */
+  Z_SYNC_IDLE, /* returns an error if an epoch is open; cell is not used */
 };
 
-enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2, Z_LOCK_AWAITED = 4 }; /* = rma.Exclusive … */
+enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2, Z_LOCK_AWAITED = 4 }; /* equal to rma.Exclusive … */
 
-/* What the engine has under way. = engine.Idle … */
+/* The engine's activity, equal to engine.Idle … */
 enum z_activity {
   Z_IDLE, /* a thread may block inside native MPI */
   Z_BUSY,
-  Z_STAGING, /* nothing is under way but native stages of collectives, which no message from another cluster can end */
+  /* Only native stages of collectives are in progress, which no message from another cluster can
+   * end. */
+  Z_STAGING,
 };
 
-/* The process's waits, for the warning about a job that stands still. */
+/* The process's waits, which the warning about a deadlocked job reads. */
 typedef struct z_waits {
-  const char *call;      /* name of the MPI function that the program has called last; it stays */
-  uint32_t begun, ended; /* numbers of waits; equal: the process does not wait */
-  int32_t outside;       /* 1: processes outside of the job may end a wait, so the waits say nothing */
+  /* The name of the MPI function that the program has called last; the string stays valid. */
+  const char *call;
+  /* The numbers of waits begun and ended. If they are equal the process does not wait. */
+  uint32_t begun, ended;
+  /* 1: processes outside of the job may end a wait, so the waits are no sign of a deadlock. */
+  int32_t outside;
 } z_waits;
 
-/* Memory of the program, in use by a message, that the kernel could not access. */
+/* Memory of the program that is used by a message and that the kernel could not access. */
 typedef struct z_fault {
   void *at;
   int64_t bytes;
-  int32_t writes; /* 1: the message is to be received there; 0: it is to be sent from there */
-  char what[256]; /* says which message, as a part of a sentence; ends with 0 */
+  /* 1: the message is received there. 0: the message is sent from there. */
+  int32_t writes;
+  /* A description of the message, as a part of a sentence, ending with 0. */
+  char what[256];
 } z_fault;
 
-/* What the engine asks of native MPI. */
+/* The functions of native MPI that the engine uses. */
 typedef struct z_native {
   uint32_t abi;
-  volatile int32_t *busy; /* kept by the engine: enum z_activity */
-  const z_waits *waits;   /* kept by the shim, looked at by any thread */
-  /* Kept by the shim, looked at by any thread. 1: the program ends the job, and calls of the engine
-   * that wait for other processes return with Z_ERR_ABORTED */
+  volatile int32_t *busy; /* enum z_activity; written by the engine */
+  const z_waits *waits;   /* written by the shim, read by any thread */
+  /* Written by the shim, read by any thread. 1: the program ends the job, and calls of the engine
+   * that wait for other processes return Z_ERR_ABORTED. */
   const volatile int32_t *leave;
 
-  /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part
-   * or Z_ANY_SOURCE. */
-  int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out); /* 1: found, 0: none, <0: -error */
-  /* The same, leaving the message (out->message = 0) */
+  /* Matching. `comm` is the pointer passed to ze_comm_add. native_source is a rank of the local
+   * part or Z_ANY_SOURCE. The functions return 1 if a message was found, 0 if not, and the negative
+   * of an error otherwise. */
+  int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
+  /* Does the same but leaves the message queued (out->message = 0). */
   int (*iprobe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
-  /* Receive that message into cell->owner's buffer; then poll with `test` */
+  /* Starts to receive the message into cell->owner's buffer; the engine then polls with `test`. */
   int (*imrecv)(z_cell *cell, uint64_t message);
-  /* Post cell->owner's receive natively after all; then poll with `test` */
+  /* Posts cell->owner's receive natively after all; the engine then polls with `test`. */
   int (*irecv)(z_cell *cell);
-  int (*test)(z_cell *cell);   /* 1: the native receive is over, result filled in except `done` */
-  int (*cancel)(z_cell *cell); /* cancel the native receive */
+  /* Returns 1 if the native receive has completed, with the result filled in except `done`. */
+  int (*test)(z_cell *cell);
+  int (*cancel)(z_cell *cell); /* cancels the native receive */
 
-  /* A nonblocking collective inside this process's cluster, over the local part of the
-   * communicator. The fields of z_coll, with ranks, counts and root in native ranks of that local
-   * part; *token is to be tested. */
+  /* Starts a nonblocking collective inside this process's cluster, over the local part of the
+   * communicator. The fields of z_coll are those of the local part, with native ranks. *token is
+   * passed to coll_test. */
   int (*coll)(void *comm, const z_coll *args, uint64_t *token);
-  int (*coll_test)(uint64_t token); /* 1: over (token is dead), 0: not yet, <0: -error */
-  int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* inout = in op inout */
+  /* Returns 1 if the collective has completed, which invalidates the token, 0 if not, and the
+   * negative of an error otherwise. */
+  int (*coll_test)(uint64_t token);
+  /* inout = in op inout */
+  int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
 
-  /* The job is lost or aborted: print the reason and end this process with the code. Does not
-   * return. Any thread. */
+  /* Ends this process with the code because the job is lost or aborted, after printing the reason.
+   * Does not return. Safe in any thread. */
   void (*fail)(int32_t code, const char *reason);
 
-  /* Access that memory as the program would. Returns if it can be accessed after all. Any
+  /* Accesses the memory as the program would. Returns if it can be accessed after all. Safe in any
    * thread. */
   void (*access)(const z_fault *fault);
 } z_native;
 
-/* Connections to other jobs. Each is a link, with an engine of its own, numbered from 1; 0 is the
- * job itself. A process of another job gets a number above the virtual ranks of this job. It is the
- * same whenever that process is met, and known to this process alone. */
+/* Connections to other jobs. Each is a link with an engine of its own, numbered from 1; link 0 is
+ * the job itself. A process of another job gets a number above the virtual ranks of this job. The
+ * number is the same in all connections, and known to this process alone. */
 enum { Z_LINKS = 127, Z_PORT_NAME = 256 };
 
-/* The engine. All functions are exported by libmmpi-engine.so and looked up by name; in a Go
- * program they are linked in and registered by the mmpi package. Functions that return int give
- * Z_OK or an error from enum z_error; ze_error() says more. */
-typedef struct z_local { /* what only native MPI knows, given to ze_start by every process */
-  int32_t rank, size;    /* native */
+/* The engine. Its functions are exported by libmmpi-engine.so and looked up by name; in a Go
+ * program they are linked in and registered by the mmpi package. Functions that return int return
+ * Z_OK or an error of enum z_error, unless a comment says otherwise; ze_error() returns the text of
+ * the error. */
+/* The facts that only native MPI knows, which every process passes to ze_start. */
+typedef struct z_local {
+  int32_t rank, size; /* native */
   int32_t tag_ub;
-  const char *library; /* "Open MPI 4.1.4" */
+  const char *library; /* for example "Open MPI 4.1.4" */
   const char *host;
-  const int32_t *hosts; /* [size]: of every native rank the first one on its host. Not kept */
-  int32_t threads;      /* 1: several threads may be in the engine at once */
-  int32_t spawned;      /* 1: MPI_Comm_spawn of some process has started this native world, beside the job's */
+  /* [size] For every native rank the first native rank on its host. The array is not kept. */
+  const int32_t *hosts;
+  int32_t threads; /* 1: several threads may be in the engine at once */
+  /* 1: MPI_Comm_spawn has started this native world, which is beside the job's. */
+  int32_t spawned;
 } z_local;
 
 #define Z_ENGINE_FUNCTIONS(F)                                                                                         \
-  /* joins the job (environment ZIPPER_*). Blocks until all clusters are in, or the time-out ends. */                 \
-  /* out->clusters is 1: nothing spans, stay out of the way */                                                        \
+  /* Joins the job that the environment describes (ZIPPER_*). Blocks until all clusters have */                       \
+  /* joined or the time-out expires. out->runs is 0 if the shim must pass everything through. */                      \
   F(int, ze_start, (const z_native *native, const z_local *local, z_world *out))                                      \
-  /* flush, wait for acks, barrier over all, BYE. Last call but ze_error */                                           \
+  /* Flushes, waits for acknowledgements, synchronizes all ranks and leaves the job. Only */                          \
+  /* ze_error may be called after it. */                                                                              \
   F(int, ze_finish, (void))                                                                                           \
-  /* end all clusters' jobs; returns once the forwarder has it or after 1 s */                                        \
+  /* Ends the job in all clusters. Returns once the forwarder has acknowledged it, or after 1 */                      \
+  /* s. */                                                                                                            \
   F(void, ze_abort, (int32_t code))                                                                                   \
-  /* why the last call of this thread failed that did. Valid until this thread's next call, whatever */               \
-  /* other threads do */                                                                                              \
+  /* Returns the text of the error of this thread's last failed call. It is valid until this */                       \
+  /* thread's next call, whatever other threads do. */                                                                \
   F(const char *, ze_error, (void))                                                                                   \
-  /* a fresh context id made by this process, for communicators over that link */                                     \
+  /* Returns a new context id of this process, for communicators over the link. */                                    \
   F(uint64_t, ze_next_context, (int32_t link))                                                                        \
-  /* world[i]: process number of rank i. native[i]: its rank in the local part, or Z_REMOTE. link: 0 */               \
-  /* if all are of this job */                                                                                        \
+  /* Adds a communicator. world[i] is the process number of rank i, native[i] its rank in the */                      \
+  /* local part or Z_REMOTE. link is 0 if all ranks are of this job. */                                               \
   F(int, ze_comm_add,                                                                                                 \
     (int32_t link, void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,                    \
      const int32_t *native, int32_t native_size, int32_t *id))                                                        \
-  /* no operation may be outstanding. With the last communicator over a link that link ends */                        \
+  /* Removes a communicator, on which no operation may be in progress. A link ends with its */                        \
+  /* last communicator. */                                                                                            \
   F(int, ze_comm_drop, (int32_t id))                                                                                  \
-  /* dest is remote. May be done on return (cell->done) */                                                            \
+  /* Starts a send to a remote rank. The operation may have completed on return (cell->done). */                      \
   F(int, ze_isend,                                                                                                    \
     (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode,             \
      z_cell *cell))                                                                                                   \
-  /* the source is remote, Z_ANY_SOURCE, or a local one for which ze_shadowed says 1. If the message */               \
-  /* comes natively the engine calls imrecv or irecv, and `buf` is not used */                                        \
+  /* Starts a receive whose source is remote, or Z_ANY_SOURCE, or local if ze_shadowed */                             \
+  /* returns 1. If the message comes natively the engine calls imrecv or irecv, and does not */                       \
+  /* use `buf`. */                                                                                                    \
   F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) \
-  /* 1: a receive posted earlier may match what this local receive would, so give it to ze_irecv. 0: */               \
-  /* post it natively at once */                                                                                      \
+  /* Returns 1 if an earlier receive could match the message of this local receive, which */                          \
+  /* then must be passed to ze_irecv, or 0 if it can be posted natively at once. */                                   \
   F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag))                                                    \
-  /* out->done: found. Any source, also a local one by a native iprobe. If that finds a message for */                \
-  /* an entry of list D, it is received into that entry, and the probe goes on */                                     \
+  /* Probes for a message of any source; for a local one by a native iprobe. out->done is 1 */                        \
+  /* if one was found. A local message for an entry of list D is received into that entry, */                         \
+  /* and the probe goes on. */                                                                                        \
   F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell * out))                                        \
-  /* native=1: message is the shim's token from z_probe */                                                            \
+  /* Does the same as a matched probe. *native is 1 if *message is the shim's token of a */                           \
+  /* z_probe. */                                                                                                      \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell * out, uint64_t * message, int32_t * native)) \
-  /* a remote message found by ze_improbe */                                                                          \
+  /* Starts to receive a remote message that ze_improbe has found. */                                                 \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \
+  /* Requests the cancellation of an operation; cell->cancelled tells whether it succeeded. */                        \
   F(int, ze_cancel, (int32_t comm, z_cell * cell))                                                                    \
-  /* moves what can be moved; > 0 if anything happened. block_us > 0: if nothing does, sleeps up to */                \
-  /* that long on the links. Z_GIVE_WAY: first gives the core to others for a moment. Z_FAULTED: see */               \
-  /* ze_fault */                                                                                                      \
+  /* Makes progress, and returns a number greater than 0 if there was any. With block_us > 0 */                       \
+  /* it sleeps on the links for up to block_us if there was none. With Z_GIVE_WAY it yields */                        \
+  /* the core first. It returns Z_FAULTED if ze_fault has to be called. */                                            \
   F(int, ze_progress, (int32_t block_us))                                                                             \
-  /* 1: out is memory that could not be accessed. The caller accesses it and calls ze_fault(NULL), and */             \
-  /* the message goes on. 0: there is none, or another thread has taken it */                                         \
+  /* Returns 1 and sets *out to memory that could not be accessed. The caller accesses it and */                      \
+  /* calls ze_fault(NULL), which lets the message continue. Returns 0 if there is none, or */                         \
+  /* another thread has taken it. */                                                                                  \
   F(int, ze_fault, (z_fault * out))                                                                                   \
-  /* start; arrays in args are copied, buffers must stay */                                                           \
+  /* Starts a collective. Arrays in args are copied, buffers must stay valid. */                                      \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \
-  /* 1: this process only gives local rank 0 so many bytes of `send`, gets so many into `recv`, or */                 \
-  /* both. It does so by the native messages that the engine would send, in the same order. -1 */                     \
-  /* bytes: there is no message */                                                                                    \
+  /* Returns 1 if this process only sends *give bytes of `send` to local rank 0, or receives */                       \
+  /* *get bytes from it into `recv`, or both; -1 bytes: there is no message. The shim may */                          \
+  /* then do the collective by the native messages that the engine would send, in the same */                         \
+  /* order. */                                                                                                        \
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
-  /* a window of `bytes` at base; dynamic: of what is attached */                                                     \
+  /* Adds a window of `bytes` bytes at base, or a dynamic one for memory that is attached */                          \
+  /* later. */                                                                                                        \
   F(int, ze_win_add,                                                                                                  \
     (int32_t link, uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes,     \
      int64_t unit, int32_t dynamic, int32_t *id))                                                                     \
-  /* everybody has met after the last operation */                                                                    \
+  /* Removes a window after all ranks have synchronized behind their last operation. */                               \
   F(int, ze_win_drop, (int32_t win))                                                                                  \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes))                                                     \
   F(int, ze_win_detach, (int32_t win, void *base))                                                                    \
-  /* what is sent is copied. cell (may be NULL) is done when results are there. *left is not 0 if */                  \
-  /* too much is on its way to the target: then call ze_win_more until it is 0 */                                     \
+  /* Starts an operation, and copies the data to be sent. cell may be NULL; it is done when */                        \
+  /* the results have arrived. *left is not 0 if too much is in flight to the target; the */                          \
+  /* caller then calls ze_win_more until it is 0. */                                                                  \
   F(int, ze_win_op, (int32_t win, const z_rma *op, z_cell *cell, uint64_t *left))                                     \
   F(int, ze_win_more, (int32_t win, uint64_t * left))                                                                 \
-  /* cell is done when it is over */                                                                                  \
+  /* Synchronizes a window (enum z_sync). cell is done when the synchronization has */                                \
+  /* completed. */                                                                                                    \
   F(int, ze_win_sync,                                                                                                 \
     (int32_t win, int32_t what, int32_t target, int32_t flag, const int32_t *group, int32_t n, z_cell *cell))         \
-  /* MPI_Win_test */                                                                                                  \
+  /* Does MPI_Win_test: sets *over to 1 if the exposure epoch has ended. */                                           \
   F(int, ze_win_test, (int32_t win, int32_t * over))                                                                  \
-  /* recording is on: a message went to this virtual rank of the own cluster natively */                              \
+  /* Reports a native message to a virtual rank of this cluster, while recording is on. */                            \
   F(void, ze_record, (int32_t rank, int64_t bytes))                                                                   \
-  /* … and one from there has been received */                                                                      \
+  /* Reports that a native message from this virtual rank has been received. */                                       \
   F(void, ze_record_taken, (int32_t rank))                                                                            \
-  /* … and this process waits for messages, from now on (begins = 1) or no longer (0) */                            \
+  /* Reports that this process begins to wait for messages (begins = 1) or has stopped */                             \
+  /* waiting (0). */                                                                                                  \
   F(void, ze_record_wait, (int32_t begins))                                                                           \
-  /* a port of this process; room: bytes of name */                                                                   \
+  /* Opens a port of this process, and writes its name to name, which has room for `room` */                          \
+  /* bytes. */                                                                                                        \
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \
-  /* accepts = 1: waits at the port for another job; 0: goes there. One of the n processes in world */                \
-  /* does so for all. Aside: when cell is done ze_result has the result, and *plan, of cell->bytes */                 \
-  /* bytes, is what all of them need; free() it */                                                                    \
+  /* Waits at the port for another job (accepts = 1) or connects to the job that waits there */                       \
+  /* (0). One of the n processes in world calls it for all, and it works in the background: */                        \
+  /* when cell is done ze_result has the result, and *plan, of cell->bytes bytes, is what all */                      \
+  /* of them pass to ze_join. The caller frees *plan. */                                                              \
   F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
-  /* joins what was agreed on. *n: how many processes there are. The first *low are of the side that */               \
-  /* accepted. *numbers: their numbers; free() it. cell->source is the link, or 0 where all are of */                 \
-  /* this job */                                                                                                      \
+  /* Joins the connection of a plan. *n is the number of its processes, of which the first */                         \
+  /* *low are of the accepting side, and *numbers has their process numbers; the caller frees */                      \
+  /* it. cell->source is the link, or 0 if all processes are of this job. */                                          \
   F(int, ze_join,                                                                                                     \
     (const void *plan, int64_t bytes, int32_t accepts, z_cell *cell, int32_t *n, int32_t *low, int32_t **numbers))    \
-  /* names for ports, aside: `port` has room for Z_PORT_NAME bytes */                                                 \
+  /* Publish and look up names of ports in the background. `port` has room for Z_PORT_NAME */                         \
+  /* bytes. */                                                                                                        \
   F(int, ze_publish, (const char *name, const char *port, z_cell *cell))                                              \
   F(int, ze_lookup, (const char *name, char *port, z_cell *cell))                                                     \
   F(int, ze_unpublish, (const char *name))                                                                            \
-  /* of a cell of these that is done: once */                                                                         \
+  /* Returns the result of such an operation in the background, once its cell is done. Call */                        \
+  /* it once. */                                                                                                      \
   F(int, ze_result, (z_cell * cell))                                                                                  \
-  /* a link over which there is no communicator ends */                                                               \
+  /* Ends a link over which there is no communicator. */                                                              \
   F(void, ze_link_drop, (int32_t link))                                                                               \
-  /* which of the clusters over a link this process is in */                                                          \
+  /* Returns the index of this process's cluster among the clusters of a link. */                                     \
   F(int32_t, ze_cluster, (int32_t link))                                                                              \
-  /* for ze_error: why nothing works any more on a communicator over a link; 0: that is not known */                  \
+  /* Sets the text of ze_error to the reason why a communicator's link has failed, or returns */                      \
+  /* 0 if it is unknown. */                                                                                           \
   F(int, ze_comm_why, (int32_t comm))
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;
@@ -383,7 +435,7 @@ typedef struct z_engine {
 #undef Z_DECLARE
 #undef Z_FIELD
 
-/* Called by the mmpi Go package before MPI_Init: the engine is in this process already, do not open
- * another Go runtime. */
+/* Registers the engine of a Go program, so that MPI_Init does not load another Go runtime. The mmpi
+ * Go package calls it before MPI_Init. */
 void mmpi_register_engine(uint32_t abi, const z_engine *engine);
 #endif

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// text is ze_error's as C reads it.
+// text returns ze_error's text as C reads it.
 func text() string {
 	var b []byte
 	for p := unsafe.Pointer(ze_error()); *(*byte)(p) != 0; p = unsafe.Add(p, 1) {
@@ -18,7 +18,8 @@ func text() string {
 	return string(b)
 }
 
-// TestErrorOfThread has calls fail in several threads by turns: each then reads why its own failed.
+// TestErrorOfThread checks that after failed calls in several threads each thread reads the error
+// of its own call.
 func TestErrorOfThread(t *testing.T) {
 	const threads, rounds = 4, 200
 	var all sync.WaitGroup
@@ -26,7 +27,7 @@ func TestErrorOfThread(t *testing.T) {
 	for i := range read {
 		read[i] = make(chan int, 1)
 		all.Go(func() {
-			runtime.LockOSThread() // it ends with the goroutine, and what it kept with it
+			runtime.LockOSThread() // the thread ends with the goroutine, and with it its text
 			if s := text(); s != "no error" {
 				t.Errorf("thread %d before any failure: %q", i, s)
 			}
@@ -34,7 +35,7 @@ func TestErrorOfThread(t *testing.T) {
 				want := fmt.Sprintf("thread %d, round %d", i, round)
 				result(errors.New(want))
 				failed <- i
-				<-read[i] // all have failed
+				<-read[i] // all calls have failed
 				if s := text(); s != want {
 					t.Errorf("%q instead of %q", s, want)
 				}

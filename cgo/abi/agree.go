@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Numbers that abi.h and Go both have: what does not agree does not compile.
+// Constants that abi.h and Go both have: if they differ this does not compile.
 var (
 	_ = [1]int{}[C.Z_FEW_RANKS-collectives.FewRanks]
 

@@ -1,10 +1,10 @@
 /* The arithmetic of accumulates: the predefined operators of MPI on the predefined types, without
- * MPI, for it runs in the engine's progress thread. Numbers may lie at any address. */
+ * calls of MPI, because it runs in the engine's progress thread. Numbers may have any alignment. */
 #include "native.h"
 #include <complex.h>
 #include <string.h>
 
-/* One element after the other, through copies: alignment is not known. */
+/* Computes one element after the other through copies, because the alignment is unknown. */
 #define EACH(T, EXPRESSION)                                   \
   do {                                                        \
     if (bytes % (int64_t)sizeof(T)) return -1;                \
@@ -18,7 +18,7 @@
     return 0;                                                 \
   } while (0)
 
-/* Version 14 takes what follows a case for a label. */
+/* clang-format 14 formats the statements after a case as a label. */
 /* clang-format off */
 #define ORDER(T)                             \
   case Z_MAX: EACH(T, a > b ? a : b);        \
@@ -68,7 +68,7 @@ DEFINE(of_l16, LOGIC(uint16_t); BITS(uint16_t))
 DEFINE(of_l32, LOGIC(uint32_t); BITS(uint32_t))
 DEFINE(of_l64, LOGIC(uint64_t); BITS(uint64_t))
 
-/* Of equal values the lower index. */
+/* Of equal values the one with the lower index is taken. */
 #define PAIR(NAME, V, I)                                                               \
   typedef struct {                                                                     \
     V value;                                                                           \

@@ -15,7 +15,7 @@ const (
 	opScatterv = collectives.OpScatterv
 )
 
-// counts copies an array that C will not keep.
+// counts copies an array that C does not keep.
 func counts(p *C.int64_t, n int) []int64 {
 	if p == nil {
 		return nil
@@ -23,7 +23,7 @@ func counts(p *C.int64_t, n int) []int64 {
 	return append([]int64(nil), unsafe.Slice((*int64)(unsafe.Pointer(p)), n)...)
 }
 
-// span is how long a buffer must be for these blocks.
+// span returns the length that a buffer of these blocks must have.
 func span(counts, displs []int64) int64 {
 	var n int64
 	for i, c := range counts {
@@ -34,7 +34,7 @@ func span(counts, displs []int64) int64 {
 	return n
 }
 
-// coll gives a z_coll its Go form; the buffers' lengths follow from the counts.
+// coll converts a z_coll to its Go form; the lengths of the buffers follow from the counts.
 func coll(a *C.z_coll, c *engine.Comm) engine.Coll {
 	n := c.Size()
 	r := collectives.Args{Op: collectives.Op(a.op), Root: int(a.root), Count: int(a.count), Extent: int(a.extent),

@@ -1,6 +1,6 @@
-/* Takes the job's secret out of the environment once it has been read: out of what the program and
- * its children see, and out of the memory that /proc/PID/environ shows. A copy that the program
- * itself has made before stays. */
+/* Removes the job's secret from the environment once it has been read: from the variables that the
+ * program and its children see, and from the memory that /proc/PID/environ shows. A copy that the
+ * program itself has made before remains. */
 #include "native.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static void wipe(char *entry, const char *name) {
   while (*p) *p++ = 0;
 }
 
-/* begin and end of the block that the kernel made when the process began; 0 where it does not
- * say. */
+/* Sets begin and end to the block of the environment that the kernel made at the start of the
+ * process. Returns 0 if the kernel does not report it. */
 static int block(char **begin, char **end) {
   char line[1024];
   int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -26,10 +26,10 @@ static int block(char **begin, char **end) {
   close(fd);
   if (n <= 0) return 0;
   line[n] = 0;
-  char *p = strrchr(line, ')'); /* the second field, a name that may hold anything */
+  char *p = strrchr(line, ')'); /* the second field is a name, which may contain any character */
   if (!p) return 0;
   unsigned long value[2] = {0, 0};
-  int field = 2; /* proc(5) counts from 1: 50 and 51 */
+  int field = 2; /* proc(5) counts from 1: fields 50 and 51 */
   for (p++; *p && field < 51; field++) {
     char *next;
     while (*p == ' ') p++;
@@ -38,7 +38,7 @@ static int block(char **begin, char **end) {
     p = next;
     while (*p && *p != ' ') p++; /* the state is a letter */
   }
-  *begin = (char *)value[0]; /* NOLINT: an address that the kernel has written down */
+  *begin = (char *)value[0]; /* NOLINT: the kernel has reported the address */
   *end = (char *)value[1];
   return field == 51 && value[0] && value[0] < value[1];
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/ports"
 )
 
-// Numbers of communicators and windows over a link have that link's number in their upper bits, as
-// handles of matched messages have. Link 0 is the job itself.
+// The numbers of communicators, windows and matched messages of a link have that link's number in
+// their upper bits. Link 0 is the job itself.
 const (
 	linkShift    = 24
 	idMask       = 1<<linkShift - 1
@@ -28,27 +28,33 @@ const (
 // links are the connections to other jobs.
 var links linkSet
 
-// linkSet has an engine for each connection, beside the job's, and what goes on to make them. Its
-// methods may be called by any thread.
+// linkSet has an engine for each connection, beside the job's, and the state of the operations that
+// make connections. Its methods may be called by any thread.
 type linkSet struct {
-	any atomic.Bool // there has been one, or an attempt: the job's engine is not alone
+	// any is true once a connection has been attempted: other engines than the job's may exist.
+	any atomic.Bool
 
 	busy struct {
 		mu sync.Mutex
-		of [C.Z_LINKS + 1]atomic.Int32 // engine.Activity of each engine
+		of [C.Z_LINKS + 1]atomic.Int32 // of is the engine.Activity of each engine.
 	}
 
-	self    ports.Self
-	native  *C.z_native
-	ctx     context.Context // ends with the job
-	cancel  context.CancelFunc
-	aside   sync.WaitGroup // what goes on by itself
-	ending  sync.WaitGroup // links that end
-	highest atomic.Int32   // number of a link so far
+	self   ports.Self
+	native *C.z_native
+	ctx    context.Context // ctx ends with the job.
+	cancel context.CancelFunc
+	// background counts operations in the background.
+	background sync.WaitGroup
+	// ending counts links that are ending.
+	ending sync.WaitGroup
+	// highest is the greatest number of a link so far.
+	highest atomic.Int32
 
-	mu        sync.Mutex
-	numbers   map[ports.Process]int32 // of processes of other jobs
-	processes int32                   // that have numbers
+	mu sync.Mutex
+	// numbers are those of processes of other jobs.
+	numbers map[ports.Process]int32
+	// processes is the number of processes that have a number.
+	processes int32
 	results   map[*engine.Cell]error
 	names     ports.Names
 	of        [C.Z_LINKS + 1]connection
@@ -56,17 +62,20 @@ type linkSet struct {
 
 // connection is one link.
 type connection struct {
-	use    sync.RWMutex // read: somebody is in its engine
+	// use is held for reading while a thread is in the engine.
+	use    sync.RWMutex
 	engine atomic.Pointer[engine.Engine]
 
-	// With linkSet.mu
-	taken   bool
-	rank    map[int32]int32 // of process numbers, the virtual rank over the link; not changed while there is an engine
+	// The following fields are protected by linkSet.mu.
+	taken bool
+	// rank maps process numbers to virtual ranks over the link. It does not change while the link
+	// has an engine.
+	rank    map[int32]int32
 	cluster int32
 	comms   int
 }
 
-// start is called when the job's engine runs.
+// start prepares the links once the job's engine runs.
 func (s *linkSet) start(self ports.Self, n *C.z_native, processes int32) {
 	s.self, s.native, s.processes = self, n, processes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -92,13 +101,14 @@ func over(link int32, f func(*engine.Engine) error) C.int {
 	return result(errNoLink)
 }
 
-// setActivity tells the program what all engines together have under way.
+// setActivity tells the program the combined activity of all engines.
 func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
 	busy := (*int32)(unsafe.Pointer(n.busy))
 	s.busy.of[link].Store(int32(a))
 	if link == 0 {
 		atomic.StoreInt32(busy, int32(a))
-		if !s.any.Load() { // set before a link has anything under way: then this is seen by whoever sets it
+		// any is set before a link has any activity, so the thread that sets it updates the sum
+		if !s.any.Load() {
 			return
 		}
 	}
@@ -116,19 +126,20 @@ func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
 	atomic.StoreInt32(busy, int32(all))
 }
 
-// Longest sleeps while there are several engines, of which a thread can sleep on one.
+// The longest sleeps while there are several engines, since a thread can sleep on one of them only.
 const (
 	sleepAlone = time.Millisecond
 	sleepAmong = 200 * time.Microsecond
 )
 
-// progress is that of the job's engine and of all links.
+// progress makes progress in the job's engine and in those of all links.
 func (s *linkSet) progress(e *engine.Engine, block time.Duration) int {
 	n := e.Progress(min(block, 0))
 	if n == engine.Faulted {
 		return n
 	}
-	active := int32(0) // the only link that has something under way; -1: there are several
+	// the only link with operations in progress; -1: there are several
+	active := int32(0)
 	for k := int32(1); k <= s.highest.Load(); k++ {
 		m := s.step(k, 0)
 		if m == engine.Faulted {
@@ -176,7 +187,7 @@ func (s *linkSet) fault() (bad engine.BadMemory, found bool) {
 	return bad, found
 }
 
-// released tells all links' engines that such memory was accessed.
+// released tells all links' engines that such memory has been accessed.
 func (s *linkSet) released() {
 	for k := int32(1); k <= s.highest.Load(); k++ {
 		if e := s.of[k].engine.Load(); e != nil {
@@ -185,7 +196,7 @@ func (s *linkSet) released() {
 	}
 }
 
-// ranks gives the virtual ranks over a link of processes by number.
+// ranks converts process numbers to virtual ranks over a link.
 func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	if link == 0 {
 		return numbers, nil
@@ -201,7 +212,7 @@ func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	return ranks, nil
 }
 
-// hold and release count the communicators over a link, which ends with the last.
+// hold and release count the communicators over a link, which ends with the last one.
 func (s *linkSet) hold(link int32) {
 	if link != 0 {
 		s.mu.Lock()
@@ -221,7 +232,8 @@ func (s *linkSet) release(link int32) {
 	}
 }
 
-// end ends a link, aside: the others may have things to do before they come that far. With mu.
+// end ends a link in the background, because the other processes may take time until they end it.
+// The caller holds mu.
 func (s *linkSet) end(link int32) {
 	c := &s.of[link]
 	if c.engine.Load() == nil {
@@ -230,11 +242,11 @@ func (s *linkSet) end(link int32) {
 	s.ending.Add(1)
 	go func() {
 		defer s.ending.Done()
-		c.use.Lock() // nobody is in it any more
+		c.use.Lock() // waits until no thread is in the engine
 		e := c.engine.Swap(nil)
 		c.use.Unlock()
 		if e != nil {
-			_ = e.Finish() // if the other job is lost, whoever had to know has been told
+			_ = e.Finish() // if the other job is lost, the affected operations have reported it
 		}
 		s.setActivity(s.native, link, engine.Idle)
 		s.mu.Lock()
@@ -246,7 +258,7 @@ func (s *linkSet) end(link int32) {
 // finish ends all links, in step with the other jobs.
 func (s *linkSet) finish() {
 	s.cancel()
-	s.aside.Wait()
+	s.background.Wait()
 	s.mu.Lock()
 	for k := range s.of {
 		s.end(int32(k))
@@ -255,7 +267,7 @@ func (s *linkSet) finish() {
 	s.ending.Wait()
 }
 
-// abort tells the other jobs.
+// abort ends the links and tells the other jobs the status.
 func (s *linkSet) abort(status int) {
 	for k := int32(1); k <= s.highest.Load(); k++ {
 		over(k, func(e *engine.Engine) error {
@@ -265,13 +277,14 @@ func (s *linkSet) abort(status int) {
 	}
 }
 
-// run does something aside; cell is done when it is over, and ze_result tells how.
+// run calls f in the background. cell is done when f has returned, and ze_result then returns its
+// error.
 func (s *linkSet) run(cell *engine.Cell, f func(context.Context) error) {
 	s.any.Store(true)
 	cell.Begin()
-	s.aside.Add(1)
+	s.background.Add(1)
 	go func() {
-		defer s.aside.Done()
+		defer s.background.Done()
 		s.done(cell, f(s.ctx))
 	}()
 }
@@ -284,7 +297,7 @@ func (s *linkSet) done(cell *engine.Cell, err error) {
 	cell.Finish()
 }
 
-// result is that of a cell's operation, once.
+// result returns the error of a cell's operation, once.
 func (s *linkSet) result(cell *engine.Cell) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +306,8 @@ func (s *linkSet) result(cell *engine.Cell) error {
 	return err
 }
 
-// number is by what this process knows one of another job. With mu.
+// number returns this process's number of a process of another job, and assigns one if it has none.
+// The caller holds mu.
 func (s *linkSet) number(p ports.Process) int32 {
 	n, ok := s.numbers[p]
 	if !ok {
@@ -304,7 +318,7 @@ func (s *linkSet) number(p ports.Process) int32 {
 	return n
 }
 
-// numbersOf gives the processes of a connection.
+// numbersOf returns the numbers of the processes of a connection.
 func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +335,7 @@ func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
 
 var errTooMany = &engine.Error{Code: engine.ErrArg, Reason: fmt.Sprintf("there are %d connections to other jobs already: disconnect some", C.Z_LINKS)}
 
-// join makes a link of a plan.
+// join makes a link from a plan.
 func (s *linkSet) join(ctx context.Context, p *ports.Plan, accepts bool, numbers []int32) (int32, error) {
 	seat, err := p.Seat(&s.self, accepts)
 	if err != nil {

@@ -2,9 +2,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Why the last call of each thread failed. A library that is opened late has only a few hundred
- * bytes of _Thread_local memory. So a pointer is kept for each thread, and its text is freed when
- * the thread ends. */
+/* The text of the error of each thread's last failed call. A library that is opened late has only a
+ * few hundred bytes of _Thread_local memory. So each thread has a pointer, and its text is freed
+ * when the thread ends. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t why;
 static int kept;
@@ -24,8 +24,8 @@ const char *zn_error(void) {
   return text ? text : "no error";
 }
 
-/* A call that fails may run the program's error handler, and that may call MPI_Abort. This thread
- * then has the engine's lock already. */
+/* The number of callbacks in which this thread is. A call that fails may run the program's error
+ * handler, which may call MPI_Abort while this thread holds the engine's lock. */
 static _Thread_local int within;
 
 int zn_within(void) { return within; }

@@ -12,11 +12,11 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// native calls the shim: it implements engine.Native over a z_native, which stays in place for
-// good.
+// native calls the shim: it implements engine.Native over a z_native, which stays valid for good.
 type native struct {
-	n    *C.z_native
-	link int32 // whose engine asks; 0: the job's
+	n *C.z_native
+	// link is the link whose engine calls, or 0 for the job's engine.
+	link int32
 }
 
 func bool32(b bool) int32 {
@@ -28,7 +28,8 @@ func bool32(b bool) int32 {
 
 func cellAt(c *engine.Cell) C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(c))) }
 
-// code makes an error of a callback's int: a portable error (enum z_error), perhaps negative.
+// code converts a callback's result, which is 0 or an error of enum z_error, possibly negative, to
+// an error.
 func code(what string, rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -95,34 +96,34 @@ func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 
 func (n native) SetActivity(a engine.Activity) { links.setActivity(n.n, n.link, a) }
 
-// Access has the shim access memory of the program.
+// Access lets the shim access memory of the program.
 func (n native) Access(m engine.BadMemory) {
-	f := (*C.z_fault)(C.calloc(1, C.sizeof_z_fault)) // on no stack of Go's: a signal comes meanwhile
+	f := (*C.z_fault)(C.calloc(1, C.sizeof_z_fault)) // not on a Go stack, because the access raises a signal
 	fillFault(f, m)
 	C.zn_access(n.n, C.uintptr_t(uintptr(unsafe.Pointer(f))))
 	C.free(unsafe.Pointer(f))
 }
 
-// fillFault makes a z_fault of memory that could not be accessed.
+// fillFault fills in a z_fault for memory that could not be accessed.
 func fillFault(f *C.z_fault, m engine.BadMemory) {
 	f.at, f.bytes, f.writes = unsafe.Pointer(unsafe.SliceData(m.Mem)), C.int64_t(len(m.Mem)), C.int32_t(bool32(m.Writes))
 	what := unsafe.Slice((*byte)(unsafe.Pointer(&f.what)), len(f.what))
 	what[copy(what[:len(what)-1], m.What)] = 0
 }
 
-// Fail ends the process, unless it is only a link that has failed: that is an error of operations
-// over it.
+// Fail ends the process, unless only a link has failed, which is an error of the operations over
+// it.
 func (n native) Fail(status int, reason string) {
 	if n.link != 0 {
 		return
 	}
 	s := C.CString(reason)
 	C.zn_fail(n.n, C.int32_t(status), s)
-	C.free(unsafe.Pointer(s)) // fail does not return in a program; tests may
+	C.free(unsafe.Pointer(s)) // fail does not return in a program, but may in tests
 }
 
-// Coll passes a local collective on. Buffers are the program's or scratch, which is pinned; counts
-// are read during the call only.
+// Coll starts a local collective. Buffers are the program's, or scratch memory that is pinned;
+// counts are read during the call only.
 func (n native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
 	own := len(a.Send)
 	switch a.Op {
@@ -139,7 +140,7 @@ func (n native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
 
 func ints(v []int64) *C.int64_t { return (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(v))) }
 
-// address is where a buffer lies; 0 for an empty one.
+// address returns the address of a buffer, or 0 for an empty one.
 func address(b []byte) C.uintptr_t {
 	if len(b) == 0 {
 		return 0

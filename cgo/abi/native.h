@@ -1,5 +1,5 @@
-/* Calls through z_native, for Go, which cannot call function pointers. Results come by value:
- * nothing escapes. */
+/* Calls through z_native, for Go, which cannot call function pointers. Results are returned by
+ * value, so that no Go variable escapes to the heap. */
 #ifndef ZIPPER_ABI_NATIVE_H
 #define ZIPPER_ABI_NATIVE_H
 #include "abi.h"
@@ -13,16 +13,18 @@ typedef struct zn_token {
   uint64_t token;
 } zn_token;
 
-/* ze_error's text, of the calling thread. Go runs an exported function on the thread that called
- * it, so this is the right one. zn_set_error takes over the text, which malloc made. */
+/* Set and return ze_error's text of the calling thread. Go runs an exported function on the thread
+ * that called it, so the text is stored for the right thread. zn_set_error takes ownership of the
+ * text, which malloc has allocated. */
 void zn_set_error(char *text);
 const char *zn_error(void);
 
-/* zn_forget takes a variable out of the environment, and its value out of memory there. No other
- * thread may read or change the environment meanwhile. */
+/* Removes a variable from the environment, and its value from the memory of the environment. No
+ * other thread may read or change the environment meanwhile. */
 void zn_forget(const char *name);
 
-int zn_within(void); /* > 0: this thread is in one of the calls below */
+/* Returns a number greater than 0 while this thread is in one of the calls below. */
+int zn_within(void);
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
 int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message);
@@ -35,9 +37,9 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
                  int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
-/* arith.c: inout = inout fn in, over `bytes` bytes of numbers. -1: the function is not defined for
- * such numbers. */
+/* Computes inout = inout fn in on `bytes` bytes of numbers (arith.c). Returns -1 if the function is
+ * not defined for such numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
-void zn_access(const z_native *n, uintptr_t fault); /* a z_fault */
+void zn_access(const z_native *n, uintptr_t fault); /* fault is the address of a z_fault */
 #endif

@@ -21,7 +21,7 @@ func argument(err error) error {
 	return &engine.Error{Code: engine.ErrArg, Reason: err.Error()}
 }
 
-// copyOut copies a string to room of C, with the byte that ends it.
+// copyOut copies a string to a buffer of C of room bytes, with a terminating 0.
 func copyOut(s string, to *C.char, room int) error {
 	if len(s) >= room {
 		return &engine.Error{Code: engine.ErrArg, Reason: "the name of the port is too long: give the job a shorter id, or fewer forwarders"}
@@ -30,7 +30,7 @@ func copyOut(s string, to *C.char, room int) error {
 	return nil
 }
 
-// connects says why this process connects to no other job.
+// connects returns an error if this process cannot connect to other jobs.
 func connects() error {
 	if len(links.self.Job.Forwarders) == 0 {
 		return &engine.Error{Code: engine.ErrArg, Reason: "processes that MPI_Comm_spawn has started connect to no other job"}

@@ -11,14 +11,14 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// memory is the program's, seen from an address: offsets may be negative, or addresses from
-// MPI_BOTTOM.
+// memory is the program's memory relative to an address. Offsets may be negative, or addresses
+// relative to MPI_BOTTOM.
 type memory uintptr
 
 // At implements rma.Space.
 func (m memory) At(off int64, n int) []byte { return bytes(uintptr(int64(m)+off), int64(n)) }
 
-// view gives a z_view its Go form, in memory of its own.
+// view converts a z_view to its Go form, in memory of its own.
 func view(v *C.z_view) rma.View {
 	r := rma.View{Space: memory(uintptr(v.base)), Layout: rma.Layout{Count: int64(v.count), Extent: int64(v.extent)}}
 	if v.n > 0 {
@@ -79,7 +79,7 @@ func ze_win_detach(win int32, base uintptr) C.int {
 	})
 }
 
-// optional is a cell that may be NULL.
+// optional converts a cell that may be NULL.
 func optional(c *engineCell) *engine.Cell {
 	if c == nil {
 		return nil

@@ -1,16 +1,16 @@
-/* libmmpi-audit.so is the LD_AUDIT of programs that are not linked to MPI themselves: interpreters,
- * whose extensions are, and programs that open an MPI library with dlopen.
+/* libmmpi-audit.so is the LD_AUDIT library of programs that are not linked to MPI themselves:
+ * interpreters whose extensions are, and programs that open an MPI library with dlopen.
  *
- * Preloading does not reach all of them. What dlsym finds by a library's handle is that library's
- * own, whatever is preloaded. The same goes for what an object calls that was opened with
+ * Preloading does not reach all of them. dlsym with a library's handle finds that library's own
+ * symbols, whatever is preloaded, and so do the calls of an object that was opened with
  * RTLD_DEEPBIND.
  *
- * So the loader is given MMPI's library in place of the MPI library: where something needs or opens
- * libmpi.so.40 it gets libmmpi-openmpi-opened.so. That is a copy of libmmpi-openmpi.so that needs
+ * So the loader gets MMPI's library instead of the MPI library: where an object needs or opens
+ * libmpi.so.40, it gets libmmpi-openmpi-opened.so. That is a copy of libmmpi-openmpi.so that needs
  * the true library by another name, libmpi-so.40, because from then on the loader takes the usual
- * name for ours. So one program may be of either library, or of MPI 5's standard ABI.
+ * name for MMPI's library. So the same program can use either library, or MPI 5's standard ABI.
  *
- * The loader has this library in a namespace of its own, with a C library of its own. */
+ * The loader loads this library into a namespace of its own, with a C library of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -32,9 +32,10 @@ static const char *const called[KINDS] = {
     "Open MPI", "MPICH or a library with its binary interface (Intel MPI, MVAPICH, Cray MPICH)",
     "MPI 5's standard ABI"};
 
-static enum kind cluster = NONE;              /* whose library the cluster runs */
-static char shim[KINDS][PATH_MAX];            /* ours */
-static char below[KINDS][PATH_MAX];           /* the MPI library that ours is to have; empty: the loader's choice */
+static enum kind cluster = NONE;   /* the library of the cluster */
+static char shim[KINDS][PATH_MAX]; /* MMPI's libraries */
+/* The MPI library that MMPI's library needs, or "" if the loader chooses it. */
+static char below[KINDS][PATH_MAX];
 static const struct link_map *program_itself; /* the first object */
 
 static const char *base(const char *path) {
@@ -55,8 +56,8 @@ static enum kind by_name(const char *name) {
   return NONE;
 }
 
-/* Which MPI library is meant by what is needed or opened. file is where it is, if that is known. A
- * name without a version is a link to one that has a version. */
+/* Returns the MPI library that a name stands for which is needed or opened. file is its path, if
+ * known. A name without a version is a link to one with a version. */
 static enum kind meant(const char *name, const char *file) {
   enum kind k = by_name(base(name));
   if (k != NONE || strcmp(base(name), "libmpi.so")) return k;
@@ -65,7 +66,8 @@ static enum kind meant(const char *name, const char *file) {
   return cluster;
 }
 
-/* ---- where the loader would find a library for an object, in the paths that ours does not have */
+/* ---- the loader's search for a library of an object, in the paths that MMPI's library does not
+ * have */
 
 static const char *dynamic(const struct link_map *l, int64_t tag) {
   const char *strings = NULL;
@@ -75,7 +77,7 @@ static const char *dynamic(const struct link_map *l, int64_t tag) {
     if (d->d_tag == tag) offset = d->d_un.d_val;
   }
   if (!strings || !offset) return NULL;
-  if ((uintptr_t)strings < l->l_addr) strings += l->l_addr; /* not relocated */
+  if ((uintptr_t)strings < l->l_addr) strings += l->l_addr; /* the address is not relocated */
   return strings + offset;
 }
 
@@ -88,7 +90,7 @@ static void path_of(const struct link_map *l, char out[PATH_MAX]) {
   out[n > 0 ? n : 0] = 0;
 }
 
-/* Looks through a list of directories, in which $ORIGIN is the object's. */
+/* Searches a list of directories, in which $ORIGIN is the object's directory. */
 static int search(const char *list, const struct link_map *l, const char *name, char out[PATH_MAX]) {
   char origin[PATH_MAX];
   path_of(l, origin);
@@ -113,7 +115,7 @@ static int find(const char *name, const struct link_map *l, char out[PATH_MAX]) 
   return search(getenv("LD_LIBRARY_PATH"), l, name, out) || search(dynamic(l, DT_RUNPATH), l, name, out);
 }
 
-/* What ours is to have for what it needs. */
+/* Returns the MPI library for a name that MMPI's library needs. */
 static char *underneath(const char *name) {
   static char wanted[64];
   const char *dash = strstr(name, "-so.");
@@ -124,7 +126,7 @@ static char *underneath(const char *name) {
   return k != NONE && *below[k] ? below[k] : wanted;
 }
 
-/* ---- what the loader calls */
+/* ---- the functions that the loader calls */
 
 EXPORT unsigned la_version(unsigned offered) {
   const char *job = getenv("ZIPPER_JOB"), *mpi = getenv("ZIPPER_MPI"), *abi = getenv("ZIPPER_ABI_LIBRARY");
@@ -144,7 +146,7 @@ EXPORT unsigned la_objopen(struct link_map *l, Lmid_t space, uintptr_t *cookie) 
   (void)space;
   if (!program_itself) program_itself = l;
   *cookie = (uintptr_t)l;
-  return 0; /* no call of it is of interest, so none is slower */
+  return 0; /* calls of the object are not audited, so they are not slower */
 }
 
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag) {
@@ -154,7 +156,7 @@ EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag) {
   if (!strncmp(base(l->l_name), "libmmpi-", 8)) return underneath(name);
   if (by_name(base(name)) == NONE && strcmp(base(name), "libmpi.so")) return (char *)name;
   int found = find(name, l, file);
-  if (strchr(name, '/') && !found) return (char *)name; /* the loader says so */
+  if (strchr(name, '/') && !found) return (char *)name; /* the loader reports the error */
   enum kind k = meant(name, found ? file : NULL);
   if (k == ABI || k == cluster) {
     if (access(shim[k], R_OK)) {

@@ -10,7 +10,7 @@
 #define TYPE(x) ((MPI_Datatype)(x))
 #define OP(x) ((MPI_Op)(x))
 #define REQ(r) MPI_Request r_ = (MPI_Request)(*(r))
-/* The request is declared before e is evaluated: e uses r_. */
+/* The request is declared before e is evaluated, which uses r_. */
 #define OUT(r, e)                      \
   do {                                 \
     MPI_Request r_ = MPI_REQUEST_NULL; \
@@ -88,7 +88,7 @@ int b_proc_null(void) { return MPI_PROC_NULL; }
 int b_comm_rank(uintptr_t c, int *rank) { return MPI_Comm_rank(COMM(c), rank); }
 int b_comm_size(uintptr_t c, int *size) { return MPI_Comm_size(COMM(c), size); }
 int b_comm_idup(uintptr_t c, uintptr_t *out, uintptr_t *req) {
-  MPI_Comm *o = malloc(sizeof *o); /* must outlive this call: filled in when the request is over */
+  MPI_Comm *o = malloc(sizeof *o); /* must outlive this call: it is filled in when the request completes */
   if (!o) return MPI_ERR_NO_MEM;
   *out = (uintptr_t)o;
   OUT(req, MPI_Comm_idup(COMM(c), o, &r_));
@@ -164,7 +164,7 @@ b_request b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c) {
   return started(e, r);
 }
 int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st) {
-  MPI_Status s = {0}; /* MPICH leaves the mark of a cancelled one as it was */
+  MPI_Status s = {0}; /* MPICH does not set the flag of a cancelled request */
   int e = MPI_Iprobe(src, tag, COMM(c), flag, &s);
   if (!e && *flag) from(st, &s);
   return e;
@@ -186,8 +186,8 @@ b_outcome b_wait(uintptr_t r) {
   o.request = (uintptr_t)r_;
   return o;
 }
-/* One after the other. Open MPI 4.1's MPI_Waitall hangs, in programs that ask for a thread level,
- * if one request has failed and another is not over. */
+/* Waits for one request after the other. Open MPI 4.1's MPI_Waitall hangs, in programs that request
+ * a thread level, if one request has failed and another has not completed. */
 void b_wait_each(int n, const uintptr_t *requests, b_outcome *out) {
   for (int i = 0; i < n; i++) out[i] = b_wait(requests[i]);
 }
@@ -198,7 +198,7 @@ int b_cancel(uintptr_t *r) {
   return e;
 }
 
-/* Blocking when r is 0, else nonblocking. */
+/* Blocking if r is 0, otherwise nonblocking. */
 #define BOTH(r, block, start, ...)       \
   do {                                   \
     if (!(r)) return block(__VA_ARGS__); \
@@ -275,15 +275,15 @@ int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) {
   return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win));
 }
 int b_win_flush(int target, uintptr_t win) { return MPI_Win_flush(target, WIN(win)); }
-/* In some libraries MPI_Win_sync alone moves nothing on. A probe does, if it finds nothing and, in
- * MPICH, its communicator has other processes. So it is for a tag that is hardly ever used: the
- * highest that every library has. */
+/* Synchronizes a window and drives progress. In some libraries MPI_Win_sync alone makes no
+ * progress. A probe does if it finds nothing and, in MPICH, its communicator has other processes.
+ * So it is for a tag that is hardly ever used: the highest one that every library has. */
 int b_win_sync(uintptr_t win) {
   int flag, e = MPI_Win_sync(WIN(win));
   return e ? e : MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
-/* User operators: MPI passes no user data to them, so each slot has its own function. */
+/* User operators. MPI passes no user data to them, so each slot has a function of its own. */
 extern void goReduce(int slot, void *in, void *inout, int n);
 #define SLOT(i)                                                    \
   static void op##i(void *in, void *io, int *n, MPI_Datatype *t) { \

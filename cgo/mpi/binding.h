@@ -1,4 +1,4 @@
-/* MPI's macros and handle types behind plain C, for cgo: handles are uintptr_t in both MPI
+/* MPI's macros and handle types in plain C, for cgo: handles are uintptr_t in both MPI
  * libraries. */
 #ifndef ZIPPER_BINDING_H
 #define ZIPPER_BINDING_H
@@ -8,8 +8,8 @@ typedef struct b_status {
   int source, tag, cancelled;
   int64_t bytes;
 } b_status;
-/* What calls return that every message makes. It comes as values, because Go has to allocate
- * everything whose address C gets. */
+/* The results of the calls that every message makes. They are returned by value, because Go
+ * allocates every variable whose address is passed to C. */
 typedef struct b_request {
   int error;
   uintptr_t request;
@@ -38,7 +38,8 @@ enum b_type {
 };
 enum b_op { B_SUM, B_PROD, B_MIN, B_MAX, B_LAND, B_LOR, B_LXOR, B_BAND, B_BOR, B_BXOR, B_OPS };
 
-/* Gives libmmpi the engine inside this program; the name of a missing function, or 0. */
+/* Registers the engine inside this program with libmmpi. Returns the name of a missing function, or
+ * 0. */
 const char *b_register_engine(void);
 
 int b_init(int required, int *provided);
@@ -57,7 +58,9 @@ int b_undefined(void), b_any_source(void), b_any_tag(void), b_proc_null(void);
 int b_comm_rank(uintptr_t c, int *rank);
 int b_comm_size(uintptr_t c, int *size);
 int b_comm_idup(uintptr_t c, uintptr_t *out, uintptr_t *req);
-uintptr_t b_comm_take(uintptr_t pending); /* the communicator that b_comm_idup made; once, after its request */
+/* Returns the communicator that b_comm_idup has made. Called once, after its request has
+ * completed. */
+uintptr_t b_comm_take(uintptr_t pending);
 int b_comm_split(uintptr_t c, int color, int key, uintptr_t *out);
 int b_comm_split_host(uintptr_t c, int key, uintptr_t *out);
 int b_comm_create(uintptr_t c, const int *ranks, int n, uintptr_t *out);
@@ -77,7 +80,7 @@ enum { B_BATCH = 64 };
 void b_wait_each(int n, const uintptr_t *requests, b_outcome *out);
 int b_cancel(uintptr_t *r);
 
-/* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place:
+/* Collectives: nonblocking with a request, blocking if r is 0. in == 0 with in_place:
  * MPI_IN_PLACE. */
 int b_barrier(uintptr_t c, uintptr_t *r);
 int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
@@ -101,14 +104,15 @@ int b_allgatherv(const void *in, int in_place, int n, void *out, const int *coun
 int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts,
                 const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
 
-/* A window of n bytes that MPI allocates, locked for all (shared) from here to b_win_free. */
+/* Allocates a window of n bytes of MPI's memory, locked for all (shared) until b_win_free. */
 int b_win_allocate(int64_t n, uintptr_t c, void **memory, uintptr_t *win);
 int b_win_free(uintptr_t *win);
 int b_put(const void *p, int n, int target, int64_t at, uintptr_t win);
 int b_win_flush(int target, uintptr_t win);
 int b_win_sync(uintptr_t win);
 
-int b_op_create(int slot, int commute, uintptr_t *op); /* slot < B_OP_SLOTS calls goReduce(slot, …) */
+/* slot < B_OP_SLOTS; the operator calls goReduce(slot, …) */
+int b_op_create(int slot, int commute, uintptr_t *op);
 int b_op_free(uintptr_t *op);
 #define B_OP_SLOTS 16
 #endif

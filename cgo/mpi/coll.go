@@ -7,7 +7,7 @@ import "C"
 
 import "unsafe"
 
-// The collectives block if wait is set; else they start a request.
+// The collectives block if wait is set, and otherwise start a request.
 
 func flag(b bool) C.int {
 	if b {
@@ -16,7 +16,7 @@ func flag(b bool) C.int {
 	return 0
 }
 
-// unless gives C the place of the request, or none for a blocking call.
+// unless returns the address of the request for C, or nil for a blocking call.
 func (r *Request) unless(wait bool) *C.uintptr_t {
 	if wait {
 		return nil
@@ -62,38 +62,38 @@ func (c Communicator) ReduceScatter(in unsafe.Pointer, inPlace bool, out unsafe.
 	return r, err
 }
 
-// Gather is MPI_Gather of in.N elements from each.
+// Gather is MPI_Gather of in.N elements from each process.
 func (c Communicator) Gather(in Buffer, out unsafe.Pointer, root int, wait bool) (r Request, err error) {
 	err = check("MPI_Gather", C.b_gather(in.P, in.n(), out, in.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Scatter is MPI_Scatter of out.N elements to each.
+// Scatter is MPI_Scatter of out.N elements to each process.
 func (c Communicator) Scatter(in unsafe.Pointer, out Buffer, root int, wait bool) (r Request, err error) {
 	err = check("MPI_Scatter", C.b_scatter(in, out.P, out.n(), out.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Allgather is MPI_Allgather of in.N elements from each.
+// Allgather is MPI_Allgather of in.N elements from each process.
 func (c Communicator) Allgather(in Buffer, out unsafe.Pointer, wait bool) (r Request, err error) {
 	err = check("MPI_Allgather", C.b_allgather(in.P, in.n(), out, in.t(), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Alltoall is MPI_Alltoall of n elements between each two.
+// Alltoall is MPI_Alltoall of n elements between each two processes.
 func (c Communicator) Alltoall(in unsafe.Pointer, n int, out unsafe.Pointer, t DataType, wait bool) (r Request, err error) {
 	err = check("MPI_Alltoall", C.b_alltoall(in, C.int(n), out, C.uintptr_t(t), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Gatherv is MPI_Igatherv; out, counts and displs matter at the root only. With inPlace the root's
-// part is in out.
+// Gatherv is MPI_Igatherv; out, counts and displs are used at the root only. With inPlace the
+// root's part is in out.
 func (c Communicator) Gatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray, root int, wait bool) (r Request, err error) {
 	err = check("MPI_Gatherv", C.b_gatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Scatterv is MPI_Iscatterv; in, counts and displs matter at the root only.
+// Scatterv is MPI_Iscatterv; in, counts and displs are used at the root only.
 func (c Communicator) Scatterv(in unsafe.Pointer, counts, displs IntArray, out Buffer, inPlace bool, root int, wait bool) (r Request, err error) {
 	err = check("MPI_Scatterv", C.b_scatterv(in, counts.ptr(), displs.ptr(), out.P, flag(inPlace), out.n(), out.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err

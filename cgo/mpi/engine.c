@@ -5,15 +5,15 @@
 #include "binding.h"
 #include <dlfcn.h>
 
-/* The go tool does not see that a header in another directory has changed: this line, changed with
- * it, tells it so. */
-_Static_assert(Z_ABI_VERSION == 17, "abi.h has changed: say so here, so that this file is compiled anew");
+/* The go tool does not notice changes of a header in another directory. This line, changed together
+ * with the header, makes it compile the file again. */
+_Static_assert(Z_ABI_VERSION == 17, "abi.h has changed: change this line too, so that this file is compiled again");
 
-/* Absent when the program is linked with the MPI library alone: there is nothing to zip then. */
+/* Absent if the program is linked with the MPI library alone, so that it cannot be zipped. */
 extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));
 
-/* This very program exports the engine's functions (package cgo/abi). cgo cannot link them across
- * packages, but the dynamic linker can. */
+/* Registers the engine. This program exports the engine's functions itself (package cgo/abi). cgo
+ * cannot link them across packages, but the dynamic linker can. */
 const char *b_register_engine(void) {
   static z_engine engine;
   if (!mmpi_register_engine) return 0;

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// Handles of the MPI library, opaque.
+// Opaque handles of the MPI library.
 type (
 	Communicator C.uintptr_t
 	DataType     C.uintptr_t
@@ -20,7 +20,7 @@ type (
 	Request      C.uintptr_t
 )
 
-// Status of a receive or a probe. Source and Tag are MPI's values; Bytes is the size of the
+// Status is that of a receive or a probe. Source and Tag are MPI's values; Bytes is the size of the
 // message.
 type Status struct {
 	Source, Tag int
@@ -28,11 +28,14 @@ type Status struct {
 	Cancelled   bool
 }
 
-// Error is a failed MPI call.
+// Error is the error of a failed MPI call.
 type Error struct {
-	Call  string // "MPI_Send"
-	Code  int    // the library's error code
-	Class int    // its class, comparable with Truncate
+	// Call is the name of the function, such as "MPI_Send".
+	Call string
+	// Code is the library's error code.
+	Code int
+	// Class is the class of the code, comparable with Truncate.
+	Class int
 	Text  string
 }
 
@@ -51,8 +54,8 @@ func check(call string, code C.int) error {
 	return &Error{call, int(code), int(class), C.GoString(&text[0])}
 }
 
-// RegisterEngine tells libmmpi, if the program is linked with it, that the engine (package cgo/abi)
-// is part of this program, so that no second Go runtime is loaded. Call it before Init.
+// RegisterEngine registers the engine (package cgo/abi) of this program with libmmpi, if the
+// program is linked with it, so that no second Go runtime is loaded. Call it before Init.
 func RegisterEngine() error {
 	if name := C.b_register_engine(); name != nil {
 		return errors.New("mpi: the engine is not linked into this program: no " + C.GoString(name) + "; build with an external linker (CGO_ENABLED=1)")
@@ -60,14 +63,14 @@ func RegisterEngine() error {
 	return nil
 }
 
-// Thread levels, as asked of and granted by Init.
+// Thread levels, as requested from and granted by Init.
 const (
 	Funneled = iota
 	Serialized
 	Multiple
 )
 
-// Init starts MPI at the wanted thread level and sets MPI_ERRORS_RETURN on the predefined
+// Init starts MPI at the requested thread level and sets MPI_ERRORS_RETURN on the predefined
 // communicators.
 func Init(level int) (granted int, err error) {
 	var got C.int
@@ -77,7 +80,7 @@ func Init(level int) (granted int, err error) {
 	return int(got), nil
 }
 
-// Initialized reports whether MPI was started, by this package or anything else.
+// Initialized reports whether MPI has been started, by this package or by other code.
 func Initialized() bool { return C.b_initialized() != 0 }
 
 // Finalize ends MPI.
@@ -102,19 +105,19 @@ func LibraryVersion() string {
 	return s
 }
 
-// World and Self are the predefined communicators; Null is no communicator.
+// World and Self return the predefined communicators; Null returns the null communicator.
 func World() Communicator { return Communicator(C.b_world()) }
 func Self() Communicator  { return Communicator(C.b_self()) }
 func Null() Communicator  { return Communicator(C.b_comm_null()) }
 
-// The library's values of MPI's special ranks, tags and colours.
+// The functions below return the library's values of MPI's special ranks, tags and colours.
 func Undefined() int { return int(C.b_undefined()) }
 func AnySource() int { return anySource }
 func AnyTag() int    { return anyTag }
 func ProcNull() int  { return procNull }
 
-// What every message needs of the library's constants is asked for once: a call of C costs a good
-// part of what a small message does.
+// The constants of the library that every message needs are queried once, because a call of C takes
+// a good part of the time of a small message.
 var (
 	anySource, anyTag, procNull = int(C.b_any_source()), int(C.b_any_tag()), int(C.b_proc_null())
 	types                       = predefined()
@@ -127,7 +130,7 @@ func predefined() (all [C.B_TYPES]DataType) {
 	return all
 }
 
-// Predefined types, in the order of Go's kinds that package mmpi knows.
+// The predefined types, in the order of Go's kinds that package mmpi supports.
 const (
 	Int8 = iota
 	Int16
@@ -144,10 +147,10 @@ const (
 	Byte
 )
 
-// Type gives the handle of a predefined type.
+// Type returns the handle of a predefined type.
 func Type(t int) DataType { return types[t] }
 
-// Predefined operators.
+// The predefined operators.
 const (
 	Sum = iota
 	Prod
@@ -161,7 +164,7 @@ const (
 	BXor
 )
 
-// PredefinedOp gives the handle of a predefined operator.
+// PredefinedOp returns the handle of a predefined operator.
 func PredefinedOp(o int) Op { return Op(C.b_predefined_op(C.int(o))) }
 
 func (c Communicator) h() C.uintptr_t { return C.uintptr_t(c) }
@@ -180,27 +183,27 @@ func (c Communicator) Size() (int, error) {
 	return int(n), err
 }
 
-// TagUB is the largest tag allowed.
+// TagUB returns the largest tag that is allowed.
 func (c Communicator) TagUB() (int, error) {
 	var n C.int
 	err := check("MPI_Comm_get_attr", C.b_comm_tag_ub(c.h(), &n))
 	return int(n), err
 }
 
-// PendingComm is a communicator that an Idup is making.
+// PendingComm is a communicator that Idup is making.
 type PendingComm struct{ p C.uintptr_t }
 
-// Idup is MPI_Comm_idup; take the communicator with Get when the request is over.
+// Idup is MPI_Comm_idup; Get returns the communicator once the request has completed.
 func (c Communicator) Idup() (PendingComm, Request, error) {
 	var out, r C.uintptr_t
 	err := check("MPI_Comm_idup", C.b_comm_idup(c.h(), &out, &r))
 	return PendingComm{out}, Request(r), err
 }
 
-// Get returns the finished communicator; call it once.
+// Get returns the new communicator; call it once.
 func (p PendingComm) Get() Communicator { return Communicator(C.b_comm_take(p.p)) }
 
-// Split is MPI_Comm_split; Null for colour Undefined.
+// Split is MPI_Comm_split. The result is Null for colour Undefined.
 func (c Communicator) Split(color, key int) (Communicator, error) {
 	var out C.uintptr_t
 	err := check("MPI_Comm_split", C.b_comm_split(c.h(), C.int(color), C.int(key), &out))
@@ -214,8 +217,8 @@ func (c Communicator) SplitHost(key int) (Communicator, error) {
 	return Communicator(out), err
 }
 
-// Create is MPI_Comm_create for the group of the given ranks; Null for a process that is not among
-// them.
+// Create is MPI_Comm_create for the group of the given ranks. The result is Null in a process that
+// is not among them.
 func (c Communicator) Create(ranks []int) (Communicator, error) {
 	var out C.uintptr_t
 	r := Ints(ranks)
@@ -231,7 +234,8 @@ func (c *Communicator) Free() error {
 	return err
 }
 
-// IntArray is an array of C ints, kept by the caller until the operation that uses it is over.
+// IntArray is an array of C ints, which the caller keeps until the operation that uses it has
+// completed.
 type IntArray []C.int
 
 // Ints converts to C ints; the caller has checked the range.
@@ -245,14 +249,14 @@ func Ints(v []int) IntArray {
 
 func (a IntArray) ptr() *C.int { return (*C.int)(unsafe.Pointer(unsafe.SliceData(a))) }
 
-// Address of the array, for pinning while an operation runs.
+// Address returns the address of the array, for pinning while an operation runs.
 func (a IntArray) Address() any { return unsafe.SliceData(a) }
 
 func status(s *C.b_status) Status {
 	return Status{int(s.source), int(s.tag), int64(s.bytes), s.cancelled != 0}
 }
 
-// Buffer is n elements of a predefined type at p (nil if n is 0). Pin it while a request uses it.
+// Buffer is n elements of a predefined type at P (nil if n is 0). Pin it while a request uses it.
 type Buffer struct {
 	P    unsafe.Pointer
 	N    int
@@ -305,7 +309,7 @@ func (c Communicator) Iprobe(src, tag int) (Status, bool, error) {
 	return status(&s), flag != 0, err
 }
 
-// Test is MPI_Test; r becomes the null request when done.
+// Test is MPI_Test; r becomes the null request when it has completed.
 func (r *Request) Test() (Status, bool, error) {
 	o := C.b_test(C.uintptr_t(*r))
 	*r = Request(o.request)
@@ -319,17 +323,18 @@ func (r *Request) Wait() (Status, error) {
 	return status(&o.status), check("MPI_Wait", o.error)
 }
 
-// MaxBatch is how many requests a Batch takes.
+// MaxBatch is the number of requests for which a Batch has room.
 const MaxBatch = C.B_BATCH
 
-// Batch is where requests wait together; it is for reuse, by one goroutine at a time.
+// Batch is a set of requests that are waited for together. It can be reused, by one goroutine at a
+// time.
 type Batch struct {
 	n        int
 	requests [C.B_BATCH]C.uintptr_t
 	outcomes [C.B_BATCH]C.b_outcome
 }
 
-// Add puts a request in and reports whether there was room.
+// Add adds a request and reports whether there was room.
 func (b *Batch) Add(r Request) bool {
 	if b.n == len(b.requests) {
 		return false
@@ -339,15 +344,15 @@ func (b *Batch) Add(r Request) bool {
 	return true
 }
 
-// Wait is Request.Wait for one after the other, and tells of each. It blocks; the batch is empty
-// then.
-func (b *Batch) Wait(tell func(i int, s Status, err error)) {
+// Wait waits for each request in turn and passes its result to done. It blocks, and leaves the
+// batch empty.
+func (b *Batch) Wait(done func(i int, s Status, err error)) {
 	n := b.n
 	b.n = 0
 	C.b_wait_each(C.int(n), &b.requests[0], &b.outcomes[0])
 	for i := range b.outcomes[:n] {
 		o := &b.outcomes[i]
-		tell(i, status(&o.status), check("MPI_Wait", o.error))
+		done(i, status(&o.status), check("MPI_Wait", o.error))
 	}
 }
 

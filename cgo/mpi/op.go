@@ -14,8 +14,9 @@ import (
 // Reducer computes inout[i] = in[i] op inout[i] for n elements.
 type Reducer func(in, inout unsafe.Pointer, n int)
 
-// MPI hands no user data to an operator's function, so the functions live in a table of the
-// process, as MPI itself does: one C trampoline per slot.
+// reducers are the functions of user operators. MPI passes no user data to an operator's function,
+// so the functions are in a table of the process, as in MPI itself, with one C trampoline for each
+// slot.
 var reducers struct {
 	sync.Mutex
 	slot [C.B_OP_SLOTS]Reducer
@@ -27,7 +28,7 @@ type UserOp struct {
 	slot int
 }
 
-// ErrTooManyOps: free an operator before making another.
+// ErrTooManyOps is the error of NewOp while 16 operators exist: one must be freed first.
 var ErrTooManyOps = errors.New("mpi: too many user-defined operators at once (16 are possible)")
 
 // NewOp is MPI_Op_create.

@@ -7,13 +7,13 @@ import "C"
 
 import "unsafe"
 
-// Window is a handle of the MPI library, opaque.
+// Window is an opaque handle of the MPI library.
 type Window C.uintptr_t
 
 func (w Window) h() C.uintptr_t { return C.uintptr_t(w) }
 
-// WinAllocate is MPI_Win_allocate with units of a byte, then MPI_Win_lock_all. The memory is MPI's
-// and goes with the window.
+// WinAllocate is MPI_Win_allocate with units of a byte, followed by MPI_Win_lock_all. The memory is
+// MPI's and is freed with the window.
 func (c Communicator) WinAllocate(bytes int) (Window, []byte, error) {
 	var p unsafe.Pointer
 	var w C.uintptr_t

@@ -1,6 +1,6 @@
-// Package unmaps reads what libmmpi-unmaps.so (preload/unmaps.c) notes: memory that the program has
-// given back to the system. That library is there when the process was started with it in
-// LD_PRELOAD, as zipper exec does if registrations are to be kept.
+// Package unmaps reads the notes of libmmpi-unmaps.so (preload/unmaps.c): memory that the program
+// has returned to the system. That library is loaded if the process was started with it in
+// LD_PRELOAD, as zipper exec does if registrations are to be cached.
 package unmaps
 
 /*
@@ -21,10 +21,10 @@ import (
 // Library is the file to preload, next to the other libraries of MMPI.
 const Library = "libmmpi-unmaps.so"
 
-// List is the notes of this process. Safe for concurrent use.
+// List is the notes of this process. It is safe for concurrent use.
 type List struct{ l *C.zu_list }
 
-// Find gives the process's list.
+// Find returns the process's list.
 func Find() (*List, error) {
 	l := C.zu_find()
 	if l == nil {
@@ -34,8 +34,8 @@ func Find() (*List, error) {
 }
 
 // Since calls f for each range that was noted after the first `seen` notes, from its first byte to
-// the one behind its last; for the whole address space if some are not known any more. It returns
-// how many notes there are.
+// the one after its last, or for the whole address space if some notes have been overwritten. It
+// returns the number of notes.
 func (x *List) Since(seen uint64, f func(from, to uintptr)) uint64 {
 	count := load(&x.l.count)
 	if count == seen {

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/optional"
 )
 
-// TestNotes: every way to give memory back is noted.
+// TestNotes checks that every way to unmap memory is noted.
 func TestNotes(t *testing.T) {
 	optional.Program(t, "cc")
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestNotes(t *testing.T) {
 
 const notes = 1024
 
-// layout of zu_list.
+// layout is that of zu_list.
 type layout struct {
 	count uint64
 	note  [notes]struct{ number, from, to uint64 }
@@ -84,10 +84,10 @@ func TestSince(t *testing.T) {
 	}
 	mem.add(5, 6)
 	seen = last
-	read("0-0") // one too many: all
+	read("0-0") // one more than there is room for: the whole address space
 	mem.add(7, 8)
 	mem.add(9, 10)
-	mem.note[(mem.count-2)%notes].number = 0 // being written
+	mem.note[(mem.count-2)%notes].number = 0 // the note is being written
 	read("0-0")
 	if _, err := Find(); err == nil || !strings.Contains(err.Error(), Library) {
 		t.Errorf("found: %v", err)

@@ -105,27 +105,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CMFile is the device file that the communication manager is reached by.
+// CMFile is the device file of the communication manager.
 const CMFile = "/dev/infiniband/rdma_cm"
 
-// Bytes of private data that a message of the communication manager has room for, on InfiniBand and
-// RoCE. They arrive padded with zeros.
+// The sizes in bytes of the private data in messages of the communication manager, on InfiniBand
+// and RoCE. The data arrive padded with zeros.
 const (
 	MaxConnectData = 56
 	MaxAcceptData  = 196
 	MaxRejectData  = 148
 )
 
-// CMChannel tells of the events of its CMs through a descriptor.
+// CMChannel signals the events of its CMs through a descriptor.
 type CMChannel struct{ ch *C.struct_rdma_event_channel }
 
-// NewCMChannel makes a channel whose descriptor does not block. The error says what is missing if
-// this host has no communication manager.
+// NewCMChannel makes a channel whose descriptor does not block. If this host has no communication
+// manager the error names what is missing.
 func NewCMChannel() (*CMChannel, error) {
 	if err := forkInit(); err != nil {
 		return nil, err
 	}
-	if err := reachable(CMFile); err != nil { // else the library says less
+	if err := reachable(CMFile); err != nil { // otherwise the library reports less
 		return nil, err
 	}
 	ch, err := C.rdma_create_event_channel()
@@ -140,7 +140,8 @@ func NewCMChannel() (*CMChannel, error) {
 	return c, nil
 }
 
-// reachable says what to do if the file is not there or not for this user.
+// reachable returns an error with the remedy if the file does not exist or this user may not open
+// it.
 func reachable(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	switch {
@@ -152,10 +153,10 @@ func reachable(file string) error {
 	return fmt.Errorf("connection manager: %w: load the kernel module rdma_ucm (modprobe rdma_ucm), or connect without it", err)
 }
 
-// FD becomes readable when an event is there.
+// FD returns a descriptor that is readable while an event is queued.
 func (c *CMChannel) FD() int { return int(c.ch.fd) }
 
-// Close frees it; no CM may use it any more.
+// Close frees the channel; no CM may use it any more.
 func (c *CMChannel) Close() { C.rdma_destroy_event_channel(c.ch) }
 
 // CMEventType is the kind of an event.
@@ -180,25 +181,27 @@ func (t CMEventType) String() string {
 	return C.GoString(C.rdma_event_str(C.enum_rdma_cm_event_type(t)))
 }
 
-// What Status of Rejected says on InfiniBand and RoCE, as far as it matters here.
+// The values of Status in a Rejected event, on InfiniBand and RoCE, that are used here.
 const (
-	RejectNoListener = 8  // nobody listens at that port
-	RejectByProgram  = 28 // by CM.Reject: Data are what it was given
+	RejectNoListener = 8  // no listener at that port
+	RejectByProgram  = 28 // by CM.Reject, with its data
 )
 
-// CMEvent is something that happened to a CM.
+// CMEvent is an event of a CM.
 type CMEvent struct {
 	Type   CMEventType
-	Status int // 0, a negative errno, or the reason of Rejected
+	Status int // Status is 0, a negative errno, or the reason of Rejected.
 	// Of ConnectRequest, ConnectResponse, Rejected and Established:
-	QPN  uint32 // the peer's queue pair
-	Data []byte // private data, as the peer gave them and zeros
-	// Of ConnectRequest: the new connection, on the channel of the one that listens. It is the
-	// caller's.
+	QPN uint32 // QPN is the peer's queue pair.
+	// Data is the peer's private data, padded with zeros.
+	Data []byte
+	// New, in a ConnectRequest, is the new connection, on the channel of the listening CM. The
+	// caller owns it.
 	New *CM
 }
 
-// Event takes an event away; false if there is none. It does not block.
+// Event removes an event from the queue and returns true, or false if there is none. It does not
+// block.
 func (c *CMChannel) Event() (CMEvent, bool, error) {
 	var e C.struct_zv_cm
 	switch n := C.zv_cm_event(c.ch, &e); {
@@ -214,14 +217,13 @@ func (c *CMChannel) Event() (CMEvent, bool, error) {
 	return v, true, nil
 }
 
-// CM is a connection of the communication manager, or one that listens. It has no queue pair of its
-// own: the caller's is connected with QP.InitBy and QP.ConnectBy. The dialing end calls
-// ResolveAddr, ResolveRoute, Connect and Establish, the other Accept, each after the event that
-// ends what was before.
+// CM is a connection of the communication manager, or a listener. It has no queue pair of its own:
+// the caller's is connected with QP.InitBy and QP.ConnectBy. The dialing end calls ResolveAddr,
+// ResolveRoute, Connect and Establish, and the other end calls Accept, each after the event that
+// ends the previous step.
 type CM struct{ id *C.struct_rdma_cm_id }
 
-// NewCM makes one in the port space of reliable connections, which has nothing in common with TCP's
-// ports.
+// NewCM makes a CM in the port space of reliable connections, which is separate from TCP's ports.
 func (c *CMChannel) NewCM() (*CM, error) {
 	m := &CM{}
 	if rc, err := C.rdma_create_id(c.ch, &m.id, nil, C.RDMA_PS_TCP); rc != 0 {
@@ -230,8 +232,8 @@ func (c *CMChannel) NewCM() (*CM, error) {
 	return m, nil
 }
 
-// Migrate moves it to another channel, with the events that nobody has taken. No thread may be
-// taking events of the old channel.
+// Migrate moves the CM to another channel, with the events that have not been removed. No thread
+// may be in Event of the old channel.
 func (m *CM) Migrate(to *CMChannel) error {
 	if rc, err := C.rdma_migrate_id(m.id, to.ch); rc != 0 {
 		return cmFailed("move a connection to a channel", err)
@@ -239,8 +241,8 @@ func (m *CM) Migrate(to *CMChannel) error {
 	return nil
 }
 
-// Bind chooses the local address, and by it the device; an unspecified address means all, port 0
-// any free one.
+// Bind chooses the local address, and by it the device. An unspecified address stands for all
+// addresses, and port 0 for any free one.
 func (m *CM) Bind(a netip.AddrPort) error {
 	s, err := sockaddr(a)
 	if err != nil {
@@ -252,7 +254,7 @@ func (m *CM) Bind(a netip.AddrPort) error {
 	return nil
 }
 
-// Listen makes ConnectRequest events come, of which backlog may wait.
+// Listen lets ConnectRequest events arrive, of which backlog may be queued.
 func (m *CM) Listen(backlog int) error {
 	if rc, err := C.rdma_listen(m.id, C.int(backlog)); rc != 0 {
 		return cmFailed("listen", err)
@@ -260,8 +262,8 @@ func (m *CM) Listen(backlog int) error {
 	return nil
 }
 
-// ResolveAddr finds the device and port by which IP routing leads to a, and who has that address
-// there: AddrResolved or AddrError.
+// ResolveAddr finds the device and port by which IP routing reaches a, and the owner of that
+// address there. The event is AddrResolved or AddrError.
 func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 	s, err := sockaddr(a)
 	if err != nil {
@@ -273,8 +275,8 @@ func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 	return nil
 }
 
-// ResolveRoute asks the subnet manager for the path (on RoCE there is nobody to ask): RouteResolved
-// or RouteError.
+// ResolveRoute asks the subnet manager for the path (RoCE has no subnet manager). The event is
+// RouteResolved or RouteError.
 func (m *CM) ResolveRoute(limit time.Duration) error {
 	if rc, err := C.rdma_resolve_route(m.id, C.int(limit.Milliseconds())); rc != 0 {
 		return cmFailed("ask for the path", err)
@@ -282,8 +284,8 @@ func (m *CM) ResolveRoute(limit time.Duration) error {
 	return nil
 }
 
-// Connect asks the peer for a connection with the queue pair qpn and at most MaxConnectData bytes:
-// ConnectResponse, Rejected or Unreachable.
+// Connect requests a connection from the peer for the queue pair qpn, with at most MaxConnectData
+// bytes. The event is ConnectResponse, Rejected or Unreachable.
 func (m *CM) Connect(qpn uint32, data []byte) error {
 	if len(data) > MaxConnectData {
 		return tooLong(data, MaxConnectData)
@@ -294,8 +296,8 @@ func (m *CM) Connect(qpn uint32, data []byte) error {
 	return nil
 }
 
-// Accept answers ConnectRequest with a queue pair, ready to receive, and at most MaxAcceptData
-// bytes: Established, when the peer is ready, too.
+// Accept accepts a ConnectRequest with a queue pair that is ready to receive, and at most
+// MaxAcceptData bytes. The event is Established, once the peer is ready too.
 func (m *CM) Accept(qpn uint32, data []byte) error {
 	if len(data) > MaxAcceptData {
 		return tooLong(data, MaxAcceptData)
@@ -306,7 +308,7 @@ func (m *CM) Accept(qpn uint32, data []byte) error {
 	return nil
 }
 
-// Establish answers ConnectResponse: the queue pair here is ready.
+// Establish answers a ConnectResponse: the local queue pair is ready.
 func (m *CM) Establish() error {
 	if rc, err := C.rdma_establish(m.id); rc != 0 {
 		return cmFailed("establish a connection", err)
@@ -314,7 +316,7 @@ func (m *CM) Establish() error {
 	return nil
 }
 
-// Reject answers ConnectRequest or ConnectResponse with no, and at most MaxRejectData bytes.
+// Reject rejects a ConnectRequest or ConnectResponse, with at most MaxRejectData bytes.
 func (m *CM) Reject(data []byte) error {
 	if len(data) > MaxRejectData {
 		return tooLong(data, MaxRejectData)
@@ -325,7 +327,8 @@ func (m *CM) Reject(data []byte) error {
 	return nil
 }
 
-// Disconnect ends a connection, or answers that the peer has: Disconnected comes at both ends.
+// Disconnect ends a connection, or acknowledges that the peer has ended it. The event at both ends
+// is Disconnected.
 func (m *CM) Disconnect() error {
 	if rc, err := C.rdma_disconnect(m.id); rc != 0 {
 		return cmFailed("disconnect", err)
@@ -333,7 +336,7 @@ func (m *CM) Disconnect() error {
 	return nil
 }
 
-// Close frees it; the peer of a connection is told, but not again if that is lost.
+// Close frees the CM. The peer of a connection is notified; a lost notification is not repeated.
 func (m *CM) Close() error {
 	if rc, err := C.rdma_destroy_id(m.id); rc != 0 {
 		return cmFailed("free a connection", err)
@@ -341,7 +344,7 @@ func (m *CM) Close() error {
 	return nil
 }
 
-// Device and Port say where the connection begins; "" as long as it is not known.
+// Device and Port return the local end of the connection, or "" as long as it is unknown.
 func (m *CM) Device() string {
 	if m.id.verbs == nil {
 		return ""
@@ -350,7 +353,7 @@ func (m *CM) Device() string {
 }
 func (m *CM) Port() int { return int(m.id.port_num) }
 
-// Local and Peer are the IP addresses of the ends.
+// Local and Peer return the IP addresses of the ends.
 func (m *CM) Local() netip.AddrPort { return m.addr(0) }
 func (m *CM) Peer() netip.AddrPort  { return m.addr(1) }
 
@@ -362,7 +365,7 @@ func (m *CM) addr(peer C.int) netip.AddrPort {
 	return netip.AddrPortFrom(a.Unmap(), uint16(port))
 }
 
-// InitBy is Init with the port and partition of a connection.
+// InitBy does Init with the port and partition of a connection.
 func (q *QP) InitBy(m *CM, remote Access) error {
 	var a C.struct_ibv_qp_attr
 	mask, err := m.attributes(&a, C.IBV_QPS_INIT)
@@ -373,10 +376,10 @@ func (q *QP) InitBy(m *CM, remote Access) error {
 	return q.modify("INIT", &a, mask)
 }
 
-// ConnectBy is Connect over the path of a connection: MTU, service level, partition and addresses
-// are the communication manager's. Of p it uses how patient to be. If QPN is not 0 it also uses the
-// peer's queue pair and packet sequence numbers: they are of another queue pair than the connection
-// is about.
+// ConnectBy does Connect over the path of a connection: MTU, service level, partition and addresses
+// are the communication manager's. From p it takes the timeouts. If p.QPN is not 0 it also takes
+// the peer's queue pair and packet sequence numbers, which are those of another queue pair than the
+// connection's.
 func (q *QP) ConnectBy(m *CM, p Path) error {
 	var rtr, rts C.struct_ibv_qp_attr
 	toReceive, err := m.attributes(&rtr, C.IBV_QPS_RTR)
@@ -398,7 +401,8 @@ func (q *QP) ConnectBy(m *CM, p Path) error {
 	return q.modify("ready to send", &rts, toSend)
 }
 
-// attributes are what the communication manager wants for a queue pair to come to a state.
+// attributes returns the attributes that the communication manager requires for a queue pair to
+// enter a state.
 func (m *CM) attributes(a *C.struct_ibv_qp_attr, state C.enum_ibv_qp_state) (mask C.int, err error) {
 	a.qp_state = state
 	if rc, err := C.rdma_init_qp_attr(m.id, a, &mask); rc != 0 {
@@ -432,7 +436,7 @@ func tooLong(data []byte, limit int) error {
 	return fmt.Errorf("connection manager: %d bytes of private data, at most %d fit", len(data), limit)
 }
 
-// cmFailed names what failed. errno may be nil when the library left none.
+// cmFailed returns an error for an operation. errno may be nil if the library has set none.
 func cmFailed(what string, errno error) error {
 	if errno == nil {
 		errno = syscall.EIO

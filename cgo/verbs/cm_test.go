@@ -48,7 +48,7 @@ func TestCM(t *testing.T) {
 		t.Cleanup(func() { check(t, m.Close()) })
 		return m
 	}
-	listening, ours, theirs := channel(), channel(), channel()
+	listening, ours, accepting := channel(), channel(), channel()
 	l := closes(need[*CM](t)(listening.NewCM()))
 	check(t, l.Bind(netip.AddrPortFrom(host, 0)))
 	check(t, l.Listen(4))
@@ -89,7 +89,7 @@ func TestCM(t *testing.T) {
 		t.Errorf("request: %+v", e)
 	}
 	n := closes(e.New)
-	check(t, n.Migrate(theirs))
+	check(t, n.Migrate(accepting))
 	check(t, b.InitBy(n, 0))
 	check(t, b.ConnectBy(n, Path{Timeout: 16, Retries: 7}))
 	check(t, b.PostRecv(1, Range{mr, 4096, 64}))
@@ -100,7 +100,7 @@ func TestCM(t *testing.T) {
 	check(t, a.InitBy(m, 0))
 	check(t, a.ConnectBy(m, Path{Timeout: 16, Retries: 7}))
 	check(t, m.Establish())
-	next(t, theirs, Established)
+	next(t, accepting, Established)
 
 	copy(mem, "through")
 	check(t, a.Post(Request{ID: 2, Op: Send, Flags: Signaled, Local: Range{mr, 0, 7}}))
@@ -109,12 +109,12 @@ func TestCM(t *testing.T) {
 	}
 
 	check(t, m.Disconnect())
-	next(t, theirs, Disconnected)
+	next(t, accepting, Disconnected)
 	check(t, n.Disconnect())
 	next(t, ours, Disconnected)
 }
 
-// TestCMFailures: what cannot be is said by an error or an event.
+// TestCMFailures checks that impossible operations return an error or an event.
 func TestCMFailures(t *testing.T) {
 	_, gid := port(t)
 	ch := need[*CMChannel](t)(NewCMChannel())
@@ -141,7 +141,7 @@ func TestCMFailures(t *testing.T) {
 	check(t, m.Close())
 }
 
-// TestCMFile: a host without the communication manager gets to know what to do.
+// TestCMFile checks that the error of a host without the communication manager names the remedy.
 func TestCMFile(t *testing.T) {
 	err := reachable(filepath.Join(t.TempDir(), "rdma_cm"))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "modprobe rdma_ucm") {

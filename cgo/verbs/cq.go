@@ -31,7 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CompChannel tells of completions through a descriptor.
+// CompChannel signals completions through a descriptor.
 type CompChannel struct{ ch *C.struct_ibv_comp_channel }
 
 // NewCompChannel makes a channel whose descriptor does not block.
@@ -47,10 +47,11 @@ func (x *Context) NewCompChannel() (*CompChannel, error) {
 	return c, nil
 }
 
-// FD becomes readable when an event is there.
+// FD returns a descriptor that is readable while an event is queued.
 func (c *CompChannel) FD() int { return int(c.ch.fd) }
 
-// Event takes an event away; false if there is none. It does not block.
+// Event removes an event from the queue and returns true, or false if there is none. It does not
+// block.
 func (c *CompChannel) Event() (bool, error) {
 	switch n := C.zv_event(c.ch); {
 	case n < 0:
@@ -60,7 +61,7 @@ func (c *CompChannel) Event() (bool, error) {
 	}
 }
 
-// Close frees it; no CQ may use it any more.
+// Close frees the channel; no CQ may use it any more.
 func (c *CompChannel) Close() error {
 	if rc := C.ibv_destroy_comp_channel(c.ch); rc != 0 {
 		return failed("destroy completion channel", syscall.Errno(rc))
@@ -68,13 +69,13 @@ func (c *CompChannel) Close() error {
 	return nil
 }
 
-// pollBatch is how many completions one call of the library takes at most.
+// pollBatch is the largest number of completions that one call of the library returns.
 const pollBatch = 16
 
 // CQ is a completion queue.
 type CQ struct {
 	q  *C.struct_ibv_cq
-	wc *[pollBatch]C.struct_ibv_wc // C's memory
+	wc *[pollBatch]C.struct_ibv_wc // wc is C's memory
 }
 
 // NewCQ makes a queue with room for n completions. ch may be nil.
@@ -90,7 +91,7 @@ func (x *Context) NewCQ(n int, ch *CompChannel) (*CQ, error) {
 	return &CQ{q, (*[pollBatch]C.struct_ibv_wc)(C.calloc(pollBatch, C.sizeof_struct_ibv_wc))}, nil
 }
 
-// Close frees it; no queue pair may use it any more.
+// Close frees the queue; no queue pair may use it any more.
 func (q *CQ) Close() error {
 	if rc := C.ibv_destroy_cq(q.q); rc != 0 {
 		return failed("destroy completion queue", syscall.Errno(rc))
@@ -99,9 +100,9 @@ func (q *CQ) Close() error {
 	return nil
 }
 
-// Notify asks for one event on the channel with the next completion (with the next that the sender
-// marked Solicited, or that failed, if solicited). Poll again after it: a completion may have come
-// before.
+// Notify requests one event on the channel with the next completion (if solicited: with the next
+// one that the sender has marked Solicited, or that has failed). Poll again after it, because a
+// completion may have arrived before.
 func (q *CQ) Notify(solicited bool) error {
 	var s C.int
 	if solicited {
@@ -113,21 +114,22 @@ func (q *CQ) Notify(solicited bool) error {
 	return nil
 }
 
-// Completion is the end of a work request.
+// Completion is the completion of a work request.
 type Completion struct {
 	ID     uint64
 	Status Status
 	QPN    uint32
-	Vendor uint32 // vendor's error code
-	// The rest is valid only if Status is 0.
-	Recv   bool   // of a receive (also the one that an RDMA write with immediate uses up)
-	Len    int    // bytes received
-	Imm    uint32 // immediate data
+	Vendor uint32 // Vendor is the vendor's error code.
+	// The other fields are valid only if Status is 0.
+	// Recv is true for a receive, also for one that an RDMA write with immediate data has consumed.
+	Recv   bool
+	Len    int    // Len is the number of bytes received.
+	Imm    uint32 // Imm is the immediate data.
 	HasImm bool
 }
 
-// Poll takes completions away, as many as there are and out has room for. It does not block or
-// allocate.
+// Poll removes completions from the queue, as many as there are and out has room for. It does not
+// block or allocate.
 func (q *CQ) Poll(out []Completion) (n int, err error) {
 	for n < len(out) {
 		want := min(len(out)-n, pollBatch)
@@ -152,11 +154,11 @@ func (q *CQ) Poll(out []Completion) (n int, err error) {
 	return n, nil
 }
 
-// Status of a completion; 0 is success. A failed one is an error.
+// Status is that of a completion; 0 is success. A failed one is an error.
 type Status uint32
 
 const (
-	Flushed       Status = C.IBV_WC_WR_FLUSH_ERR // the queue pair went to the error state before
+	Flushed       Status = C.IBV_WC_WR_FLUSH_ERR // the queue pair was in the error state
 	RetryExceeded Status = C.IBV_WC_RETRY_EXC_ERR
 	LengthError   Status = C.IBV_WC_LOC_LEN_ERR
 )

@@ -23,11 +23,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Built tells whether the bindings are in this program.
+// Built reports whether the bindings are in this program.
 const Built = true
 
-// forkInit makes registered memory safe against fork, once for the process, unless the kernel sees
-// to it: then the library (44 at least) would still keep registered pages from children.
+// forkInit makes registered memory safe against fork, once for the process, unless the kernel does
+// so: the library (44 at least) would then still keep registered pages from children.
 var forkInit = sync.OnceValue(func() error {
 	if ForkCopies() {
 		return nil
@@ -36,8 +36,8 @@ var forkInit = sync.OnceValue(func() error {
 	if rc == 0 {
 		return nil
 	}
-	// Too late when somebody else (an MPI library) has registered memory before: fine if it made
-	// the call itself.
+	// The call fails if other code (an MPI library) has registered memory before. That is fine if
+	// that code has made the call itself.
 	if C.ibv_is_fork_initialized() != C.IBV_FORK_DISABLED {
 		return nil
 	}
@@ -45,8 +45,8 @@ var forkInit = sync.OnceValue(func() error {
 })
 
 // ForkCopies reports whether the kernel copies pinned pages for a child after fork, so that
-// registered memory is safe, and the child has all of its own. Else the library has to keep
-// registered pages from children, with all that lies on them (ibv_fork_init).
+// registered memory is safe, and the child has all of its own memory. Otherwise the library has to
+// keep registered pages from children, with all data on them (ibv_fork_init).
 func ForkCopies() bool { return forkCopies() }
 
 var forkCopies = sync.OnceValue(func() bool { return C.ibv_is_fork_initialized() == C.IBV_FORK_UNNEEDED })
@@ -120,7 +120,7 @@ func Open(name string) (*Context, error) {
 // Name is the device's name.
 func (x *Context) Name() string { return x.name }
 
-// Close closes the device; nothing made from it may be left.
+// Close closes the device; all objects made from it must have been closed.
 func (x *Context) Close() error {
 	if rc, err := C.ibv_close_device(x.c); rc != 0 {
 		return failed("close device "+x.name, err)
@@ -128,16 +128,17 @@ func (x *Context) Close() error {
 	return nil
 }
 
-// DeviceAttr are a device's limits.
+// DeviceAttr is the limits of a device.
 type DeviceAttr struct {
 	Ports                        int
 	MaxQP, MaxQPWR, MaxCQ, MaxMR int
 	MaxCQE, MaxSRQ, MaxSGE       int
 	Firmware                     string
-	Soft                         bool // soft-RoCE, Linux's rdma_rxe: no adapter
+	// Soft is true for soft-RoCE, Linux's rdma_rxe, which has no adapter.
+	Soft bool
 }
 
-const softVendor = 0xffffff // of rdma_rxe; adapters have their makers' OUI
+const softVendor = 0xffffff // the vendor of rdma_rxe; adapters have their makers' OUI
 
 // Query returns the device's limits.
 func (x *Context) Query() (DeviceAttr, error) {
@@ -149,7 +150,7 @@ func (x *Context) Query() (DeviceAttr, error) {
 		MaxCQE: int(a.max_cqe), MaxSRQ: int(a.max_srq), MaxSGE: int(a.max_sge), Firmware: C.GoString(&a.fw_ver[0]), Soft: a.vendor_id == softVendor}, nil
 }
 
-// LinkLayer is what is under a port.
+// LinkLayer is the link layer of a port.
 type LinkLayer uint8
 
 const (
@@ -157,19 +158,20 @@ const (
 	Ethernet   LinkLayer = C.IBV_LINK_LAYER_ETHERNET // RoCE
 )
 
-// MTU is a path MTU as the verbs count it: 1 is 256 bytes, 5 is 4096.
+// MTU is a path MTU in the encoding of the verbs: 1 is 256 bytes, 5 is 4096.
 type MTU uint8
 
-// PortAttr is a port's state.
+// PortAttr is the state of a port.
 type PortAttr struct {
-	Active    bool
-	State     string // of the logical port: PORT_ACTIVE, PORT_DOWN …
+	Active bool
+	// State is that of the logical port: PORT_ACTIVE, PORT_DOWN …
+	State     string
 	LinkLayer LinkLayer
-	LID       uint16 // 0 on Ethernet
+	LID       uint16 // LID is 0 on Ethernet.
 	SMLID     uint16
 	ActiveMTU MTU
-	GIDs      int // length of the GID table
-	PKeys     int // length of the partition key table
+	GIDs      int // GIDs is the length of the GID table.
+	PKeys     int // PKeys is the length of the partition key table.
 }
 
 // QueryPort returns the state of a port, counted from 1.
@@ -204,7 +206,7 @@ type GIDEntry struct {
 	Index     int
 	GID       GID
 	Type      GIDType
-	Interface int // network interface's index; 0: none
+	Interface int // Interface is the index of the network interface, or 0 if there is none.
 }
 
 // GIDs returns the entries of a port's GID table that are set.
@@ -221,7 +223,7 @@ func (x *Context) GIDs(port int) ([]GIDEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One call for all that is set at all ports: tables have up to a thousand places.
+	// One call returns the entries of all ports, because the tables have up to a thousand places.
 	n := C.size_t(a.GIDs * max(ports.Ports, 1))
 	table := (*C.struct_ibv_gid_entry)(C.calloc(n, C.sizeof_struct_ibv_gid_entry))
 	defer C.free(unsafe.Pointer(table))
@@ -247,7 +249,7 @@ func (x *Context) PKey(port, index int) (uint16, error) {
 	return uint16(b[0])<<8 | uint16(b[1]), nil
 }
 
-// failed names what failed. errno may be nil when the library left none.
+// failed returns an error for an operation. errno may be nil if the library has set none.
 func failed(what string, errno error) error {
 	if errno == nil {
 		errno = syscall.EIO
@@ -258,11 +260,12 @@ func failed(what string, errno error) error {
 	return fmt.Errorf("%s: %w", what, errno)
 }
 
-// LockedMemoryError says that the limit of locked memory is, most likely, too low.
+// LockedMemoryError reports that the limit of locked memory is, most likely, too low.
 type LockedMemoryError struct {
-	What  string
-	Err   error
-	Limit string // in force: KiB or "unlimited", as ulimit -l prints it
+	What string
+	Err  error
+	// Limit is the limit in force: KiB or "unlimited", as ulimit -l prints it.
+	Limit string
 }
 
 func (e *LockedMemoryError) Error() string {
@@ -274,7 +277,7 @@ func (e *LockedMemoryError) Error() string {
 
 func (e *LockedMemoryError) Unwrap() error { return e.Err }
 
-// Local is true: the cause is on this host, not the peer's doing.
+// Local returns true: the cause is on this host, not at the peer.
 func (e *LockedMemoryError) Local() bool { return true }
 
 func lockLimit() string {

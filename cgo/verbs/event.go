@@ -49,17 +49,17 @@ const (
 
 func (t AsyncType) String() string { return C.GoString(C.ibv_event_type_str(C.enum_ibv_event_type(t))) }
 
-// AsyncEvent is something that happened to a device.
+// AsyncEvent is an event of a device.
 type AsyncEvent struct {
 	Type AsyncType
-	Port int    // of port events
-	QPN  uint32 // of queue pair events
+	Port int    // Port is set in port events.
+	QPN  uint32 // QPN is set in queue pair events.
 }
 
-// AsyncFD becomes readable when Async has an event; it does not block.
+// AsyncFD returns a descriptor that does not block and is readable while Async has an event.
 func (x *Context) AsyncFD() int { return int(x.c.async_fd) }
 
-// Async takes an event away; false if there is none.
+// Async removes an event from the queue and returns true, or false if there is none.
 func (x *Context) Async() (AsyncEvent, bool, error) {
 	var t, port C.int
 	var qpn C.uint32_t

@@ -27,7 +27,7 @@ func (x *Context) NewPD() (*PD, error) {
 	return &PD{p}, nil
 }
 
-// Close frees it.
+// Close frees the domain.
 func (p *PD) Close() error {
 	if rc := C.ibv_dealloc_pd(p.p); rc != 0 {
 		return failed("free protection domain", syscall.Errno(rc))
@@ -35,7 +35,7 @@ func (p *PD) Close() error {
 	return nil
 }
 
-// Access says who may touch registered memory, besides local reading.
+// Access is the set of accesses to registered memory that are allowed, besides local reading.
 type Access int
 
 const (
@@ -50,7 +50,7 @@ type MR struct {
 	mem []byte
 }
 
-// Register pins mem, which must not be Go's (see the package's comment) nor empty.
+// Register pins mem, which must be neither Go's memory (see the package's comment) nor empty.
 func (p *PD) Register(mem []byte, a Access) (*MR, error) {
 	if len(mem) == 0 {
 		return nil, fmt.Errorf("register memory: empty")
@@ -70,10 +70,11 @@ func (m *MR) Close() error {
 	return nil
 }
 
-// Bytes is the memory.
+// Bytes returns the memory.
 func (m *MR) Bytes() []byte { return m.mem }
 
-// RKey is the key by which a peer may read or write the memory, Addr the address that it uses.
+// RKey returns the key by which a peer may read or write the memory, Addr the address that the peer
+// uses.
 func (m *MR) RKey() uint32 { return uint32(m.m.rkey) }
 func (m *MR) Addr() uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.mem)))) }
 
@@ -83,7 +84,7 @@ type Range struct {
 	Off, Len int // bytes
 }
 
-// sge returns address, length and key, checked against the bounds.
+// sge returns address, length and key, after checking the bounds.
 func (r Range) sge() (C.uint64_t, C.uint32_t, C.uint32_t) {
 	if r.Len == 0 {
 		return 0, 0, 0

@@ -70,7 +70,7 @@ func (s *SRQ) PostRecv(id uint64, into Range) error {
 	return nil
 }
 
-// Close frees it; no queue pair may use it any more.
+// Close frees the queue; no queue pair may use it any more.
 func (s *SRQ) Close() error {
 	if rc := C.ibv_destroy_srq(s.s); rc != 0 {
 		return failed("destroy shared receive queue", syscall.Errno(rc))
@@ -78,48 +78,54 @@ func (s *SRQ) Close() error {
 	return nil
 }
 
-// Service is a queue pair's kind.
+// Service is the kind of a queue pair.
 type Service int
 
 const (
-	Reliable   Service = iota // RC: reliable connection
-	Unreliable                // UC: unreliable connection; messages may be lost as a whole; no reads
-	// UD: unreliable datagrams of one packet; sends only; a longer one is not sent, without an
-	// error
+	Reliable Service = iota // Reliable is RC, a reliable connection.
+	// Unreliable is UC, an unreliable connection: messages may be lost as a whole, and there are no
+	// reads.
+	Unreliable
+	// Datagram is UD, unreliable datagrams of one packet. Only sends are possible; a longer message
+	// is not sent, without an error.
 	Datagram
 )
 
 var services = [...]C.int{Reliable: C.IBV_QPT_RC, Unreliable: C.IBV_QPT_UC, Datagram: C.IBV_QPT_UD}
 
-// GRH is how many bytes of the receive buffer the network puts before a datagram's payload (global
-// route header, if there is one).
+// GRH is the number of bytes that the network puts into the receive buffer before a datagram's
+// payload (global route header, if there is one).
 const GRH = 40
 
-// qkey lets datagrams in: they carry it. The highest bit, which only the privileged may set, is 0.
+// qkey is the key that datagrams carry and that lets them in. The highest bit, which requires
+// privileges, is 0.
 const qkey = 0x0a7a6970
 
 // QPConfig describes a queue pair.
 type QPConfig struct {
 	Service        Service
 	SendCQ, RecvCQ *CQ
-	SRQ            *SRQ // or nil
-	Sends, Recvs   int  // requests that may be posted and not yet completed; Recvs is not used with an SRQ
-	Inline         int  // wanted bytes of an inline send
+	SRQ            *SRQ // SRQ may be nil
+	// Sends and Recvs are the numbers of requests that may be posted and have not completed; Recvs
+	// is not used with an SRQ.
+	Sends, Recvs int
+	Inline       int // Inline is the requested size in bytes of an inline send.
 }
 
-// QP is a queue pair, connected or for datagrams to one peer. After NewQP: Init, then Connect, then
-// it can send.
+// QP is a queue pair, connected or for datagrams to one peer. After NewQP call Init, then Connect;
+// then it can send.
 type QP struct {
 	q       *C.struct_ibv_qp
 	inline  int
 	pd      *PD
 	service Service
-	ah      *C.struct_ibv_ah // of datagrams: the way to the peer, and its number
-	qpn     C.uint32_t
+	// ah and the two fields after it are, for datagrams, the path to the peer and its number.
+	ah  *C.struct_ibv_ah
+	qpn C.uint32_t
 }
 
-// NewQP makes a queue pair. A device that cannot send the wanted number of bytes inline does
-// without.
+// NewQP makes a queue pair. If the device cannot send the requested number of bytes inline, there
+// are no inline sends.
 func (p *PD) NewQP(c QPConfig) (*QP, error) {
 	var srq *C.struct_ibv_srq
 	recvs := C.uint32_t(c.Recvs)
@@ -138,12 +144,12 @@ func (p *PD) NewQP(c QPConfig) (*QP, error) {
 	return &QP{q: q, inline: int(inline), pd: p, service: c.Service}, nil
 }
 
-// Num is the number that the peer must be told, Inline how many bytes a send with SendInline may
-// have.
+// Num returns the number that the peer needs, Inline the largest size in bytes of a send with
+// SendInline.
 func (q *QP) Num() uint32 { return uint32(q.q.qp_num) }
 func (q *QP) Inline() int { return q.inline }
 
-// Close destroys it; what was posted does not complete any more.
+// Close destroys the queue pair; requests that were posted do not complete any more.
 func (q *QP) Close() error {
 	if rc := C.ibv_destroy_qp(q.q); rc != 0 {
 		return failed("destroy queue pair", syscall.Errno(rc))
@@ -156,7 +162,8 @@ func (q *QP) Close() error {
 	return nil
 }
 
-// Init readies it for receives to be posted. remote says what the peer may do to registered memory.
+// Init prepares the queue pair for receives to be posted. remote is the peer's access to registered
+// memory.
 func (q *QP) Init(port, pkeyIndex int, remote Access) error {
 	var a C.struct_ibv_qp_attr
 	a.qp_state, a.port_num, a.pkey_index = C.IBV_QPS_INIT, C.uint8_t(port), C.uint16_t(pkeyIndex)
@@ -168,26 +175,30 @@ func (q *QP) Init(port, pkeyIndex int, remote Access) error {
 	return q.modify("INIT", &a, C.IBV_QP_STATE|C.IBV_QP_PORT|C.IBV_QP_PKEY_INDEX|C.IBV_QP_ACCESS_FLAGS)
 }
 
-// Path is the way to the peer's queue pair, and how patient to be on it.
+// Path is the path to the peer's queue pair, with its timeouts.
 type Path struct {
-	Port     int // own
-	GIDIndex int // own
+	// Port is this host's port, counted from 1.
+	Port int
+	// GIDIndex is the index in this port's GID table.
+	GIDIndex int
 	Global   bool
-	DGID     GID    // used if Global (always on Ethernet)
-	DLID     uint16 // InfiniBand
-	SL       uint8  // service level
+	DGID     GID    // DGID is used if Global (always on Ethernet).
+	DLID     uint16 // DLID is used on InfiniBand.
+	SL       uint8  // SL is the service level.
 	MTU      MTU
 
-	QPN              uint32 // the peer's
-	SendPSN, RecvPSN uint32 // first packet sequence numbers, 24 bits
+	QPN uint32 // QPN is the peer's number.
+	// SendPSN and RecvPSN are the first packet sequence numbers, of 24 bits.
+	SendPSN, RecvPSN uint32
 
 	// Of Reliable only:
-	Timeout uint8 // of an acknowledgement: 4.096 µs · 2^Timeout
-	Retries uint8 // at most 7
+	// Timeout is that of an acknowledgement: 4.096 µs · 2^Timeout.
+	Timeout uint8
+	Retries uint8 // Retries is at most 7.
 }
 
-// Connect takes it to ready-to-receive and ready-to-send. The peer must have posted receives before
-// anything is sent.
+// Connect moves the queue pair to ready-to-receive and ready-to-send. The peer must have posted
+// receives before anything is sent.
 func (q *QP) Connect(p Path) error {
 	var ah C.struct_ibv_ah_attr
 	ah.dlid, ah.sl, ah.port_num = C.uint16_t(p.DLID), C.uint8_t(p.SL), C.uint8_t(p.Port)
@@ -223,7 +234,7 @@ func (q *QP) Connect(p Path) error {
 	return q.modify("ready to send", &rts, toSend)
 }
 
-// Fail takes it to the error state: everything posted completes with Flushed.
+// Fail moves the queue pair to the error state: all posted requests complete with Flushed.
 func (q *QP) Fail() error {
 	var a C.struct_ibv_qp_attr
 	a.qp_state = C.IBV_QPS_ERR
@@ -237,7 +248,7 @@ func (q *QP) modify(to string, a *C.struct_ibv_qp_attr, mask C.int) error {
 	return nil
 }
 
-// PostRecv adds a receive; an empty range takes messages without payload.
+// PostRecv adds a receive; an empty range receives messages without payload.
 func (q *QP) PostRecv(id uint64, into Range) error {
 	addr, n, key := into.sge()
 	if rc := C.zv_recv(q.q, nil, C.uint64_t(id), addr, n, key); rc != 0 {
@@ -246,7 +257,7 @@ func (q *QP) PostRecv(id uint64, into Range) error {
 	return nil
 }
 
-// Op is what a request does.
+// Op is the operation of a request.
 type Op int
 
 const (
@@ -261,20 +272,24 @@ const (
 type Flags uint
 
 const (
-	Signaled   Flags = C.IBV_SEND_SIGNALED // completes with an entry in the queue also if it succeeds
-	Solicited  Flags = C.IBV_SEND_SOLICITED
-	SendInline Flags = C.IBV_SEND_INLINE // the local bytes are taken at once
-	Fence      Flags = C.IBV_SEND_FENCE  // after earlier reads
+	// Signaled makes a request complete with an entry in the queue also if it succeeds.
+	Signaled  Flags = C.IBV_SEND_SIGNALED
+	Solicited Flags = C.IBV_SEND_SOLICITED
+	// SendInline copies the local bytes at once.
+	SendInline Flags = C.IBV_SEND_INLINE
+	// Fence starts the request after earlier reads.
+	Fence Flags = C.IBV_SEND_FENCE
 )
 
-// Request is one to send, write or read.
+// Request is a request to send, write or read.
 type Request struct {
 	ID    uint64
 	Op    Op
 	Flags Flags
 	Local Range
-	More  Range // follows Local, if not empty; then Local is not empty either
-	Imm   uint32
+	// More follows Local unless it is empty; Local is not empty then.
+	More Range
+	Imm  uint32
 	// Of RDMA operations:
 	RemoteAddr uint64
 	RKey       uint32

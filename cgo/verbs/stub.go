@@ -2,5 +2,5 @@
 
 package verbs
 
-// Built tells whether the bindings are in this program.
+// Built reports whether the bindings are in this program.
 const Built = false

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bench is two queue pairs of one device, connected with each other, and memory.
+// bench is two connected queue pairs of one device, and memory.
 type bench struct {
 	x    *Context
 	pd   *PD
@@ -26,8 +26,8 @@ type bench struct {
 	mr   *MR
 }
 
-// port finds an RDMA port to test with. ZIPPER_VERBS_ADDRESS, an IP address of a RoCE port, makes
-// its absence a failure.
+// port returns an RDMA port for the test. If ZIPPER_VERBS_ADDRESS, an IP address of a RoCE port, is
+// set, a missing port is a failure.
 func port(t *testing.T) (x *Context, gid GIDEntry) {
 	t.Helper()
 	must := os.Getenv("ZIPPER_VERBS_ADDRESS")
@@ -185,14 +185,14 @@ func TestSendReceive(t *testing.T) {
 	}
 }
 
-// TestUnreliable: messages over an unreliable connection, of several packets and by RDMA write, and
-// one that nobody wants, which is no error.
+// TestUnreliable checks messages over an unreliable connection, of several packets and by RDMA
+// write, and that a message without a posted receive is no error.
 func TestUnreliable(t *testing.T) {
 	k := newBenchOf(t, Unreliable, nil)
 	for i := range k.mem[:5000] {
 		k.mem[i] = byte(i * 7)
 	}
-	// no receive is posted: lost
+	// no receive is posted, so the message is lost
 	check(t, k.a.Post(Request{ID: 10, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 9}}))
 	if c := k.await(t, 1)[10]; c.Status != 0 {
 		t.Errorf("lost message: %v", c.Status)
@@ -210,7 +210,7 @@ func TestUnreliable(t *testing.T) {
 	}
 }
 
-// TestDatagram: the payload comes behind room for the route header.
+// TestDatagram checks that the payload comes after room for the route header.
 func TestDatagram(t *testing.T) {
 	k := newBenchOf(t, Datagram, nil)
 	copy(k.mem, "a datagram")
@@ -248,7 +248,7 @@ func TestRDMA(t *testing.T) {
 			t.Errorf("at %d: %q", off, k.mem[off:off+16])
 		}
 	}
-	// Memory that is not registered is out of reach, and the queue pair is lost.
+	// Memory that is not registered cannot be accessed, and the queue pair fails.
 	check(t, k.a.Post(Request{ID: 5, Op: RDMAWrite, Flags: Signaled, Local: Range{k.mr, 0, 16}, RemoteAddr: addr, RKey: key ^ 0x5a5a00}))
 	if c := k.await(t, 1)[5]; c.Status == 0 {
 		t.Error("wrote with a wrong key")
@@ -272,7 +272,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	}
 }
 
-// TestFlush: everything posted to a queue pair that fails comes back.
+// TestFlush checks that all requests posted to a queue pair that fails complete with Flushed.
 func TestFlush(t *testing.T) {
 	k := newBench(t, nil)
 	for id := range uint64(5) {
@@ -286,8 +286,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFork: registered memory is what it was after a child has been started, whatever the child
-// does.
+// TestFork checks that registered memory stays unchanged after a child has been started, whatever
+// the child does.
 func TestFork(t *testing.T) {
 	k := newBench(t, nil)
 	copy(k.mem, "before")
@@ -303,8 +303,8 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestPortDown: an asynchronous event tells that a port went down. On a device of its own, made for
-// the test.
+// TestPortDown checks that an asynchronous event reports that a port went down, on a device that is
+// made for the test.
 func TestPortDown(t *testing.T) {
 	if os.Getenv("ZIPPER_VERBS_ADDRESS") == "" || os.Getuid() != 0 {
 		t.Skip("makes and removes a device: only in scripts/verbs-lab")

@@ -1,15 +1,15 @@
-/* The bounds of a thread's stack. Go asks for them in each call of the engine that is made on
- * another stack than the thread's: by a coroutine, or a thread of the user level (Argobots, Boost).
- * For the first thread of a process the C library reads /proc/self/maps to tell, which takes
- * milliseconds. So they are asked for once. A stack that grows beyond them later, because the
- * program has raised its limit, is like a coroutine's to Go. */
+/* The bounds of a thread's stack. Go queries them in each call of the engine that is made on
+ * another stack than the thread's: by a coroutine, or a user-level thread (Argobots, Boost). For
+ * the first thread of a process the C library reads /proc/self/maps, which takes milliseconds. So
+ * the bounds are queried once. A stack that grows beyond them later, because the program has raised
+ * its limit, is handled by Go like a coroutine's. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
 int __real_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
 
-/* The linker leads Go's calls here (bounds.go), which are all about the calling thread. */
+/* Replaces the function in Go's calls (bounds.go), which are all about the calling thread. */
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
   static _Thread_local struct {
     void *low;

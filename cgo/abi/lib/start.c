@@ -1,5 +1,5 @@
-/* The start of Go's runtime, as a guest in the process. The loader does not start it (start.ld), so
- * it gets an environment that is right, and what it changes of the process is put back. */
+/* The start of Go's runtime as a guest in the process. The loader does not start it (start.ld), so
+ * it gets a suitable environment, and its changes to the process are undone. */
 #define _GNU_SOURCE
 #include "_cgo_export.h"
 #include "limits.h"
@@ -15,13 +15,13 @@ extern char **environ;
 
 typedef void (*starter)(int, char **, char **);
 
-/* The runtime's starters, of start.ld. Weak: where the linker does not know such scripts there are
- * none, and the loader has started the runtime. */
+/* The runtime's initialization functions, from start.ld. They are weak: a linker that does not
+ * support such scripts defines none, and the loader has started the runtime. */
 extern const starter z_go_start[] __attribute__((weak)), z_go_start_end[] __attribute__((weak));
 
-/* Variables by which a user sets Go programs of their own. A setting for those may be wrong for the
- * engine, and a malformed one would end the process. GOTRACEBACK stays: it counts if the engine
- * fails, and who sets it wants to see more then. */
+/* Whether a variable is one by which users configure Go programs of their own. Such a setting may
+ * be wrong for the engine, and a malformed one would end the process. GOTRACEBACK is kept: it
+ * applies if the engine fails, when a user who has set it wants to see more. */
 static int is_for_go(const char *entry) {
   static const char *const names[] = {"GODEBUG=", "GOGC=", "GOMAXPROCS=", "GOMEMLIMIT="};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -29,16 +29,16 @@ static int is_for_go(const char *entry) {
   return 0;
 }
 
-/* What the kernel lays onto the stack of a new process: its arguments, its environment, and facts
- * for libraries. The runtime reads it. The process's own may have been overwritten meanwhile
- * (setproctitle), or hold another environment than `environ` (setenv). The runtime keeps pointers
- * to the facts, so this is never freed. */
+/* Returns a block like the one that the kernel places on the stack of a new process: its arguments,
+ * its environment, and the auxiliary vector, which the runtime reads. The process's own block may
+ * have been overwritten meanwhile (setproctitle), or hold another environment than `environ`
+ * (setenv). The runtime keeps pointers to the vector, so the block is never freed. */
 static char **block(void) {
   static const unsigned long facts[] = {AT_PAGESZ, AT_RANDOM, AT_SECURE, AT_SYSINFO_EHDR};
-  /* Go interrupts loops that run long by SIGURG, which is the program's: PETSc, for one, takes it
-   * for a crash. The engine's loops are short, or call functions, where Go can stop them too. And
-   * with as many processors as the machine has cores the runtime would make threads at once that
-   * nobody needs later (main.go). */
+  /* Go interrupts long loops by SIGURG, which is the program's signal: PETSc, for one, takes it for
+   * a crash. The engine's loops are short, or call functions, in which Go can preempt them too.
+   * With as many processors as the machine has cores the runtime would start threads that are not
+   * needed later (main.go). */
   static char preempt[] = "GODEBUG=asyncpreemptoff=1", processors[] = "GOMAXPROCS=1", name[] = "";
   enum { OURS = 2, FACTS = sizeof facts / sizeof *facts };
   size_t n = 0, at = 0;
@@ -56,11 +56,11 @@ static char **block(void) {
   return all;
 }
 
-/* What Go changes: it raises the soft limit of open files, which children would inherit, and which
- * programs that use select must not pass; and it has handlers for crashes and for SIGPIPE. Crashes
- * belong to the program's handlers, or MPI's: Go's call those too, but no backtrace gets past them
- * to the place of the crash. A write to a pipe that nobody reads shall end the process, as it does
- * natively. */
+/* The state of the process that Go changes. Go raises the soft limit of open files, which children
+ * would inherit, and beyond which programs that use select must not go. It also installs handlers
+ * for crashes and for SIGPIPE. Crashes are left to the handlers of the program or of MPI: Go's
+ * handlers call those too, but no backtrace gets past them to the place of the crash. A write to a
+ * pipe without a reader must end the process, as it does natively. */
 typedef struct {
   struct rlimit files;
   struct sigaction action[NSIG];
@@ -80,7 +80,8 @@ static void put_back(const process *p) {
   }
 }
 
-/* Starts the runtime, and returns when it has the descriptors that it keeps. NULL, or why not. */
+/* Starts the runtime, and returns when it has the descriptors that it keeps. Returns NULL, or why
+ * it cannot be started. */
 const char *ze_begin(void) {
   static process before;
   note(&before);

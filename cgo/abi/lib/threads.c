@@ -1,8 +1,7 @@
-/* The threads of the engine. The Go runtime makes them all, and the linker leads its calls of
- * pthread_attr_init and pthread_create here (main.go). A program's process is no place for the
- * threads that it would make otherwise: their stacks would be as long as `ulimit -s` says, they
- * would take the program's signals, and where one cannot be made Go ends the process with a trace.
- */
+/* The threads of the engine. The Go runtime makes them all, and the linker redirects its calls of
+ * pthread_attr_init and pthread_create to this file (main.go). Otherwise the threads would not suit
+ * a program's process: their stacks would be as long as `ulimit -s`, they would receive the
+ * program's signals, and if one could not be made Go would end the process with a stack trace. */
 #define _GNU_SOURCE
 #include "limits.h"
 #include <errno.h>
@@ -35,8 +34,8 @@ static int add_local(struct dl_phdr_info *object, size_t size, void *sum) {
   return 0;
 }
 
-/* The size of a stack. The C library lays a thread's copy of all thread-local variables onto its
- * stack, and OpenMP programs may have megabytes of them. */
+/* Returns the size of a stack. The C library places a thread's copy of all thread-local variables
+ * on its stack, and OpenMP programs may have megabytes of them. */
 static size_t stack_bytes(void) {
   size_t local = 0, page = (size_t)sysconf(_SC_PAGESIZE);
   dl_iterate_phdr(add_local, &local);
@@ -49,7 +48,7 @@ int __wrap_pthread_attr_init(pthread_attr_t *attr) {
 }
 
 /* A thread's number counts from 0 in the order in which the runtime makes its threads. The second
- * is always the monitor: the first starts it before anything else. */
+ * one is always the monitor, which the first starts before anything else. */
 typedef struct {
   thread_main run;
   void *of;
@@ -64,11 +63,12 @@ static void *begin(void *p) {
   int monitor = s.number == MONITOR;
   prctl(PR_SET_NAME, monitor ? "zipper-monitor" : "zipper");
   prctl(PR_SET_TIMERSLACK, monitor ? Z_MONITOR_SLACK_NS : Z_WORKER_SLACK_NS, 0, 0, 0);
-  fesetenv(FE_DFL_ENV); /* a program that wants SIGFPE of its own arithmetic does not want it of ours */
+  /* a program that enables SIGFPE for its own arithmetic does not want it for the engine's */
+  fesetenv(FE_DFL_ENV);
   return s.run(s.of);
 }
 
-/* The first line of a file as a number; -1 where there is none ("max"). */
+/* Returns the first line of a file as a number, or -1 if it is not a number ("max"). */
 static long number_in(const char *path) {
   long n = -1;
   FILE *f = fopen(path, "re");
@@ -77,7 +77,8 @@ static long number_in(const char *path) {
   return n;
 }
 
-/* The smallest pids.max of the process's control group and those above it; -1: none. */
+/* Returns the smallest pids.max of the process's control group and those above it, or -1 if there
+ * is none. */
 static long group_limit(void) {
   char line[4096], path[sizeof line + 64];
   long least = -1;
@@ -108,7 +109,7 @@ static int room(const pthread_attr_t *attr) {
   return space != MAP_FAILED && !munmap(space, size);
 }
 
-/* Ends the process, with a line that says which limit it is. */
+/* Ends the process after printing which limit has been reached. */
 _Noreturn static void refuse(const pthread_attr_t *attr, int number, int error) {
   struct rlimit user;
   char which[256];
@@ -138,8 +139,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
   if (!s) return ENOMEM;
   *s = (start){run, of, atomic_fetch_add(&made, 1)};
   int number = s->number, rc = EAGAIN;
-  /* The first thread's mask is that of all: the program's signals are for the program's threads.
-   * Go opens for each what it must, the signals of crashes */
+  /* All threads of the runtime have the mask of its first thread, so that the program's signals are
+   * delivered to the program's threads. Go unblocks in each thread the signals of crashes */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int try = 0; rc == EAGAIN && try < Z_THREAD_TRIES; try++) {

@@ -1,6 +1,6 @@
-/* From the program's buffers to contiguous bytes and back. A contiguous type costs no copy; any
- * other is packed into memory that lives as long as the collective, and unpacked at its end.
- * Reductions keep the layout of their type, gaps included, because operators work on elements; but
+/* Conversion between the program's buffers and contiguous bytes. A contiguous type needs no copy;
+ * any other type is packed into memory that lives as long as the collective, and unpacked at its
+ * end. Reductions keep the layout of their type, gaps included, because operators work on elements;
  * gaps of the program's own buffers are never written. */
 #include "coll/coll.h"
 #include "type/use.h"
@@ -18,7 +18,8 @@ zmap z_wide;
 struct zlater {
   zlater *next;
   const void *from;
-  int64_t bytes; /* packed bytes; -1: `from` is laid out as the type */
+  /* The number of packed bytes, or -1 if `from` is laid out as the type. */
+  int64_t bytes;
   void *to;
   int64_t count;
   MPI_Datatype type;
@@ -71,9 +72,10 @@ static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t c
   if (j->nonblocking) ztype_retain(type);
 }
 
-/* MPI_IN_PLACE comes here only where it is not allowed. */
+/* Sets an error if a buffer cannot be used. MPI_IN_PLACE reaches this function only where it is not
+ * allowed. */
 static void check_buffer(zcoll *j, const ztype *t, const void *buf, int64_t bytes) {
-  if (ztype_nowhere(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
+  if (ztype_bad_buffer(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
 }
 
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes) {
@@ -120,7 +122,7 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
   int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
   int contiguous = how != ZB_COPY && !b->together;
   for (int i = 0; i < n && !j->rc; i++) {
-    /* Without elements type and place may be anything */
+    /* Without elements the type and the displacement may have any value */
     if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue;
     const ztype *t = type_of(j, kind(b, i));
     if (!t || t->size == 0) continue;
@@ -151,7 +153,8 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
   return packed;
 }
 
-/* Copies count elements, gaps untouched. Addresses as MPI's: of the type's origin. */
+/* Copies count elements without touching gaps. Addresses are those of the type's origin, as in MPI.
+ * Returns an MPI error code. */
 static int copy(const void *from, void *to, int64_t count, MPI_Datatype type, const ztype *t, MPI_Comm comm) {
   void *packed = malloc((size_t)(count * t->size) + 1);
   if (!packed) return MPI_ERR_NO_MEM;
@@ -161,9 +164,10 @@ static int copy(const void *from, void *to, int64_t count, MPI_Datatype type, co
   return rc;
 }
 
-/* Memory for count elements; the first byte of the first element is where the result points. */
+/* Allocates memory for count elements and returns the address of the first byte of the first
+ * element, or NULL after setting an error. */
 static void *layout(zcoll *j, int64_t count, const ztype *t) {
-  if (t->true_extent > t->extent) { /* elements reach into each other: no place of their own */
+  if (t->true_extent > t->extent) { /* overlapping elements cannot be laid out separately */
     zcoll_fail(j, MPI_ERR_UNSUPPORTED_OPERATION);
     return NULL;
   }

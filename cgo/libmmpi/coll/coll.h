@@ -1,5 +1,5 @@
-/* Collectives on spanning communicators: the program's buffers as the engine wants them, contiguous
- * bytes. */
+/* Collectives on spanning communicators: the conversion of the program's buffers to the contiguous
+ * bytes that the engine handles. */
 #ifndef ZIPPER_COLL_H
 #define ZIPPER_COLL_H
 #include "core/error.h"
@@ -10,143 +10,167 @@
 #include "request/wait.h"
 #include "type/type.h"
 
-/* n blocks of a buffer, one for each rank, as the program describes them. */
+/* A buffer of n blocks, one for each rank, as the program describes it. */
 typedef struct zblocks {
   void *buf;
-  const int *counts; /* elements (zcoll_number); NULL: those of `many`, if that is NULL `count` in every block */
+  /* The numbers of elements, read by zcoll_number. If NULL, the numbers are those of `many`; if
+   * that is NULL too, every block has `count` elements. */
+  const int *counts;
   const int64_t *many;
   int64_t count;
-  const int *displs;         /* NULL: one block after the other. In elements, with `types` in bytes */
-  const MPI_Aint *addresses; /* instead of displs: in bytes */
-  const MPI_Datatype *types; /* NULL: `type` for every block */
+  /* The displacements in elements, or in bytes if `types` is set. If NULL, the blocks are
+   * consecutive. */
+  const int *displs;
+  const MPI_Aint *addresses; /* displacements in bytes, used instead of displs */
+  const MPI_Datatype *types; /* the type of each block; NULL: `type` is that of all blocks */
   MPI_Datatype type;
-  int same;     /* every block is the first */
-  int together; /* one after the other in memory, whatever the types */
+  int same;     /* 1: the first block is used for every rank */
+  int together; /* 1: the blocks must be consecutive in the result */
 } zblocks;
 
-/* Counts and displacements of big-count functions that do not fit an int. An array of int stands
- * for the array of 64-bit numbers, which is found here by its address (wrap/collargs.c). */
+/* Counts and displacements of big-count functions that do not fit an int. An array of int
+ * represents the array of 64-bit numbers, which this map yields for the address of the former
+ * (wrap/collargs.c). */
 extern zmap z_wide;
 static inline int64_t zcoll_number(const int *array, int i) {
   const int64_t *wide = zmap_count(&z_wide) ? zmap_get(&z_wide, z_key(array)) : NULL;
   return wide ? wide[i] : array[i];
 }
 
-/* Something to do with the results once they are there. */
+/* A copy to the program's buffer that is to be made once the results have arrived. */
 typedef struct zlater zlater;
 
-/* One collective on its way, from the program's call to the results in the program's buffers. */
+/* A collective in progress, from the program's call until the results are in the program's
+ * buffers. */
 typedef struct zcoll {
   zcomm *comm;
   z_coll args;
-  int rc;          /* the first MPI error class met while preparing */
-  int nonblocking; /* then the program may free types before the end */
-  void *memory;    /* chain of what zcoll_grab gave */
+  /* The first MPI error class of the preparation, or MPI_SUCCESS. */
+  int rc;
+  int nonblocking; /* 1: the program may free types before the end */
+  void *memory;    /* the list of blocks that zcoll_grab has allocated */
   zlater *later;
-  int (*combine)(struct zcoll *); /* done before the results go to the program; error class. NULL: nothing to do */
-  void *operands;                 /* … its own */
-  void *leaf;                     /* what leaffast.c has under way */
-  int (*launch)(zreq *r);         /* other than by ze_coll; what it returns is in rc too when it fails */
-  int reduces;                    /* 1: args.type and args.mpi_op are released at the end (type/use.h) */
+  /* Called before the results are copied to the program. Returns an error class. NULL: nothing is
+   * to be done. */
+  int (*combine)(struct zcoll *);
+  void *operands; /* the data of `combine` */
+  void *leaf;     /* the state of leaffast.c */
+  /* Starts the collective instead of ze_coll. An error that it returns is in rc too. */
+  int (*launch)(zreq *r);
+  /* 1: args.type and args.mpi_op are released at the end (type/use.h). */
+  int reduces;
 } zcoll;
 
-void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL sets rc */
+/* Allocates zeroed memory that lives until the end of the collective. Returns NULL after setting rc
+ * if memory is exhausted. */
+void *zcoll_grab(zcoll *j, int64_t bytes);
 
-/* The bytes of what is sent, and a place for the bytes of what is received. */
+/* Return the bytes to be sent, and memory for the bytes to be received, and set *bytes to their
+ * number. */
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
-/* The same for a buffer of n blocks, with counts and displacements in bytes from the result.
- * ZB_COPY: what is sent is also received into (alltoall in place). keep: the block of a ZB_RECV
- * buffer that this process sends from there (in place); -1: none. */
+/* Do the same for a buffer of n blocks, and set counts and displacements in bytes from the result.
+ * ZB_COPY: the buffer is also received into (alltoall in place). keep: the block of a ZB_RECV
+ * buffer that this process sends from there (in place), or -1. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
-int64_t zcoll_offset(zcoll *j, const zblocks *b, int i); /* where block i begins, in bytes from b->buf on */
+/* Returns the offset in bytes of block i from b->buf. */
+int64_t zcoll_offset(zcoll *j, const zblocks *b, int i);
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs);
 
-/* Buffers of reductions: elements laid out as the type. NULL: rc is set, or there are no elements.
- * The result has room for `room` elements, of which the first `results` go to the program at the
- * end (untouched: none of them). in_place: it begins with the program's `room` elements. */
+/* Return buffers of reductions, whose elements are laid out as the type, or NULL if rc is set or
+ * there are no elements. The result buffer has room for `room` elements, of which the first
+ * `results` are copied to the program at the end (none if `untouched`). With in_place it begins
+ * with the program's `room` elements. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
-/* What all reductions have in common. op is the engine's (enum z_coll_op), mpi_op the program's.
- * Returns j->rc. */
+/* Does the part of the preparation that is common to all reductions. op is the engine's (enum
+ * z_coll_op), mpi_op the program's. Returns j->rc. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
 
-/* The same collectives over an intercommunicator (coll/inter.c); arguments as the program's. */
+/* Prepare the same collectives over an intercommunicator (coll/inter.c), from the program's
+ * arguments. */
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
 void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root);
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
-/* A block to each of the other group, one from each */
+/* Sends a block to each member of the other group, and receives one from each. */
 void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to);
 void zinter_reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op, int root);
 void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op);
 void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op);
 
-/* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */
+/* Ends a collective: copies the results to the program's buffers and frees everything except j
+ * itself. Returns an MPI error code. */
 int zcoll_finish(zcoll *j);
 
-/* Collectives start in the program's order. While a nonblocking duplication is under way (idup.c)
- * those started later wait at the communicator's gate: its native step must come before theirs in
- * every process. */
+/* The gate of a communicator. Collectives start in the program's order. While a nonblocking
+ * duplication is in progress (idup.c), collectives that the program starts later wait at the gate,
+ * because the native step of the duplication must come before theirs in every process. */
 typedef struct zgate {
   pthread_mutex_t lock;
   int closed, launching;
-  zreq *first, **end; /* waiting, linked by `next` */
+  zreq *first, **end; /* the waiting requests, linked by `next` */
 } zgate;
 
-/* The channel is what smallstage.c makes the tags of a communicator's messages from. Stages wait
+/* The channel, from which smallstage.c makes the tags of a communicator's messages. Stages wait
  * here until it is known. */
 typedef struct zchannel {
-  int asked, asking; /* asking: request is under way, and number not known yet */
-  int32_t number;    /* -1: there was none left */
+  /* asked: the number has been requested. asking: `request` is pending, and the number not yet
+   * known. */
+  int asked, asking;
+  int32_t number; /* -1: no number was left */
   MPI_Request request;
   struct zsmall *first, *last;
-  int passing_on; /* the stage started last has messages left to start */
+  int passing_on; /* 1: the stage started last has yet to start messages */
 } zchannel;
 
-/* A collective in which this process may be a leaf, and what it then gives and gets
+/* A collective in which this process may be a leaf, and the bytes that it sends and receives then
  * (leaffast.c). */
 typedef struct zleaf {
   int known, op, may;
   int64_t key, give, get;
 } zleaf;
 
-/* What belongs to the collectives of a spanning communicator. */
+/* The state of the collectives of a spanning communicator. */
 typedef struct zcollstate {
   zattached base;
   zgate gate;
   zchannel channel;
-  zleaf leaves[Z_LEAVES]; /* asked for lately */
-  uint32_t skipped;       /* collectives done by leaffast.c since the last that the engine has done */
+  zleaf leaves[Z_LEAVES]; /* the latest answers of ze_coll_leaf */
+  /* The number of collectives that leaffast.c has done since the engine's last one. */
+  uint32_t skipped;
 } zcollstate;
 
 static inline zcollstate *zcollstate_of(const zcomm *c) { return (zcollstate *)c->coll; }
-zattached *zcollstate_make(void); /* NULL: no memory */
+zattached *zcollstate_make(void); /* returns NULL if memory is exhausted */
 
-/* Starts a collective in the engine. enum z_error. */
+/* Starts a collective in the engine. Returns an enum z_error. */
 int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 
 void zgate_close(zgate *g);
-void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */
+/* Starts the waiting collectives in order, until one of them closes the gate again. */
+void zgate_open(zgate *g);
 
-/* Does a small blocking collective that another process leads (leaffast.c). 1: it is over in this
- * process, or has failed (j->rc). 0: the engine has to do it. */
+/* Does a small blocking collective that another process leads (leaffast.c). Returns 1 if it has
+ * completed or failed (j->rc) in this process, or 0 if the engine has to do it. */
 int zleaf_try(zcoll *j);
-int zleaf_start(zreq *r); /* a nonblocking one. 1: it is under way */
+/* Does the same for a nonblocking collective. Returns 1 if it has been started. */
+int zleaf_start(zreq *r);
 
-/* One call of a collective: zcoll_begin makes a request with a zcoll, which the caller prepares.
- * zcoll_start starts it, zcoll_run also waits for it. */
+/* Make a call of a collective. zcoll_begin allocates a request with a zcoll, which the caller
+ * prepares. zcoll_start starts it, and zcoll_run also waits for it. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
 int zcoll_start(zreq *r, MPI_Request *request);
 int zcoll_run(zreq *r);
 
 /* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
- * in parentheses, without communicator and request; the same as arguments follow. On a communicator
- * that does not span the call is native. `inside` says by which form the blocking one is made
- * there; that is the same at all ranks, because not all of them may be idle. */
+ * in parentheses, without communicator and request; the list of the same arguments follows. On a
+ * communicator that does not span clusters the call is native. `inside` is the form in which the
+ * blocking call is made there. All ranks use the same form, because the engine may be idle in some
+ * of them only. */
 #define Z_LIST(...) __VA_ARGS__
 #define Z_COLLECTIVE_AS(inside, NAME, INAME, prepare, PARAMS, ...)    \
   int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                        \
@@ -171,7 +195,7 @@ int zcoll_run(zreq *r);
     return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE); \
   } while (0)
 
-/* After a barrier nobody waits long in the blocking form. */
+/* Calls the blocking form after a barrier, after which no process waits long in it. */
 #define Z_BY_BARRIER(NAME, INAME, ...)   \
   do {                                   \
     int failed = z_native_barrier(comm); \
@@ -185,8 +209,8 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
-/* Collectives with a root. Between two groups Open MPI's nonblocking ones do not end if one of the
- * groups has several processes; the blocking ones do. */
+/* Collectives with a root. On intercommunicators Open MPI's nonblocking ones never complete if one
+ * of the groups has several processes; the blocking ones do. */
 static inline int zcoll_between(MPI_Comm comm) {
   int inter = 0;
   return z_on_open_mpi() && !real.Comm_test_inter(comm, &inter) && inter;
@@ -198,24 +222,26 @@ static inline int zcoll_between(MPI_Comm comm) {
   } while (0)
 #define Z_ROOTED(...) Z_COLLECTIVE_AS(Z_ROOTED_INSIDE, __VA_ARGS__)
 
-/* The types that this thread has given in Fortran to MPI_Alltoallw or MPI_Ialltoallw on a spanning
- * communicator, until the call takes them; else NULL (wrap/fortran.c). */
+/* The types that this thread has passed in Fortran to MPI_Alltoallw or MPI_Ialltoallw on a spanning
+ * communicator, until the call takes them, otherwise NULL (wrap/fortran.c). */
 extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;
-/* Where the program's request goes if a caller in Fortran is to be given another one; else NULL
- * (wrap/fortran.c). */
+/* The place for the program's request if the Fortran caller is to get another request, otherwise
+ * NULL (wrap/fortran.c). */
 extern _Thread_local MPI_Request *zfortran_request;
 
-/* Checks while preparing: rc is set when one fails. */
+/* Checks of the preparation: they set j->rc and return it. */
 int zcoll_fail(zcoll *j, int class_);
 int zcoll_check_count(zcoll *j, int64_t count);
 int zcoll_check_root(zcoll *j, int root);
 
-/* What is wrong with the arguments of a collective whose preparation ended with rc, in words. */
+/* Describes the error of a collective whose preparation ended with rc. */
 const char *zcoll_wrong(int rc);
 
 /* Callbacks of the engine (native.c). */
 int z_cb_coll(void *comm, const z_coll *args, uint64_t *token);
 int z_cb_coll_test(uint64_t token);
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
-int zstages_moved(void); /* whether a native stage is over: one application thread, no other one in the engine */
+/* Whether a native stage has completed. Called by the only application thread, while no thread is
+ * in the engine. */
+int zstages_moved(void);
 #endif

@@ -1,6 +1,6 @@
 /* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones
- * share their preparation. The engine does the work (package collectives); here the program's
- * arguments become those of z_coll. */
+ * share their preparation. The engine does the work (package collectives); this file converts the
+ * program's arguments to those of z_coll. */
 #include "coll/coll.h"
 
 _Thread_local struct zfortran_types zfortran_types;
@@ -9,7 +9,8 @@ _Thread_local struct zfortran_types zfortran_types;
 
 int z_Barrier(MPI_Comm comm) {
   zcomm *c = zcomm_find(comm);
-  if (!c) return z_native_barrier(comm); /* all ranks in the same form, whether idle or not */
+  /* all ranks use the same form, whether their engine is idle or not */
+  if (!c) return z_native_barrier(comm);
   zreq *r = zcoll_begin(c, 0, "MPI_Barrier");
   zcoll_of(r)->args.op = Z_BARRIER;
   return zcoll_run(r);
@@ -39,7 +40,7 @@ static void send_block(zcoll *j, const void *buf, int count, MPI_Datatype type) 
   if (!zcoll_check_count(j, count)) j->args.send = zcoll_send(j, buf, count, type, &j->args.send_bytes);
 }
 
-/* In place: what this process sends is its own block of what is received. */
+/* Makes this process send its own block of the receive buffer, for MPI_IN_PLACE. */
 static void send_in_place(zcoll *j) {
   int me = j->comm->rank;
   if (j->rc) return;
@@ -91,7 +92,7 @@ static void scatter_blocks(zcoll *j, const zblocks *from, void *out, int count, 
     j->args.send = zcoll_blocks(j, ZB_SEND, from, j->comm->size, -1, &j->args.send_counts, &j->args.send_displs);
     if (j->rc) return;
   }
-  if (at_root && out == MPI_IN_PLACE) { /* my block stays where it is */
+  if (at_root && out == MPI_IN_PLACE) { /* the root's block stays in place */
     j->args.recv = (char *)(uintptr_t)j->args.send + j->args.send_displs[root];
     j->args.send_bytes = j->args.send_counts[root];
   } else if (!zcoll_check_count(j, count)) {
@@ -168,8 +169,8 @@ static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MP
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
 
-/* The types as C handles for all peers, if the call came from Fortran; else those that were
- * given. */
+/* Returns the types of all peers: those of a call from Fortran converted to C handles, otherwise
+ * those that were passed. */
 static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
   MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
   for (int i = 0; all && i < j->comm->peers; i++) all[i] = Z_TYPE_OF(fortran[i]);
@@ -192,8 +193,8 @@ Z_COLLECTIVE(Alltoallv, Ialltoallv, alltoallv,
              (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[],
               const int rd[], MPI_Datatype to),
              in, sc, sd, from, out, rc, rd, to)
-/* Open MPI's MPI_Ialltoallw takes the arrays of types to be as long as the communicator's topology
- * has neighbours, and reads beyond them. */
+/* Open MPI's MPI_Ialltoallw assumes that the arrays of types are as long as the number of
+ * neighbours in the communicator's topology, and reads beyond them. */
 Z_COLLECTIVE_AS(Z_BY_BARRIER, Alltoallw, Ialltoallw, alltoallw,
                 (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[],
                  const int rd[], const MPI_Datatype to[]),

@@ -1,15 +1,15 @@
 /* Collectives over intercommunicators. Every process sends a block to each member of the other
- * group and gets one from each; most blocks are empty. So each collective is one exchange over the
- * members of both groups (Z_ALLTOALLV). Processes that give MPI_PROC_NULL need to know nothing of
- * the others. Reductions exchange the operands and combine them where the result is wanted, in
- * order of rank.
+ * group and receives one from each; most blocks are empty. So each collective is one exchange over
+ * the members of both groups (Z_ALLTOALLV). Processes that pass MPI_PROC_NULL need no knowledge of
+ * the other group. Reductions exchange the operands and combine them where the result is wanted, in
+ * the order of rank.
  *
  *   time L + blocks·m·G; bytes: broadcast from the root n·m for n members of the other group,
  *   allgather a·b·m, allreduce 2·a·b·m */
 #include "coll/coll.h"
 #include <string.h>
 
-/* What this process is to a collective with a root. */
+/* The role of this process in a collective with a root. */
 enum role { ROOT, IDLE, OTHER };
 
 static enum role role(zcoll *j, int root) {
@@ -18,7 +18,7 @@ static enum role role(zcoll *j, int root) {
   return root == MPI_PROC_NULL || j->rc ? IDLE : OTHER;
 }
 
-/* Blocks for the members of the other group as blocks for all. */
+/* Extends counts and displacements for the members of the other group to the members of both. */
 static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const int64_t **wide_counts,
                   const int64_t **wide_displs) {
   int64_t *n = zcoll_grab(j, j->comm->size * 8), *at = zcoll_grab(j, j->comm->size * 8);
@@ -28,7 +28,7 @@ static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const 
   memcpy(at + j->comm->base, displs, (size_t)j->comm->peers * 8);
 }
 
-/* The parts that are not set otherwise are empty. */
+/* Begins an exchange in which all blocks are empty until they are set. */
 static void start_exchange(zcoll *j) {
   j->args.op = Z_ALLTOALLV;
   j->args.root = 0;
@@ -39,7 +39,8 @@ static void start_exchange(zcoll *j) {
 
 static void send_blocks(zcoll *j, const zblocks *from) {
   const int64_t *counts, *displs;
-  if (from->buf == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER); /* not in an intercommunicator */
+  /* MPI_IN_PLACE is not allowed on intercommunicators */
+  if (from->buf == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER);
   if (j->rc) return;
   j->args.send = zcoll_blocks(j, ZB_SEND, from, j->comm->peers, -1, &counts, &displs);
   if (!j->rc) widen(j, counts, displs, &j->args.send_counts, &j->args.send_displs);
@@ -100,10 +101,12 @@ void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to) {
 
 /* ---- reductions ---- */
 
-/* The operands of the other group, to be combined when they are there. */
+/* The operands of the other group, to be combined once they have arrived. */
 typedef struct operands {
   char *first;
-  int64_t count, take, results; /* elements of each; the result's first one; how many are wanted */
+  /* The number of elements of each operand, the index of the first element of this process's
+   * result, and the number of elements of that. */
+  int64_t count, take, results;
   void *result;
 } operands;
 
@@ -119,7 +122,7 @@ static int combine(zcoll *j) {
   return MPI_SUCCESS;
 }
 
-/* Elements keep the layout of their type. */
+/* Sends this process's operand, laid out as its type, to one peer or to all (to < 0). */
 static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype type, int to) {
   if (in == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER);
   if (j->rc) return;
@@ -161,8 +164,9 @@ void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   recv_operands(j, out, count, 0, count, type);
 }
 
-/* Combines what one group has and scatters it over the other; both have as many elements in all.
- * counts NULL: every member of this process's group gets `count`. */
+/* Combines the operands of each group and scatters the result over the other group; both groups
+ * have the same total of elements. If counts is NULL every member of this process's group gets
+ * `count` elements. */
 void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op) {
   int64_t total = 0, take = 0;

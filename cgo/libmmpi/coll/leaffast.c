@@ -1,19 +1,18 @@
-/* Small collectives in a process that leads nobody, a leaf: it gives its block to local rank 0 of
- * its cluster, or gets the result from there, or both. Where nothing else is under way that is two
- * native messages (or the pieces of two) and a native wait. They are the messages that the engine
- * would send (smallstage.c), so they are sent here, without the engine. Other processes cannot tell
- * the two ways apart, and each call may go by either. */
+/* Small collectives in a leaf, a process that leads no other: it sends its block to local rank 0 of
+ * its cluster, or receives the result from it, or both. While nothing else is in progress that
+ * takes two native messages (or the pieces of two) and a native wait. They are the messages that
+ * the engine would send (smallstage.c), but they are sent here, without the engine. Other processes
+ * cannot distinguish the two ways, and each call may use either. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 
-/* Whether the blocks, which have equal sizes, lie one after the other: if the first two do, all
- * do. */
+/* Whether blocks of equal sizes are consecutive. If the first two are, all are. */
 static int together(const int64_t *counts, const int64_t *displs, int size) {
   return !displs[0] && (size < 2 || displs[1] == counts[0]);
 }
 
-/* A number for what ze_coll_leaf's answer depends on besides the kind of the collective. -1: do not
- * ask. */
+/* Returns a number that stands for everything but the kind of the collective on which the answer of
+ * ze_coll_leaf depends, or -1 if a leaf's answer is not to be requested. */
 static int64_t key_of(const z_coll *a, int size, int rank) {
   int64_t own;
   switch (a->op) {
@@ -34,10 +33,10 @@ static int64_t key_of(const z_coll *a, int size, int rank) {
   }
 }
 
-/* Whether the leader has something else for each. */
+/* Whether the leader sends each process another block. */
 static int in_blocks(int op) { return op == Z_SCATTERV || op == Z_REDUCE_SCATTER || op == Z_ALLTOALLV; }
 
-/* Whether the leader's stages are messages, of which this process passes none on. */
+/* Whether the leader's stages are messages, none of which this process passes on. */
 static int as_messages(const zcomm *c, int op, const zleaf *p) {
   const z_coll gather = {.op = Z_GATHERV}, back = {.op = in_blocks(op) ? Z_SCATTERV : Z_BCAST, .send_bytes = p->get};
   return zsmall_takes(c, &gather) && zsmall_takes(c, &back) && p->give <= Z_SMALL_BCAST && p->get <= Z_SMALL_BCAST &&
@@ -47,7 +46,7 @@ static int as_messages(const zcomm *c, int op, const zleaf *p) {
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size, c->rank);
   if (key < 0) return NULL;
-  /* Numbers of bytes are mostly multiples of 8 */
+  /* sizes in bytes are mostly multiples of 8 */
   zleaf *p = &zcollstate_of(c)->leaves[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_LEAVES];
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zleaf){.known = 1, .op = a->op, .key = key};
@@ -56,13 +55,13 @@ static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   return p->may ? p : NULL;
 }
 
-/* What is under way: parts before `first` are over. */
+/* The messages in progress; parts before `first` have completed. */
 typedef struct talk {
   int tag, n, first, rc;
   MPI_Request requests[2 * Z_PIECES];
 } talk;
 
-/* Starts a message of smallstage.c. */
+/* Starts a message as smallstage.c does. */
 static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64_t bytes) {
   int peer = zsmall_world_rank(c, local);
   int64_t most = zsmall_piece(c, peer, bytes), done = 0;
@@ -75,13 +74,14 @@ static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64
   } while (done < bytes && !t->rc);
 }
 
-/* Whether this process can do it; then its messages have started. */
+/* Starts this process's messages of a collective. Returns 0 if the engine has to do the
+ * collective. */
 static int start_all(talk *t, zcoll *j) {
-  static char nothing; /* of a barrier */
+  static char nothing; /* the buffer of a barrier's messages */
   zcomm *c = j->comm;
   zcollstate *m = zcollstate_of(c);
   if (c->native_rank == 0 || j->rc || j->launch || c->inter || !zsmall_tag(c, &t->tag)) return 0;
-  /* Who waits in the engine serves windows at once */
+  /* A process that waits in the engine serves windows at once */
   if (!z_may_block() || m->gate.closed || m->gate.first || z_serving) return 0;
   const zleaf *p = leaf_of(c, &j->args);
   if (!p) return 0;
@@ -103,7 +103,7 @@ int zleaf_try(zcoll *j) {
   return 1;
 }
 
-/* Of a nonblocking one: whether it is over. */
+/* Polls a nonblocking collective. Returns whether it has completed. */
 static int moved(zreq *r) {
   zcoll *j = r->extra;
   talk *t = j->leaf;

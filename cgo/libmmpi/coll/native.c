@@ -1,25 +1,29 @@
 /* The engine's collectives inside this cluster: native nonblocking collectives on the local part of
- * a communicator. Ranks and counts are local. Data is MPI_BYTE but for reductions. Called from
- * inside the engine: nothing here may call it. */
+ * a communicator. Ranks and counts are local. Data is of type MPI_BYTE except in reductions. The
+ * functions are called from inside the engine and must not call it. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 #include "p2p/p2p.h"
 #include <limits.h>
 
-/* One on its way. */
+/* A native collective in progress. */
 typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
-  zsmall *small; /* not NULL: it is done like that instead */
-  zcomm *asks;   /* not NULL: what smallstage.c needs is brought beside it */
-  zmany many;    /* bytes of a broadcast */
-  zcomm *told;   /* not NULL: of what each process sends each other, which is recorded as messages */
-  char *sends;   /* who sends this process any; after the counts */
+  /* The stage of smallstage.c that does the collective, or NULL. */
+  zsmall *small;
+  /* The communicator whose channel is requested beside this collective, or NULL. */
+  zcomm *asks;
+  zmany many; /* the bytes of a broadcast */
+  /* The communicator of an alltoall that is recorded as messages, or NULL. */
+  zcomm *recorded;
+  /* [native_size] Whether each process sends bytes to this one. The array follows the counts. */
+  char *sends;
   _Alignas(8) char counts[];
 } running;
 
-/* Bytes of counts and displacements, for sending and for receiving, of n ranks. */
+/* The size in bytes of the counts and displacements of n ranks, for sending and for receiving. */
 #define COUNTS(N) (4 * (size_t)(N) * sizeof(int64_t))
 
 static running *under_way;
@@ -29,9 +33,9 @@ static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
   return rc ? rc : real.Ibcast(a->recv, r->many.count, r->many.type, a->root, comm, &r->request);
 }
 
-/* Data movement with a block for each rank. MPI wants counts and displacements to stay until the
- * end. MPI_ERR_COUNT: they are too large for these types. The big-count functions take part in the
- * same collective as the others, so only a process that needs them calls them. */
+/* Moves data with a block for each rank. MPI needs the counts and displacements until the end.
+ * Returns MPI_ERR_COUNT if they are too large for these types. The big-count functions take part in
+ * the same collective as the others, so only a process that needs them calls them. */
 #define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                        \
   static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                  \
     COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                   \
@@ -76,7 +80,7 @@ BLOCKS(large_blocks, MPI_Count, MPI_Aint, _c)
     if (!t) return MPI_ERR_TYPE;                                                                      \
     if (count != a->count) return MPI_ERR_COUNT;                                                      \
     int in_place = a->send == a->recv && (a->op != Z_REDUCE || rank == a->root);                      \
-    /* The engine's addresses are of the first byte, MPI's of the type's origin. */                   \
+    /* The engine passes addresses of the first byte, MPI those of the type's origin. */              \
     const void *in = in_place ? MPI_IN_PLACE : (const char *)a->send - t->true_lb;                    \
     void *out = (char *)a->recv - t->true_lb;                                                         \
     switch (a->op) {                                                                                  \
@@ -123,22 +127,22 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
   }
 }
 
-/* zipper run --record: of the collectives inside a cluster, alltoall alone moves what all
- * algorithms have to, from each to each. Where it moves nothing no message is told of:
- * several stages can be under way, and end in any order. */
-static void tell_begin(running *r, zcomm *c, const z_coll *a) {
+/* zipper run --record: of the collectives inside a cluster only alltoall moves data that every
+ * algorithm has to move, from each process to each. Empty blocks are not recorded as messages,
+ * because several stages can be in progress and complete in any order. */
+static void record_begin(running *r, zcomm *c, const z_coll *a) {
   int n = c->native_size;
-  r->told = z_layout.recording && a->op == Z_ALLTOALLV ? c : NULL;
+  r->recorded = z_layout.recording && a->op == Z_ALLTOALLV ? c : NULL;
   r->sends = r->counts + COUNTS(n);
-  for (int i = 0; r->told && i < n; i++) {
+  for (int i = 0; r->recorded && i < n; i++) {
     r->sends[i] = i != c->native_rank && a->recv_counts[i];
     if (i != c->native_rank && a->send_counts[i]) p2p_note(c->native, i, a->send_counts[i], MPI_BYTE);
   }
 }
 
-static void tell_end(const running *r) {
-  for (int i = 0; r->told && i < r->told->native_size; i++)
-    if (r->sends[i]) z_note_taken(r->told->native, i, MPI_STATUS_IGNORE);
+static void record_end(const running *r) {
+  for (int i = 0; r->recorded && i < r->recorded->native_size; i++)
+    if (r->sends[i]) z_note_taken(r->recorded->native, i, MPI_STATUS_IGNORE);
 }
 
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
@@ -150,7 +154,7 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   r->asks = NULL;
   r->many.made = 0;
   r->small = NULL;
-  tell_begin(r, c, a);
+  record_begin(r, c, a);
   int rc = start_stage(r, c, a);
   if (rc) {
     zmany_end(&r->many);
@@ -167,12 +171,12 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
 static int progress(running *r, int *over) {
   if (r->small) return zsmall_test(r->small, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
-  /* Only the second notices what the first has received */
+  /* Open MPI notices only in the second call what the first has received */
   if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   return rc || !*over || !r->asks ? rc : zsmall_known(r->asks, over);
 }
 
-/* Whether it is over or has failed. */
+/* Whether a collective has completed or failed. */
 static int test(running *r) {
   if (!r->over && !r->rc) r->rc = progress(r, &r->over);
   return r->over || r->rc;
@@ -194,7 +198,7 @@ int z_cb_coll_test(uint64_t token) {
   while (*at != r) at = &(*at)->next;
   *at = r->next;
   int rc = r->rc;
-  tell_end(r);
+  record_end(r);
   zmany_end(&r->many);
   free(r->small);
   free(r);
@@ -206,7 +210,7 @@ int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type,
   MPI_Datatype t = (MPI_Datatype)(uintptr_t)type;
   const ztype *l = ztype_get(t);
   if (!l) return Z_ERR_OP;
-  for (int64_t i = 0; i < count;) { /* in pieces: MPI's count is int */
+  for (int64_t i = 0; i < count;) { /* in pieces, because MPI's count is an int */
     int64_t n = count - i < INT_MAX ? count - i : INT_MAX, at = i * l->extent - l->true_lb;
     if (real.Reduce_local((const char *)in + at, (char *)inout + at, (int)n, t, (MPI_Op)(uintptr_t)op)) return Z_ERR_OP;
     i += n;

@@ -4,9 +4,9 @@
 #include "type/use.h"
 #include <stddef.h>
 
-/* The error class of a predefined operator that is not for this predefined type. A reduction of
- * this process alone finds it. Later only some processes would notice, in MPI_Reduce_local, which
- * raises its error on MPI_COMM_WORLD. */
+/* Returns the error class of a predefined operator that is not defined for a predefined type, or
+ * MPI_SUCCESS. A reduction in this process alone finds it. Otherwise only some processes would find
+ * it later, in MPI_Reduce_local, which raises its error on MPI_COMM_WORLD. */
 static int undefined(const ztype *t, MPI_Datatype type, MPI_Op op) {
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   int fn = t->predefined ? zop_fn(op) : 0, class_ = MPI_SUCCESS;
@@ -41,8 +41,8 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   return MPI_SUCCESS;
 }
 
-/* Operands of `count` elements and a result of `results`. untouched: the result stays as it is, as
- * that of Exscan does at rank 0. */
+/* Prepares operands of `count` elements and a result of `results`. untouched: the result is not
+ * written, like that of Exscan at rank 0. */
 static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t results, MPI_Datatype type,
                      int untouched) {
   int in_place = in == MPI_IN_PLACE;
@@ -54,7 +54,7 @@ static void reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datat
   if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
   if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
   int at_root = j->comm->rank == root;
-  /* So native libraries; of the other reductions only some refuse it */
+  /* Native libraries reject this too; of the other reductions only some do */
   if (at_root && count && in == out && in != MPI_BOTTOM) zcoll_fail(j, MPI_ERR_BUFFER);
   else if (at_root) operands(j, in, out, count, count, type, 0);
   else j->args.send = zcoll_operand(j, in, count, type);
@@ -65,7 +65,7 @@ static void allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   if (!zcoll_reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
-/* Scans have no meaning between two groups. */
+/* Sets an error on an intercommunicator, for which MPI defines no scans. */
 static int no_inter(zcoll *j) { return j->comm->inter ? zcoll_fail(j, MPI_ERR_COMM) : 0; }
 
 static void scan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
@@ -78,7 +78,7 @@ static void exscan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datat
   if (!zcoll_reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
 }
 
-/* counts NULL: `count` for every rank. */
+/* If counts is NULL every rank gets `count` elements. */
 static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                             MPI_Op op) {
   if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);

@@ -1,5 +1,5 @@
 /* One call of any collective: from the request to its start, in the engine or in this process
- * alone, and to its end. Blocking and nonblocking ones share the way. */
+ * alone, and to its end. Blocking and nonblocking collectives share this code. */
 #include "coll/coll.h"
 
 _Thread_local MPI_Request *zfortran_request;
@@ -34,7 +34,7 @@ zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
   return r;
 }
 
-/* Gives up: the engine does not know of it. */
+/* Raises the error of a collective that was not started, and frees its request. */
 static int refuse(zreq *r, const char *why) {
   zcomm *c = zcomm_retain(r->comm);
   const char *function = r->function;
@@ -52,8 +52,8 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   return Z_GUARDED(ze_coll(c->id, args, cell));
 }
 
-/* Starts r. The error class, or MPI_SUCCESS; after success another thread may already be through
- * with r. */
+/* Starts r. Returns an error class or MPI_SUCCESS; after success another thread may already have
+ * completed and freed r. */
 static int launch(zreq *r) {
   zcoll *j = r->extra;
   if (j->launch) return j->launch(r);
@@ -61,7 +61,7 @@ static int launch(zreq *r) {
   return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* 1: r waits at the gate. */
+/* Returns 1 if r has to wait at the gate, after appending it to the waiting requests. */
 static int wait_at(zgate *g, zreq *r) {
   z_lock(&g->lock);
   int waits = g->closed || g->launching || g->first;
@@ -84,12 +84,14 @@ void zgate_close(zgate *g) {
 void zgate_open(zgate *g) {
   z_lock(&g->lock);
   g->closed = 0;
-  if (!g->launching) { /* else the thread that is launching goes on: one collective starts after the other */
+  /* otherwise the thread that is launching continues, so that collectives start one after the
+   * other */
+  if (!g->launching) {
     g->launching = 1;
     for (zreq *r; (r = g->first) && !g->closed;) {
       g->first = r->next;
       z_unlock(&g->lock);
-      if (launch(r)) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
+      if (launch(r)) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() returns the error */
       z_lock(&g->lock);
     }
     g->launching = 0;
@@ -97,8 +99,8 @@ void zgate_open(zgate *g) {
   z_unlock(&g->lock);
 }
 
-/* Gives a Fortran caller a request that is really a native collective's, because Open MPI's Fortran
- * functions attach things to it. The program's own request goes to zfortran_request. */
+/* Returns a request of a native collective for a Fortran caller, because Open MPI's Fortran
+ * functions store data in it. The program's own request is stored in *zfortran_request. */
 static MPI_Request stand_in(MPI_Request handle) {
   static _Thread_local int in, out;
   MPI_Request native;

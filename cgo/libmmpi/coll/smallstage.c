@@ -1,24 +1,26 @@
-/* Native stages among few processes, as point-to-point messages on a communicator of our own. A
- * native nonblocking collective makes a schedule each time, and is slow to notice what has come.
- * For few bytes that costs more than the messages; for many bytes among few processes its messages
+/* Native stages among few processes, as point-to-point messages on a communicator of the shim's. A
+ * native nonblocking collective builds a schedule each time, and is slow to notice arrivals. For
+ * few bytes that costs more than the messages; for many bytes among few processes its messages
  * would be the same.
  *
- * Tags. Two processes may be together in several communicators whose stages overlap in time. So
- * local rank 0 of each communicator gives it a number, the channel. It tells the others by a native
- * broadcast beside the first stage, which is still done natively; MPI_COMM_WORLD has channel 1. The
- * tag is made of the channel and of who gave it, so it belongs to one communicator. The stages of a
- * communicator start in the same order everywhere, and messages keep their order.
+ * Tags. Two processes may share several communicators whose stages overlap in time. So local rank 0
+ * of each communicator assigns it a number, the channel, and broadcasts the number natively beside
+ * the first stage, which still uses a native collective. MPI_COMM_WORLD has channel 1. The tag
+ * combines the channel and the native rank of the process that has assigned it, so it belongs to
+ * one communicator. The stages of a communicator start in the same order in all processes, and
+ * messages keep their order.
  *
- * Called with the engine's lock, like native.c. */
+ * The functions are called with the engine's lock held, like those of native.c. */
 #include "coll/smallstage.h"
 #include "coll/coll.h"
 #include "core/limits.h"
 #include <string.h>
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
-static int32_t channels, most_channels; /* given by this process */
-static int32_t givers;                  /* processes that give channels */
-static int *host_of;                    /* of native ranks */
+/* the channels that this process has assigned, and the most that it can assign */
+static int32_t channels, most_channels;
+static int32_t givers; /* the number of processes that assign channels */
+static int *host_of;   /* the first native rank on the host of each native rank */
 
 int zsmall_start(int tag_ub, int native_size, int hosts[]) {
   host_of = hosts;
@@ -30,7 +32,9 @@ int zsmall_start(int tag_ub, int native_size, int hosts[]) {
 void zsmall_world(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
   ch->asked = 1, ch->number = most_channels > 0 ? 1 : -1;
-  channels = 1; /* Channel 1 is taken by the world. Where another process gives the world's, number 1 is lost here */
+  /* Channel 1 is that of MPI_COMM_WORLD. In processes that do not assign it the number stays
+   * unused. */
+  channels = 1;
 }
 
 void zsmall_stop(void) {
@@ -57,7 +61,7 @@ int zsmall_ready(zcomm *c) {
 
 int zsmall_ask(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
-  if (ch->asked) return MPI_SUCCESS; /* there is none to be had */
+  if (ch->asked) return MPI_SUCCESS; /* no channel was left */
   ch->asked = ch->asking = 1;
   if (c->native_rank == 0) ch->number = channels < most_channels ? ++channels : -1;
   return real.Ibcast(&ch->number, 1, MPI_INT32_T, 0, c->native, &ch->request);
@@ -84,20 +88,22 @@ typedef struct block {
   int64_t bytes;
 } block;
 
-/* A message of a stage, or a piece of one. */
+/* A message of a stage, or a piece of a message. */
 typedef struct part {
   void *at;
   int64_t bytes;
-  int peer; /* rank in the native world */
+  int peer; /* the rank in the native world */
   int sends;
   MPI_Request request;
 } part;
 
 struct zsmall {
   zcomm *comm;
-  zsmall *next; /* that waits for the channel as well */
-  int n, first; /* parts before `first` are over */
-  int later;    /* parts from here on start when the others are over; only then does the next stage start */
+  zsmall *next; /* the next stage that waits for the channel */
+  int n, first; /* parts before `first` have completed */
+  /* The first of the parts that start once the others have completed. The next stage starts only
+   * after them. */
+  int later;
   int started, rc;
   part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
 };
@@ -110,7 +116,7 @@ int64_t zsmall_piece(const zcomm *c, int peer, int64_t bytes) {
 static void add_message(zsmall *f, int local, int sends, block b) {
   int peer = zsmall_world_rank(f->comm, local);
   int64_t most = zsmall_piece(f->comm, peer, b.bytes), done = 0;
-  do { /* an empty one, too */
+  do { /* an empty message is sent too */
     int64_t n = b.bytes - done < most ? b.bytes - done : most;
     f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, n, peer, sends, MPI_REQUEST_NULL};
     done += n;
@@ -118,7 +124,7 @@ static void add_message(zsmall *f, int local, int sends, block b) {
 }
 
 int zsmall_source(const zcomm *c, int i, int64_t bytes) {
-  int first = 0; /* on the same host */
+  int first = 0; /* the first local rank on the same host */
   if (bytes <= Z_FLAT_BCAST) return 0;
   while (host_of[zsmall_world_rank(c, first)] != host_of[zsmall_world_rank(c, i)]) first++;
   return i == first ? 0 : first;
@@ -130,8 +136,8 @@ int zsmall_passes_on(const zcomm *c, int64_t bytes) {
   return 0;
 }
 
-/* The block that this process has for local rank i, or (below) gets from it. 0: they have no
- * message for each other. */
+/* Sets *b to the block that this process sends to local rank i; `received` below sets it to the
+ * block that it receives from there. They return 0 if there is no such message. */
 static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->send, a->send_bytes};
@@ -163,7 +169,7 @@ static int received(const zcomm *c, const z_coll *a, int i, block *b) {
   return 1;
 }
 
-/* A process's block to itself, which may be there already. */
+/* Copies a process's block to itself unless it is in place already. */
 static void keep_own(const zcomm *c, const z_coll *a) {
   block from, to;
   int me = c->native_rank;
@@ -183,7 +189,7 @@ static void start(zsmall *f, int from, int to) {
   }
 }
 
-/* Starts the stages that wait, in order, once the channel is known: all messages of a stage before
+/* Starts the waiting stages in order once the channel is known: all messages of a stage before
  * those of the next. */
 static int start_all(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
@@ -205,11 +211,11 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   f->next = NULL;
   f->n = f->first = f->started = 0;
   f->rc = MPI_SUCCESS;
-  /* Else ranks that have nothing for each other are silent: both know */
+  /* In an alltoall ranks with an empty block send no message, because both ends know its size */
   int whole = a->op != Z_ALLTOALLV;
   for (int sends = 0; sends < 2; sends++) {
-    f->later = f->n;                           /* what a broadcast has brought is passed on */
-    for (int k = 1; k < c->native_size; k++) { /* everyone begins with another one */
+    f->later = f->n;                           /* a broadcast is passed on after it has arrived */
+    for (int k = 1; k < c->native_size; k++) { /* each process begins with another peer */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;
       if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) add_message(f, i, sends, b);

@@ -1,7 +1,7 @@
-/* Attributes of communicators are the native library's, since the user's handle is its handle. Two
- * things are done here. The predefined attributes that speak of the whole job are answered. And
- * when the program frees a communicator all its attributes are deleted, because the native
- * communicator may have to live on. */
+/* Attributes of communicators are kept by the native library, since the program's handle is the
+ * native handle. This file does two things: it answers for the predefined attributes whose values
+ * concern the whole job, and when the program frees a communicator it deletes all its attributes,
+ * because the native communicator may have to live on. */
 #include "comm/comm.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,12 @@ typedef struct predefined {
   int tag_ub, universe, wtime_is_global, appnum;
 } predefined;
 
-/* MPI wants the address of an int that stays. Every thread fills in the same values. */
+/* MPI returns the address of an int that must stay valid. Every thread stores the same values. */
 static predefined values;
 
-/* The numbers of programs count over the whole job. The native library's are those of one mpirun,
- * whose first program has the number that the job's launcher has said. */
+/* Whether the number of this program in the whole job is known. The native library's numbers are
+ * those within one mpirun, and the job's launcher has set the number of that mpirun's first
+ * program. */
 static int appnum_known;
 
 int zattr_start(void) {
@@ -30,7 +31,7 @@ int zattr_hidden(int keyval) { return keyval == MPI_APPNUM && z_layout.clusters 
 int *zattr_of_job(int keyval, int found) {
   values.tag_ub = z_layout.tag_ub;
   values.universe = z_layout.size;
-  values.wtime_is_global = 0; /* every host of every cluster has its own clock */
+  values.wtime_is_global = 0; /* each host has its own clock */
   switch (keyval) {
   case MPI_TAG_UB: return &values.tag_ub;
   case MPI_UNIVERSE_SIZE: return &values.universe;
@@ -51,10 +52,11 @@ int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
 
 int z_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag) { return z_Comm_get_attr(comm, keyval, value, flag); }
 
-/* ---- the end ---- */
+/* ---- deletion ---- */
 
-/* Every keyval that the program made, the newest last, because no function tells which attributes a
- * communicator has. Keyvals that have been freed stay here: attributes of theirs may be left. */
+/* Every keyval that the program has made, the newest last, because no MPI function lists the
+ * attributes of a communicator. Freed keyvals stay here, because communicators may still have
+ * attributes of theirs. */
 static struct {
   pthread_mutex_t lock;
   int n, room, *of;
@@ -64,7 +66,7 @@ void zattr_note(int keyval) {
   z_lock(&keyvals.lock);
   int i = 0;
   while (i < keyvals.n && keyvals.of[i] != keyval) i++;
-  if (i < keyvals.n) { /* freed, and made anew */
+  if (i < keyvals.n) { /* the keyval has been freed and made again */
     memmove(keyvals.of + i, keyvals.of + i + 1, (size_t)(keyvals.n - i - 1) * sizeof *keyvals.of);
     keyvals.n--;
   }
@@ -76,8 +78,8 @@ void zattr_note(int keyval) {
   z_unlock(&keyvals.lock);
 }
 
-/* Whether a communicator has an attribute. The keyval may have been freed; native MPI then raises
- * an error, which is not for the program. */
+/* Whether a communicator has an attribute. If the keyval has been freed native MPI raises an error,
+ * which is hidden from the program. */
 static int has(MPI_Comm comm, int keyval) {
   MPI_Errhandler handler;
   void *value;

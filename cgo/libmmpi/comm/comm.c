@@ -1,4 +1,4 @@
-/* Communicators that span clusters: how they begin, what they are, and their end. */
+/* Communicators that span clusters: initialization, agreement, inquiry and release. */
 #include "comm/comm.h"
 #include "coll/smallstage.h"
 #include "core/privcomm.h"
@@ -58,7 +58,7 @@ void zcomm_stop(void) {
   zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD)), *hidden = zmap_remove(&z_comms, z_key(z_private));
   z_whole = NULL;
   zpset_stop();
-  /* The engine is gone by now, the native communicators go with MPI */
+  /* The engine has ended by now, and the native communicators end with MPI */
   if (world) zcomm_discard(world);
   if (hidden) zcomm_discard(hidden);
 }
@@ -122,7 +122,7 @@ int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *funct
   return z_raise(c, MPI_ERR_OTHER, function, "the MPI library of another process could not make its part");
 }
 
-/* ---- what they are ---- */
+/* ---- inquiry ---- */
 
 int z_Comm_size(MPI_Comm comm, int *size) {
   zcomm *c = zcomm_find(comm);
@@ -188,13 +188,14 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
   return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;
 }
 
-/* ---- the end ---- */
+/* ---- release ---- */
 
 static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
 
-/* wait: returns only when nothing is under way on the communicator any more; else its last
- * operation ends it. Attributes are deleted now, while their callbacks may still communicate on it.
- * If a callback fails the communicator stays. */
+/* Frees a communicator. With `wait` it returns only when no operation is in progress on the
+ * communicator; otherwise the last operation frees it. Attributes are deleted at once, while their
+ * callbacks may still communicate on the communicator. If a callback fails the communicator
+ * stays. */
 static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");

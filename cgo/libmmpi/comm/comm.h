@@ -4,121 +4,140 @@
 #include "coll/coll.h"
 #include "comm/group.h"
 
-/* Makes a native communicator the local part of a spanning one. It has this cluster's ranks of
- * that, in order of rank. Rank i of the spanning one is process world[i], reached over a link (0:
- * the job). MPI error code. */
+/* Makes a native communicator the local part of a new spanning one, which is returned in *out. The
+ * native communicator must have those of the spanning one's ranks that are in this cluster, in the
+ * order of rank. Rank i of the spanning one is process world[i], reached over a link (0: the job).
+ * Returns an MPI error code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
-/* What a native call that makes a communicator has come to: rc, or an error where there is none. An
- * error handler of the program's may turn an error into MPI_SUCCESS. *made is MPI_COMM_NULL before
- * the call. */
+/* Returns the result of a native call that makes a communicator: rc, or an error if no communicator
+ * was made although rc is MPI_SUCCESS, because an error handler of the program's may hide an error.
+ * *made must be MPI_COMM_NULL before the call. */
 static inline int zcomm_made(int rc, MPI_Comm made) { return rc || made != MPI_COMM_NULL ? rc : MPI_ERR_OTHER; }
 
-/* The same of all ranks of the job, in the order of MPI_COMM_WORLD. */
+/* Does the same as zcomm_add for all ranks of the job, in the order of MPI_COMM_WORLD. */
 int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 
-/* Gives a duplicate of c what c has besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
- * topology. */
+/* Gives a duplicate of c the topology and the groups of c. Returns MPI_ERR_NO_MEM if memory is
+ * exhausted. */
 int zcomm_like(zcomm *made, const zcomm *c);
-int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c); /* zcomm_add of such a duplicate */
+/* adds a duplicate of c, as zcomm_add does */
+int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c);
 
-/* When one of these returns, all collectives that this process started on c before are over in it,
- * so that native collectives on the local part come in the same order everywhere. zcomm_bcast gives
- * all ranks the bytes of `root`. */
+/* Exchange data among the ranks of c and raise errors. When one of these functions returns, all
+ * collectives that this process started on c before have completed in this process, so that native
+ * collectives on the local part have the same order everywhere. zcomm_bcast sends the bytes of
+ * `root` to all ranks. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
 int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
-/* bytes[i] of rank i */
+/* Gathers bytes[i] bytes from each rank i. */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
-/* The greatest of the numbers that the ranks give, on a communicator that spans or does not. */
+/* Sets *most to the greatest of the numbers that the ranks pass, on a communicator that may span
+ * clusters or not. */
 int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
 
-/* Makes all clusters give one answer after each library has made its part, or has failed (rc, which
- * it has raised). Libraries run out of communicators at different numbers. If one has failed, *made
- * is freed and the error is raised. Collective. */
+/* Makes the result of a collective the same in all clusters after each library has made its part or
+ * failed with rc, an error that it has raised: libraries run out of communicators at different
+ * numbers. If one has failed, *made is freed and an error is raised. Collective. */
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
-/* … where it is known already what the others found (worst; not 0: one has failed) */
+/* Does the same where the results of the others are known already: `worst` is not 0 if one has
+ * failed. */
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
 
-/* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL
- * without color. The error is raised. */
+/* Makes the communicator of the ranks of c with this color, in the order of key, then rank. A
+ * process with a negative color gets MPI_COMM_NULL in *out. Errors are raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* The same for an intercommunicator c, with an intercommunicator as the result: the members of each
- * group in their order. MPI_COMM_NULL if a group is empty. */
+/* Does the same for an intercommunicator c, and makes an intercommunicator, in which each group has
+ * its own members. *out is MPI_COMM_NULL if a group is empty. */
 int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* A copy of a communicator inside this cluster that the engine knows although it does not span, so
- * that the engine can serve what is on it. The error is raised. */
+/* Makes a copy of a communicator inside this cluster that is known to the engine although it does
+ * not span clusters, so that the engine can serve windows and files on it. Errors are raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
-/* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
+/* Sets ranks[i] to the rank in c of member i of g. Returns MPI_ERR_GROUP if a member is not in
+ * c. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
 
-/* A native communicator of those of the n virtual ranks that are in this cluster, in that order,
- * made from one that has them all. All of them call this, this process among them; each serves the
- * others meanwhile. MPI error code. */
+/* Makes a native communicator of those of the n virtual ranks that are in this cluster, in their
+ * order, from a communicator that has them all. All of these processes call this function, this
+ * process among them; each serves the others meanwhile. Returns an MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
-/* The first half of it: returns when all of them in this cluster are there */
+/* Does the first half of that: returns when all of these processes in this cluster have called it.
+ * `size` is that of world. */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
 
-/* The communicator of a group's members. All of them call this, this process among them. *out
- * spans, or is native. c is comm's spanning communicator, or NULL. MPI error code. */
+/* Makes the communicator of a group's members. All members call this function, this process among
+ * them. *out spans clusters or is native. c is comm's spanning communicator, or NULL. Returns an
+ * MPI error code. */
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out);
 
 #ifdef Z_HAVE_Session_init
-/* Raises an error of a class through the session's handler; the code to return. */
+/* Raises an error of a class through the session's handler, and returns the code for the
+ * program. */
 int zsession_raise(MPI_Session session, int class_, const char *function, const char *text);
-/* Raises an error of a class through the handler that the program has given for a communicator that
- * could not be made; the code to return. */
+/* Raises an error of a class through the handler that the program has passed for a communicator
+ * that could not be made, and returns the code for the program. */
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
 #endif
 
-/* For MPI_Session_init: makes what sessions make communicators from (session.c). MPI error code */
+/* Makes the communicator over which sessions make theirs, for MPI_Session_init (session.c). Returns
+ * an MPI error code. */
 int zcomm_sessions_start(void);
 
-/* Intercommunicators (intercomm.c). Makes one of c, whose first `low` ranks are one group and the
- * others the other group. Both groups know it in this order. */
+/* Intercommunicators (intercomm.c). zinter_set makes c an intercommunicator whose first `low` ranks
+ * are one group and whose other ranks are the other group. Both groups know the ranks in this
+ * order. */
 void zinter_set(zcomm *c, int low);
-/* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes
- * a native intercommunicator. */
+/* Makes *comm, a native communicator of the members of both groups, a native intercommunicator; for
+ * groups inside one cluster. */
 int zinter_native(MPI_Comm *comm, int low);
-/* The root's bytes to all of an intracommunicator, spanning or not. */
+/* Broadcasts the root's bytes on an intracommunicator that may span clusters or not. */
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);
-int zinter_inherit(MPI_Comm from, MPI_Comm to); /* the error handler */
+int zinter_inherit(MPI_Comm from, MPI_Comm to); /* sets the error handler of `to` to that of `from` */
 
 /* Called before a native function that blocks, has no nonblocking form and makes a communicator
- * (meet.c). On return all of comm are there, and no duplication is halfway in any of them. It is a
- * collective: all ranks call it, whether idle or not, or none does. */
+ * (meet.c). It returns when all processes of comm have called it and none of them has a duplication
+ * whose native part is in progress. It is a collective: all ranks call it, whether their engine is
+ * idle or not, or none does. */
 int zcomm_meet(MPI_Comm comm);
-int zmeet_held(void);       /* no duplication may start its native part now */
-void zmeet_copying(int by); /* so many more of them have, in this process */
+/* Returns 1 while no duplication may start its native part. */
+int zmeet_held(void);
+/* Adds `by` to the number of this process's duplications whose native part is in progress. */
+void zmeet_copying(int by);
 
-/* After ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000) if there are several
- * clusters. MPI error code */
+/* Adds MPI_COMM_WORLD as a spanning communicator (context 0xFFFFFFFF00000000) if there are several
+ * clusters. Called after ze_start. Returns an MPI error code. */
 int zcomm_start(void);
-void zcomm_stop(void); /* before native finalize */
+void zcomm_stop(void); /* called before native MPI_Finalize */
 
-/* Sets of processes by name (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" of
- * each cluster, numbered in that order. */
+/* Named process sets (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" for each
+ * cluster, numbered in that order. */
 #define ZPSET_CLUSTER "zipper://cluster"
-int zpset_start(const char *layout); /* "a=4,b=2". MPI error code */
+/* Reads the clusters from a layout such as "a=4,b=2". Returns an MPI error code. */
+int zpset_start(const char *layout);
 void zpset_stop(void);
 int zpset_count(void);
-int zpset_name(int i, char *out, int size); /* as snprintf */
-int zpset_find(const char *name);           /* -1: none of these */
+int zpset_name(int i, char *out, int size); /* writes the name of set i as snprintf does */
+/* Returns the number of a set, or -1 if no set has this name. */
+int zpset_find(const char *name);
 int zpset_size(int i);
-int32_t zpset_member(int i, int rank); /* virtual rank */
+int32_t zpset_member(int i, int rank); /* the virtual rank of a rank in set i */
 int zpset_has_me(int i);
 
-/* The value of a predefined attribute that speaks of the whole job; NULL: keyval is none of these,
- * or the native library's value counts. found: the native library has one on that communicator. */
+/* Returns a pointer to the value of a predefined attribute whose value concerns the whole job, or
+ * NULL if keyval is another attribute or the native library's value applies. `found` tells whether
+ * the native library has a value on the communicator. */
 int *zattr_of_job(int keyval, int found);
-int zattr_hidden(int keyval); /* 1: nobody knows the job's value, and the native one is wrong */
-int zattr_start(void);        /* before the program asks; MPI error code */
-void zattr_note(int keyval);  /* the program has made this one */
-/* Runs the delete callbacks of all attributes that the program set, those of the newest keyval
- * first. If one fails its error has been raised, and that attribute and those after it are still
- * there. */
+/* Returns 1 if the job's value of an attribute is unknown and the native value is wrong. */
+int zattr_hidden(int keyval);
+/* Called before the program can ask for attributes. Returns an MPI error code. */
+int zattr_start(void);
+void zattr_note(int keyval); /* notes a keyval that the program has made */
+/* Runs the delete callbacks of all attributes that the program has set, those of the newest keyval
+ * first. If a callback fails its error has been raised, and that attribute and those after it
+ * remain. */
 int zattr_delete_all(MPI_Comm comm);
 #endif

@@ -1,13 +1,13 @@
-/* Groups are ordered sets of virtual ranks: small arrays in C, because no other process has a say
- * in them. The handle is a native group of one rank, made only to be distinct (Group_incl makes a
- * new one each time in every MPI library). */
+/* Groups are ordered sets of virtual ranks, kept as small arrays in C, because group operations are
+ * local. The handle is a native group of one rank, whose only purpose is to be distinct: Group_incl
+ * makes a new group at each call in every MPI library. */
 #include "comm/group.h"
 #include "core/error.h"
 #include "core/map.h"
 #include <stdlib.h>
 #include <string.h>
 
-static zmap groups; /* handle → zgroup */
+static zmap groups; /* the map from handle to zgroup */
 static MPI_Group native_world;
 
 static const zgroup empty = {0};
@@ -31,15 +31,15 @@ static zgroup *make(int size) {
   return g;
 }
 
-/* A native group. It fails also where an error handler of the program's turns that into
- * MPI_SUCCESS. */
+/* Makes a native group of ranks of the native world. It returns an error also if an error handler
+ * of the program's has turned the error into MPI_SUCCESS. */
 static int include(int n, const int ranks[], MPI_Group *out) {
   *out = MPI_GROUP_NULL;
   int rc = real.Group_incl(native_world, n, ranks, out);
   return rc || *out != MPI_GROUP_NULL ? rc : MPI_ERR_OTHER;
 }
 
-/* Takes g over. */
+/* Makes a handle for g and takes ownership of g. Returns an MPI error code. */
 static int publish(zgroup *g, MPI_Group *out) {
   if (!g) return MPI_ERR_NO_MEM;
   int rc = MPI_SUCCESS, first = 0;
@@ -65,7 +65,7 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
   for (int i = 0; i < size && all; i++) all[i] = i;
   rc = all ? real.Group_translate_ranks(*native, size, all, native_world, g->rank) : MPI_ERR_NO_MEM;
   for (int i = 0; i < size && all; i++) {
-    /* The program has spawned it, or connected to it */
+    /* The program has spawned this process or connected to it */
     if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION;
     g->rank[i] += z_layout.offset; /* all others are of this cluster's world */
   }
@@ -98,8 +98,8 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* A table from process to its position among the n, -1 for those that are not among them. To be
- * freed. */
+/* Returns a table that maps each process to its index in rank, or to -1 if the process is not among
+ * the n. The caller frees the table. Returns NULL if memory is exhausted. */
 static int32_t *positions(const int32_t *rank, int n) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);
@@ -109,8 +109,8 @@ static int32_t *positions(const int32_t *rank, int n) {
   return at;
 }
 
-/* The members of a that are in b (want = 1) or are not (want = 0). With `more` all members of a,
- * then those of b that are not in a. */
+/* Makes the group of the members of a that are in b (want = 1) or are not in b (want = 0). With
+ * `more` the group has all members of a, then those of b that are not in a. */
 static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, int more, MPI_Group *out) {
   const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
   if (!a || !b) return raise(function, MPI_ERR_GROUP);
@@ -138,7 +138,7 @@ int z_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out) {
   return combine("MPI_Group_difference", a, b, 0, 0, out);
 }
 
-/* The members at (include) or not at the n given ranks. */
+/* Makes the group of the members at the n given ranks (include) or of all other members. */
 static int pick(const zgroup *g, int n, const int ranks[], int include, MPI_Group *out) {
   char *taken = calloc((size_t)g->size + 1, 1);
   zgroup *r = make(include ? n : g->size);
@@ -173,7 +173,8 @@ int z_Group_excl(MPI_Group h, int n, const int ranks[], MPI_Group *out) {
   return pick_ranks("MPI_Group_excl", h, n, ranks, 0, out);
 }
 
-/* The ranks that triplets (first, last, stride) name, at most max of them. */
+/* Stores in ranks the ranks that n triplets (first, last, stride) name, at most g->size of them,
+ * and their number in *count. Returns an MPI error class. */
 static int expand(const zgroup *g, int n, int triplets[][3], int *ranks, int *count) {
   *count = 0;
   for (int i = 0; i < n; i++) {
@@ -241,7 +242,7 @@ static int among(const int32_t *ranks, int n, int32_t rank) {
 
 int zranks_compare(const int32_t *a, const int32_t *b, int n) {
   if (!memcmp(a, b, (size_t)n * sizeof *a)) return MPI_IDENT;
-  int32_t *at = positions(b, n); /* without memory for it the answer takes longer */
+  int32_t *at = positions(b, n); /* without memory for the table the comparison takes longer */
   int result = MPI_SIMILAR;
   for (int i = 0; i < n; i++)
     if (at ? at[a[i]] < 0 : !among(b, n, a[i])) result = MPI_UNEQUAL;

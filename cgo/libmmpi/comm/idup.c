@@ -1,21 +1,24 @@
-/* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. The engine brings the new context id
- * to all. The native library duplicates the local part. Then all tell each other how that went, and
- * the copy exists. Whoever waits for anything moves a duplication on. Collectives that the program
- * starts meanwhile wait. */
+/* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. The engine broadcasts the new context
+ * id. The native library duplicates the local part. Then the processes exchange their results, and
+ * the copy exists. A process that waits for anything advances its duplications. Collectives that
+ * the program starts on the communicator meanwhile are delayed. */
 #include "comm/comm.h"
 
 typedef struct idup {
-  zreq *user;                  /* the program's request */
-  MPI_Comm *out;               /* the program's variable */
-  uint64_t context, *contexts; /* rank 0's of all; what the others say tells that they have called it */
+  zreq *user;    /* the program's request */
+  MPI_Comm *out; /* the program's variable */
+  /* context is the new context id, chosen by rank 0. contexts has what all ranks have sent; the
+   * entries of the others only show that they have called the function. */
+  uint64_t context, *contexts;
   MPI_Comm made;
   MPI_Request native;
-  enum { ASKING, COPYING, AGREEING } step; /* COPYING: the native library is at it */
-  z_coll exchange;                         /* of one number of each rank */
-  int copies, rc;                          /* whether there is a native request; how it went */
-  uint64_t verdict;                        /* for the others: not 0: it has failed */
+  enum { ASKING, COPYING, AGREEING } step; /* in COPYING the native library duplicates */
+  z_coll exchange;                         /* the exchange of one number of each rank */
+  /* 1 if the native request exists; the MPI error code of the native part */
+  int copies, rc;
+  uint64_t verdict; /* sent to the others: not 0 if this process has failed */
   int with_info;
-  MPI_Info info; /* a duplicate */
+  MPI_Info info; /* a duplicate of the program's info */
 } idup;
 
 static int copy(idup *d, MPI_Comm from) {
@@ -25,8 +28,9 @@ static int copy(idup *d, MPI_Comm from) {
   return real.Comm_idup(from, &d->made, &d->native);
 }
 
-/* Whether the native library is done, and how it went. The status has the error even where a
- * handler of the program's turns that into MPI_SUCCESS. */
+/* Tests whether the native library has completed the duplication, sets *flag, and returns its error
+ * code. The status has the error even where a handler of the program's turns it into
+ * MPI_SUCCESS. */
 static int copied(idup *d, int *flag) {
   MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
   int rc = real.Testall(1, &d->native, flag, &status);
@@ -45,7 +49,8 @@ static int over(zreq *r, idup *d, int rc) {
   return 1;
 }
 
-/* Each rank's *number to all. The error class if it cannot start. */
+/* Starts to send each rank's *number to all. Returns an error class if the exchange cannot
+ * start. */
 static int exchange(zreq *r, idup *d, const uint64_t *number) {
   d->exchange.send = number;
   int failed = zcoll_submit(r->comm, &d->exchange, &r->cell);
@@ -88,8 +93,8 @@ static int move(zreq *r) {
   }
 }
 
-/* The program's request waits; another one, which the program does not see, goes through the
- * steps. */
+/* Starts a duplication. The program's request waits; a second request, which the program does not
+ * see, goes through the steps. */
 static int launch(zreq *user) {
   zcoll *j = user->extra;
   idup *d = j->args.recv;

@@ -1,8 +1,8 @@
-/* Intercommunicators whose two groups are not all in one cluster. To the engine one is a spanning
- * communicator of the members of both groups; the program sees it as two. Point to point adds where
- * the other group begins (zcomm_at), and collectives are in coll/inter.c. The handle is a native
- * intracommunicator of the members in this cluster. Where both groups are in one cluster it is
- * native. */
+/* Intercommunicators whose groups are not both in one cluster. To the engine an intercommunicator
+ * is one spanning communicator of the members of both groups, which the program sees as two groups.
+ * Point-to-point calls add the rank at which the other group begins (zcomm_at), and collectives are
+ * in coll/inter.c. The handle is a native intracommunicator of the members in this cluster. If both
+ * groups are in one cluster the intercommunicator is native. */
 #include "comm/comm.h"
 #include <stddef.h>
 #include <string.h>
@@ -32,12 +32,13 @@ int zinter_native(MPI_Comm *comm, int low) {
 
 /* ---- create ---- */
 
-/* What a group's leader finds out for its group. */
+/* The result of the exchange between the two leaders, which each leader broadcasts in its group. */
 typedef struct plan {
   uint64_t context;
-  int32_t n, low; /* members of both groups, and of the first */
-  int32_t failed; /* MPI error code, which the leader has raised */
-  int32_t *all;   /* virtual ranks of both groups' members */
+  int32_t n, low; /* the number of members of both groups, and of the first group */
+  /* The MPI error code of an error that the leader has raised, or MPI_SUCCESS. */
+  int32_t failed;
+  int32_t *all; /* the virtual ranks of both groups' members */
 } plan;
 
 typedef struct hello {
@@ -49,9 +50,9 @@ static int no_memory(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
 }
 
-/* Tells the other leader the members of this group, and hears the other group's, over whatever
- * communicator the two share. The group with the lowest virtual rank comes first, and its leader's
- * context id is taken, so both sides come to the same. */
+/* Exchanges the members of the groups with the other leader, over a communicator that the leaders
+ * share. The group with the lowest virtual rank comes first, and its leader's context id is used,
+ * so both sides get the same plan. Returns the code of an error that was raised. */
 static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *function, plan *p) {
   MPI_Group handle;
   int rc = z_Comm_group(comm, &handle), first = 1;
@@ -97,7 +98,8 @@ int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *fu
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
 }
 
-/* MPI wants the new communicator to have the error handler of the group's communicator. */
+/* Sets the error handler of `to`, because MPI requires that a new communicator has the error
+ * handler of the group's communicator. */
 int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   MPI_Errhandler handler;
   int rc = real.Comm_get_errhandler(from, &handler);
@@ -106,8 +108,8 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   return rc;
 }
 
-/* Makes both groups give one answer after each cluster's library has made its part, or has failed
- * (rc). */
+/* Makes the result the same in both groups after each cluster's library has made its part or failed
+ * with rc. Returns an error code, after freeing *made, if any part has failed. */
 static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, const char *function, int rc,
                       MPI_Comm *made) {
   int worst[2] = {0, 0}, rank, lost = zcomm_most(comm, rc != MPI_SUCCESS, &worst[0], function);
@@ -156,8 +158,8 @@ end:
 
 /* ---- merge ---- */
 
-/* The group that is `high` comes second. If both are, or none is, the order is that of the
- * intercommunicator, which both sides know. */
+/* The group with `high` set comes second. If both groups or neither have it set, the order is that
+ * of the intercommunicator, which both sides know. */
 int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {

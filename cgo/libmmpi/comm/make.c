@@ -1,8 +1,8 @@
-/* New communicators from old ones, in three steps. First the engine agrees on what the new one is.
- * With that everything started before on the old one is over, so native collectives come in the
- * same order everywhere. Then all ranks of the cluster meet, and each serves the others meanwhile.
- * So the native function, which blocks, has nobody left to wait for. A result inside one cluster is
- * a plain native communicator. */
+/* New communicators from old ones, in three steps. First the ranks agree through the engine on the
+ * new communicator. By then all that was started on the old one before has completed, so native
+ * collectives have the same order everywhere. Then all ranks of the cluster meet, and each serves
+ * the others meanwhile. So the native function, which blocks, has no rank left to wait for. A
+ * communicator whose ranks are all in one cluster is a plain native one. */
 #include "comm/comm.h"
 
 static int failed(MPI_Comm comm, int rc, const char *function) {
@@ -14,7 +14,8 @@ static int failed(MPI_Comm comm, int rc, const char *function) {
 static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
   uint64_t context = c->rank == 0 ? Z_ENGINE(ze_next_context(c->link)) : 0;
   MPI_Comm native = MPI_COMM_NULL;
-  *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
+  /* the value that native libraries leave there if an attribute's copy callback fails */
+  *out = MPI_COMM_NULL;
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
   if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
@@ -42,9 +43,10 @@ int z_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out) {
 /* ---- split ---- */
 
 typedef struct wish {
-  uint64_t context; /* used if this rank becomes rank 0 */
+  uint64_t context; /* the context id to be used if this rank becomes rank 0 */
   int32_t color, key, rank;
-  int32_t half; /* of an intercommunicator: 0 is the group whose ranks come first */
+  /* For an intercommunicator: 0 in the group whose ranks come first, otherwise 1. */
+  int32_t half;
 } wish;
 
 static int by_key(const void *a, const void *b) {
@@ -66,7 +68,7 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     if (color >= 0 && all[i].color == color) all[n++] = all[i];
   qsort(all, (size_t)n, sizeof *all, by_key);
   for (int i = 0; i < n; i++) {
-    if ((uint32_t)all[i].rank >= (uint32_t)c->size) { /* the answer to another question */
+    if ((uint32_t)all[i].rank >= (uint32_t)c->size) { /* the entry belongs to another collective */
       rc = z_raise(c, MPI_ERR_OTHER, function,
                    "not all ranks of the communicator call the same collectives in the same order");
       goto end;
@@ -76,7 +78,7 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     spans |= c->native_of[all[i].rank] == Z_REMOTE;
     if (all[i].rank == c->rank) new_rank = i;
   }
-  if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
+  if (groups && (low == 0 || low == n)) color = -1; /* the other group has no rank with that color */
   if ((rc = zcomm_meet(c->native))) goto end;
   rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
   if (color >= 0) rc = zcomm_made(rc, native);
@@ -113,7 +115,7 @@ int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   return divide(c, color == MPI_UNDEFINED ? -1 : color, key, c->inter, "MPI_Comm_split", out);
 }
 
-/* ---- not spanning, but as if ---- */
+/* ---- inside a cluster, but known to the engine ---- */
 
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
   uint64_t context = Z_ENGINE(ze_next_context(0));
@@ -153,6 +155,6 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
   int me = zgroup_rank(g, z_layout.rank), color = rc || me == MPI_UNDEFINED ? -1 : c->inter ? 0 : ranks[0];
   free(ranks);
   if (rc) return z_raise(c, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
-  /* Groups are disjoint: their first members tell them apart */
+  /* Groups are disjoint, so their first members distinguish them */
   return divide(c, color, me, c->inter, "MPI_Comm_create", out);
 }

@@ -1,10 +1,9 @@
-/* New communicators that only their members make: first all of them who are in this cluster meet,
- * by messages, then native MPI makes the local part. */
+/* New communicators that only their members make: first all members in this cluster meet, by
+ * messages, then native MPI makes the local part. */
 #include "comm/comm.h"
 #include "core/privcomm.h"
 #include <string.h>
 
-/* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);
@@ -21,17 +20,17 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
 typedef struct meeting {
   zcomm *c;
   const zgroup *g;
-  int me, tag; /* my rank in g; the program's tag */
+  int me, tag; /* this process's rank in g, and the program's tag */
 } meeting;
 
-/* What the first member tells the others when it has heard of all. */
+/* The message that the first member sends to the others when it has heard from all. */
 typedef struct answer {
   uint64_t context;
-  uint64_t failed; /* not 0: somebody's library could not make its part */
+  uint64_t failed; /* not 0 if the library of a member has failed to make its part */
 } answer;
 
 /* Starts one message between member `peer` and this process, one of which is the first member:
- * natively inside the cluster, else by the engine. */
+ * natively inside the cluster, otherwise by the engine. Returns an MPI error code. */
 static int pass(const meeting *m, const int *ranks, int peer, int send, void *data, int bytes, z_cell *cell,
                 MPI_Request *request) {
   int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), world = m->g->rank[peer], native = zcluster_rank(world);
@@ -44,15 +43,15 @@ static int pass(const meeting *m, const int *ranks, int peer, int send, void *da
   return failed ? z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* to_first: every member tells the first one how it went, and that one gets an array (said). Else
- * the first tells all others. */
-static int tell(const meeting *m, const int *ranks, int to_first, void *said, int bytes) {
+/* Sends a message from every member to the first one (to_first), where `results` is an array with
+ * one entry for each member, or from the first one to all others. */
+static int exchange(const meeting *m, const int *ranks, int to_first, void *results, int bytes) {
   int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
   z_cell *cells = calloc((size_t)m->g->size, sizeof *cells);
   if (!requests || !cells) rc = MPI_ERR_NO_MEM;
   for (int i = 1; i < last && !rc; i++, n++) {
-    char *data = (char *)said + (first && to_first ? (size_t)i * (size_t)bytes : 0);
+    char *data = (char *)results + (first && to_first ? (size_t)i * (size_t)bytes : 0);
     rc = pass(m, ranks, first ? i : 0, first != to_first, data, bytes, &cells[i], &requests[i - 1]);
   }
   if (!rc) rc = z_wait_each(n, requests);
@@ -65,14 +64,14 @@ static int tell(const meeting *m, const int *ranks, int to_first, void *said, in
   return rc;
 }
 
-/* Makes all members give one answer, because libraries run out of communicators at different
- * numbers. The first member's context id comes with it. */
+/* Makes the result the same for all members, because libraries run out of communicators at
+ * different numbers, and returns it. *context is set to a context id of the first member. */
 static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
   uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
   answer a = {m->me ? 0 : Z_ENGINE(ze_next_context(m->c->link)), mine};
-  int lost = all ? tell(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
+  int lost = all ? exchange(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
   for (int i = 1; i < m->g->size && !m->me && !lost; i++) a.failed |= all[i];
-  if (!lost) lost = tell(m, ranks, 0, &a, sizeof a);
+  if (!lost) lost = exchange(m, ranks, 0, &a, sizeof a);
   if (m->me == 0) free(all);
   *context = a.context;
   if (rc || !(lost || a.failed)) return rc;
@@ -81,16 +80,17 @@ static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uin
 }
 
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
-  int near = 0;
+  int locals = 0;
   *out = MPI_COMM_NULL;
   int32_t *ranks = malloc(((size_t)n + 1) * sizeof *ranks);
   MPI_Group part = MPI_GROUP_NULL, native = MPI_GROUP_NULL;
   for (int i = 0; i < n && ranks; i++)
-    if (zcluster_has(world[i])) ranks[near++] = world[i];
-  int rc = ranks ? zcomm_meet_members(ranks, near, tag) : MPI_ERR_NO_MEM; /* idle or not: all do it or none */
-  if (!rc) rc = zgroup_new(ranks, near, &part);
+    if (zcluster_has(world[i])) ranks[locals++] = world[i];
+  /* all members do this whether their engine is idle or not, or none does */
+  int rc = ranks ? zcomm_meet_members(ranks, locals, tag) : MPI_ERR_NO_MEM;
+  if (!rc) rc = zgroup_new(ranks, locals, &part);
   if (!rc) rc = zgroup_native(part, &native);
-  /* MPICH 4.0 crashes on a communicator that nobody has asked for its group. */
+  /* MPICH 4.0 crashes on a communicator whose group was never requested */
   MPI_Group asked = MPI_GROUP_NULL;
   if (!rc) rc = real.Comm_group(from, &asked);
   if (asked != MPI_GROUP_NULL) real.Group_free(&asked);

@@ -1,21 +1,22 @@
 /* Meeting before a blocking native call that makes a communicator.
  *
- * Native libraries make communicators one after the other, in an order of their own. Suppose others
- * of comm have started a duplication (idup.c) and this process has not. A function that blocks here
- * would wait for that duplication, which this process could then not start. So all meet first, and
- * go round until no process has a duplication under way: each has been called everywhere, so it
- * comes to an end. */
+ * Native libraries make communicators one after the other, in an order of their own. Suppose other
+ * processes of comm have started the native part of a duplication (idup.c) and this process has
+ * not. A blocking function would wait here for that duplication, which this process could then not
+ * start. So all processes meet first, and repeat the meeting until none of them has a duplication
+ * in its native part. Such a duplication has been called in all processes, so it completes. */
 #include "comm/comm.h"
 #include "core/privcomm.h"
 
-static int32_t copies; /* that the native library is at, in this process */
-static int32_t held;   /* > 0: no other is started */
+/* The number of this process's duplications whose native part is in progress. */
+static int32_t copies;
+static int32_t held; /* greater than 0: no further duplication starts its native part */
 
 int zmeet_held(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST) > 0; }
 void zmeet_copying(int by) { __atomic_add_fetch(&copies, by, __ATOMIC_SEQ_CST); }
 
-/* From here on no duplication starts its native part in this process. Returns whether one is at
- * it. */
+/* Keeps duplications from starting their native part in this process. Returns whether the native
+ * part of one is in progress. */
 static int hold_duplications(void) {
   __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
   return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
@@ -23,14 +24,15 @@ static int hold_duplications(void) {
 
 static void go_on(int again) {
   __atomic_sub_fetch(&held, 1, __ATOMIC_SEQ_CST);
-  if (again) z_poll(); /* else the native call comes next, and nothing may be started before */
+  if (again) z_poll(); /* otherwise the native call comes next, and nothing may be started before it */
 }
 
 int zcomm_meet(MPI_Comm comm) {
   int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
   while (!rc && any) {
     any = hold_duplications();
-    /* Between two groups each hears of the other group in the first round, and then of its own */
+    /* On an intercommunicator the first round tells each group about the other one, and the second
+     * about itself */
     for (int round = 0; round <= inter && !rc; round++) {
       MPI_Request request = MPI_REQUEST_NULL;
       int mine = any, others;
@@ -45,13 +47,14 @@ int zcomm_meet(MPI_Comm comm) {
 
 /* ---- the same among some processes, by messages ---- */
 
-/* The first collects who has a duplication under way (zcomm_meet), and answers. */
+/* The first process collects whether any process has a duplication in its native part (*any; see
+ * zcomm_meet), and sends the result to all. */
 static int meet_once(const int32_t *world, int size, int tag, int *any) {
   int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
   MPI_Request *requests = malloc((size_t)size * sizeof *requests);
-  int *said = calloc((size_t)size, sizeof *said);
-  if (!requests || !said) rc = MPI_ERR_NO_MEM;
-  for (int round = 0; round < 2 && !rc; round++) { /* to the first, and back */
+  int *flags = calloc((size_t)size, sizeof *flags);
+  if (!requests || !flags) rc = MPI_ERR_NO_MEM;
+  for (int round = 0; round < 2 && !rc; round++) { /* to the first process, and back */
     n = 0, first = -1;
     for (int i = 0; i < size && !rc; i++) {
       if (!zcluster_has(world[i])) continue;
@@ -59,16 +62,16 @@ static int meet_once(const int32_t *world, int size, int tag, int *any) {
       int is_first = z_layout.rank == first, peer = zcluster_rank(is_first ? world[i] : first);
       if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
       if (is_first == (round == 0))
-        rc = real.Irecv(&said[i], 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private, &requests[n++]);
+        rc = real.Irecv(&flags[i], 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private, &requests[n++]);
       else
         rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private,
                         &requests[n++]);
     }
     if (!rc) rc = z_wait_each(n, requests);
-    for (int i = 0; i < size && !rc; i++) *any |= said[i];
+    for (int i = 0; i < size && !rc; i++) *any |= flags[i];
   }
   free(requests);
-  free(said);
+  free(flags);
   return rc;
 }
 

@@ -1,18 +1,20 @@
 /* Connections to other jobs: ports, names for them, and the intercommunicators that are made over
- * them. The engine finds the other job's process and agrees with it (Go's package ports). Then all
- * who are to be connected join a job of their own, which is a link of the engine's. Processes of
- * one job have nothing to join: they get an intercommunicator like any other. */
+ * them. The engine connects to a process of the other job and agrees with it (Go's package ports).
+ * Then all processes that are to be connected join a job of their own, which is a link of the
+ * engine. Processes of one job are not joined that way: they get an intercommunicator like any
+ * other. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include "core/privcomm.h"
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what the engine does aside ---- */
+/* ---- operations of the engine in the background ---- */
 
 static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __ATOMIC_ACQUIRE); }
 
-/* Waits, serving everything meanwhile. Z_OK, or the error, for which ze_error has the text. */
+/* Waits for an operation, and serves everything meanwhile. Returns Z_OK, or the error, whose text
+ * ze_error returns. */
 static int await(z_cell *cell) {
   z_wait_outside();
   z_wait_links(over, cell);
@@ -59,19 +61,21 @@ int z_Lookup_name(const char *service, MPI_Info info, char *port) {
 
 /* ---- connections ---- */
 
-/* What the root tells the others. */
+/* The message that the root broadcasts. */
 typedef struct agreed {
-  int64_t bytes; /* of the plan */
+  int64_t bytes; /* the size of the plan */
   int32_t failed;
 } agreed;
 
 typedef struct connection {
   void *plan;
-  int32_t n, low, link; /* processes, of which those of the accepting side come first */
+  /* the numbers of all processes and of those of the accepting side, which come first, and the
+   * link */
+  int32_t n, low, link;
   int32_t *numbers;
 } connection;
 
-/* The processes of comm, all of this job. */
+/* Returns in *out the group of comm, whose processes must all be of this job. Errors are raised. */
 static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
   int inter, rc = z_Comm_test_inter(comm, &inter);
   if (rc) return rc;
@@ -87,7 +91,7 @@ static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
   return MPI_SUCCESS;
 }
 
-/* At the root: meets the other job's. Raises what fails. */
+/* At the root: connects to the root of the other job. Errors are raised. */
 static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, const char *function, agreed *a,
                 void **plan) {
   z_cell cell = {0};
@@ -97,7 +101,7 @@ static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, c
   return MPI_SUCCESS;
 }
 
-/* All join; nobody is in without the others. */
+/* Joins the connection, in all processes of comm or in none. */
 static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const char *function) {
   z_cell cell = {0};
   if (Z_ENGINE(ze_join(k->plan, bytes, accepts, &cell, &k->n, &k->low, &k->numbers)) || await(&cell))
@@ -112,7 +116,7 @@ static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const 
   return MPI_SUCCESS;
 }
 
-/* Tells connections apart, which both sides know by their plans. */
+/* Returns a number that identifies a connection. Both sides compute it from the same plan. */
 static uint64_t hash_of(const void *plan, int64_t bytes) {
   uint64_t h = 14695981039346656037u;
   for (int64_t i = 0; i < bytes; i++) h = (h ^ ((const unsigned char *)plan)[i]) * 1099511628211u;
@@ -120,12 +124,12 @@ static uint64_t hash_of(const void *plan, int64_t bytes) {
 }
 
 static int make(connection *k, uint64_t hash, MPI_Comm comm, const char *function, MPI_Comm *out) {
-  uint64_t context = 0xFFFFFFFF00000000u; /* the first over its link */
+  uint64_t context = 0xFFFFFFFF00000000u; /* the first context over the link */
   int tag = (int)(hash & 0x7fff);
   MPI_Comm made;
   int spans = 0, rc = MPI_SUCCESS;
   for (int i = 0; i < k->n; i++) spans |= !zcluster_has(k->numbers[i]);
-  if (!k->link) context = hash >> 2 | (uint64_t)1 << 62; /* of no virtual rank */
+  if (!k->link) context = hash >> 2 | (uint64_t)1 << 62; /* a context that no virtual rank makes */
   rc = zcomm_part(z_private, k->numbers, k->n, tag, &made);
   zcomm *c;
   if (!rc && spans && !(rc = zcomm_add(k->link, made, context, k->numbers, k->n, &c))) zinter_set(c, k->low);

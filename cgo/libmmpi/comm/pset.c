@@ -1,4 +1,4 @@
-/* Sets of processes that have names: all, this process alone, and each cluster. */
+/* Named process sets: all processes, this process alone, and each cluster. */
 #include "comm/comm.h"
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +7,11 @@ static const char of_cluster[] = ZPSET_CLUSTER "/";
 
 static struct {
   char *name;
-  int32_t first, size; /* virtual ranks */
+  int32_t first, size; /* the virtual rank of the first process, and the number of processes */
 } * clusters;
 static int known;
 
-/* "a=4,b=2": the engine has read it, too, and refused what is not so. */
+/* The layout has the form "a=4,b=2". The engine has rejected any other. */
 int zpset_start(const char *layout) {
   clusters = calloc((size_t)z_layout.clusters, sizeof *clusters);
   if (!clusters) return MPI_ERR_NO_MEM;
@@ -44,7 +44,7 @@ int zpset_name(int i, char *out, int size) {
   return snprintf(out, (size_t)size, "%s%s", of_cluster, clusters[i - 2].name);
 }
 
-/* Names of MPI's own are without regard to case, as URIs are. */
+/* MPI's own names are compared without regard to case, as URIs are. */
 int zpset_find(const char *name) {
   if (!strcasecmp(name, "mpi://WORLD")) return 0;
   if (!strcasecmp(name, "mpi://SELF")) return 1;

@@ -1,5 +1,5 @@
 /* Sessions: process sets, their groups, and communicators that are made from a group alone. A
- * session is a native one. What the first session starts is in start/session.c. */
+ * session is a native one. start/session.c describes what the first session starts. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -8,9 +8,9 @@
 
 #ifdef Z_HAVE_Session_init
 
-/* All ranks of MPI_COMM_WORLD over z_private, for messages that no message of the program can
- * match. A process that has no session does not know this communicator, and gets no messages of
- * it. */
+/* Returns the communicator of all ranks of MPI_COMM_WORLD over z_private, for messages that no
+ * message of the program can match. A process that has no session does not know this communicator,
+ * and gets no messages on it. */
 static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {
@@ -28,9 +28,9 @@ int zsession_raise(MPI_Session session, int class_, const char *function, const 
 
 /* ---- process sets ---- */
 
-/* The native library's own process sets are numbered here without those that we have, too. Returns
- * the library's number of set *n, or -1 if there is none, and then *n is less by the number of sets
- * there are. */
+/* Numbers the native library's own process sets, leaving out those that the shim has too. Returns
+ * the library's number of set *n, or -1 if there are not so many sets; *n is then decreased by the
+ * number of sets. */
 static int native_set(MPI_Session session, MPI_Info info, int *n) {
   int all = 0;
   if (real.Session_get_num_psets(session, info, &all)) return -1;
@@ -90,9 +90,9 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
 
 /* ---- communicators ---- */
 
-/* A program that makes two communicators at the same time tells them apart by a string. Native MPI,
- * and our messages, do so by a tag that is made of it. Two strings with the same tag matter only
- * where the same processes make both at once, from two threads. */
+/* Returns a tag for a string. A program that makes two communicators at the same time distinguishes
+ * them by a string; native MPI and the shim's messages do so by a tag. Two strings with the same
+ * tag matter only if the same processes make both communicators at once, from two threads. */
 static int tag_of(const char *string) {
   uint32_t h = 2166136261u;
   for (; *string; string++) h = (h ^ (unsigned char)*string) * 16777619u;
@@ -102,7 +102,7 @@ static int tag_of(const char *string) {
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text) {
   MPI_Comm lent;
   int code = z_error_begin(class_, function, text, handler == MPI_ERRORS_ARE_FATAL ? handler : MPI_ERRHANDLER_NULL);
-  /* MPI calls handlers of communicators only, and there is none yet */
+  /* MPI calls a handler on a communicator only, and the new one does not exist yet */
   if (handler == MPI_ERRHANDLER_NULL || zprivate_dup(MPI_COMM_SELF, &lent)) return code;
   if (!real.Comm_set_errhandler(lent, handler)) real.Comm_call_errhandler(lent, code);
   real.Comm_free(&lent);
@@ -127,7 +127,8 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   if (!g->size) return MPI_SUCCESS;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED)
     return fail(handler, MPI_ERR_GROUP, function, "this process is not in the group");
-  int rc = hidden() ? MPI_SUCCESS : zcomm_sessions_start(); /* a group of MPI_COMM_WORLD's, and no session */
+  /* the group is one of MPI_COMM_WORLD's, in a program without sessions */
+  int rc = hidden() ? MPI_SUCCESS : zcomm_sessions_start();
   if (!rc) rc = zcomm_make_group(hidden(), z_private, g, tag_of(string), out);
   if (!rc) rc = dress(*out, info, handler);
   return rc ? fail(handler, rc, function, "no communicator can be made") : MPI_SUCCESS;
@@ -138,20 +139,20 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
   static const char function[] = "MPI_Intercomm_create_from_groups";
   const zgroup *mine = zgroup_get(local), *others = zgroup_get(remote);
   MPI_Comm half;
-  int far = 0;
+  int peer_leader = 0;
   *out = MPI_COMM_NULL;
   if (!mine || !mine->size || leader < 0 || leader >= mine->size)
     return fail(handler, MPI_ERR_GROUP, function, "that is no group with such a leader");
-  if (mine->rank[leader] == z_layout.rank) { /* the others need not know that one */
+  if (mine->rank[leader] == z_layout.rank) { /* only the leader needs to know the remote leader */
     if (!others || remote_leader < 0 || remote_leader >= others->size)
       return fail(handler, MPI_ERR_GROUP, function, "the remote group is no group with such a leader");
-    while (zpset_member(0, far) != others->rank[remote_leader]) far++;
+    while (zpset_member(0, peer_leader) != others->rank[remote_leader]) peer_leader++;
   }
   int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
   if (rc) return rc;
-  /* Tags of z_private that nothing else has */
-  rc = z_Intercomm_create(half, leader, z_private, far, ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS),
-                          out);
+  /* A tag on z_private that nothing else uses */
+  rc = z_Intercomm_create(half, leader, z_private, peer_leader,
+                          ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS), out);
   if (!rc) rc = dress(*out, info, handler);
   z_Comm_free(&half);
   return rc;

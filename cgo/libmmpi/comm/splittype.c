@@ -1,16 +1,16 @@
-/* MPI_Comm_split_type. Hardware is inside one cluster, so the native library splits by it.
- * Clusters, for which a program asks with the words of MPI 4, and sets of processes are done
- * here. */
+/* MPI_Comm_split_type. Every piece of hardware is inside one cluster, so the native library splits
+ * by hardware. This file splits by cluster, which a program requests by MPI 4's hardware resource
+ * types, and by process set. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include <string.h>
 
 static const char function[] = "MPI_Comm_split_type";
 
-/* What a value of MPI 4's guided types asks us for. */
+/* The kinds of splits that this file does, and NOT_OURS for all others. */
 enum { NOT_OURS, BY_CLUSTER, BY_SET };
 
-/* Open MPI 5 says that it is MPI 3.1, and has these. */
+/* Open MPI 5 reports MPI 3.1 but has these types. */
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 static int value_of(MPI_Info info, const char *key, char *value, int size) {
   int flag = 0;
@@ -38,11 +38,12 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
   zcomm *c = zcomm_find(comm);
   int set = -1, mine = wanted(type, info, &set), what = mine, color = MPI_UNDEFINED;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not for an intercommunicator");
-  /* A process that says MPI_UNDEFINED does not know what the others ask for, and has to do as they
-   * do. This also ends what was started before on a spanning communicator. */
+  /* A process that passes MPI_UNDEFINED does not know the type of the others, and has to take part
+   * in the same calls. The reduction also completes what was started before on a spanning
+   * communicator. */
   int rc = zcomm_most(comm, mine, &what, function);
   if (rc) return rc;
-  if (what == NOT_OURS) { /* ranks that share memory, or any other piece of hardware, are in one cluster */
+  if (what == NOT_OURS) { /* ranks that share hardware are in one cluster */
     MPI_Comm made = MPI_COMM_NULL;
     if ((rc = zcomm_meet(comm))) return rc;
     rc = real.Comm_split_type(comm, type, key, info, &made);

@@ -1,4 +1,4 @@
-/* Communicators that span clusters: where they are found, their memory and their end. */
+/* Communicators that span clusters: look-up by native handle, allocation and release. */
 #include "core/comm.h"
 #include <string.h>
 
@@ -42,8 +42,8 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
   Z_ENGINE(ze_comm_drop(c->id));
-  /* First: the handle may come back at once in another thread, for a communicator that does not
-   * span perhaps */
+  /* The map entry must go first: once the native communicator is freed, another thread may get the
+   * same handle, possibly for a communicator that does not span clusters. */
   zmap_remove(&z_comms, z_key(native));
   real.Comm_free(&native);
   zcomm_discard(c);

@@ -6,61 +6,78 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How what a higher chapter keeps with a communicator begins. */
+/* The common head of the objects that a higher chapter attaches to a communicator. */
 typedef struct zattached {
-  struct zattached *(*copy)(const struct zattached *); /* for a duplicate; NULL: no memory */
+  /* Returns a copy of the object for a duplicate of the communicator, or NULL if memory is
+   * exhausted. */
+  struct zattached *(*copy)(const struct zattached *);
   void (*drop)(struct zattached *);
 } zattached;
 
 typedef struct zcomm {
-  MPI_Comm native; /* the local part; its handle is the user's handle */
+  MPI_Comm native; /* the local part; its handle is the program's handle */
   uint64_t context;
-  int32_t link; /* 0: all ranks are of this job; else the connection to the other job that some of them are of */
-  int32_t id;   /* the engine's */
+  /* The connection to the other job that some ranks belong to, or 0 if all ranks are of this
+   * job. */
+  int32_t link;
+  int32_t id; /* the communicator's number in the engine */
   int32_t size, rank;
   int32_t native_size, native_rank;
-  int32_t *world;     /* [size] rank → virtual world rank, or number of a process of another job */
-  int32_t *native_of; /* [size] rank → rank in the local part, or Z_REMOTE */
-  int32_t *rank_of;   /* [native_size] the other way */
-  /* An intercommunicator has the ranks of both its groups, one group after the other. What the
-   * program calls rank p of the other group, the peers of point to point, is rank base + p. In an
-   * intracommunicator all are peers. */
-  int32_t inter;                         /* 1: it is one */
-  int32_t base, peers;                   /* rank of the first peer; how many there are */
-  int32_t refs;                          /* the user's handle, and each operation or message in flight */
-  int32_t freed;                         /* the user has freed it: native free waits for the last reference */
-  struct zattached *coll, *topo, *parts; /* what those chapters keep with it; NULL: nothing */
+  /* [size] The virtual rank of each rank, or the number of a process of another job. */
+  int32_t *world;
+  /* [size] The rank in the local part of each rank, or Z_REMOTE. */
+  int32_t *native_of;
+  int32_t *rank_of; /* [native_size] the rank of each native rank of the local part */
+  /* An intercommunicator has the ranks of both its groups, one group after the other. Rank p of the
+   * other group, as the program numbers the peers of point-to-point calls, is rank base + p here.
+   * In an intracommunicator all ranks are peers and base is 0. */
+  int32_t inter;       /* 1 if the communicator is an intercommunicator */
+  int32_t base, peers; /* the rank of the first peer, and the number of peers */
+  /* The number of references: one of the program's handle, and one of each operation or message in
+   * flight. */
+  int32_t refs;
+  /* 1 once the program has freed the handle. The native communicator is freed with the last
+   * reference. */
+  int32_t freed;
+  struct zattached *coll, *topo, *parts; /* the objects that those chapters have attached, or NULL */
 } zcomm;
 
-/* The rank of a peer; MPI_PROC_NULL and MPI_ANY_SOURCE stay. */
+/* Converts a peer's number into a rank of c. MPI_PROC_NULL and MPI_ANY_SOURCE are returned
+ * unchanged. */
 static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : c->base + peer; }
-/* The process's own group: all, or the other half of an intercommunicator. */
+/* Returns the first rank of the process's own group, and the number of its ranks. An
+ * intracommunicator has one group; in an intercommunicator the own group is the one that has no
+ * peers. */
 static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
-extern zmap z_comms; /* native handle → zcomm; only spanning ones */
-/* That of MPI_COMM_WORLD, kept apart because most calls are on it and need no hash then. NULL:
- * before the job has begun, or after its end. */
+extern zmap z_comms; /* the map from native handle to zcomm; it holds spanning communicators only */
+/* The zcomm of MPI_COMM_WORLD. It is kept outside the map because most calls are on MPI_COMM_WORLD,
+ * which so need no hash. It is NULL before the process has joined the job and after it has left. */
 extern zcomm *z_whole;
 
-/* The spanning communicator of a handle. NULL: it does not span, or is no communicator at all,
- * which native MPI will say. */
-zcomm *zcomm_find_other(MPI_Comm comm); /* of any but MPI_COMM_WORLD: out of the way of most calls */
+/* Returns the zcomm of a handle, or NULL if the communicator does not span clusters or the handle
+ * is invalid. Native MPI reports an invalid handle. zcomm_find_other looks up any handle except
+ * MPI_COMM_WORLD. */
+zcomm *zcomm_find_other(MPI_Comm comm);
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
 static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
   return c;
 }
-/* Makes a communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied).
- * NULL: no memory. */
+/* Allocates a communicator with one reference, which is not in the map yet. Rank i is virtual rank
+ * world[i]; the array is copied. Returns NULL if memory is exhausted. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
-/* Number of this process's cluster among those of the ranks. */
+/* Returns the index of this process's cluster among the clusters of c's ranks. A NULL c is the
+ * job. */
 static inline int zcomm_cluster(const zcomm *c) {
   return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
 }
-void zcomm_discard(zcomm *c); /* frees c, and nothing outside of it */
-void zcomm_destroy(zcomm *c); /* refs are 0: drop it in the engine, free the native communicator and c */
+void zcomm_discard(zcomm *c); /* frees c alone: the native communicator and the engine's stay */
+/* Removes c from the map and the engine, and frees the native communicator and c. The caller has
+ * dropped the last reference. */
+void zcomm_destroy(zcomm *c);
 static inline void zcomm_release(zcomm *c) {
   if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
 }

@@ -30,15 +30,15 @@ void z_native_failed(int rc, const char *function) {
   if (real.Error_string(rc, text, &n)) snprintf(text, sizeof text, "error code %d", rc);
   fprintf(stderr, "MMPI: virtual rank %d: %s failed in the native MPI library, and the job cannot go on: %s\n",
           z_layout.rank, function, text);
-  z_be_heard();
+  z_drain_stderr();
   if (!z_is_off()) Z_ENGINE(ze_abort(1));
   abort();
 }
 
-/* Error codes with a text of ours, so that MPI_Error_string names the function. MPI never takes a
- * code back, so each text gets one; when there are too many, the error class alone has to do. The
- * texts are kept here, because MPICH does not find those of codes that were added to its own
- * classes. */
+/* Error codes with texts of the shim's own, so that MPI_Error_string names the function. MPI cannot
+ * free an error code, so each distinct text gets one code, and once Z_ERROR_TEXTS exist the error
+ * class is used alone. The texts are kept here because MPICH loses those of codes that were added
+ * to its own classes. */
 static struct {
   pthread_mutex_t lock;
   int n;
@@ -74,17 +74,18 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
-/* Programs compare the return code with common error classes directly, so the code is the class
- * itself, unless the text is more useful (needs_text). */
+/* Prepares an error and returns its code; see z_error_begin. The code is the error class itself,
+ * because programs compare return codes with error classes, unless needs_text asks for a code whose
+ * text names the function. */
 static int begin(int class_, int needs_text, const char *function, const char *text, MPI_Errhandler handler) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
   int code = needs_text ? code_with_text(class_, line) : class_;
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
-    z_be_heard();
+    z_drain_stderr();
     if (!z_is_off())
-      Z_ENGINE(ze_abort(class_ > 0 && class_ < 256 ? class_ : 1)); /* all clusters end, not only this one */
+      Z_ENGINE(ze_abort(class_ > 0 && class_ < 256 ? class_ : 1)); /* ends all clusters, not only this one */
   }
   if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
   return code;
@@ -131,8 +132,8 @@ int z_unsupported(MPI_Comm comm, const char *function) {
 
 /* ---- messages that are not as long as expected ---- */
 
-/* Constants of mpi.h that differ between the libraries. A message whose length a program takes from
- * one of them is of another length in the other library. */
+/* Constants of mpi.h whose values differ between Open MPI and MPICH. If a program takes the length
+ * of a message from one of them, sender and receiver disagree about the length. */
 #ifndef Z_STANDARD_ABI
 static const struct {
   const char *name;
@@ -148,7 +149,7 @@ static const struct {
 };
 enum { CONSTANTS = sizeof constants / sizeof *constants };
 
-/* How many times n holds a, if m holds b as often; 0: it does not. */
+/* Returns n / a if n and m are the same multiple of a and b, otherwise 0. */
 static int64_t times(int64_t n, int64_t a, int64_t m, int64_t b) {
   return n % a == 0 && m % b == 0 && n / a == m / b ? n / a : 0;
 }
@@ -161,7 +162,7 @@ int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
   for (int i = 0; i < CONSTANTS && z_layout.libraries > 1; i++) {
     int64_t each = times(sent, constants[i].open_mpi, room, constants[i].mpich);
     if (!each) each = times(sent, constants[i].mpich, room, constants[i].open_mpi);
-    if (each < 1 || each > z_layout.size || n >= size) continue; /* such a string of every rank at most */
+    if (each < 1 || each > z_layout.size || n >= size) continue; /* at most one such string for each rank */
     n += (size_t)snprintf(text + n, size - n, "%s%s (%d, %d)",
                           found++ ? ", " : "constants that differ in Open MPI and MPICH (docs/howto/programs.md)? ",
                           constants[i].name, constants[i].open_mpi, constants[i].mpich);
@@ -173,7 +174,8 @@ int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
 }
 
 int z_raise_engine(zcomm *c, int z_error, const char *function) {
-  /* A connection that is lost: nobody has asked yet why */
+  /* For a communicator over a lost connection the engine looks up the reason here, at the first
+   * error. */
   if (c && c->link && !c->freed && Z_ENGINE(ze_comm_why(c->id)))
     return raise_as(c->native, z_error_class(z_error), 1, function, Z_ENGINE(ze_error()));
   const char *why = Z_ENGINE(ze_error());

@@ -1,4 +1,4 @@
-/* The state of the process that everything reads; start/ and the engine set it. */
+/* The process's state that all chapters read. start/ and the engine set it. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
@@ -31,7 +31,7 @@ int z_on_open_mpi(void) {
 
 void z_no_memory(const char *what) {
   fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
-  z_be_heard();
+  z_drain_stderr();
   if (!z_is_off()) Z_ENGINE(ze_abort(1));
   abort();
 }
@@ -43,13 +43,13 @@ static struct {
   int code;
 } ending;
 
-static void tell_all(int code) {
-  z_be_heard(); /* what the program has said of it */
+static void abort_all(int code) {
+  z_drain_stderr(); /* what the program has written about its end */
   Z_ENGINE(ze_abort(code));
 }
 
 static void end_outside(void) {
-  tell_all(ending.code);
+  abort_all(ending.code);
   real.Abort(ending.comm, ending.code);
   _exit(ending.code & 0xff);
 }
@@ -57,7 +57,7 @@ static void end_outside(void) {
 int z_abort(MPI_Comm comm, int code) {
   if (!z_is_off()) {
     ending.comm = comm, ending.code = code;
-    if (z_resume(end_outside)) tell_all(code);
+    if (z_resume(end_outside)) abort_all(code);
   }
   return real.Abort(comm, code);
 }
@@ -80,7 +80,9 @@ void z_check_pid(void) {
 int z_refuse(const char *function) {
   MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
   const int child = z_is_child();
-  if (child) /* Not as an error of the rank (launch/output): the job goes on. */
+  /* Without "virtual rank" at the start: launch/output would take it for an error of the rank, but
+   * the job goes on. */
+  if (child)
     dprintf(2,
             "MMPI: process %d, a child (fork, clone) of virtual rank %d: %s: it has no part in the job: communicate in "
             "the process that called MPI_Init, %d\n",
@@ -91,7 +93,8 @@ int z_refuse(const char *function) {
             "carried out: set a flag in the handler and call it later, or end the job by MPI_Abort\n",
             z_layout.rank, function);
   if (real.Comm_get_errhandler(MPI_COMM_WORLD, &handler) || handler == MPI_ERRORS_ARE_FATAL) {
-    /* A fatal handler would have native MPI end the cluster, over a connection of the rank's */
+    /* A fatal handler would let native MPI end the cluster over a connection that belongs to the
+     * parent */
     if (child) _exit(1);
     return z_abort(MPI_COMM_WORLD, MPI_ERR_OTHER);
   }
@@ -100,14 +103,14 @@ int z_refuse(const char *function) {
   return MPI_ERR_OTHER;
 }
 
-/* ---- last words ----
+/* ---- output before the end ----
  *
- * MPICH's launcher ends as soon as it hears that a process has called MPI_Abort, and what its
- * daemon has not read of the process's standard error by then is lost. On a busy host a daemon that
- * was held up between two looks may see the abort first. It passes on in the order in which it
- * reads, so whoever waits until it has read is heard. */
+ * MPICH's launcher ends as soon as it learns that a process has called MPI_Abort. What its daemon
+ * has not yet read of the process's standard error is lost then. On a busy host the daemon may be
+ * delayed and see the abort first. The daemon forwards in the order in which it reads, so a process
+ * that waits until its output has been read does not lose it. */
 
-/* Whether what is in the pipe, or socket, of standard error has not been read. */
+/* Whether standard error is a pipe or a socket with bytes that have not been read. */
 static int unread(void) {
   struct stat is;
   int n = 0;
@@ -115,6 +118,6 @@ static int unread(void) {
   return !ioctl(2, S_ISFIFO(is.st_mode) ? FIONREAD : SIOCOUTQ, &n) && n > 0;
 }
 
-void z_be_heard(void) {
-  for (int ms = 0; ms < Z_HEARD_MS && unread(); ms++) nanosleep(&(struct timespec){0, 1000000}, NULL);
+void z_drain_stderr(void) {
+  for (int ms = 0; ms < Z_DRAIN_STDERR_MS && unread(); ms++) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }

@@ -1,113 +1,118 @@
-/* The library's numbers: what each trades, and which page of docs/decisions has the measurements.
- * Two numbers that Go needs too are elsewhere: Z_FEW_RANKS is in abi.h, and Z_CROWDED_US is
- * `crowded` in forwarder/loop/limits.go, too. */
+/* The constants of the library: the trade-off of each, and the page of docs/decisions that has its
+ * measurements. Two constants that Go needs as well are elsewhere: Z_FEW_RANKS is in abi.h, and
+ * Z_CROWDED_US equals `crowded` in forwarder/loop/limits.go. */
 #ifndef ZIPPER_LIMITS_H
 #define ZIPPER_LIMITS_H
 
-/* Waiting (request/wait.c), in microseconds unless they are turns. Forwarders wait by the numbers
- * of forwarder/loop/limits.go. The two belong together: change both, and measure both
- * (docs/decisions/0001-spin-and-yield-before-sleeping.md). */
+/* Waiting (request/wait.c), in microseconds unless a comment says turns. Forwarders wait by the
+ * constants of forwarder/loop/limits.go. A change of one set requires the same change of the other,
+ * and measurements of both (docs/decisions/0001-waits-give-way-before-they-sleep.md). */
 enum {
-  /* The longest spin before the first sleep. An answer takes so long if all processes on its way
-   * sleep and it takes 50 us to wake each. A longer spin costs processor time; a shorter one a
-   * sleep, and its timer, in each answer. */
+  /* The longest spin before the first sleep. An answer takes this long if all processes on its way
+   * sleep and each takes 50 us to wake. A longer spin costs processor time; a shorter one adds a
+   * sleep, and its timer, to each answer. */
   Z_SPIN_US = 400,
 
-  /* The shortest, after spins that did not pay: about one turn. */
+  /* The shortest spin, after spins that found nothing: about one turn. */
   Z_SHORT_SPIN_US = 5,
 
-  /* The longest spin while native MPI has something under way, which wakes nobody. */
+  /* The longest spin while a native operation is pending, because native MPI wakes no sleeping
+   * process. */
   Z_NATIVE_SPIN_US = 20000,
 
-  /* A turn that finds nothing takes no longer than this. If it does, other processes had the core
-   * for the rest, which does not count as spinning. */
+  /* The longest time that a turn which finds nothing counts as spinning. In a longer turn other
+   * processes had the core for the rest. */
   Z_TURN_US = 5,
 
-  /* If giving way takes so long, another process is computing on this core. A process that sleeps
-   * gets the core back sooner than one that gives way. */
+  /* The duration of a yield from which on another process is taken to compute on this core. On such
+   * a core a process that sleeps gets the core back sooner than a process that yields. */
   Z_CROWDED_US = 500,
 
-  /* One wait in so many spins for all of Z_SPIN_US, to see whether spins pay now. Where they never
-   * do it is one in Z_SELDOM_WAITS. */
+  /* One wait in Z_EXPLORE_WAITS spins for the whole of Z_SPIN_US, to learn whether spinning has
+   * begun to pay. If it never has, only one wait in Z_SELDOM_WAITS does so. */
   Z_EXPLORE_WAITS = 32,
   Z_SELDOM_WAITS = 1024,
 
-  /* So many turns test native stages alone, and then one enters the engine, which costs several
-   * times as much (docs/decisions/0007-leaf-ranks-bypass-the-engine.md). */
+  /* The number of turns that test native stages alone before one turn enters the engine, which
+   * costs several times as much (docs/decisions/0007-leaf-ranks-bypass-the-engine.md). */
   Z_ALONE_TURNS = 64,
 
-  /* Turns between yields while only native MPI is waited for; it yields by itself if it was told
-   * to. */
+  /* The number of turns between yields while the process waits for native MPI only, which yields by
+   * itself if it is configured so. */
   Z_NATIVE_TURNS = 2000,
 
-  /* The first sleep on the links, and the longest; each is twice as long as the one before. Native
-   * MPI has no descriptor to sleep on, so its messages wait as long as we sleep. */
+  /* The first and the longest sleep on the links. Each sleep is twice as long as the one before.
+   * Native MPI has no descriptor to sleep on, so a native message waits until the sleep ends. */
   Z_FIRST_SLEEP_US = 20,
   Z_LONGEST_SLEEP_US = 1000,
 
-  /* The same while native MPI is waited for. */
+  /* The first and the longest sleep while a native operation is pending. */
   Z_FIRST_NAP_US = 5,
   Z_LONGEST_NAP_US = 200,
 
-  /* The longest sleep where no native message can come, because nobody else is in this cluster and
-   * no other thread calls MPI. There one turn in Z_ALONE_POKE_TURNS looks into native MPI. */
+  /* The longest sleep where no native message can arrive: the process is alone in its cluster, and
+   * no other thread calls MPI. One turn in Z_ALONE_POKE_TURNS enters native MPI there. */
   Z_ALONE_SLEEP_US = 100000,
   Z_ALONE_POKE_TURNS = 64,
 };
 
-/* Linux lets sleeps last 50 us longer than asked for unless told otherwise; nanoseconds. */
+/* The timer slack of this process in nanoseconds. Linux's default lets each sleep last 50 us longer
+ * than requested. */
 enum { Z_TIMER_SLACK_NS = 1000 };
 
-/* The highest number from which on descriptors of ours are, also `highest` in
- * internal/highfd/limits.go; and how many numbers above must be free before the low ones are taken
- * while Go starts, which needs six: with fewer its own may be low. */
+/* Z_HIGHEST_FD is the upper bound of the number from which on the library places its descriptors;
+ * it equals `highest` in internal/highfd/limits.go. While Go starts, the lower numbers are occupied
+ * only if at least Z_SPARE_FDS higher ones are free: Go needs six, and with fewer it might get low
+ * numbers. */
 enum { Z_HIGHEST_FD = 4096, Z_SPARE_FDS = 16 };
 
-/* Native stages of collectives as messages (coll/smallstage.c), among up to Z_FEW_RANKS
- * processes. */
+/* Native stages of collectives that are sent as messages (coll/smallstage.c), among at most
+ * Z_FEW_RANKS processes. */
 enum {
-  /* Broadcasts of up to so many bytes are sent by one process; of more bytes a tree sends less from
-   * one process. Also the most that a leaf gives or gets without the engine (coll/leaffast.c). At
-   * most Z_PIECES * Z_PIECE. */
+  /* The largest broadcast, in bytes, that one process sends to all others; for larger ones a tree
+   * takes load off that process. It is also the largest block that a leaf sends or receives without
+   * the engine (coll/leaffast.c), and at most Z_PIECES * Z_PIECE. */
   Z_SMALL_BCAST = 65536,
 
-  /* Broadcasts of up to so many bytes go from local rank 0 to each process. Of more bytes one
-   * process on each other host gets them, and passes them on. */
+  /* The largest broadcast, in bytes, that local rank 0 sends to each process. A larger one goes to
+   * one process on each other host, which passes it on. */
   Z_FLAT_BCAST = 8192,
 
-  /* Bytes of a piece of a message inside a host, below Open MPI's eager limit there (4 KiB with its
-   * head). Where Open MPI may not read another process's memory (containers), a longer message is a
-   * request, an answer and pieces. Each of these waits until the other process looks again
-   * (docs/decisions/0009-small-pieces-inside-a-host.md). */
+  /* The size in bytes of a piece of a message inside a host, below Open MPI's eager limit there (4
+   * KiB with its header). Where Open MPI may not read another process's memory (containers), a
+   * longer message takes a request, an answer and pieces, each of which waits until the other
+   * process polls (docs/decisions/0009-pieces-inside-a-host.md). */
   Z_PIECE = 4000,
-  Z_PIECES = 17, /* of a message at most: longer ones are native MPI's */
+  /* The largest number of pieces of a message. Native MPI sends longer messages. */
+  Z_PIECES = 17,
 };
 
-/* How many answers of ze_coll_leaf a communicator remembers (coll/leaffast.c), for programs that
- * use several sizes in turn. */
+/* The number of answers of ze_coll_leaf that a communicator caches (coll/leaffast.c), for programs
+ * that alternate between several sizes. */
 enum { Z_LEAVES = 16 };
 
-/* Bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
+/* The most bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
 enum { Z_PACK_BYTES = 1 << 30 };
 
-/* How long a process that ends the job waits for who reads its standard error, ms (core/job.c):
- * longer than a daemon waits for its turn on a busy host. Chosen, not measured. */
-enum { Z_HEARD_MS = 5000 };
+/* The longest time in milliseconds that a process which ends the job waits until its standard error
+ * has been read (core/job.c). It is longer than a daemon waits for the processor on a busy host.
+ * The value is chosen, not measured. */
+enum { Z_DRAIN_STDERR_MS = 5000 };
 
-/* How many error texts of our own there may be, since codes are never given back (core/error.c).
- * Further errors have the text of their class. */
+/* The largest number of error codes with a text of the shim's own (core/error.c), since MPI cannot
+ * free a code. Further errors have the text of their class. */
 enum { Z_ERROR_TEXTS = 256 };
 
-/* From how many nodes of a graph an order of its nodes is tried (topo/reorder.c). Each try takes
- * time in proportion to the graph's size. */
+/* The number of nodes of a graph from which on an order of its nodes is tried (topo/reorder.c).
+ * Each try takes time proportional to the size of the graph. */
 enum { Z_REORDER_TRIES = 16 };
 
-/* Address space that the engine wants to have free beside the program, MiB. It was seen to take
- * 1900, with the stacks of its threads. */
+/* The address space in MiB that the engine requires beside the program. The engine was seen to take
+ * 1900 MiB, with the stacks of its threads. */
 enum { Z_ENGINE_MIB = 2048 };
 
-/* Memory that can be written, which RLIMIT_DATA counts, for the same, MiB. It was seen to take 80,
- * and the stacks of its threads. */
+/* The writable memory in MiB, as RLIMIT_DATA counts it, that the engine requires beside the
+ * program. The engine was seen to take 80 MiB, without the stacks of its threads. */
 enum { Z_ENGINE_DATA_MIB = 128 };
 
 #endif

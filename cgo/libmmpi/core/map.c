@@ -1,4 +1,4 @@
-/* The writers of the hash: see map.h. */
+/* The functions that change the hash; map.h describes the hash. */
 #include "core/map.h"
 #include "core/job.h"
 
@@ -9,8 +9,8 @@ static zslot *find(ztable *t, uint64_t key) {
   }
 }
 
-/* Makes room for one more key. After a rebuild at most half of the slots are used, before it at
- * most three quarters. */
+/* Replaces the table by one with room for another key. At most half of the slots of the new table
+ * are used. A table is replaced when three quarters of its slots are used. */
 static void rebuild(zmap *m) {
   uint32_t bits = 6;
   while ((1u << bits) < 2 * (m->live + 1)) bits++;
@@ -38,7 +38,8 @@ void zmap_put(zmap *m, uint64_t key, void *value) {
   z_unlock(&m->lock);
 }
 
-/* Removes the value of a slot, and returns it. Called with the lock held. */
+/* Removes the value of a slot and returns it, or NULL if the slot has none. The caller holds the
+ * lock. */
 static void *empty(zmap *m, zslot *s) {
   void *value = s->value;
   if (!value) return NULL;

@@ -1,6 +1,6 @@
 /* A hash from a handle to a pointer. Readers take no lock: a slot keeps its key until the table is
  * rebuilt, a removed key has the value NULL, and a rebuilt table is published whole. Both MPI
- * libraries reuse few handle values again and again, so rebuilding is rare. */
+ * libraries reuse few handle values, so rebuilding is rare. */
 #ifndef ZIPPER_MAP_H
 #define ZIPPER_MAP_H
 #include <pthread.h>
@@ -8,26 +8,27 @@
 #include <stdlib.h>
 
 typedef struct zslot {
-  uint64_t key; /* 0 = empty */
-  void *value;  /* NULL = removed */
+  uint64_t key; /* 0: the slot is empty */
+  void *value;  /* NULL: the key has been removed */
 } zslot;
 
 typedef struct ztable {
-  struct ztable *retired; /* older tables that a reader may still look at (only with MPI_THREAD_MULTIPLE) */
+  /* The previous table, which a reader may still use. It is kept with MPI_THREAD_MULTIPLE only. */
+  struct ztable *retired;
   uint32_t mask, shift;
   zslot slots[];
 } ztable;
 
 typedef struct zmap { /* {0} is an empty map */
   ztable *table;
-  uint32_t used; /* slots with a key */
-  uint32_t live; /* of them, with a value */
+  uint32_t used; /* the number of slots with a key */
+  uint32_t live; /* the number of slots with a value */
   pthread_mutex_t lock;
 } zmap;
 
 #define ZMAP_START(t, key) ((uint32_t)(((key)*0x9E3779B97F4A7C15ull) >> (t)->shift))
 
-/* The value, or NULL. Any thread. */
+/* Returns the value of a key, or NULL. Safe in any thread. */
 static inline void *zmap_get(const zmap *m, uint64_t key) {
   const ztable *t = __atomic_load_n(&m->table, __ATOMIC_ACQUIRE);
   if (!t) return NULL;
@@ -41,15 +42,16 @@ static inline void *zmap_get(const zmap *m, uint64_t key) {
 
 static inline uint32_t zmap_count(const zmap *m) { return __atomic_load_n(&m->live, __ATOMIC_RELAXED); }
 
-/* Puts a value (not NULL) in place of what was there. Any thread. Without memory: z_no_memory. */
+/* Sets the value of a key, which must not be NULL. Safe in any thread. If memory is exhausted the
+ * job ends (z_no_memory). */
 void zmap_put(zmap *m, uint64_t key, void *value);
 
-/* Removes the key; its value, or NULL if it was not there. Any thread. */
+/* Removes a key and returns its value, or NULL if the key was not there. Safe in any thread. */
 void *zmap_remove(zmap *m, uint64_t key);
 
-/* Removes a key; its value, or NULL if there is none. Any thread. */
+/* Removes any one key and returns its value, or NULL if the map is empty. Safe in any thread. */
 void *zmap_take(zmap *m);
 
-/* Any handle of either library as a key. */
+/* Converts a handle of either library to a key. */
 #define z_key(handle) ((uint64_t)(uintptr_t)(handle))
 #endif

@@ -21,7 +21,7 @@ void z_status_translate(const zcomm *c, MPI_Status *status) {
 
 void z_status_copy(MPI_Status *to, const MPI_Status *from) {
   if (to == MPI_STATUS_IGNORE) return;
-  int error = to->MPI_ERROR; /* single completions leave it alone */
+  int error = to->MPI_ERROR; /* completions of a single request leave MPI_ERROR unchanged */
   *to = *from;
   to->MPI_ERROR = error;
 }

@@ -5,11 +5,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* status may be MPI_STATUS_IGNORE */
+/* Fills in a status. source and tag may be Z_ANY_SOURCE, Z_PROC_NULL and Z_ANY_TAG; bytes is the
+ * size of the message. In all functions of this file the status to be written may be
+ * MPI_STATUS_IGNORE. */
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled);
 void z_status_empty(MPI_Status *status);
-void z_status_translate(const zcomm *c, MPI_Status *status); /* native MPI_SOURCE → peer of c */
-void z_status_copy(MPI_Status *to, const MPI_Status *from);  /* all but MPI_ERROR; to may be MPI_STATUS_IGNORE */
+/* Converts MPI_SOURCE from a native rank of c's local part to a peer of c. */
+void z_status_translate(const zcomm *c, MPI_Status *status);
+/* Copies all but MPI_ERROR. */
+void z_status_copy(MPI_Status *to, const MPI_Status *from);
 int64_t z_status_bytes(const MPI_Status *status);
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
-/* Entries into the engine. A signal handler may interrupt a thread that is inside the engine, where
- * the thread may hold a lock or be about to change what another call reads. A mark of each thread
- * says so. Every call of the engine is made through Z_ENGINE, which sets the mark, and every
- * callback of z_native begins with Z_OUT_OF_ENGINE, which clears it while native MPI and the
- * program's functions run. */
+/* Entries into the engine. A signal handler may interrupt a thread inside the engine, where the
+ * thread may hold a lock or be halfway through a change of shared data. A mark in each thread
+ * records that the thread is inside. Every call of the engine is made through Z_ENGINE, which sets
+ * the mark, and every callback of z_native begins with Z_OUT_OF_ENGINE, which clears the mark while
+ * native MPI and the program's functions run. */
 #ifndef ZIPPER_ENTRY_H
 #define ZIPPER_ENTRY_H
 #include "abi.h"
@@ -12,28 +12,29 @@
 
 extern z_engine z_eng; /* the engine's functions, called by Z_ENGINE(ze_isend(…)) */
 
-/* Where this thread is. */
+/* Where a thread is in relation to the engine. */
 enum z_place {
   Z_NEVER_ENTERED,
   Z_OUTSIDE,
-  Z_CALLBACK, /* native MPI or a function of the program's, which the engine has called */
+  Z_CALLBACK, /* in native MPI or a function of the program's that the engine has called */
   Z_INSIDE,
 };
-extern _Thread_local volatile int z_place; /* enum z_place, read by signal handlers */
+extern _Thread_local volatile int z_place; /* this thread's enum z_place, read by signal handlers */
 
-/* The engine came with a Go program. Its runtime has alternate stacks of its own. */
+/* 1 if the engine is linked into a Go program, whose runtime has alternate stacks of its own. */
 extern int z_with_program;
 
 /* Whether the caller is a signal handler that has interrupted this thread inside the engine. */
 static inline int z_interrupts(void) { return __builtin_expect(z_place == Z_INSIDE, 0); }
 
-/* Prepares this thread for its first entry: its handlers get an alternate stack. Returns Z_OUTSIDE;
- * or Z_NEVER_ENTERED if that has to be tried again. */
+/* Prepares this thread for its first entry by giving its signal handlers an alternate stack.
+ * Returns Z_OUTSIDE, or Z_NEVER_ENTERED if the next entry must try again. */
 int z_first_entry(void);
 
-/* What z_resume has left to be done when this thread is outside; NULL: nothing. */
-extern _Thread_local void (*volatile z_left)(void);
-void z_do_left(void);
+/* The function that z_resume has asked this thread to call once it is outside of the engine, or
+ * NULL; z_run_deferred calls it. */
+extern _Thread_local void (*volatile z_deferred)(void);
+void z_run_deferred(void);
 
 static inline int z_entry_begin(void) {
   int before = z_place;
@@ -43,42 +44,42 @@ static inline int z_entry_begin(void) {
 }
 
 static inline void z_entry_end(const int *before) {
-  z_place = *before; /* first: a handler that comes later finds the thread outside */
-  if (__builtin_expect(z_left != NULL, 0)) z_do_left();
+  z_place = *before; /* this comes first, so that a later handler finds the thread outside */
+  if (__builtin_expect(z_deferred != NULL, 0)) z_run_deferred();
 }
 
 static inline int z_callback_begin(void) {
   int before = z_place;
-  if (before == Z_INSIDE) z_place = Z_CALLBACK; /* the library calls some of them, too */
+  if (before == Z_INSIDE) z_place = Z_CALLBACK; /* the shim calls some of the callbacks too, from outside */
   return before;
 }
 
 static inline void z_callback_end(const int *before) { z_place = *before; }
 
-/* Holds for the rest of the block that it stands in. */
+/* Mark this thread as inside or outside of the engine for the rest of the enclosing block. */
 #define Z_IN_ENGINE __attribute__((cleanup(z_entry_end), unused)) const int z_before = z_entry_begin()
 #define Z_OUT_OF_ENGINE __attribute__((cleanup(z_callback_end), unused)) const int z_before = z_callback_begin()
 
-/* Calls a function of the engine and has its value: int rc = Z_ENGINE(ze_isend(…)). */
+/* Calls a function of the engine and evaluates to its result: int rc = Z_ENGINE(ze_isend(…)). */
 #define Z_ENGINE(CALL) \
   __extension__({      \
     Z_IN_ENGINE;       \
     z_eng.CALL;        \
   })
 
-/* 1: calls of the engine that wait for other processes are to return, since a handler has left
- * something to be done outside. The engine looks at it (z_native.leave). */
+/* 1 if calls of the engine that wait for other processes must return, because a signal handler has
+ * asked for a function to be called outside. The engine reads it as z_native.leave. */
 extern volatile int32_t z_leaving;
 
-/* For a signal handler that has interrupted this thread in a call of the engine, or in a callback.
- * The interrupted call goes on as if the handler had returned. When the thread comes out of the
- * engine it calls `then`, which must not return. Otherwise z_resume returns: 1 if there is no such
- * handler, and the engine may be called at once; 0 if the call cannot go on. That is so if the
- * thread has gone on before and is interrupted at the same place again, since it crashes there.
- * Safe in signal handlers. */
+/* Lets a thread leave the engine after a signal handler has interrupted it in a call of the engine
+ * or in a callback, and then calls `then`, which must not return. The interrupted call continues as
+ * if the handler had returned. z_resume itself returns only if it cannot do so: 1 if the thread is
+ * outside of the engine, which may be called at once, or 0 if the interrupted call cannot continue,
+ * because the thread has been resumed at this instruction before and crashes there. Safe in signal
+ * handlers. */
 int z_resume(void (*then)(void));
 
-/* Notes what z_resume has to know; before the engine is there. */
+/* Prepares z_resume. Call it before the engine is loaded. */
 void z_resume_start(void);
 
 #pragma GCC visibility pop

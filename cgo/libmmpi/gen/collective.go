@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// What functions of MPI 4 come to in terms of those of MPI 3: persistent collectives start the
-// nonblocking one (persistcoll.c), and big-count functions with arrays narrow them (collargs.c).
-// Both need to know of each argument when it counts and how long it is.
+// Functions of MPI 4 are expressed by those of MPI 3: a persistent collective starts the
+// nonblocking one (persistcoll.c), and a big-count function with arrays narrows them (collargs.c).
+// Both need to know in which processes an argument has a meaning, and how long it is.
 
-// starts gives the nonblocking function that a persistent collective starts: the same arguments,
-// then an info object and the request.
+// starts returns the nonblocking function that a persistent collective starts. The latter has the
+// same arguments, then an info object and the request.
 func (p policies) starts(f function, all map[string]function) (function, bool) {
 	base, ok := strings.CutSuffix(f.name, "_init")
 	i, found := all[iForm(base)]
@@ -25,8 +25,8 @@ func (p policies) starts(f function, all map[string]function) (function, bool) {
 	return i, f.params[len(f.params)-2].typ == "MPI_Info"
 }
 
-// narrowsArrays tells whether a big-count collective differs from its short form in counts and
-// displacements only, arrays of them too.
+// narrowsArrays reports whether a big-count collective differs from its short form in counts and
+// displacements only, arrays of them included.
 func narrowsArrays(big, short function) bool {
 	if len(big.params) != len(short.params) || !big.hasComm() {
 		return false
@@ -40,7 +40,7 @@ func narrowsArrays(big, short function) bool {
 	return true
 }
 
-// wide is how a type of 64 bits where a short form has int is narrowed: "one", "array" or "".
+// wide returns how a 64-bit type is narrowed where the short form has int: "one", "array" or "".
 func wide(a param) string {
 	switch {
 	case a.suffix == "" && a.typ == "MPI_Count":
@@ -71,7 +71,7 @@ func (f function) hasName(name string) bool {
 	return false
 }
 
-// known tells whether it is known what an array of this name has an element for.
+// known reports whether each can tell the dimension of an array with this name.
 func known(name string) bool {
 	switch name {
 	case "sendcounts", "sdispls", "sendtypes", "recvcounts", "rdispls", "recvtypes", "displs":
@@ -80,19 +80,21 @@ func known(name string) bool {
 	return false
 }
 
-// sends tells whether an argument is about what is sent.
+// sends reports whether an argument describes the data that are sent.
 func (f function) sends(a param) bool {
 	return strings.HasPrefix(a.name, "send") || a.name == "sdispls" || a.name == "displs" && f.hasName("sendcounts")
 }
 
-// counts is the condition in C, c being the communicator, under which an argument means anything.
+// counts returns the condition in C under which an argument has a meaning, with c as the
+// communicator.
 func (f function) counts(a param) string {
 	scatters := strings.Contains(f.name, "scatter") || strings.Contains(f.name, "Scatter")
 	rooted := f.has("int", "root")
 	switch {
 	case rooted && !f.hasName("sendtype"): // broadcast and reduce
 		return "zargs_root(c, root) || zargs_leaf(c, root)"
-	case rooted && f.sends(a) != scatters: // at each process: a gather's sends, a scatter's receives
+	// at each process: the send arguments of a gather, the receive arguments of a scatter
+	case rooted && f.sends(a) != scatters:
 		return fmt.Sprintf("zargs_leaf(c, root) && %s != MPI_IN_PLACE", map[bool]string{true: "recvbuf", false: "sendbuf"}[scatters])
 	case rooted:
 		return "zargs_root(c, root)"
@@ -102,7 +104,7 @@ func (f function) counts(a param) string {
 	return "1"
 }
 
-// each says what an array has an element for (enum zeach).
+// each returns the dimension of an array (enum zeach).
 func (f function) each(a param) string {
 	neighbor := strings.Contains(strings.ToLower(f.name), "neighbor")
 	switch {
@@ -116,7 +118,7 @@ func (f function) each(a param) string {
 	return "Z_PEERS"
 }
 
-// persistentBody is z_X of a persistent collective, with what starts it.
+// persistentBody returns z_X of a persistent collective and the function that starts it.
 func persistentBody(f, start function) string {
 	var b, fields, give, kept strings.Builder
 	for _, a := range f.params[:len(f.params)-2] {
@@ -149,7 +151,7 @@ func persistentBody(f, start function) string {
 	return b.String()
 }
 
-// narrowedArrays is the body of a big-count collective with arrays behind the bypass.
+// narrowedArrays returns the body, after the bypass, of a big-count collective with arrays.
 func narrowedArrays(f function, all map[string]function) string {
 	var b strings.Builder
 	short := all[strings.TrimSuffix(f.name, "_c")]
@@ -171,7 +173,7 @@ func narrowedArrays(f function, all map[string]function) string {
 		}
 	}
 	fmt.Fprintf(&b, "    if (k.rc) return zargs_refuse(&k, %q);\n    int rc = z_%s(%s);\n", f.mpi(), short.name, f.arguments(names))
-	if strings.HasSuffix(short.name, "_init") { // the arrays are used each time it is started
+	if strings.HasSuffix(short.name, "_init") { // the arrays are used each time the collective is started
 		b.WriteString("    if (!rc) zpersist_keep(*request, &k);\n    else zargs_free(&k);\n")
 	} else {
 		b.WriteString("    zargs_free(&k);\n")

@@ -7,8 +7,8 @@ import (
 
 const notice = "/* Made by cgo/libmmpi/gen from mpi.h and the policy files: do not edit. */\n"
 
-// header is natives.h: the table of native functions, what exists, prototypes of hand-written
-// functions.
+// header returns natives.h: the table of native functions, macros for those that exist, and
+// prototypes of hand-written functions.
 func header(functions []function, p map[string]string) string {
 	var b strings.Builder
 	b.WriteString(notice + "#ifndef ZIPPER_NATIVES_H\n#define ZIPPER_NATIVES_H\n#include <mpi.h>\n\nstruct z_real {\n")
@@ -34,14 +34,14 @@ func header(functions []function, p map[string]string) string {
 	return b.String()
 }
 
-// mustCheck reports whether the result of a native function must be used: the C compiler then
-// rejects a call that drops it. Nothing depends on the result of freeing an object. What an error
-// handler returns is the program's own affair, and MPI_Abort does not return.
+// mustCheck reports whether the result of a native function must be used; the C compiler then
+// rejects a call that discards it. Nothing depends on the result of freeing an object. The result
+// of an error handler is the program's own, and MPI_Abort does not return.
 func mustCheck(name string) bool {
 	return !strings.Contains(name, "_free") && !strings.HasSuffix(name, "_call_errhandler") && name != "Abort"
 }
 
-// wrappers is wrap.c: PMPI_X and its alias MPI_X for every function.
+// wrappers returns wrap.c: PMPI_X and its alias MPI_X for every function.
 func wrappers(functions []function, p map[string]string) string {
 	nonblocking := map[string]function{}
 	for _, f := range functions {
@@ -54,7 +54,7 @@ func wrappers(functions []function, p map[string]string) string {
 	}
 	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
 		"#define BYPASS ((__builtin_expect(z_own_page.state != Z_ON, 1) && z_is_off()) || __builtin_expect(z_inside, 0) || z_interrupts())\n\n")
-	for _, f := range functions { // before the wrappers, of which two may call each
+	for _, f := range functions { // before the wrappers, two of which may call each
 		if start, ok := policies(p).starts(f, nonblocking); ok && p[f.name] == persist {
 			b.WriteString(persistentBody(f, start))
 		}
@@ -70,7 +70,7 @@ func wrappers(functions []function, p map[string]string) string {
 func wrapper(f function, policy string, all map[string]function) string {
 	var b strings.Builder
 	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
-	// The name is in parentheses, for some are macros too (MPICH 5).
+	// The name is in parentheses because some names are macros too (MPICH 5).
 	fmt.Fprintf(&b, "WRAPPER %s {\n", f.prototype("("+f.pmpi()+")"))
 	ret := "return "
 	if f.result == "void" {
@@ -101,7 +101,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	return b.String()
 }
 
-// checks is the body of a guarded wrapper behind the bypass.
+// checks returns the body, after the bypass, of a guarded wrapper.
 func checks(f function, policy string, all map[string]function) string {
 	var b strings.Builder
 	groups := map[string]string{}
@@ -135,7 +135,7 @@ func checks(f function, policy string, all map[string]function) string {
 				g, a.name, g, raise, f.mpi())
 		}
 	}
-	// Collectives, so all ranks take the same way, idle or not.
+	// These are collectives, so all ranks use the same form, whether their engine is idle or not.
 	switch {
 	case policy == synced && comm != "":
 		fmt.Fprintf(&b, "  if ((rc = z_native_barrier(%s))) return rc;\n", comm)
@@ -156,8 +156,8 @@ func checks(f function, policy string, all map[string]function) string {
 	return b.String()
 }
 
-// narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an
-// int. Where they do not, so many elements become one of a type made for the call.
+// narrowed returns the body, after the bypass, of a big-count function. Its counts nearly always
+// fit an int. Larger counts become one element of a type that is made for the call.
 func narrowed(f function, all map[string]function) string {
 	var fit []string
 	casts := map[string]string{}
@@ -192,7 +192,7 @@ func narrowed(f function, all map[string]function) string {
 	return out + fmt.Sprintf("  if (zcomm_find(%s)) {\n    %s\n  }\n", comm, many) + checks(f, guarded, all)
 }
 
-// tooMany raises an error about counts, whose text is %s.
+// tooMany returns code that raises an error about counts, whose text is %s.
 func tooMany(f function) string {
 	win, file, comm := f.handle("MPI_Win"), f.handle("MPI_File"), f.handle("MPI_Comm")
 	switch {
@@ -206,8 +206,9 @@ func tooMany(f function) string {
 	return fmt.Sprintf("z_raise(NULL, MPI_ERR_COUNT, %q, %%s)", f.mpi())
 }
 
-// asMany calls the short form with types of many elements in place of large counts. Empty: not all
-// counts are of elements of a type, or an operator has to know what they are.
+// asMany returns code that calls the short form with types of many elements instead of large
+// counts. It returns "" if a count is not one of elements of a type, or an operator has to know the
+// type.
 func asMany(f, short function) string {
 	var begin, end strings.Builder
 	names := map[string]string{}
@@ -236,12 +237,11 @@ func asMany(f, short function) string {
 		n, begin.String(), strings.Replace(tooMany(f), "%s", "\"no datatype of so many elements can be made\"", 1), short.name, f.arguments(names), end.String())
 }
 
-// iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c,
+// iForm returns the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c,
 // Ineighbor_alltoallv_c.
 func iForm(name string) string { return "I" + strings.ToLower(name[:1]) + name[1:] }
 
-// nonblockingForm tells whether the function has a form that takes the same arguments and a
-// request.
+// nonblockingForm reports whether the function has a form with the same arguments and a request.
 func nonblockingForm(f function, all map[string]function) bool {
 	i, ok := all[iForm(f.name)]
 	if !ok || len(i.params) != len(f.params)+1 {
@@ -256,7 +256,7 @@ func nonblockingForm(f function, all map[string]function) bool {
 	return strings.ReplaceAll(last.typ+last.suffix, " ", "") == "MPI_Request*"
 }
 
-// list is functions.tsv: one line a function, for the conformance table.
+// list returns functions.tsv, with one line for each function, for the conformance table.
 func list(functions []function, p map[string]string) string {
 	var b strings.Builder
 	b.WriteString("function\tpolicy\ton_spanning\n")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What real headers do: attributes before and after, line marks, parameters without names, arrays,
-// other prefixes.
+// sample has the peculiarities of real headers: attributes before and after a declaration, line
+// marks, parameters without names, arrays, other prefixes.
 const sample = `
 # 12 "mpi.h" 3
 typedef int (MPI_Copy_function)(MPI_Comm, int, void *);
@@ -95,7 +95,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A function of ours that refuses is an error in the conformance table, its big-count form too.
+// TestInsideIsListed checks that a function of the shim that refuses its call is an error in the
+// conformance table, and its big-count form too.
 func TestInsideIsListed(t *testing.T) {
 	all := sampleFunctions(t)
 	p := policies{"Send": inside}
@@ -113,7 +114,8 @@ func TestInsideIsListed(t *testing.T) {
 	}
 }
 
-// A spanning communicator must never reach a native function without an implementation of ours.
+// TestGuardedRefusesSpanning checks that a spanning communicator never reaches a native function
+// that the shim does not implement.
 func TestGuardedRefusesSpanning(t *testing.T) {
 	all := sampleFunctions(t)
 	for _, name := range []string{"Isend", "Sendv_c"} {
@@ -129,8 +131,8 @@ func TestGuardedRefusesSpanning(t *testing.T) {
 	}
 }
 
-// TestResultsMustBeUsed checks that the table of native functions has the compiler reject a call
-// whose result is dropped, unless the call cannot fail in a way that matters.
+// TestResultsMustBeUsed checks that the table of native functions makes the compiler reject a call
+// whose result is discarded, unless nothing depends on the result.
 func TestResultsMustBeUsed(t *testing.T) {
 	named := func(names ...string) (list []function) {
 		for _, n := range names {
@@ -150,8 +152,8 @@ func TestResultsMustBeUsed(t *testing.T) {
 	}
 }
 
-// TestChildrenAndHandlersAreRefused checks that a wrapper refuses what would be sent or waited for
-// by a child process, or by a handler that has interrupted the engine. What is local it answers.
+// TestChildrenAndHandlersAreRefused checks that a wrapper refuses to send or wait for a child
+// process, or for a handler that has interrupted the engine, and that local functions answer both.
 func TestChildrenAndHandlersAreRefused(t *testing.T) {
 	all := sampleFunctions(t)
 	for policy, name := range map[string]string{own: "Isend", guarded: "Isend", inside: "Group_range_incl",
@@ -174,7 +176,8 @@ func TestChildrenAndHandlersAreRefused(t *testing.T) {
 	}
 }
 
-// What counts where, how long arrays are, and for how long they live.
+// TestCollectives checks in which processes arguments have a meaning, how long arrays are, and how
+// long they live.
 func TestCollectives(t *testing.T) {
 	all := sampleFunctions(t)
 	for what, lines := range map[string][]string{
@@ -194,8 +197,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// Our functions report a result without a place to go and an absent name, on the object that the
-// call is about. Buffers, statuses, arrays and strings without room may be NULL.
+// TestNulls checks that functions of the shim report a NULL result and a NULL name on the object of
+// the call. Buffers, statuses, arrays and strings without room may be NULL.
 func TestNulls(t *testing.T) {
 	all := sampleFunctions(t)
 	text := `
@@ -220,7 +223,7 @@ int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info
 		"Send":        "",
 		"Recv":        "",
 		"Spawn":       "",
-		"Comm_accept": "", // its name counts at the root
+		"Comm_accept": "", // the name has a meaning at the root only
 		"Session_get_nth_pset": `  if (__builtin_expect(!pset_len, 0)) return zsession_raise(session, MPI_ERR_ARG, "MPI_Session_get_nth_pset", "pset_len is NULL");` + "\n" +
 			`  if (__builtin_expect(*pset_len > 0 && !pset_name, 0)) return zsession_raise(session, MPI_ERR_ARG, "MPI_Session_get_nth_pset", "pset_name is NULL");` + "\n",
 		"Comm_create_from_group": `  if (__builtin_expect(!stringtag, 0)) return zcomm_unmade(errhandler, MPI_ERR_ARG, "MPI_Comm_create_from_group", "stringtag is NULL");` + "\n" +
@@ -237,7 +240,8 @@ int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info
 			t.Errorf("%s:\n%swant\n%s", name, got, want)
 		}
 	}
-	// Behind the bypass, before what is ours; native functions check for themselves.
+	// The checks come after the bypass and before the shim's function; native functions check for
+	// themselves.
 	for name, policy := range map[string]string{"Isend": own, "Group_range_incl": inside, "Scatterv_init": persist, "Win_test": window, "Iscatterv": own, "Scatterv_init_c": arrays} {
 		w := wrapper(all[name], policy, all)
 		bypass, check, ours := strings.Index(w, "BYPASS"), strings.Index(w, nulls(all[name])), strings.Index(w, "z_"+strings.TrimSuffix(name, "_c")+"(")

@@ -2,15 +2,15 @@
 //
 //	mpicc -E mpi.h | gen -out DIR policy/shim.txt policy/comms.txt
 //
-// It writes to DIR: natives.h (table of the native functions), wrap.c (PMPI_X and MPI_X for every
-// function) and functions.tsv (what each does on a communicator that spans clusters). A file whose
-// contents would not change is not touched, so that make does not compile again. MPI_T is not
-// wrapped: it names no communicator.
+// It writes three files to DIR: natives.h (the table of the native functions), wrap.c (PMPI_X and
+// MPI_X for every function) and functions.tsv (the effect of each function on a communicator that
+// spans clusters). A file whose contents would not change is not written, so that make does not
+// compile again. MPI_T is not wrapped, because its functions take no communicator.
 //
 //	gen -table build/openmpi/functions.tsv build/mpich/functions.tsv build/mpi5/abi/functions.tsv
 //
-// prints the conformance table (docs/reference/conformance.md). The last is made like the others,
-// from mpi5.txt: every library with MPI 5's standard ABI has those functions.
+// prints the conformance table (docs/reference/conformance.md). The last file is made like the
+// others, from mpi5.txt, which lists the functions of every library with MPI 5's standard ABI.
 package main
 
 //go:generate sh -euc "cd ../../..; mkdir -p build/mpi5/abi; go run ./cgo/libmmpi/gen -out build/mpi5/abi cgo/libmmpi/policy/shim.txt cgo/libmmpi/policy/comms.txt cgo/libmmpi/policy/windows.txt < cgo/libmmpi/gen/mpi5.txt; go run ./cgo/libmmpi/gen -table build/openmpi/functions.tsv build/mpich/functions.tsv build/mpi5/abi/functions.tsv > build/conformance.md; mv build/conformance.md docs/reference/conformance.md"

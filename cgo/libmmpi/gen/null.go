@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// nulls returns the checks of a wrapper for results without a place to go and names that are
-// absent: native libraries find these, so the functions that are called instead of them must. The
-// standard allows NULL for a buffer or an array without elements, for an ignored status, and for a
-// string whose room is 0, by which a program asks for its length. Errors are raised on the object
-// that the call is about: window, file, session, communicator, or the error handler given for a new
-// communicator.
+// nulls returns the checks of a wrapper for NULL results and NULL names: native libraries report
+// these, so the functions that are called instead of them must. The standard allows NULL for a
+// buffer or an array without elements, for an ignored status, and for a string whose room is 0, by
+// which a program asks for its length. Errors are raised on the object of the call: window, file,
+// session, communicator, or the error handler passed for a new communicator.
 func nulls(f function) string {
 	var b strings.Builder
 	rooted := slices.ContainsFunc(f.params, func(a param) bool { return a.name == "root" })
 	for i, a := range f.params {
 		absent := "!" + a.name
 		switch {
-		case a.typ == "MPI_Request" && a.suffix == "[]" && i > 0: // as many as the argument before it says
+		case a.typ == "MPI_Request" && a.suffix == "[]" && i > 0: // the argument before it is the length
 			absent = fmt.Sprintf("%s > 0 && !%s", f.params[i-1].name, a.name)
-		case a.is("char*") && i > 0 && f.params[i-1].is("int*"): // as long as the argument before it says
+		case a.is("char*") && i > 0 && f.params[i-1].is("int*"): // the argument before it is the room
 			absent = fmt.Sprintf("*%s > 0 && !%s", f.params[i-1].name, a.name)
-		case a.is("constchar*") && !rooted: // at others than the root names are ignored
+		case a.is("constchar*") && !rooted: // names have no meaning outside of the root
 		case !isResult(a):
 			continue
 		}
@@ -55,12 +54,13 @@ func nulls(f function) string {
 	return b.String()
 }
 
-// is reports whether the argument has a type, given without spaces, and is no array.
+// is reports whether the argument has a type, written without spaces, and is not an array.
 func (a param) is(typ string) bool {
 	return a.suffix == "" && strings.ReplaceAll(a.typ, " ", "") == typ
 }
 
-// isResult reports whether the function writes one value, or a handle, where the argument points.
+// isResult reports whether the function writes one value, or a handle, to the place to which the
+// argument points.
 func isResult(a param) bool {
 	pointed, ok := strings.CutSuffix(a.typ, "*")
 	if !ok || a.suffix != "" {
@@ -68,5 +68,5 @@ func isResult(a param) bool {
 	}
 	pointed = strings.TrimSpace(pointed)
 	return !strings.HasSuffix(pointed, "*") && !strings.HasPrefix(pointed, "const ") && pointed != "void" && pointed != "MPI_Status" &&
-		!strings.HasSuffix(pointed, "_function") // no callback is one of MPI's own: MPI_NULL_COPY_FN
+		!strings.HasSuffix(pointed, "_function") // MPI's own callbacks may be NULL: MPI_NULL_COPY_FN
 }

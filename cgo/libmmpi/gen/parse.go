@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A param is one parameter of a function: its type and name as text, and what follows the name
+// A param is one parameter of a function: its type and name as text, and the text after the name
 // ("[]", "[][3]").
 type param struct{ typ, name, suffix string }
 
@@ -19,13 +19,13 @@ type function struct {
 	params []param
 }
 
-// mpi is the name that programs use: MPI_Send, MPIX_Query_cuda_support.
+// mpi returns the name that programs use: MPI_Send, MPIX_Query_cuda_support.
 func (f function) mpi() string { return "MPI" + sep(f.name) + f.name }
 
-// pmpi is the name in the profiling interface: PMPI_Send.
+// pmpi returns the name in the profiling interface: PMPI_Send.
 func (f function) pmpi() string { return "P" + f.mpi() }
 
-// sep is "_" except before the X_ of an extension: MPI + X_Name.
+// sep returns "_", or "" before the X_ of an extension: MPI + X_Name.
 func sep(name string) string {
 	if strings.HasPrefix(name, "X_") {
 		return ""
@@ -40,7 +40,7 @@ var (
 	declarator  = regexp.MustCompile(`^(.*?)\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$`)
 )
 
-// parse finds the declarations of all PMPI functions in a preprocessed mpi.h.
+// parse returns the functions whose PMPI names a preprocessed mpi.h declares.
 func parse(text string) ([]function, error) {
 	text = removeAttributes(lineMark.ReplaceAllString(text, ""))
 	var out []function
@@ -67,7 +67,7 @@ func parse(text string) ([]function, error) {
 	return out, nil
 }
 
-// closing is where the parenthesis opened just before from closes, or -1.
+// closing returns the index of the parenthesis that closes the one opened just before from, or -1.
 func closing(text string, from int) int {
 	depth := 1
 	for i := from; i < len(text); i++ {
@@ -129,10 +129,10 @@ func parseParams(list string) ([]param, error) {
 	return out, nil
 }
 
-// nameless is what the parameter at place i is called if the header has no name for it.
+// nameless returns the name of parameter i if the header has none for it.
 func nameless(i int) string { return fmt.Sprintf("arg%d", i) }
 
-// prototype is its declaration under a name.
+// prototype returns the function's declaration under a name.
 func (f function) prototype(name string) string {
 	var list []string
 	for _, a := range f.params {
@@ -148,7 +148,7 @@ func (f function) prototype(name string) string {
 	return fmt.Sprintf("%s %s(%s)", f.result, name, strings.Join(list, ", "))
 }
 
-// arguments are the names of its parameters, some of them others.
+// arguments returns the names of the function's parameters, with those in but replaced.
 func (f function) arguments(but map[string]string) string {
 	var list []string
 	for _, a := range f.params {
@@ -161,7 +161,7 @@ func (f function) arguments(but map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// handle is the name of the first argument of the type; "" if there is none.
+// handle returns the name of the first argument of the type, or "" if there is none.
 func (f function) handle(typ string) string {
 	for _, a := range f.params {
 		if a.typ == typ && a.suffix == "" {

@@ -8,34 +8,35 @@ import (
 	"strings"
 )
 
-// What the wrapper of a function does.
+// The policies: what the wrapper of a function does.
 const (
-	own     = "own"     // z_X in a job that spans clusters, else native
-	inside  = "inside"  // as own, but z_X refuses where an argument spans clusters
-	always  = "always"  // z_X
-	pass    = "pass"    // native
-	skip    = "skip"    // no wrapper: the program reaches the native function itself
-	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
-	window  = "window"  // z_X where the window among the arguments is served, else guarded
-	// the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no
-	// policy file names it
+	own    = "own"    // z_X in a job that spans clusters, otherwise native
+	inside = "inside" // as own, but z_X refuses arguments that span clusters
+	always = "always" // z_X
+	pass   = "pass"   // native
+	skip   = "skip"   // no wrapper: the program calls the native function directly
+	// native; unsupported for arguments that span clusters; the thread is marked as inside
+	guarded = "guarded"
+	window  = "window" // z_X for a served window, otherwise guarded
+	// narrow is for the big-count form X_c of an own function: z_X if the counts fit an int,
+	// otherwise guarded. No policy file names it.
 	narrow = "narrow"
-	// the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file
-	// names it
+	// arrays is for the big-count form of a collective with arrays: it narrows the arrays, and
+	// otherwise does the same. No policy file names it.
 	arrays = "arrays"
-	// a persistent collective that starts an own nonblocking one: z_X, generated; no policy file
-	// names it
+	// persist is for a persistent collective that starts an own nonblocking one: z_X is generated.
+	// No policy file names it.
 	persist = "persist"
-	// guarded, after a barrier of the communicator or file that serves others while it waits: the
-	// function blocks and has no I-form
+	// synced is guarded after a barrier of the communicator or file, which serves others while it
+	// waits. It is for functions that block and have no I-form.
 	synced = "synced"
 )
 
-// policies maps a function's name without MPI_ to what its wrapper does; functions not named get
-// what fallback says.
+// policies maps a function's name without MPI_ to its policy; of derives the policy of functions
+// that are not named.
 type policies map[string]string
 
-// read adds one policy file: lines "policy Function Function…", # starts a comment.
+// read adds one policy file, whose lines are "policy Function Function…"; # starts a comment.
 func (p policies) read(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -62,9 +63,9 @@ func (p policies) read(file string) error {
 	return in.Err()
 }
 
-// of is the policy of a function: the named one, or guarded when a communicator, group, window or
-// file is among its arguments, else pass. Functions with a variable number of arguments cannot be
-// wrapped.
+// of returns the policy of a function: the named one, or guarded if a communicator, group, window
+// or file is among its arguments, otherwise pass. Functions with a variable number of arguments
+// cannot be wrapped.
 func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil
@@ -100,7 +101,7 @@ func (p policies) of(f function, all map[string]function) (string, error) {
 	return policy, nil
 }
 
-// narrows tells whether a big-count function differs from its short form in single counts only.
+// narrows reports whether a big-count function differs from its short form in single counts only.
 func narrows(big, short function) bool {
 	if len(big.params) != len(short.params) {
 		return false
@@ -114,7 +115,8 @@ func narrows(big, short function) bool {
 	return true
 }
 
-// onSpanning says for the list of functions what happens where an argument spans clusters.
+// onSpanning returns the effect of a call with an argument that spans clusters, for the list of
+// functions.
 func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow, arrays, persist, window:

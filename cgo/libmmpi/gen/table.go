@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// meaning says in the words of the conformance table what a policy comes to where an argument spans
-// clusters.
+// meaning returns the wording of the conformance table for a policy and its effect on an argument
+// that spans clusters.
 func meaning(policy, spanning string) (string, error) {
 	switch {
 	case spanning == "supported":
@@ -45,8 +45,8 @@ that spans clusters is of shared memory. MPI_Comm_join is refused in every proce
 What MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster has limits (across-clusters.md).
 `
 
-// table writes the conformance table of functions.tsv files, each in a directory named after its
-// MPI library: first the functions that all have, then the others (newer than MPI 3.1,
+// table returns the conformance table of functions.tsv files, each in a directory named after its
+// MPI library: first the functions that all libraries have, then the others (newer than MPI 3.1,
 // removed, conversions, the library's own).
 func table(files []string) (string, error) {
 	var columns []string
@@ -89,7 +89,7 @@ func table(files []string) (string, error) {
 	return b.String(), nil
 }
 
-// readEntries adds what functions.tsv says, as entries[function][column].
+// readEntries adds the content of a functions.tsv as entries[function][column].
 func readEntries(file, column string, entries map[string]map[string]string) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -1,4 +1,4 @@
-/* Whether the user says that all clusters share a path's file system: for a file (info key
+/* Whether the user declares that all clusters share a path's file system: for a file (info key
  * zipper_shared), or for directories (ZIPPER_SHARED_FS). */
 #include "io/file.h"
 #include <errno.h>
@@ -11,7 +11,7 @@
 const char zfile_shared_key[] = "zipper_shared";
 static const char variable[] = "ZIPPER_SHARED_FS";
 
-void zfile_doubt(void) {
+void zfile_check_variable(void) {
   const char *directories = getenv(variable);
   for (const char *d = directories ? directories : ""; *d; d += strcspn(d, ":"), d += *d == ':')
     if (*d != '/' && *d != ':') {
@@ -21,7 +21,7 @@ void zfile_doubt(void) {
     }
 }
 
-/* Whether path, which has no symbolic links in it, is one of the colon-separated directories, or
+/* Whether path, which has no symbolic links in it, is one of the colon-separated directories or
  * below one. */
 static int below(const char *path, const char *directories) {
   char one[PATH_MAX], directory[PATH_MAX];
@@ -35,11 +35,12 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
-/* The directory that a file's name is in, without links and dots, as it is on this host. If it does
- * not exist (*missing), or cannot be a directory, the deepest one above it. */
+/* Writes to out the directory of a file on this host, without links and dots. If it does not exist
+ * (*missing is set), or cannot be a directory, the result is the deepest existing directory above
+ * it. Returns 0 if there is none. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
-  const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
+  const char *colon = strchr(name, ':'); /* "ufs:/path" names the driver of a file system */
   if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
   if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
   for (*missing = 0;; *missing |= errno == ENOENT) {

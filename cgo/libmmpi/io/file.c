@@ -1,17 +1,19 @@
-/* MPI-IO on a communicator that spans clusters. The user says that a path is on a file system that
- * all clusters share. Then each cluster opens the file natively for its own part, and reads and
- * writes go to its native MPI-IO.
+/* MPI-IO on a communicator that spans clusters. The user declares that a path is on a file system
+ * that all clusters share. Then each cluster opens the file natively for its own part, and reads
+ * and writes are done by its native MPI-IO.
  *
- * Here is what all clusters have to agree on: opening (one cluster makes a new file, then the
- * others open it), closing and deleting, size, syncing. The shared file pointer is ours
- * (sharedpointer.c). Atomic mode is refused: it needs locks that clusters do not share. */
+ * This file has the operations on which all clusters have to agree: opening (one cluster creates a
+ * new file, then the others open it), closing and deleting, resizing, syncing. The shared file
+ * pointer is the shim's own (sharedpointer.c). Atomic mode is not supported, because it needs locks
+ * that clusters do not share. */
 #include "io/file.h"
 #include "comm/comm.h"
 #include "io/hints.h"
 #include <stdio.h>
 #include <string.h>
 
-static zmap files; /* native handle → zfile; not those that a process has alone */
+/* The map from native handle to zfile. Files that one process has opened alone are not in it. */
+static zmap files;
 
 static zfile *get(MPI_File file) { return zmap_count(&files) ? zmap_get(&files, z_key(file)) : NULL; }
 
@@ -25,7 +27,7 @@ int zfile_meet(MPI_File file) {
   return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
 }
 
-/* ---- errors on their way between MPI libraries ---- */
+/* ---- error classes in a form that all MPI libraries share ---- */
 
 static const int classes[] = {MPI_SUCCESS,       MPI_ERR_IO,    MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS,
                               MPI_ERR_ACCESS,    MPI_ERR_AMODE, MPI_ERR_BAD_FILE,     MPI_ERR_NO_SPACE,
@@ -40,8 +42,9 @@ static int portable(int rc) {
 
 /* ---- open ---- */
 
-/* *raised becomes 1 if the native library has failed, and so has called the handler of
- * MPI_FILE_NULL. A handler of the program's may have turned the error into MPI_SUCCESS. */
+/* Opens the file in this cluster. *raised is set to 1 if the native library has failed, and so has
+ * called the handler of MPI_FILE_NULL. A handler of the program's may have turned the error into
+ * MPI_SUCCESS. Returns an MPI error code. */
 static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   MPI_Info hints;
   int rc = zhints_spanning(info, &hints);
@@ -55,7 +58,8 @@ static int open_native(const zcomm *c, const char *name, int amode, MPI_Info inf
   return rc || !*raised ? rc : MPI_ERR_IO;
 }
 
-/* The worst of what the ranks found, as an index in classes. -1: they could not tell each other. */
+/* Returns the greatest result of the ranks as an index in classes, or -1 if they could not exchange
+ * their results. */
 static int worst(zcomm *c, int mine, const char *function) {
   int *all = malloc((size_t)c->size * sizeof *all), found = -1;
   if (all && !zcomm_allgather(c, &mine, sizeof mine, all, function)) {
@@ -69,14 +73,14 @@ static int worst(zcomm *c, int mine, const char *function) {
 
 static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   static const char function[] = "MPI_File_open";
-  /* Sequential mode is not given to the native library: all access in it is by the shared pointer,
-   * which is ours, and so at explicit offsets */
+  /* Sequential mode is not passed to the native library, because all access in it uses the shared
+   * pointer, which is the shim's, and so explicit offsets */
   int first = zcluster_has(c->world[0]), found = 0, opened = 0,
       native = amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_SEQUENTIAL);
   if (first) found = portable(open_native(c, name, native, info, out, raised)), opened = !found;
-  int32_t theirs = found;
-  if (zcomm_bcast(c, &theirs, sizeof theirs, 0, function)) return MPI_ERR_OTHER;
-  if (!first && !(found = theirs))
+  int32_t first_result = found;
+  if (zcomm_bcast(c, &first_result, sizeof first_result, 0, function)) return MPI_ERR_OTHER;
+  if (!first && !(found = first_result))
     found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out, raised)), opened = !found;
   if ((found = worst(c, found, function)) == 0) return MPI_SUCCESS;
   if (opened && !z_native_barrier(c->native)) {
@@ -88,7 +92,7 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
   return found < 0 ? MPI_ERR_OTHER : classes[found];
 }
 
-/* Bits that the libraries may number differently. */
+/* Converts access modes to a numbering that does not depend on the library. */
 static int portable_amode(int amode) {
   static const int bits[] = {MPI_MODE_RDONLY,      MPI_MODE_WRONLY,     MPI_MODE_RDWR,
                              MPI_MODE_CREATE,      MPI_MODE_EXCL,       MPI_MODE_DELETE_ON_CLOSE,
@@ -99,9 +103,11 @@ static int portable_amode(int amode) {
   return set;
 }
 
-/* The verdict, the same at all ranks: an error class, or 0 to go on. *why is for the user. */
+/* Checks the arguments of an open, with the same result at all ranks: an error class, or 0 if the
+ * file may be opened. *why is set to a text for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
-  /* With the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
+  /* With the function's name the text is shorter than MPI_MAX_ERROR_STRING, which is 256 in Open
+   * MPI */
   static _Thread_local char text[200];
   struct wish {
     int32_t shared, amode, missing;
@@ -117,7 +123,7 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
                "or ZIPPER_SHARED_FS=/directory:/another",
                c->world[i]);
       *why = text;
-    } else if (all[i].missing) { /* before the first cluster makes the file */
+    } else if (all[i].missing) { /* found before the first cluster creates the file */
       rc = MPI_ERR_NO_SUCH_FILE;
       snprintf(text, sizeof text, "virtual rank %d does not find the path's directory", c->world[i]);
       *why = text;
@@ -143,7 +149,8 @@ static int open_inside(MPI_Comm comm, const char *name, int amode, MPI_Info info
     z_enter();
     rc = real.File_open(comm, name, amode, hints, out);
     z_leave();
-    if (rc) *out = MPI_FILE_NULL; /* … which is also there if a handler has made rc MPI_SUCCESS */
+    /* *out is MPI_FILE_NULL too if a handler has turned the error into MPI_SUCCESS */
+    if (rc) *out = MPI_FILE_NULL;
     if (f && *out == MPI_FILE_NULL) real.Comm_free(&f->comm);
   }
   if (hints != info) real.Info_free(&hints);
@@ -164,7 +171,8 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   zfile *f = calloc(1, sizeof *f);
   if (f) f->spans = 1, f->amode = amode, f->name = strdup(name);
   if (!f || !f->name) rc = MPI_ERR_NO_MEM;
-  /* Its own communicator: the program's may be in use and be freed. */
+  /* The file has a communicator of its own, because the program's may be in use and may be
+   * freed. */
   if (!rc) rc = zcomm_split(c, 0, c->rank, function, &f->comm);
   if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out, &raised))) z_Comm_free(&f->comm);
   if (rc) {
@@ -200,7 +208,8 @@ int z_File_close(MPI_File *file) {
   int rc2 = z_Barrier(f->comm), rank = 0;
   if (!rc2 && f->amode & MPI_MODE_DELETE_ON_CLOSE) {
     z_Comm_rank(f->comm, &rank);
-    if (rank == 0) z_ignore(real.File_delete(f->name, MPI_INFO_NULL)); /* as native MPI closes a file */
+    /* native MPI closes a file in the same way */
+    if (rank == 0) z_ignore(real.File_delete(f->name, MPI_INFO_NULL));
     rc2 = z_Barrier(f->comm);
   }
   z_Comm_free(&f->comm);
@@ -209,7 +218,8 @@ int z_File_close(MPI_File *file) {
   return rc ? rc : rc2;
 }
 
-/* Nobody begins before all have come, and nobody goes on before it is done everywhere. */
+/* Defines a call that all processes begin together, and that none of them leaves before it has
+ * completed in all clusters. */
 #define TOGETHER(NAME, PARAMS, ...)                     \
   int z_##NAME PARAMS {                                 \
     zfile *f = zfile_find(file);                        \
@@ -221,8 +231,8 @@ int z_File_close(MPI_File *file) {
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* Done in the cluster of rank 0 only, which tells the others how it went. The libraries write from
- * where they find the file's end, so two that do it at once would make the file too long. */
+/* Preallocates in the cluster of rank 0 only, which broadcasts the result. The libraries write from
+ * the end of the file that they find, so two that do it at once would make the file too long. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
   static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);
@@ -241,7 +251,7 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
   return z_raise_file(file, classes[found], function, "the cluster that does it for all could not");
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form,
                     MPI_Info info) {
@@ -285,7 +295,7 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
   return rc;
 }
 
-/* On is what clusters cannot keep; off is how they are. */
+/* Atomic mode cannot be kept across clusters; nonatomic mode is the only one. */
 int z_File_set_atomicity(MPI_File file, int on) {
   if (on && zfile_find(file))
     return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity",

@@ -6,17 +6,19 @@
 #include "request/wait.h"
 
 typedef struct zfile {
-  MPI_Comm comm; /* private, of all processes that opened it */
-  int spans;     /* several clusters; else there is nothing more in here */
+  MPI_Comm comm; /* a private communicator of all processes that have opened the file */
+  /* 1 if the file is open in several clusters; otherwise only comm is used. */
+  int spans;
   int amode;
   char *name;
   /* The shared file pointer (sharedpointer.c). */
   MPI_Win pointer;
-  int element;      /* bytes in an elementary type of the view */
-  MPI_Status split; /* of the ordered operation that has begun */
+  int element;      /* the size in bytes of an elementary type of the view */
+  MPI_Status split; /* the status of the ordered operation in progress */
 } zfile;
 
-/* A native call into rc, as a call of ours. */
+/* Makes a native call whose result is stored in rc, and which may call back through the shim's
+ * symbols. */
 #define INSIDE(call) \
   do {               \
     z_enter();       \
@@ -24,31 +26,35 @@ typedef struct zfile {
     z_leave();       \
   } while (0)
 
-/* The spanning file behind a handle; NULL: inside one cluster, native. */
+/* Returns the spanning file behind a handle, or NULL if the file is inside one cluster. */
 zfile *zfile_find(MPI_File file);
 
-/* Forgets the files that the program has left open, at the end of MPI when the engine is gone. */
+/* Frees the files that the program has left open, at the end of MPI, when the engine has ended. */
 void zfile_stop(void);
 
-/* Called before a collective native call on a file. When it returns all who share the file in this
- * cluster are there; each serves the others meanwhile. */
+/* Called before a collective native call on a file. It returns when all processes of this cluster
+ * that share the file have called it; each serves the others meanwhile. */
 int zfile_meet(MPI_File file);
 
-/* The shared file pointer; collective. */
+/* The shared file pointer. The functions are collective. */
 int zshared_open(zfile *f, MPI_File file);
-int zshared_set(zfile *f, int64_t to);                     /* all are at it when it returns */
-int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at); /* where it is in the file */
+/* Sets the pointer; returns when all processes have done so. */
+int zshared_set(zfile *f, int64_t to);
+/* Sets *at to the pointer's byte offset in the file. */
+int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at);
 int zshared_close(zfile *f);
-void zshared_drop(zfile *f); /* not collective, for the end of MPI */
+/* Frees the pointer in this process alone, at the end of MPI. */
+void zshared_drop(zfile *f);
 
-/* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code
- * to return. */
+/* Raises an error of a class through the file's handler, and returns the code for the program. For
+ * MPI_FILE_NULL that is the handler of calls without a file. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
 
-/* Whether the user declares that all clusters share the file system of the path. *missing: its
- * directory is not here. */
+/* Whether the user declares that all clusters share the file system of the path. *missing is set if
+ * its directory does not exist on this host. */
 int zfile_declared(const char *name, MPI_Info info, int32_t *missing);
-extern const char zfile_shared_key[]; /* of the info */
+extern const char zfile_shared_key[]; /* the info key */
 
-void zfile_doubt(void); /* says on standard error what in the user's variable for files is not understood */
+/* Reports a value of the user's variable for files that is not understood, on standard error. */
+void zfile_check_variable(void);
 #endif

@@ -1,4 +1,4 @@
-/* Hints and other keys of an info object that native libraries cannot take as the program gives
+/* Hints and other keys of an info object that native libraries cannot take as the program passes
  * them. */
 #include "io/hints.h"
 #include "comm/comm.h"
@@ -7,15 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether name ends in "." and that cluster's name, as the names of MPI_Get_processor_name do where
+/* Whether name ends in "." and the cluster's name, like the names of MPI_Get_processor_name where
  * hosts of two clusters have the same name. */
 static int has_suffix(const char *name, size_t length, const char *cluster) {
   size_t n = strlen(cluster);
   return length > n + 1 && name[length - n - 1] == '.' && !strncmp(name + length - n, cluster, n);
 }
 
-/* Length of the host's name without the cluster's, if the host is in this cluster; 0 if the host is
- * in another one. A library whose own names end in the cluster's name keeps them. */
+/* Returns the length of the host's name without the cluster's if the host is in this cluster, or 0
+ * if it is in another one. The names of a library whose own names end in the cluster's name are
+ * kept. */
 static size_t native_length(const char *host, size_t length, const char *own) {
   for (int i = 0; i < zpset_count(); i++) {
     char set[MPI_MAX_PROCESSOR_NAME + sizeof ZPSET_CLUSTER "/"];

@@ -1,4 +1,4 @@
-/* Keys of an info object that native libraries cannot take as the program gives them. */
+/* Keys of an info object that native libraries cannot take as the program passes them. */
 #ifndef ZIPPER_HINTS_H
 #define ZIPPER_HINTS_H
 #include "core/real.h"
@@ -6,23 +6,24 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Writes to out a comma-separated list of hosts, each with or without ":" and more, as the native
- * library knows them: without the cluster's name that z_Get_processor_name appends, and without the
- * hosts of other clusters that have such a name. own is this host's native name. */
+/* Writes to out a comma-separated list of hosts, each optionally followed by ":" and more, as the
+ * native library knows them: without the cluster's name that z_Get_processor_name appends, and
+ * without the hosts of other clusters that have such a name. own is this host's native name; size
+ * is the room in out. */
 void zhosts_native(const char *list, const char *own, char *out, size_t size);
 
-/* Makes *out the info with the values of n keys, all lists of hosts, as zhosts_native has them. A
- * key whose list becomes empty is deleted. *out is info itself if nothing changes, else the caller
- * frees it. MPI error code. */
+/* Sets *out to the info with the values of n keys, which are lists of hosts, converted by
+ * zhosts_native. A key whose list becomes empty is deleted. *out is info itself if nothing changes;
+ * otherwise the caller frees it. Returns an MPI error code. */
 int zhints_native(MPI_Info info, const char *const keys[], int n, MPI_Info *out);
 
-/* The hints for a file inside this cluster; *out as of zhints_native. */
+/* Converts the hints for a file inside this cluster; *out is as in zhints_native. */
 int zhints_inside(MPI_Info info, MPI_Info *out);
 
-/* The hints for this cluster's part of a file that spans clusters; the caller frees *out. They keep
- * native libraries from filling the gaps between a process's writes with what they read there
- * before, which would undo what another cluster has written meanwhile. ROMIO's list of the hosts
- * that aggregate is dropped: a library whose hosts are not in the list fails. */
+/* Makes the hints for this cluster's part of a file that spans clusters; the caller frees *out.
+ * They keep native libraries from filling the gaps between a process's writes with data read
+ * before, which would undo what another cluster has written meanwhile. ROMIO's list of aggregating
+ * hosts is dropped, because a library whose hosts are not in the list fails. */
 int zhints_spanning(MPI_Info info, MPI_Info *out);
 
 #pragma GCC visibility pop

@@ -1,11 +1,11 @@
 /* The shared file pointer of a file that spans clusters: a number in a window of rank 0. Each
- * access moves it on by the number of elements, and then reads or writes natively at an explicit
- * offset. An ordered access moves it once for all ranks. */
+ * access advances it by the number of elements, and then reads or writes natively at an explicit
+ * offset. An ordered access advances it once for all ranks. */
 #include "comm/comm.h"
 #include "io/file.h"
 #include "rma/win.h"
 
-/* ---- the pointer: in elementary types of the view ---- */
+/* ---- the pointer, in elementary types of the view ---- */
 
 static int move(zfile *f, int64_t by, MPI_Op op, int64_t *was) {
   int rc = z_Fetch_and_op(&by, was, MPI_INT64_T, 0, 0, op, f->pointer);
@@ -31,7 +31,7 @@ int zshared_set(zfile *f, int64_t to) {
 
 int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at) {
   int64_t now = 0;
-  int rc = move(f, 0, MPI_NO_OP, &now), rc2 = z_Barrier(f->comm); /* all have looked */
+  int rc = move(f, 0, MPI_NO_OP, &now), rc2 = z_Barrier(f->comm); /* all processes have read it */
   if (!rc) INSIDE(File_get_byte_offset(file, now, at));
   return rc ? rc : rc2;
 }
@@ -41,17 +41,17 @@ int zshared_close(zfile *f) {
   return rc ? rc : z_Win_free(&f->pointer);
 }
 
-/* MPICH aborts a process that still has a window at the end of MPI. */
+/* Drops the window, because MPICH aborts a process that still has a window at the end of MPI. */
 void zshared_drop(zfile *f) { zwin_drop(f->pointer); }
 
-/* How far an access moves it. */
+/* Returns the number of elementary types by which an access advances the pointer. */
 static int64_t width(const zfile *f, int64_t count, MPI_Datatype type) {
   int size;
-  if (count < 0 || real.Type_size(type, &size)) return 0; /* the native function says so */
+  if (count < 0 || real.Type_size(type, &size)) return 0; /* the native function reports the error */
   return (count * size + f->element - 1) / f->element;
 }
 
-/* Where the part of each begins, in order of rank. */
+/* Sets *at to the position of this rank's part, in the order of rank. */
 static int in_order(zfile *f, int64_t mine, const char *function, MPI_Offset *at) {
   zcomm *c = zcomm_find(f->comm);
   int64_t *all = malloc((size_t)c->size * sizeof *all), total = 0, before = 0, base = 0;
@@ -83,7 +83,7 @@ ONE(File_read_shared, File_read_at, void *, MPI_Status *, status)
 ONE(File_iwrite_shared, File_iwrite_at, const void *, MPI_Request *, request)
 ONE(File_iread_shared, File_iread_at, void *, MPI_Request *, request)
 
-/* The split form does all at its beginning. */
+/* The split form does all the work in its first half. */
 #define ORDERED(NAME, AT, BUFFER)                                                                                \
   static int all_##NAME(zfile *f, MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) { \
     MPI_Offset at;                                                                                               \
@@ -113,9 +113,9 @@ ONE(File_iread_shared, File_iread_at, void *, MPI_Request *, request)
 ORDERED(File_write_ordered, File_write_at, const void *)
 ORDERED(File_read_ordered, File_read_at, void *)
 
-/* ---- where it is ---- */
+/* ---- position ---- */
 
-/* The end of the file in elementary types, which only the individual pointer can find. */
+/* Finds the end of the file in elementary types by means of the individual pointer. */
 static int end_of(MPI_File file, MPI_Offset *end) {
   MPI_Offset mine;
   int rc = real.File_get_position(file, &mine);
@@ -135,7 +135,7 @@ int z_File_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
   if (whence == MPI_SEEK_CUR) rc = move(f, 0, MPI_NO_OP, &now);
   else if (whence == MPI_SEEK_END) rc = end_of(file, &from);
   else if (whence != MPI_SEEK_SET) rc = MPI_ERR_ARG;
-  int rc2 = z_Barrier(f->comm); /* all have looked */
+  int rc2 = z_Barrier(f->comm); /* all processes have read it */
   if (rc || rc2 || from + now + offset < 0)
     return z_raise_file(file, rc ? rc : rc2 ? rc2 : MPI_ERR_ARG, function, "there is no such place in the file");
   return zshared_set(f, from + now + offset);

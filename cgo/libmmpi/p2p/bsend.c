@@ -1,10 +1,11 @@
-/* Buffered sends. The shim makes the copies, and counts them against the size of the attached
- * buffer as MPI's model prescribes: their bytes, and MPI_BSEND_OVERHEAD for each. Sends to local
- * peers are copied here, too. MPI_Buffer_detach would wait for native ones natively, and a peer may
- * have to be served before it receives them. Only persistent sends to local peers are native. */
+/* Buffered sends. The shim copies each message, and counts the copies against the size of the
+ * attached buffer as MPI's model prescribes: the bytes of each, and MPI_BSEND_OVERHEAD. Messages to
+ * local peers are copied here too, because MPI_Buffer_detach would wait for native buffered sends
+ * without serving the links, on which the receiver may depend. Only persistent sends to local peers
+ * are native. */
 #include "p2p/p2p.h"
 
-static int64_t attached = -1; /* bytes of the buffer; -1: there is none */
+static int64_t attached = -1; /* the size of the attached buffer in bytes; -1: no buffer is attached */
 
 int z_Buffer_attach(void *buffer, int size) {
   int rc = real.Buffer_attach(buffer, size);
@@ -33,8 +34,8 @@ int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
 }
 #endif
 
-/* Starts a buffered send, which ends by itself. It goes to a rank of c or, if c is NULL, to a
- * native rank of comm. */
+/* Starts a buffered send that completes without a request. The destination is rank dest of c or, if
+ * c is NULL, rank `native` of comm. Returns the code that the MPI function must return. */
 static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count,
                           MPI_Datatype type, int dest, int tag) {
   int rc = c ? p2p_check(c, function, count, type, dest, tag, 0) : MPI_SUCCESS;
@@ -62,7 +63,8 @@ static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *funct
   return MPI_SUCCESS;
 }
 
-/* Native MPI says what is wrong where no communicator of ours could. */
+/* Whether native MPI must handle the call because c is NULL and the arguments are wrong or dest is
+ * MPI_PROC_NULL: native MPI reports wrong arguments. */
 static int not_ours(const zcomm *c, int count, MPI_Datatype type, int dest) {
   return !c && (dest == MPI_PROC_NULL || count < 0 || type == MPI_DATATYPE_NULL);
 }
@@ -74,7 +76,7 @@ int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
   return start_buffered(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
 }
 
-/* The copy is taken at once, so the request is over as soon as it is made. */
+/* The copy is made at once, so the request is complete when the call returns. */
 int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
@@ -87,7 +89,7 @@ int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, M
   return MPI_SUCCESS;
 }
 
-/* For a persistent buffered send: r is over at once too. */
+/* Starts a persistent buffered send; r completes at once too. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
   int rc = start_buffered(r->comm, r->comm->native, 0, r->function, buf, count, type, dest, tag);
   r->raised = rc != MPI_SUCCESS;

@@ -1,5 +1,5 @@
-/* Point to point. Every call has one branch: if the peer is in this cluster it is native MPI's, on
- * the local part; else it is the engine's. */
+/* Point to point. Every call has one branch: if the peer is in this cluster, native MPI does the
+ * operation on the local part, otherwise the engine does. */
 #include "p2p/p2p.h"
 #include "type/use.h"
 #include <limits.h>
@@ -25,14 +25,15 @@ void p2p_now_native(zreq *r) {
   r->poll = poll_native;
 }
 
-/* The bytes to send, r->count of them. They are in the program's memory; a buffered send, and a
- * type with gaps, need a copy. */
+/* Sets *data to the bytes to be sent, and r->count to their number. They are in the program's
+ * memory, unless the send is buffered or the type has gaps: then they are in a copy that r owns.
+ * Returns an MPI error class. */
 static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
   *data = buf;
   r->count = count * t->size;
-  if (ztype_nowhere(t, buf, r->count)) return MPI_ERR_BUFFER;
+  if (ztype_bad_buffer(t, buf, r->count)) return MPI_ERR_BUFFER;
   if (!r->count || (t->contiguous && mode != P2P_BUFFERED)) return MPI_SUCCESS;
   if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
   *data = r->packed;
@@ -75,22 +76,23 @@ void p2p_hold_type(zreq *r, MPI_Datatype type) {
 }
 
 int p2p_unpack(zreq *r) {
-  /* Native MPI has used the program's buffer; there is nothing */
+  /* Native MPI has written to the program's buffer, or the receive was cancelled: nothing is to be
+   * unpacked */
   if (r->is_native || r->cell.cancelled) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
   int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
-  if (rc && !r->cell.error) class_ = z_native_class(rc); /* what the engine found goes before */
+  if (rc && !r->cell.error) class_ = z_native_class(rc); /* an error that the engine found takes precedence */
   return class_;
 }
 
-/* Starts a receive that the engine has to match. Its source is remote or any, or it is a local one
- * behind such a receive. */
+/* Starts a receive that the engine has to match: its source is remote, or MPI_ANY_SOURCE, or local
+ * and shadowed by an earlier receive of these. Returns an MPI error class. */
 static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag, int local) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
   void *data = buf;
   int64_t bytes = count * t->size;
-  if (ztype_nowhere(t, buf, bytes)) return MPI_ERR_BUFFER;
+  if (ztype_bad_buffer(t, buf, bytes)) return MPI_ERR_BUFFER;
   r->buf = buf, r->count = count, r->element = t->size, r->peer = source, r->tag = tag;
   if (bytes && !t->contiguous) {
     if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;
@@ -98,7 +100,8 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
     data = r->packed;
   }
   if (local || r->packed) {
-    if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
+    /* a blocking call: the program cannot free the type meanwhile */
+    if (r->handle == MPI_REQUEST_NULL) r->type = type;
     else p2p_hold_type(r, type);
   }
   int rc = Z_GUARDED(ze_irecv(r->comm->id, Z_P2P, data, bytes,
@@ -107,8 +110,8 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Whether a receive can be posted natively at once. It can if its source is here and no earlier
- * receive, which the engine has, could take the message. */
+/* Whether a receive can be posted natively at once, because its source is in this cluster and no
+ * earlier receive in the engine could match the same message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
@@ -125,7 +128,7 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
                            source == MPI_ANY_SOURCE || p2p_native_rank(c, source) != Z_REMOTE);
 }
 
-/* ---- callbacks: receives that the engine had, done natively after all ---- */
+/* ---- callbacks: receives of the engine that native MPI does after all ---- */
 
 int z_cb_imrecv(z_cell *cell, uint64_t token) {
   Z_OUT_OF_ENGINE;
@@ -149,7 +152,7 @@ int z_cb_test(z_cell *cell) {
   Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   int flag = 0, rc = real.Test(&r->native, &flag, &r->status);
-  if (rc) { /* native MPI has raised it */
+  if (rc) { /* native MPI has raised the error */
     r->raised = 1;
     cell->error = z_native_class(rc);
   } else if (!flag) {
@@ -173,8 +176,8 @@ int z_cb_cancel(z_cell *cell) {
 
 /* ---- blocking ---- */
 
-/* Ways that need not be fast are kept out of line, so that a local message costs few instructions
- * while nothing else is under way. */
+/* Marks functions that need not be fast. They are kept out of line, so that a message inside the
+ * cluster takes few instructions while nothing else is in progress. */
 #define UNHURRIED static __attribute__((noinline))
 
 UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -239,8 +242,7 @@ static inline int receive_natively(void *buf, int count, MPI_Datatype type, int 
   return rc;
 }
 
-/* While the engine has nothing to do, it has no receive that could take a local source's
- * message. */
+/* While the engine is idle it has no receive that could match a message from a local source. */
 int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
@@ -300,7 +302,7 @@ int z_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Co
 int p2p_failed(zreq *r, int rc) {
   if (r->cell.error) {
     rc = z_raise_cell(r->comm, &r->cell, r->function);
-  } else if (!r->is_native) { /* else native MPI has raised it */
+  } else if (!r->is_native) { /* otherwise native MPI has raised the error */
     char text[MPI_MAX_ERROR_STRING];
     int n;
     if (real.Error_string(rc, text, &n)) *text = 0;

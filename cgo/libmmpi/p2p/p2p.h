@@ -1,4 +1,4 @@
-/* What the point-to-point files share. */
+/* Declarations that the point-to-point files share. */
 #ifndef ZIPPER_P2P_H
 #define ZIPPER_P2P_H
 #include "core/error.h"
@@ -12,8 +12,8 @@
 
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
-/* For zipper run --record: counts a message to a native rank of comm. That is a communicator of
- * this cluster, or the local part of a spanning one. */
+/* Counts a message to native rank dest of comm for zipper run --record. comm is a communicator of
+ * this cluster or the local part of a spanning one. */
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
@@ -41,38 +41,42 @@ static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int coun
   }
 }
 
-/* The rank in the local part of a peer that is in this cluster. MPI_PROC_NULL and MPI_ANY_SOURCE
- * stay as they are. */
+/* Returns the rank in c's local part of a peer, or Z_REMOTE if the peer is in another cluster.
+ * MPI_PROC_NULL and MPI_ANY_SOURCE are returned unchanged. */
 static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[c->base + peer] : peer; }
 
-/* Raises and returns the code of a wrong argument. */
+/* Checks the arguments of an operation. Raises an error and returns its code if one is wrong,
+ * otherwise returns MPI_SUCCESS. */
 int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
 
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
-/* Keeps a type alive for r (r->type): the program may free it at once. */
+/* Stores a type in r->type and retains it, because the program may free it at once. */
 void p2p_hold_type(zreq *r, MPI_Datatype type);
 
-/* Of a receive that the engine packs into r->packed: r->finish, which unpacks it. */
+/* Unpacks a receive from r->packed, where the engine has put it, into the program's buffer. It
+ * serves as r->finish, and returns an MPI error class. */
 int p2p_unpack(zreq *r);
 
-/* Starts an operation of r->comm, whose arguments have been checked, natively or in the engine.
- * After an MPI error code p2p_failed is called. */
+/* Start an operation of r->comm, whose arguments have been checked, natively or in the engine.
+ * After an MPI error code the caller calls p2p_failed. */
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
-void p2p_now_native(zreq *r); /* r->native does the work and is polled */
+/* Marks r as an operation of native MPI, whose request r->native is polled. */
+void p2p_now_native(zreq *r);
 
-/* Starts a buffered send to a native rank of comm. r needs no communicator for it. */
+/* Starts a buffered send to rank `native` of the native communicator comm. r need not have a
+ * communicator. Returns an MPI error class. */
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
 
-/* Starts a buffered send of a persistent request to a remote peer. r->raised says whether a failure
+/* Starts a buffered send of a persistent request to a remote peer. r->raised tells whether an error
  * has been raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
-/* Where a message to dest goes. NULL: native MPI sends it, to rank *native. That is so for a rank
- * of this cluster, and on a communicator that does not span. Else the communicator, also if it has
- * no rank dest, which p2p_check will say. */
+/* Chooses the way of a message to dest. Returns NULL if native MPI sends it, to rank *native: to a
+ * rank of this cluster, and on a communicator that does not span clusters. Otherwise returns the
+ * communicator, also if it has no rank dest, which p2p_check reports. */
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);
@@ -81,11 +85,11 @@ static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   return NULL;
 }
 
-/* Raises that an operation did not start and frees it; the code to return. */
+/* Raises the error of an operation that did not start, frees r and returns the code. */
 int p2p_failed(zreq *r, int rc);
 
-/* Callbacks of the engine. */
-int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out); /* probe.c */
+/* Callbacks of the engine; abi.h describes them. */
+int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out);
 int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out);
 int z_cb_imrecv(z_cell *cell, uint64_t message);
 int z_cb_irecv(z_cell *cell);

@@ -1,45 +1,51 @@
 /* Partitioned communication of MPI 4 with another cluster. Initializations match in order, as
- * messages do. By one the sender tells the receiver how it cuts its data, and a context that the
- * two have alone, in which part i is a message of tag i. So a part is sent when it is ready,
- * whatever partitions the receiver has, and rounds cannot overtake each other. Inside a cluster it
- * is all native.
+ * messages do. With its initialization the sender tells the receiver how it cuts the data, and a
+ * context of their own, in which part i is a message with tag i. So a part is sent as soon as it is
+ * ready, whatever the receiver's partitions are, and rounds cannot overtake each other. Inside a
+ * cluster partitioned communication is native.
  *
- * Several threads may mark parts, or ask for them, at once: `lock` guards what they share. */
+ * Several threads may mark partitions, or test them, at once; `lock` protects the data that they
+ * share. */
 #include "p2p/p2p.h"
 
 #ifdef Z_HAVE_Psend_init
 
-/* How the sender cuts its data; on the wire between clusters. */
+/* How the sender cuts its data. The structure is sent between clusters as it is. */
 typedef struct cut {
   uint64_t context;
-  int64_t parts, bytes; /* of each */
+  int64_t parts, bytes; /* the number of parts, and the bytes of each */
 } cut;
 
 typedef struct parted {
   pthread_mutex_t lock;
-  int refs; /* the program's request, and the round under way */
+  /* The number of references: the program's request, and the round in progress. */
+  int refs;
   int sends, partitions, peer, tag;
-  int64_t bytes; /* of one of the process's own partitions, as they are sent */
+  int64_t bytes; /* the packed size in bytes of one partition of this process */
   cut cut;
-  z_cell hello; /* the message that tells it */
-  int32_t id;   /* the engine's communicator of the two, if joined */
+  z_cell hello; /* the message that carries `cut` */
+  /* The number in the engine of the communicator of the two processes, valid if joined is 1. */
+  int32_t id;
   int joined, class_;
   char *data;    /* the program's memory, or a copy without gaps */
-  z_cell *cells; /* [cut.parts] of this round */
-  char *marked;  /* [partitions] sent, or unpacked */
-  int left;      /* partitions to be marked */
+  z_cell *cells; /* [cut.parts] the operations of this round */
+  char *marked;  /* [partitions] 1 once the partition has been sent or unpacked */
+  /* The number of partitions that are still to be sent. At the receiver: -1 until the receives of
+   * the round have been posted, then 0. */
+  int left;
 } parted;
 
-/* ---- the communicator on which initializations meet ---- */
+/* ---- the communicator on which initializations match ---- */
 
-/* The program's communicator with another context, so that no message of the program can match. It
- * lives as long as that one, because a message may come when nobody here has a request left. */
+/* The program's communicator with another context, so that it matches no message of the program. It
+ * lives as long as the program's communicator, because a message may arrive when this process has
+ * no request left. */
 typedef struct meeting {
   zattached head;
   int32_t id;
 } meeting;
 
-enum { CONTEXT_BIT = 63 }; /* of no virtual rank */
+enum { CONTEXT_BIT = 63 }; /* a bit of a context id that no virtual rank has */
 
 static void drop_meeting(zattached *a) {
   Z_ENGINE(ze_comm_drop(((meeting *)a)->id));
@@ -63,7 +69,7 @@ static int meet(zcomm *c, int32_t *id) {
   return m ? MPI_SUCCESS : failed ? z_error_class(failed) : MPI_ERR_NO_MEM;
 }
 
-/* ---- what both ends have ---- */
+/* ---- both ends ---- */
 
 static void release(parted *p) {
   if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL)) return;
@@ -74,9 +80,10 @@ static void release(parted *p) {
   free(p);
 }
 
-typedef struct kept { /* what MPI_Request_free frees */
-  parted *p;          /* NULL: a receive inside the cluster, whose status needs translation */
-  MPI_Request native; /* … that one */
+typedef struct kept { /* the `extra` of a request, freed by MPI_Request_free */
+  /* NULL for a receive inside the cluster, whose status needs translation. */
+  parted *p;
+  MPI_Request native; /* the native request of such a receive */
 } kept;
 
 static parted *parted_of(const zreq *r) { return ((kept *)r->extra)->p; }
@@ -150,7 +157,7 @@ static int start_send(zreq *r) {
 
 static int send_part(zreq *r, parted *p, int i) {
   char *data = p->data + i * p->bytes;
-  if (data != (char *)r->buf + i * p->bytes) { /* a copy */
+  if (data != (char *)r->buf + i * p->bytes) { /* the partition is sent from a packed copy */
     const char *from = (const char *)r->buf + i * r->count * ztype_get(r->type)->extent;
     int rc = ztype_pack(from, r->count, r->type, data, z_private);
     if (rc) return rc;
@@ -187,7 +194,7 @@ int z_Pready_range(int low, int high, MPI_Request request) {
   return r ? ready(r, low, high, "MPI_Pready_range") : real.Pready_range(low, high, request);
 }
 
-/* MPICH 4.0 and Open MPI 5.0 have forgotten a const. */
+/* MPICH 4.0 and Open MPI 5.0 lack a const in this prototype. */
 #if (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000) || \
     (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 6)
 typedef int listed;
@@ -204,8 +211,8 @@ int z_Pready_list(int n, listed partitions[], MPI_Request request) {
 
 /* ---- receiving ---- */
 
-/* Posts the receives of a round as soon as it is known how the sender cuts its data. With the lock
- * held. */
+/* Posts the receives of a round once the sender's message about its cut has arrived. The caller
+ * holds the lock. */
 static void post(zreq *r, parted *p) {
   if (p->left >= 0 || !__atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE)) return;
   p->left = 0;
@@ -226,8 +233,8 @@ static void post(zreq *r, parted *p) {
   }
 }
 
-/* Whether the receiver's own partition i has come; it is in the program's memory then. With the
- * lock held. */
+/* Whether the receiver's partition i has arrived, and if so unpacks it into the program's memory.
+ * The caller holds the lock. */
 static int there(parted *p, const zreq *r, int i) {
   if (p->left < 0) return 0;
   if (p->class_ || p->marked[i]) return 1;
@@ -271,8 +278,8 @@ static int start_recv(zreq *r) {
   parted *p = parted_of(r);
   zreq *in = round_of(r, ZREQ_RECV);
   in->poll = received, in->finish = finish_recv;
-  in->inner = r; /* for its buffer and type: a round under way is not to be freed */
-  p->left = -1;  /* receives are not posted */
+  in->inner = r; /* for its buffer and type; a program may not free a request with a round in progress */
+  p->left = -1;  /* the receives have not been posted */
   r->inner = in;
   z_lock(&p->lock);
   post(r, p);
@@ -354,8 +361,8 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   return MPI_SUCCESS;
 }
 
-/* The type of counts, which MPI calls MPI_Count. In MPICH 5's header of the standard ABI it is int,
- * and there is a form with _c beside it. */
+/* The type of counts, which is MPI_Count in the MPI standard. In MPICH 5's header of the standard
+ * ABI it is int, and a form with _c exists beside it. */
 #ifdef Z_HAVE_Psend_init_c
 typedef int counted;
 #else

@@ -1,4 +1,4 @@
-/* Persistent sends and receives on spanning communicators: a placeholder that starts an inner
+/* Persistent sends and receives on spanning communicators: a placeholder, which starts an inner
  * request each time. A send to a local peer is a native persistent request, untouched. */
 #include "p2p/p2p.h"
 
@@ -45,8 +45,8 @@ SEND_INIT(Ssend_init, P2P_SYNCHRONOUS)
 SEND_INIT(Rsend_init, P2P_READY)
 SEND_INIT(Bsend_init, P2P_BUFFERED)
 
-/* Also for a source in this cluster: only when it is started does it show whether native MPI may
- * have it. */
+/* A source in this cluster is handled here too, because only at its start can a receive be found
+ * fit for native MPI. */
 int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);

@@ -1,17 +1,19 @@
-/* Probes, and the messages that matched probes give. A remote message has a native placeholder: a
- * message of no bytes that this process sends itself and matches natively. So its handle is as good
- * as any, in Fortran too. */
+/* Probes, and the messages that matched probes return. A remote message has a native placeholder:
+ * an empty message that this process sends to itself and matches natively. So its handle is a valid
+ * native one, in Fortran too. */
 #include "p2p/p2p.h"
 
 /* A matched message of a spanning communicator. */
 typedef struct zmessage {
   zcomm *comm; /* referenced */
-  int remote;  /* 1: engine is the engine's message and the handle a placeholder */
+  /* 1 if the message is the engine's (engine), and the handle is that of a placeholder. */
+  int remote;
   uint64_t engine;
-  MPI_Request self; /* the placeholder's send: MPICH wants it alive until its message is received */
+  /* The placeholder's send, which MPICH needs until the placeholder has been received. */
+  MPI_Request self;
 } zmessage;
 
-static zmap messages; /* native handle → zmessage */
+static zmap messages; /* the map from native message handle to zmessage */
 
 static int to_z_source(const zcomm *c, int source) {
   return source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(c, source);
@@ -57,20 +59,20 @@ int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
 /* ---- one try ---- */
 
 typedef struct probe {
-  zcomm *c; /* NULL: not spanning */
+  zcomm *c; /* NULL if the communicator does not span clusters */
   MPI_Comm comm;
   int source, tag;
   const char *function;
   MPI_Status *status;
-  int matched; /* a matched probe, giving message */
+  int matched; /* 1 for a matched probe, which stores the handle in *message */
   MPI_Message *message;
   int flag, rc;
 } probe;
 
-/* A native handle that stands for a remote message. */
+/* Makes a native message handle that represents a remote message. Returns an MPI error code. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
-  /* With the lock each thread gets the message that it sent. In MPICH a send is over when its
-   * message has been received, which another thread might do late */
+  /* The lock makes each thread receive the placeholder that it has sent. In MPICH a send completes
+   * only when its message has been received, which another thread might do much later */
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   z_lock(&one);
   int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, self);
@@ -124,8 +126,9 @@ static void try_engine(probe *p) {
   p->rc = remember(p, !native, message, self);
 }
 
-/* The engine looks for remote messages and for those of any source. A source in this cluster is
- * asked natively, unless a receive that the engine has comes before. */
+/* Probes once. Returns whether a message was found or an error occurred. The engine probes for
+ * remote messages and for those of any source. For a source in this cluster native MPI is asked,
+ * unless an earlier receive in the engine shadows the probe. */
 static int try_once(void *arg) {
   probe *p = arg;
   p->flag = 0;
@@ -199,13 +202,15 @@ int z_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 
 /* ---- receiving a matched message ---- */
 
-/* Takes the message out of the map; NULL: not of a spanning communicator. */
+/* Removes a message from the map and returns it, or NULL if it is not of a spanning
+ * communicator. */
 static zmessage *remove_message(MPI_Message message) {
   return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL;
 }
 
 static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype type, MPI_Message *message) {
-  int rc = real.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE); /* the placeholder: it is here already */
+  /* the placeholder, which has arrived already */
+  int rc = real.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
   if (!rc) rc = real.Wait(&m->self, MPI_STATUS_IGNORE);
   const ztype *t = ztype_get(type);
   if (rc) return rc;
@@ -223,11 +228,13 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Before the message is taken: the program may receive it with better arguments. */
+/* Checks the arguments before the message is consumed, so that after an error the program may
+ * receive the message with other arguments. Returns MPI_SUCCESS, or the code of the error that was
+ * raised. */
 static int check(const zmessage *m, const char *function, const void *buf, int count, MPI_Datatype type) {
   int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
   const ztype *t = rc || !m->remote ? NULL : ztype_get(type);
-  if (t && ztype_nowhere(t, buf, count * t->size))
+  if (t && ztype_bad_buffer(t, buf, count * t->size))
     return z_raise(m->comm, MPI_ERR_BUFFER, function, "%s", zdevice_blame("the receive buffer is NULL"));
   return rc;
 }
@@ -273,7 +280,7 @@ int z_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_
     else *request = r->handle;
     zcomm_release(c);
   } else if (!(rc = real.Imrecv(buf, count, type, message, request))) {
-    zmap_put(&z_receives, z_key(*request), c); /* the reference goes there */
+    zmap_put(&z_receives, z_key(*request), c); /* the map takes over the reference */
   } else {
     zcomm_release(c);
   }

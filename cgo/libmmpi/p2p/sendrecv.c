@@ -1,12 +1,12 @@
-/* Sendrecv: a receive and a send at once, each native or in the engine. */
+/* Sendrecv: a receive and a send at once, each of them native or in the engine. */
 #include "p2p/p2p.h"
 
 static int is_local(const zcomm *c, int peer) {
   return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE);
 }
 
-/* Starts both. If the send does not start the receive is taken back: a later message would go into
- * memory that is the program's again. */
+/* Starts the receive and the send. If the send fails to start, the receive is cancelled, because a
+ * later message would be written to memory that is the program's again. */
 static int start_both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                       int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source,
                       int recvtag, zreq **in, zreq **out) {
@@ -71,8 +71,9 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   return rc ? rc : rc2;
 }
 
-/* For MPI_Sendrecv_replace: a packed copy of the buffer, which is sent as `as` says. The caller
- * frees both. The error is raised. */
+/* Makes a packed copy of the buffer for MPI_Sendrecv_replace, and stores in *as the count and the
+ * type with which it is sent. The caller frees both. Raises the error and returns its code if it
+ * fails. */
 static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
                        zmany *as) {
   const ztype *t = ztype_get(type);
@@ -115,21 +116,22 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
 #ifdef Z_HAVE_Isendrecv
 typedef struct pair {
   zreq *in, *out;
-  void *copy; /* of what is sent; NULL: none */
+  void *copy; /* the copy of the data to be sent, or NULL */
 } pair;
 
 static int pair_over(zreq *r) {
   const pair *p = r->extra;
-  int in = zreq_over(p->in), out = zreq_over(p->out); /* both are moved on */
+  int in = zreq_over(p->in), out = zreq_over(p->out); /* both requests are polled */
   return in && out;
 }
 
-/* The status is the receive's. */
+/* Finishes both requests, of which the receive's status counts, and frees them. Returns an MPI
+ * error class. */
 static int pair_finish(zreq *r) {
   pair *p = r->extra;
   int sent = zreq_finish(p->out, MPI_STATUS_IGNORE), rc = zreq_finish(p->in, &r->status);
   if (!rc) rc = sent;
-  r->is_native = 1; /* the status is there */
+  r->is_native = 1; /* the status has been filled in */
   r->raised = p->in->raised || p->out->raised;
   zreq_free(p->in);
   zreq_free(p->out);
@@ -148,7 +150,7 @@ static int start_pair(zcomm *c, const char *function, void *copy, const void *se
     free(copy);
     return p2p_failed(r, MPI_ERR_NO_MEM);
   }
-  p2p_hold_type(r, recvtype); /* the program may free its own at once */
+  p2p_hold_type(r, recvtype); /* the program may free its type at once */
   int rc = start_both(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source,
                       recvtag, &p->in, &p->out);
   if (rc) {

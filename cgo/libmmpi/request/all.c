@@ -16,8 +16,8 @@ static void note_done(all *a, int i, int rc) {
   if (rc) a->failed = 1;
 }
 
-/* Waits for one request after the other. That will do where the engine completes all of them by
- * itself. */
+/* Waits for one request after the other, which suffices if the engine completes all of them without
+ * being polled for each. */
 static void each_over(all *a) {
   for (int i = 0; i < a->b.n; i++) {
     zreq *r = a->b.ours[i];
@@ -26,7 +26,7 @@ static void each_over(all *a) {
   }
 }
 
-/* Concludes whatever is over; true when all is. */
+/* Concludes the requests that have completed. Returns whether all have. */
 static int all_over(void *arg) {
   all *a = arg;
   for (int i = 0; i < a->b.n; i++) {
@@ -69,8 +69,8 @@ static int all_requests_over(const zbatch *b) {
   return 1;
 }
 
-/* Tests the shim's requests first, because they stay over once they are; then the native ones, all
- * or none. */
+/* Tests the shim's requests first, because a completed one stays complete, and then the native
+ * requests, of which Testall completes all or none. */
 int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (zbatch_untouched(n, requests)) {
     int rc = real.Testall(n, requests, flag, statuses);
@@ -99,6 +99,6 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     z_poll();
   }
   zbatch_close(&b);
-  if (rc) return rc; /* raised natively */
+  if (rc) return rc; /* native MPI has raised the error */
   return failed ? zbatch_failed(blame, "MPI_Testall") : MPI_SUCCESS;
 }

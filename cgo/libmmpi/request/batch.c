@@ -1,4 +1,4 @@
-/* Arrays of requests, which may mix the shim's and native ones: such an array never goes whole to
+/* Arrays of requests. An array that mixes the shim's requests and native ones never goes whole to
  * native MPI. */
 #include "request/completion.h"
 #include <string.h>
@@ -59,7 +59,7 @@ int zbatch_no_memory(const char *function) {
 }
 
 int zbatch_failed(zcomm *blame, const char *function) {
-  if (!blame) return MPI_ERR_IN_STATUS; /* native MPI has raised it */
+  if (!blame) return MPI_ERR_IN_STATUS; /* native MPI has raised the error */
   int rc = z_raise(blame, MPI_ERR_IN_STATUS, function, "an operation failed: see the statuses");
   zcomm_release(blame);
   return rc;

@@ -1,4 +1,5 @@
-/* What the calls that complete requests have in common: one request, and arrays of them. */
+/* Functions that the calls which complete requests share: for one request, and for arrays of
+ * them. */
 #ifndef ZIPPER_COMPLETION_H
 #define ZIPPER_COMPLETION_H
 #include "core/error.h"
@@ -14,58 +15,67 @@
 static inline int zdone_active(const zreq *r) { return r->kind != ZREQ_PERSISTENT || r->inner; }
 static inline zreq *zdone_work(zreq *r) { return r->kind == ZREQ_PERSISTENT ? r->inner : r; }
 static inline int zdone_over(zreq *r) { return !zdone_active(r) || zreq_over(zdone_work(r)); }
-void zdone_wait(zreq *r); /* until it is over */
+void zdone_wait(zreq *r); /* waits until r has completed */
 
-/* Gives status and handle of a request that is over to the user. Where blame is NULL an error is
- * raised, and its code returned. Else its class is returned, and *blame becomes the communicator
- * (referenced) of the first request whose error has not been raised yet. */
+/* Hands status and handle of a completed request to the program. If blame is NULL an error is
+ * raised and its code returned. Otherwise its class is returned, and *blame is set to the
+ * communicator (referenced) of the first request whose error has not been raised yet. */
 int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **blame);
 
-/* ---- one native request: its status may need translation ---- */
+/* ---- one native request, whose status may need translation ---- */
 
-void zdone_translate(zcomm *c, MPI_Status *status); /* … and c's reference is given back. NULL: it needs none */
+/* Converts the source in a status to a rank of c and drops c's reference. A NULL c leaves the
+ * status as it is. */
+void zdone_translate(zcomm *c, MPI_Status *status);
 
-/* Tests one. Once *flag is set its entry is gone. When native MPI is through with a request another
- * thread may be given the same handle for a receive of its own. So with threads the entry is taken
- * out first, and put back if the request is not over. */
+/* Tests a native request. Once *flag is set the request's entry in z_receives is gone. When native
+ * MPI has completed a request, another thread may get the same handle for a receive of its own. So
+ * with MPI_THREAD_MULTIPLE the entry is removed before the test, and put back if the request has
+ * not completed. */
 int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status);
 
 /* ---- arrays (batch.c) ---- */
 
-/* An array seen as the shim's requests and a compact array of the native ones. */
+/* An array split into the shim's requests and a compact array of the native ones. */
 typedef struct zbatch {
-  int n, natives, active; /* all; native ones; active ones of the shim's */
-  int looked_at;          /* so many move on only when they are looked at */
+  int n, natives, active; /* the number of all requests, of native ones, and of the shim's active ones */
+  int looked_at;          /* the number of requests that advance only when they are polled */
   MPI_Request *requests;
-  zreq **ours;           /* [n] NULL: native */
-  MPI_Request *native;   /* [natives] */
-  MPI_Status *status;    /* [natives] */
-  zcomm **from;          /* [natives] for translation: their entries, if zbatch_take has taken them out; NULL: none */
-  int *at;               /* [natives] index in requests */
-  int *which;            /* [natives] and … */
-  MPI_Status *status_of; /* [natives] … what MPI_Testsome says, in its order */
+  zreq **ours;         /* [n] the shim's request, or NULL for a native one */
+  MPI_Request *native; /* [natives] */
+  MPI_Status *status;  /* [natives] */
+  /* [natives] The communicators whose entries zbatch_take has removed from z_receives, for the
+   * translation of statuses. NULL: no entry was removed. */
+  zcomm **from;
+  int *at;               /* [natives] the index in requests */
+  int *which;            /* [natives] the indices that MPI_Testsome has returned */
+  MPI_Status *status_of; /* [natives] the statuses that MPI_Testsome has returned, in the order of `which` */
   void *memory;
 } zbatch;
 
-int zbatch_open(zbatch *b, int n, MPI_Request requests[]); /* MPI_ERR_NO_MEM, not raised: the batch is not open */
+/* Splits an array. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM without raising it; the batch is not open
+ * then. */
+int zbatch_open(zbatch *b, int n, MPI_Request requests[]);
 void zbatch_close(zbatch *b);
 
-/* With threads: takes the entries of native receives out before native MPI looks at them, as
- * zdone_test_native does. Those of requests that are not over are put back. */
+/* Remove the entries of native receives from z_receives before native MPI tests them, and put back
+ * those of requests that have not completed, as zdone_test_native does. They do so with
+ * MPI_THREAD_MULTIPLE only. */
 void zbatch_take(zbatch *b);
 void zbatch_put_back(zbatch *b);
 
-/* Native request k is over: handle, status (to *to, too) and entry. */
+/* Records that native request k has completed: stores its handle, copies its translated status to
+ * *to, and removes its entry. */
 void zbatch_native_done(zbatch *b, int k, MPI_Status *to);
 
-/* Whether native MPI can have an array as it is: it has none of the shim's requests, and no native
- * receive whose status needs translation. */
+/* Whether native MPI can complete an array as it is: the array holds none of the shim's requests,
+ * and no native receive whose status needs translation. */
 int zbatch_untouched(int n, const MPI_Request requests[]);
 
-int zbatch_no_memory(const char *function); /* raises it */
+int zbatch_no_memory(const char *function); /* raises the error and returns its code */
 
-/* What a call for several requests returns after a failure. Gives blame's reference back. The error
- * is not raised on MPI_COMM_WORLD, which has nothing to do with it. */
+/* Returns the code of a call for several requests after a failure, and drops blame's reference. The
+ * error is raised on that communicator and not on MPI_COMM_WORLD, which it does not concern. */
 int zbatch_failed(zcomm *blame, const char *function);
 
 static inline MPI_Status *zbatch_status(MPI_Status statuses[], int i) {

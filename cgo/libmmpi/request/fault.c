@@ -1,4 +1,4 @@
-/* Memory of the program that is not there: see fault.h. */
+/* Handles inaccessible memory of the program; see fault.h. */
 #define _GNU_SOURCE
 #include "request/fault.h"
 #include "signal/signal.h"
@@ -11,22 +11,22 @@
 static const int signals[] = {SIGSEGV, SIGBUS};
 enum { SIGNALS = sizeof signals / sizeof *signals, PAGE = 4096, LOWEST = 65536 };
 
-/* For each signal: what was there when this library was loaded, which is the MPI library's (UCX
- * installs a handler then); whether the program has its own since; and what was there before
+/* For each signal: the action when this library was loaded, which is the MPI library's (UCX
+ * installs a handler then); whether the program has installed its own since; and the action before
  * ours. */
 static struct sigaction loaded[SIGNALS];
 static int programs[SIGNALS];
 static struct sigaction kept[SIGNALS];
-static uintptr_t text_from, text_to; /* the engine's code */
+static uintptr_t text_from, text_to; /* the bounds of the engine's code */
 
 _Thread_local void **zfault_landing;
 static _Thread_local struct {
   int signal, writes;
-  char *at; /* NULL: not known */
-} met;
+  char *at; /* NULL if the address is unknown */
+} fault;
 
-/* Another thread may be receiving into the memory, so the byte is written back only if it is still
- * the same. */
+/* Accesses one byte. Another thread may be receiving into the memory, so the byte is written back
+ * only if its value has not changed. */
 static void touch_byte(char *c, int writes) {
   char x = __atomic_load_n(c, __ATOMIC_RELAXED);
   if (writes) __atomic_compare_exchange_n(c, &x, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -37,8 +37,9 @@ static void touch(char *at, int64_t bytes, int writes) {
   touch_byte(at + bytes - 1, writes);
 }
 
-/* what names the message. in_call: the program is in an MPI call. */
-static void say(const char *at, int writes, const char *what, int in_call) {
+/* Reports the access on standard error. `what` names the message; in_call tells whether the program
+ * is in an MPI call. */
+static void report(const char *at, int writes, const char *what, int in_call) {
   char line[600];
   const char *call = z_threads || !in_call ? NULL : __atomic_load_n(&z_waiting.call, __ATOMIC_RELAXED);
   char where[32];
@@ -50,7 +51,7 @@ static void say(const char *at, int writes, const char *what, int in_call) {
                    z_layout.rank, call ? call : "", call ? ": " : "", where, writes ? "written" : "read",
                    writes ? ", or is read-only" : "", what);
   if (n > (int)sizeof line - 1) n = sizeof line - 1;
-  if (write(2, line, n) < 0) { /* nobody to tell */
+  if (write(2, line, n) < 0) { /* the error cannot be reported */
   }
 }
 
@@ -58,28 +59,28 @@ static void say(const char *at, int writes, const char *what, int in_call) {
 static void crashed(int sig, siginfo_t *info, void *context) {
   const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
   uintptr_t pc = (uintptr_t)regs[REG_RIP], at = (uintptr_t)info->si_addr;
-  int vague = info->si_code == SI_KERNEL;     /* an address that none can have: it is not told */
-  sigaction(sig, &kept[sig == SIGBUS], NULL); /* if we return, the access is made again */
+  int vague = info->si_code == SI_KERNEL;     /* a non-canonical address, which the kernel does not report */
+  sigaction(sig, &kept[sig == SIGBUS], NULL); /* when the handler returns the access is repeated */
   if (info->si_code <= 0) {
     raise(sig);
   } else if (pc >= text_from && pc < text_to && (vague || at >= LOWEST)) {
-    met.signal = sig, met.writes = regs[REG_ERR] >> 1 & 1, met.at = vague ? NULL : (char *)at;
+    fault.signal = sig, fault.writes = regs[REG_ERR] >> 1 & 1, fault.at = vague ? NULL : (char *)at;
     if (zfault_landing) __builtin_longjmp(zfault_landing, 1);
-    say(met.at, met.writes, "a message", 0);
+    report(fault.at, fault.writes, "a message", 0);
   }
 }
 #endif
 
 void zfault_landed(void) {
   zfault_landing = NULL;
-  say(met.at, met.writes, "a message", 1);
-  if (met.at) touch(met.at, 1, met.writes);
-  raise(met.signal); /* another thread may have mapped it meanwhile, but the engine cannot go on */
-  _exit(128 + met.signal);
+  report(fault.at, fault.writes, "a message", 1);
+  if (fault.at) touch(fault.at, 1, fault.writes);
+  raise(fault.signal); /* another thread may have mapped the memory meanwhile, but the engine cannot continue */
+  _exit(128 + fault.signal);
 }
 
-/* Whether a handler of the program's gets the signal. It may repair the mapping, so there is
- * nothing to say. */
+/* Whether a handler of the program's gets the signal. It may repair the mapping, so nothing is
+ * reported then. */
 static int handled(int i) {
   struct sigaction now;
   if (sigaction(signals[i], NULL, &now) || now.sa_handler == SIG_DFL) return 0;
@@ -90,7 +91,7 @@ static int handled(int i) {
 }
 
 static void access_it(const z_fault *f, int in_call) {
-  if (!handled(0)) say(f->at, f->writes, f->what, in_call);
+  if (!handled(0)) report(f->at, f->writes, f->what, in_call);
   touch(f->at, f->bytes, f->writes);
 }
 
@@ -114,7 +115,7 @@ void zfault_before_init(void) {
         !sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_DFL && now.sa_handler != loaded[i].sa_handler;
 }
 
-/* Finds the code that an address is in. */
+/* Finds the segment of code that contains an address. */
 static int find_text(struct dl_phdr_info *library, size_t size, void *address) {
   (void)size;
   for (int i = 0; i < library->dlpi_phnum; i++) {
@@ -128,7 +129,7 @@ static int find_text(struct dl_phdr_info *library, size_t size, void *address) {
 }
 
 void zfault_watch(void) {
-  void *engine; /* a function of it: the first one */
+  void *engine; /* the address of the engine's first function */
   memcpy(&engine, &z_eng, sizeof engine);
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &kept[i]);
 #ifdef __x86_64__

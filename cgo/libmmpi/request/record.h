@@ -5,13 +5,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The number in the job of a rank of comm, a communicator of this cluster or a spanning one's local
- * part; -1: it is not of this cluster. */
+/* Returns the virtual rank of a rank of comm, which is a communicator of this cluster or the local
+ * part of a spanning one. Returns -1 if the rank is not in this cluster. */
 int32_t z_record_number(MPI_Comm comm, int rank);
 
-/* Notes that a message of a native rank of comm has been received. From MPI_ANY_SOURCE: from whom
- * the native status says, if the program has one; else nobody knows, and the times of messages of
- * that pair are not recorded. */
+/* Records that a message of native rank `source` of comm has been received. For MPI_ANY_SOURCE the
+ * source is taken from the native status. If the program has passed none the source is unknown, and
+ * the times of that pair's messages are not recorded. */
 static inline void z_note_taken(MPI_Comm comm, int source, const MPI_Status *status) {
   if (!__builtin_expect(z_layout.recording, 0)) return;
   if (source == MPI_ANY_SOURCE && status != MPI_STATUS_IGNORE) source = status->MPI_SOURCE;

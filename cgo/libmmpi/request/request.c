@@ -1,5 +1,5 @@
-/* Request objects: their pool, their placeholders, what happens when one is over, and requests that
- * the program has let go of. */
+/* Request objects: their pool, their placeholders, their completion, and requests that the program
+ * has released. */
 #include "request/request.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -10,9 +10,9 @@
 zmap z_requests;
 zmap z_receives;
 
-/* A placeholder (Recv_init on MPI_PROC_NULL) is a native request that no native call ever
- * completes, and that has a Fortran index. An object that has one keeps it for ever, and z_requests
- * always knows it. */
+/* The pool of free objects. A placeholder (Recv_init on MPI_PROC_NULL) is a native request that no
+ * native call ever completes, and that has a Fortran index. An object with a placeholder keeps it
+ * for good, and stays in z_requests. */
 static struct {
   pthread_mutex_t lock;
   zreq *with_handle, *bare;
@@ -69,7 +69,7 @@ void zreq_stop(void) {
   }
 }
 
-/* ---- over ---- */
+/* ---- completion ---- */
 
 int zreq_over(zreq *r) {
   if (r->finished) return 1;
@@ -80,7 +80,8 @@ int zreq_over(zreq *r) {
 int zreq_finish(zreq *r, MPI_Status *status) {
   if (!r->finished) {
     r->finished = 1;
-    if (r->kind == ZREQ_RECV) Z_WAITS((void)0); /* it may have been over before anybody waited */
+    /* counts the wait even if the message had arrived before any wait */
+    if (r->kind == ZREQ_RECV) Z_WAITS((void)0);
     if (r->finish) r->class_ = r->finish(r);
     if (r->is_native) {
       if (!r->class_) r->class_ = r->cell.error;
@@ -117,8 +118,9 @@ int zreq_complete(zreq *r, MPI_Status *status) {
 
 int zreq_cancel(zreq *r) {
   if (zreq_over(r)) return MPI_SUCCESS;
-  /* The shim polls by itself what it has started natively. Another thread may just be handing the
-   * engine's request to native MPI, or ending it there; the engine, which has the lock, knows. */
+  /* The shim polls what it has started natively itself. For a request of the engine another thread
+   * may just be handing it to native MPI, or ending it there; the engine holds the lock and knows
+   * its state. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
   int e = Z_ENGINE(ze_cancel(r->comm->id, &r->cell));
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
@@ -131,7 +133,7 @@ void zreq_withdraw(zreq *r) {
   zreq_free(r);
 }
 
-/* ---- released ---- */
+/* ---- released requests ---- */
 
 void zreq_release(zreq *r) {
   z_lock(&released.lock);

@@ -9,80 +9,101 @@ enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
 
 /* A request of the shim behind a native placeholder handle. */
 typedef struct zreq {
-  z_cell cell;        /* cell.owner = this */
-  MPI_Request handle; /* the placeholder that the user holds; MPI_REQUEST_NULL if the user has none */
-  zcomm *comm;        /* referenced */
+  z_cell cell; /* its owner is this zreq */
+  /* The placeholder that the program holds, or MPI_REQUEST_NULL if the program holds none. */
+  MPI_Request handle;
+  zcomm *comm; /* referenced */
   int32_t kind;
-  int32_t finished; /* zreq_finish has run; status and class_ hold what it found */
-  int32_t class_;   /* error class */
-  int32_t raised;   /* native MPI has raised the error already */
-  int32_t bsend;    /* a buffered send: counts against the attached buffer */
-  /* What the program gave. */
+  int32_t finished; /* 1 once zreq_finish has run and set status and class_ */
+  int32_t class_;   /* the MPI error class of the result */
+  int32_t raised;   /* 1 once the error has been raised */
+  /* 1 for a buffered send, which counts against the attached buffer. */
+  int32_t bsend;
+  /* The arguments of the program's call. */
   void *buf;
   int64_t count;
   MPI_Datatype type;
-  int32_t type_held; /* 1: type is released with the request (type/use.h) */
+  /* 1 if the type is released with the request (type/use.h). */
+  int32_t type_held;
   int32_t peer, tag;
-  int64_t element; /* bytes of data in one element of type */
-  void *packed;    /* packed copy of buf; NULL: none */
-  /* The native operation that does the work: the shim has started it with a local peer, or the
-   * engine has (imrecv, irecv). is_native stays set when it is over; status is its status then,
-   * with the source translated. */
+  int64_t element; /* the bytes of data in one element of type */
+  /* The packed copy of buf, or NULL if there is none. */
+  void *packed;
+  /* The native operation that does the work. The shim has started it with a local peer, or the
+   * engine has (imrecv, irecv). is_native stays set after completion; status is then the native
+   * status, with the source translated. */
   MPI_Request native;
   int32_t is_native;
   MPI_Status status;
-  const char *function; /* "MPI_Irecv", for errors */
-  /* Moves an operation of several stages on, and returns 1 when it is over. NULL: it is over when
-   * cell.done. Called by a thread of the program, one at a time. */
+  const char *function; /* the name of the MPI function, such as "MPI_Irecv", for errors */
+  /* Advances an operation of several stages, and returns 1 once it has completed. If poll is NULL
+   * the operation has completed when cell.done is set. It is called by threads of the program, one
+   * at a time. */
   int (*poll)(struct zreq *);
-  /* Called once when it is over: copies results to the user and frees extra. Error class or
-   * MPI_SUCCESS. NULL: nothing to do. */
+  /* Called once after completion: copies results to the program, frees extra, and returns an error
+   * class or MPI_SUCCESS. NULL: nothing is to be done. */
   int (*finish)(struct zreq *);
   void *extra;
-  struct zreq *inner;          /* persistent: the operation started last, NULL = inactive */
-  int (*start)(struct zreq *); /* persistent: sets inner; the code to return, raised */
-  /* persistent: called when the program frees it, to free what extra holds. NULL: nothing to do */
+  /* For persistent requests: the operation that was started last, or NULL while the request is
+   * inactive. */
+  struct zreq *inner;
+  /* For persistent requests: starts an operation and sets inner. Returns the code for the program,
+   * after raising an error. */
+  int (*start)(struct zreq *);
+  /* For persistent requests: called when the program frees the request, to free what extra refers
+   * to. NULL: nothing is to be done. */
   void (*end)(struct zreq *);
-  struct zreq *next; /* lists: free objects, released requests */
+  struct zreq *next; /* the link of the lists of free objects and of released requests */
 } zreq;
 
-extern zmap z_requests; /* placeholder handle → zreq */
-/* Native receive on a spanning communicator → zcomm (referenced): its status needs translation */
+extern zmap z_requests; /* the map from placeholder handle to zreq */
+/* The map from a native receive on a spanning communicator to its zcomm (referenced), by which its
+ * status is translated. */
 extern zmap z_receives;
 
-/* The shim's request behind a handle, or NULL: a native one. */
+/* Returns the shim's request behind a handle, or NULL if the request is native. */
 static inline zreq *zreq_find(MPI_Request handle) {
   return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL;
 }
-/* Takes out the entry of a native receive; NULL: there is none. The caller gets its reference. */
+/* Removes the entry of a native receive and returns its communicator, whose reference passes to the
+ * caller, or NULL if there is no entry. */
 static inline zcomm *z_receives_take(MPI_Request handle) {
   return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL;
 }
 
-/* A new request on c (it takes a reference) with a placeholder handle for the user. All other
- * fields are 0. */
+/* Allocates a request on c, of which it takes a reference, with a placeholder handle for the
+ * program. All other fields are 0. */
 zreq *zreq_new(zcomm *c, int kind, const char *function);
-/* … without a handle, for blocking calls: then come z_wait_cell, zreq_finish and zreq_free. */
+/* Allocates a request without a handle, for blocking calls. The caller then calls zreq_complete, or
+ * z_wait_cell, zreq_finish and zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
-int zreq_over(zreq *r); /* polls this request once */
-/* Gives results and status of a request that is over to the user; its error class. A second call
- * returns the same */
+int zreq_over(zreq *r); /* polls the request once and returns whether it has completed */
+/* Hands results and status of a completed request to the program and returns its error class.
+ * Further calls return the same. */
 int zreq_finish(zreq *r, MPI_Status *status);
-int zreq_raise(zreq *r); /* raises the error that zreq_finish found, if any; the code to return */
-/* Waits for a blocking call's request, finishes, raises, frees; the code to return */
+/* Raises the error that zreq_finish has found, if any, and returns the code for the program. */
+int zreq_raise(zreq *r);
+/* Waits for the request of a blocking call, finishes it, raises its error, frees it and returns the
+ * code for the program. */
 int zreq_complete(zreq *r, MPI_Status *status);
-/* Tries to cancel it. When it is over the status says whether that was so. MPI error code,
- * raised */
+/* Requests cancellation; after completion the status tells whether the operation was cancelled.
+ * Raises an error and returns its code if the request cannot be cancelled. */
 int zreq_cancel(zreq *r);
-/* Cancels it, waits for its end, which may be that its message comes after all, and frees it. No
- * error is raised */
+/* Cancels the request, waits until it has completed, possibly because its message has arrived after
+ * all, and frees it. No error is raised. */
 void zreq_withdraw(zreq *r);
-void zreq_release(zreq *r);          /* the user has let it go: it is finished and freed when it is over */
-void zreq_reap(void);                /* … that happens here */
-void zreq_finish_released(void);     /* waits for all of them */
-int64_t zreq_bsends(int64_t *bytes); /* released buffered sends that are not over; *bytes: their sizes */
-void zreq_stop(void);                /* frees the placeholders */
-void zreq_free(zreq *r);             /* gives back handle, type, packed copy, reference and object */
+/* Releases a request that the program no longer holds: zreq_reap finishes and frees it once it has
+ * completed. */
+void zreq_release(zreq *r);
+void zreq_reap(void);            /* finishes and frees released requests that have completed */
+void zreq_finish_released(void); /* waits until all released requests have completed */
+/* Returns the number of released buffered sends that have not completed, and sets *bytes to their
+ * total size. */
+int64_t zreq_bsends(int64_t *bytes);
+void zreq_stop(void); /* frees the pool and the placeholders */
+/* Drops the type, the packed copy and the communicator's reference, and returns the object with its
+ * handle to the pool. */
+void zreq_free(zreq *r);
 
 #pragma GCC visibility pop
 #endif

@@ -34,8 +34,8 @@ void zdone_translate(zcomm *c, MPI_Status *status) {
   zcomm_release(c);
 }
 
-/* The program's status, or where it wants none and the traffic is recorded, one that says from whom
- * a message came. */
+/* Returns the program's status or, if the program passes none and traffic is recorded, `own`, which
+ * then tells the source of the message. */
 static MPI_Status *status_for(MPI_Status *status, MPI_Status *own) {
   return z_layout.recording && status == MPI_STATUS_IGNORE ? own : status;
 }
@@ -58,7 +58,7 @@ int z_Wait(MPI_Request *request, MPI_Status *status) {
     zdone_wait(r);
     return zdone_conclude(r, request, status, NULL);
   }
-  zcomm *c = z_receives_take(*request); /* first: see zdone_test_native */
+  zcomm *c = z_receives_take(*request); /* before the wait, for the reason given at zdone_test_native */
   MPI_Status own;
   status = status_for(status, &own);
   int rc = z_wait_native(request, status);
@@ -96,7 +96,7 @@ int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
 int z_Request_free(MPI_Request *request) {
   zreq *r = zreq_find(*request);
   if (!r) {
-    zcomm *c = z_receives_take(*request); /* first: see zdone_test_native */
+    zcomm *c = z_receives_take(*request); /* before the call, for the reason given at zdone_test_native */
     int rc = real.Request_free(request);
     if (c) zcomm_release(c);
     return rc;
@@ -104,7 +104,7 @@ int z_Request_free(MPI_Request *request) {
   *request = MPI_REQUEST_NULL;
   if (r->kind == ZREQ_PERSISTENT) {
     if (r->inner) {
-      /* It may need it to unpack */
+      /* The inner request may need the type to unpack */
       if (r->type_held) r->inner->type_held = 1, r->type_held = 0, r->inner->type = r->type;
       zreq_release(r->inner);
     }

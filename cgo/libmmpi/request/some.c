@@ -1,19 +1,21 @@
-/* Some of an array, or any: MPI_Waitany, MPI_Testany, MPI_Waitsome, MPI_Testsome. */
+/* MPI_Waitany, MPI_Testany, MPI_Waitsome and MPI_Testsome. */
 #include "request/completion.h"
 #include <string.h>
 
 typedef struct some {
   zbatch b;
-  int most; /* 1: any; else as many as are over */
+  int most; /* the most requests to conclude: 1 for any, otherwise more */
   int count, rc, failed;
   zcomm *blame;
   int *indices;
-  MPI_Status *statuses; /* [count], in the order of indices; for any: the one status, MPI_ERROR untouched */
+  /* [count] The statuses in the order of indices. For any: the one status, whose MPI_ERROR stays
+   * unchanged. */
+  MPI_Status *statuses;
 } some;
 
 static MPI_Status *next_status(some *s) { return s->most == 1 ? s->statuses : zbatch_status(s->statuses, s->count); }
 
-/* Concludes those of the shim's that are over. */
+/* Concludes the shim's requests that have completed. */
 static void conclude_ours(some *s) {
   zbatch *b = &s->b;
   for (int i = 0; i < b->n && s->count < s->most; i++) {
@@ -32,23 +34,25 @@ static void conclude_native(some *s, int k) {
   s->indices[s->count++] = s->b.at[k];
 }
 
-/* Concludes a native one that is over. Whether none of them is active. */
+/* Concludes one native request that has completed, if any. Returns whether no native request is
+ * active. */
 static int any_native(some *s) {
   zbatch *b = &s->b;
   int index = MPI_UNDEFINED, flag = 0, rc = real.Testany(b->natives, b->native, &index, &flag, b->status);
   if ((flag || rc) && index != MPI_UNDEFINED) {
-    b->status[index] = b->status[0]; /* the one status belongs to that request */
+    b->status[index] = b->status[0]; /* the one status is that of this request */
     conclude_native(s, index);
   }
   if (rc) s->rc = rc, s->failed = 1;
   return flag && index == MPI_UNDEFINED;
 }
 
-/* The same for all that are over. */
+/* Concludes all native requests that have completed. Returns whether no native request is
+ * active. */
 static int some_native(some *s) {
   zbatch *b = &s->b;
   int out = 0;
-  /* MPICH leaves MPI_ERROR as it was unless one has failed: no error */
+  /* MPICH leaves MPI_ERROR unset unless a request has failed: set it to no error */
   memset(b->status_of, 0, b->natives * sizeof *b->status_of);
   if (real.Testsome(b->natives, b->native, &out, b->which, b->status_of)) s->failed = 1;
   for (int j = 0; j < out; j++) {
@@ -58,7 +62,8 @@ static int some_native(some *s) {
   return out == MPI_UNDEFINED;
 }
 
-/* Concludes what is over, s->most at most. True when something is, or when no request is active. */
+/* Concludes requests that have completed, at most s->most of them. Returns whether there were any,
+ * or no request is active. */
 static int some_over(void *arg) {
   some *s = arg;
   int nothing_native = 1;
@@ -67,7 +72,8 @@ static int some_over(void *arg) {
   return s->count || s->rc || (nothing_native && !s->b.active);
 }
 
-/* *found and nothing concluded: no request is active. MPI_ERR_NO_MEM has been raised. */
+/* Concludes requests, waiting for the first if blocking is 1. *found with nothing concluded means
+ * that no request is active. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM after raising it. */
 static int some_run(some *s, int n, MPI_Request requests[], int blocking, const char *function, int *found) {
   if (zbatch_open(&s->b, n, requests)) return zbatch_no_memory(function);
   zbatch_take(&s->b);

@@ -1,6 +1,6 @@
-/* The wait loop. A waiting thread serves everything: native progress, which a peer may need for a
- * rendezvous of its own; the links, through ze_progress, which also probes for deferred receives;
- * and the requests that the program has let go of. */
+/* The wait loop. A waiting thread drives everything: native progress, on which a peer's rendezvous
+ * may depend; the links, by ze_progress, which also probes for deferred receives; and the requests
+ * that the program has released. */
 #include "request/wait.h"
 #include "core/error.h"
 #include "core/limits.h"
@@ -19,18 +19,19 @@ static inline void relax(void) {
 #endif
 }
 
-/* ZIPPER_POLL. adaptive: spins as long as that has paid lately, then sleeps. event: sleeps at once.
- * busy: never sleeps. */
+/* The value of ZIPPER_POLL. adaptive: waits spin for as long as spinning has paid lately, then
+ * sleep. event: waits sleep at once. busy: waits never sleep. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
-/* With mpi_yield_when_idle Open MPI gives the core away inside its progress function. It does so
- * even when it has just received a message over TCP, and tells nobody. So our waits switch that off
- * while they last, and give way themselves when they have found nothing anywhere. */
-int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
-static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
+/* With mpi_yield_when_idle Open MPI yields the core inside its progress function, even when it has
+ * just received a message over TCP, and does not report it. So a wait of the shim's switches that
+ * off while it lasts, and yields itself after a turn that has found nothing anywhere. */
+int z_native_yields; /* 1 if that cannot be switched off; the shim then does not yield as well */
+/* Open MPI's switch, or NULL if it does not yield or has no switch. */
+static bool (*let_yield)(bool);
 
-/* How many waits of ours there are, in all threads. The lock is held while let_yield is called, so
- * that its calls have the order of the changes of the count. */
+/* The number of the shim's waits in all threads. The lock is held while let_yield is called, so
+ * that its calls are made in the order in which the count changes. */
 static struct {
   pthread_mutex_t lock;
   int n;
@@ -55,7 +56,7 @@ static void end_wait(void) {
 
 static int (*stages_moved)(void);
 static int longest_sleep_us;
-static unsigned poke_every = 1; /* turns */
+static unsigned poke_every = 1; /* the number of turns between two calls of poke */
 
 void z_poll_start(int native_size, int (*moved)(void)) {
   stages_moved = moved;
@@ -78,13 +79,14 @@ static double now_us(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* How long this thread's waits spin, giving way to others between turns. After a spin that paid the
- * next one may be as long as possible, after one that did not half as long as that was.
+/* The duration of this thread's spins, which yield the core between turns. After a spin that has
+ * found something the next one may take the longest time, after one that has not, half the time of
+ * the last.
  *
- * The time that others have the core does not count. Where many processes take turns a sleep would
- * begin before the answer comes, and its timer can cost more than all their turns. Where another
- * process computes on our core, giving way takes a whole slice of the scheduler's time. A process
- * that sleeps gets the core back sooner, so the spin ends at once. */
+ * The time during which others have the core does not count. Where many processes take turns a
+ * sleep would begin before the answer arrives, and its timer can cost more than all their turns.
+ * Where another process computes on this core, a yield lasts a whole time slice. A process that
+ * sleeps gets the core back sooner, so the spin ends at once. */
 static _Thread_local struct spin {
   double limit, used, last; /* us */
   unsigned waits, explore;
@@ -95,10 +97,10 @@ static void spin_start(void) {
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
 
-/* Whether to take another turn at once, after one that found nothing. While native MPI has
- * something under way (native) the wait hardly ever sleeps, as native MPI's own does not. Nothing
- * would wake it, a long message needs many looks of both sides, and a short sleep costs more of the
- * core than many looks. */
+/* Whether to take another turn at once after a turn that has found nothing. While a native
+ * operation is pending (native) the wait hardly ever sleeps, as native MPI's own waits do not:
+ * nothing would wake it, a long message needs many polls of both sides, and a short sleep costs
+ * more of the core than many polls. */
 static int spin_on(int native) {
   if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
@@ -118,10 +120,10 @@ static void spin_paid(void) {
 
 _Thread_local unsigned z_looks;
 
-/* Drives native progress without any request of ours, by a probe that finds nothing. A probe that
- * finds a message moves nothing on, in Open MPI and in MPICH, and a message for a later call of
- * ours may lie there for long. So the probe is for a tag that nobody uses. On a communicator of one
- * process MPICH moves nothing on either. */
+/* Drives native progress without a request, by a probe that finds nothing. A probe that finds a
+ * message makes no progress in Open MPI and in MPICH, and a message for a later call of the shim's
+ * may be queued for long. So the probe is for a tag that no message has. On a communicator of one
+ * process MPICH makes no progress either. */
 static void poke(void) {
   int flag;
   z_must(real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
@@ -133,8 +135,7 @@ static int progress(int block_us) {
   return n;
 }
 
-/* A local peer may be waiting for a program that only tests, so native MPI is moved on here,
- * too. */
+/* A local peer may depend on a program that only tests, so native progress is driven here too. */
 void z_poll(void) {
   poke();
   progress(0);
@@ -148,19 +149,22 @@ void z_poll_if_busy(void) {
 /* What can end a wait. */
 enum wait_for {
   NATIVE, /* native MPI alone */
-  STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
-  /* A request of the engine. Native MPI may have it in its hands; the engine is idle then, and
-   * tests it in ze_progress */
+  /* Native MPI alone, for a collective. It may take long, so the wait finally sleeps, as one for
+   * the engine does. */
+  STAGE,
+  /* A request of the engine. If the engine has handed it to native MPI the engine may be idle, and
+   * tests the request in ze_progress. */
   ENGINE,
-  LINKS, /* a message that nobody asked the engine for yet */
+  /* A message for which the engine has no receive yet. */
+  LINKS,
 };
 
-/* Whether only native stages of collectives are under way, the engine's or those of a leaf. */
+/* Whether only native stages of collectives are in progress, the engine's or those of a leaf. */
 static int stages_alone(void) { return z_busy == Z_STAGING || (z_busy == Z_IDLE && z_leaves); }
 
-/* A turn of a wait for native stages of collectives, when nothing that comes over a link can help.
- * It does not enter the engine, which costs several times as much. 1: nothing has come, and the
- * wait goes on spinning. */
+/* Takes a turn of a wait for native stages of collectives, while nothing that arrives over a link
+ * can help. It does not enter the engine, which costs several times as much. Returns 1 if nothing
+ * has completed and the wait goes on spinning. */
 static int stages_turn(int give_way) {
   if (stages_moved() || !spin_on(1)) return 0;
   if (give_way) sched_yield();
@@ -177,7 +181,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int naps = what == NATIVE || what == STAGE, first = naps ? Z_FIRST_NAP_US : Z_FIRST_SLEEP_US,
             longest = naps ? Z_LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
-  int block = wait_us; /* > 0: sleeps, else spins */
+  int block = wait_us; /* greater than 0: the wait sleeps, otherwise it spins */
   unsigned turn = 0, since_poke = 0, looks = z_looks;
   begin_wait();
   spin_start();
@@ -187,14 +191,15 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       if (stages_turn(give_way)) continue;
       block = 0;
     }
-    int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
+    /* only native MPI can end this wait, so it behaves as native MPI does */
+    int native = !z_busy && what != LINKS;
     if ((!native || what == ENGINE) && progress(native ? 0 : block) > 0 && !native) {
       if (block <= 0) spin_paid();
       block = wait_us;
       spin_start();
       continue;
     }
-    int looked = looks != z_looks; /* a native stage or receive is under way */
+    int looked = looks != z_looks; /* a native stage or receive is in progress */
     if (!looked && ++since_poke >= poke_every) poke(), since_poke = 0;
     looks = z_looks;
     if (native && what == STAGE && !spin_on(1)) {
@@ -260,7 +265,7 @@ int z_wait_stage(MPI_Request *request) { return wait_in_turns(request, MPI_STATU
 
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
   int rc = z_wait_native(request, status);
-/* 4.0 raises what fails in Wait and Test on MPI_COMM_WORLD alone */
+/* MPICH 4.0 raises errors of Wait and Test on MPI_COMM_WORLD alone */
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION / 100000 == 400
   if (rc && comm != MPI_COMM_WORLD) real.Comm_call_errhandler(comm, rc);
 #else

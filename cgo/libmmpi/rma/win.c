@@ -1,4 +1,4 @@
-/* Windows: creation, end, attributes. */
+/* Windows: creation, release, attributes. */
 #include "rma/win.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void delist(zwin *w) {
   __atomic_sub_fetch(&z_serving, 1, __ATOMIC_RELAXED);
 }
 
-/* It is in no map, or no more. */
+/* Frees a window that is in no map. */
 static void free_window(zwin *w) {
   if (w->comm) {
     w->comm->freed = 1;
@@ -30,7 +30,7 @@ static void free_window(zwin *w) {
 
 /* ---- the engine's part ---- */
 
-/* A window with a communicator of its own. */
+/* Allocates a window with a communicator of its own. Errors are raised. */
 static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   zcomm *on = zcomm_find(comm);
   int inter = on ? on->inter : 0, rc = on ? MPI_SUCCESS : real.Comm_test_inter(comm, &inter);
@@ -49,7 +49,8 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   return MPI_SUCCESS;
 }
 
-/* Makes the ranks agree on the context and tell each other how large their parts are. */
+/* Lets the ranks agree on a context and exchange the sizes of their parts, and adds the window to
+ * the engine. Errors are raised. */
 static int agree(zwin *w, const char *function) {
   zcomm *c = w->comm;
   zshape mine = {Z_ENGINE(ze_next_context(c->link)), w->bytes, w->unit};
@@ -68,10 +69,10 @@ static int agree(zwin *w, const char *function) {
 
 /* ---- native windows ---- */
 
-/* Called before the native function, which blocks. When it returns all ranks are there; each has
- * served the others meanwhile. */
+/* Called before the native function, which blocks. It returns when all ranks have called it; each
+ * serves the others meanwhile. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
-  *out = NULL; /* the job's only cluster: the engine has no link to know of a window by */
+  *out = NULL; /* in a job of one cluster the engine has no link, and does not know the window */
   if (z_layout.clusters == 1) return z_native_barrier(comm);
   int rc = make_window(comm, function, out);
   if (rc) return rc;
@@ -82,7 +83,7 @@ static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
 
 static int native_end(int rc, zwin *w, MPI_Win win) {
   if (!w) return rc;
-  if (rc || win == MPI_WIN_NULL) { /* where a handler of the program's has made rc MPI_SUCCESS */
+  if (rc || win == MPI_WIN_NULL) { /* a handler of the program's may have turned the error into MPI_SUCCESS */
     Z_ENGINE(ze_win_drop(w->id));
     free_window(w);
     return rc;
@@ -110,28 +111,29 @@ static int among(const char *s, const char *const list[3]) {
   return !strcasecmp(s, list[0]) || !strcasecmp(s, list[1]) || !strcasecmp(s, list[2]);
 }
 
-static int says_no(const char *s) { return among(s, (const char *const[]){"0", "false", "no"}); }
+static int is_off(const char *s) { return among(s, (const char *const[]){"0", "false", "no"}); }
 
-void zwin_doubt(void) {
+void zwin_check_variable(void) {
   const char *s = getenv(variable);
-  if (s && *s && !says_no(s) && !among(s, (const char *const[]){"1", "true", "yes"}))
+  if (s && *s && !is_off(s) && !among(s, (const char *const[]){"1", "true", "yes"}))
     fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
 }
 
-/* Whether the engine is to serve a window inside a cluster. That is always right; native windows
- * have the limits of their libraries (docs/reference/across-clusters.md). */
+/* Whether the engine has to serve a window inside a cluster. Served windows are always correct;
+ * native windows have the limits of their libraries (docs/reference/across-clusters.md). */
 static int served(MPI_Info info) {
   if (z_layout.clusters == 1) return 0;
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;
   if (info != MPI_INFO_NULL && real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag)) flag = 0;
   const char *s = flag ? text : getenv(variable);
-  return !s || !says_no(s);
+  return !s || !is_off(s);
 }
 
 /* ---- served windows ---- */
 
-/* *base: where the memory is, or for MPI_WIN_FLAVOR_ALLOCATE will be. */
+/* Creates a served window. *base is the memory, or is set to it for MPI_WIN_FLAVOR_ALLOCATE. Errors
+ * are raised. */
 static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function,
                   MPI_Win *out) {
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
@@ -146,7 +148,8 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
   z_enter();
   rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
   z_leave();
-  if (!rc && w->native == MPI_WIN_NULL) rc = MPI_ERR_OTHER; /* a handler of MPI_COMM_SELF has made it MPI_SUCCESS */
+  /* a handler of MPI_COMM_SELF has turned the error into MPI_SUCCESS */
+  if (!rc && w->native == MPI_WIN_NULL) rc = MPI_ERR_OTHER;
   if (rc) {
     rc = z_raise_on(comm, rc, function, "the native library makes no window");
   } else {
@@ -213,7 +216,7 @@ int z_Win_detach(MPI_Win win, const void *base) {
   return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_detach", Z_ENGINE(ze_error())) : MPI_SUCCESS;
 }
 
-/* ---- the end ---- */
+/* ---- release ---- */
 
 int z_Win_free(MPI_Win *win) {
   zwin *w = zwin_get(*win);
@@ -222,11 +225,11 @@ int z_Win_free(MPI_Win *win) {
   if (rc || (rc = z_Barrier(w->comm->native))) return rc;
   if ((failed = Z_ENGINE(ze_win_drop(w->id)))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
-  /* Another thread may be given the same handle at once, perhaps for a window that we do not
-   * list */
+  /* Another thread may get the same handle at once, possibly for a window that is not in
+   * z_windows */
   if (z_threads) delist(w);
   zwin_dying = w;
-  rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
+  rc = real.Win_free(win); /* attribute callbacks may still use the window */
   zwin_dying = outer;
   if (rc) {
     if (z_threads) enlist(w);
@@ -242,11 +245,11 @@ void zwin_drop(MPI_Win win) {
   if (!w) return;
   delist(w);
   real.Win_free(&w->native);
-  w->comm = NULL; /* goes with MPI */
+  w->comm = NULL; /* the communicator ends with MPI */
   free_window(w);
 }
 
-/* ---- what it is ---- */
+/* ---- inquiry ---- */
 
 int z_Win_get_attr(MPI_Win win, int keyval, void *value, int *flag) {
   zwin *w = zwin_find(win);

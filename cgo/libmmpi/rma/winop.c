@@ -1,4 +1,5 @@
-/* Operations on windows that span clusters: the program's arguments become those of z_rma. */
+/* Operations on windows that span clusters: the program's arguments are converted to those of
+ * z_rma. */
 #include "rma/win.h"
 #include "type/op.h"
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct side {
 typedef struct call {
   const char *function;
   int verb, fn;
-  const void *data; /* sent */
+  const void *data; /* the memory that is sent */
   int data_count;
   MPI_Datatype data_type;
   void *result;
@@ -22,7 +23,7 @@ typedef struct call {
   MPI_Datatype result_type;
   int target;
   MPI_Aint disp;
-  int count; /* at the target */
+  int count; /* the number of elements at the target */
   MPI_Datatype type;
 } call;
 
@@ -46,7 +47,8 @@ static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, 
   return MPI_SUCCESS;
 }
 
-/* Whether the target has that memory. Dynamic windows only the target knows. */
+/* Whether the accessed bytes are in the target's window. For dynamic windows only the target knows,
+ * so the answer is 1. */
 static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) {
   const ztype *t = ztype_get(k->type);
   const zshape *s = &w->shapes[k->target];
@@ -103,7 +105,9 @@ static int operate(zwin *w, const call *k, z_cell *cell) {
   rest r = {.w = w};
   r.failed = Z_GUARDED(ze_win_op(w->id, &op, cell, &r.left));
   if (!r.failed && r.left) z_wait_links(issued, &r);
-  if (k->target == w->comm->rank) z_poll(); /* over at once: a program may do nothing else and wait */
+  /* the operation on this process's own memory completes here, since a program may do nothing but
+   * wait for its effect */
+  if (k->target == w->comm->rank) z_poll();
   return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;
 }
 
@@ -191,8 +195,8 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 
-/* Compare and swap is for integers, logical values and bytes. A type whose number is -1 may be one
- * of these without arithmetic here. */
+/* Whether a type is one of integers, logical values or bytes, for which compare and swap is
+ * defined. A type whose number is -1 may be one of these for which there is no arithmetic. */
 static int swappable(MPI_Datatype type) {
   int rc;
   const zflat *f = zflat_get(type, 1, &rc);
@@ -202,7 +206,7 @@ static int swappable(MPI_Datatype type) {
 int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI_Datatype type, int rank, MPI_Aint disp,
                        MPI_Win win) {
   enum { rn = 1, m = 1, n = 2 };
-  char from[64]; /* both, one after the other */
+  char from[64]; /* the new value and the value to compare with */
   MPI_Datatype ft = type, rt = type, tt = type;
   const ztype *t = ztype_get(type);
   if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2 || !swappable(type))

@@ -1,5 +1,5 @@
 /* Synchronization of windows. The engine keeps the epochs of the windows that it serves, and the
- * locks of all. A call that waits has a cell. */
+ * locks of all windows. A call that waits has a cell. */
 #include "rma/win.h"
 
 #define NATIVELY(NAME, ...) (z_enter(), natively(real.NAME(__VA_ARGS__)))
@@ -13,8 +13,7 @@ static int sync_to(zwin *w, const char *function, int what, int target, int flag
   int failed = Z_GUARDED(ze_win_sync(w->id, what, target, flag, group, n, &cell));
   if (failed) return zwin_raise_engine(w, failed, function);
   if (!cell.done) z_wait_cell(&cell);
-  else if (what != Z_SYNC_LOCK)
-    z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
+  else if (what != Z_SYNC_LOCK) z_poll(); /* a program may poll its own memory until something changes there */
   return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
 }
 
@@ -24,8 +23,9 @@ static int simple(MPI_Win win, const char *function, int what) {
   return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0);
 }
 
-/* For native windows. A rank that waits natively would not receive what others of the cluster send
- * it, and they may need that to get here. So first all meet in a barrier that serves. */
+/* Meets the processes of a native window in a barrier. A rank that waits natively would not receive
+ * messages that others of its cluster send it, and they may need these received to make the same
+ * call. */
 static int meet(zwin *w) { return w ? z_native_barrier(w->comm->native) : MPI_SUCCESS; }
 
 int z_Win_fence(int assert, MPI_Win win) {
@@ -72,7 +72,7 @@ int z_Win_test(MPI_Win win, int *flag) {
   return failed ? zwin_raise_engine(w, failed, "MPI_Win_test") : MPI_SUCCESS;
 }
 
-/* Post and start. */
+/* Does MPI_Win_post or MPI_Win_start of a served window. */
 static int with_group(MPI_Group group, zwin *w, const char *function, int what) {
   const zgroup *g = zgroup_get(group);
   if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
@@ -92,9 +92,10 @@ static int with_group(MPI_Group group, zwin *w, const char *function, int what) 
   return rc;
 }
 
-/* For native windows. MPI_Win_start or MPI_Win_complete waits natively until the targets have
- * called MPI_Win_post, and they may need us to receive something before. So each post sends the
- * origins a message, and MPI_Win_start first waits for these messages, serving others. */
+/* Orders the calls of a native window. MPI_Win_start or MPI_Win_complete waits natively until the
+ * targets have called MPI_Win_post, and the targets may need this process to receive something
+ * before. So each MPI_Win_post sends the origins a message (posts = 1), and MPI_Win_start first
+ * waits for these messages (posts = 0), serving others. */
 static int meet_posts(MPI_Group native, zwin *w, int posts) {
   int n, rc = real.Group_size(native, &n);
   MPI_Group all = MPI_GROUP_NULL;
@@ -163,8 +164,8 @@ int z_Win_unlock(int rank, MPI_Win win) {
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
 
-/* Takes or gives back the locks of all targets one by one. The engine does that for its own windows
- * with the first operation to a target; of a native window's operations it does not know. */
+/* Takes or releases the locks of all targets one by one. For served windows the engine does so with
+ * the first operation to a target, but it does not know the operations of a native window. */
 static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);
@@ -202,8 +203,8 @@ static int flush(int rank, MPI_Win win, const char *function) {
 
 int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
 int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
-/* What is sent has been copied, but results may still have to come. Those of a target are there
- * when it has answered. */
+/* The data to be sent have been copied, but results may be outstanding. The results of a target
+ * have arrived once it has answered. */
 int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
 int z_Win_flush_local_all(MPI_Win win) {
   return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0);

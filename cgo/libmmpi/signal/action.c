@@ -1,20 +1,21 @@
-/* Actions of signals: SA_ONSTACK is added to a handler's, and hidden again from the program.
+/* Signal actions: SA_ONSTACK is added to the action of a handler, and removed again from what the
+ * program sees.
  *
- * The kernel keeps the note of that: a second flag, which has no meaning to it for a handler on
- * most machines, is set beside an SA_ONSTACK of ours. So the note and the action change at once,
- * whichever threads and handlers call, a child has it after fork and vfork, and it is gone after
- * exec. Nothing here takes a lock or allocates. */
+ * The kernel records that it was added, by a second flag that is set together with it and has no
+ * effect on handlers on most machines. So record and action change atomically, whichever threads
+ * and handlers install actions; a child has the record after fork and vfork, and it is gone after
+ * exec. Nothing in this file takes a lock or allocates memory. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* SA_EXPOSE_TAGBITS. Linux before 5.11 keeps any flag; later it keeps those that it knows. On ARM
- * it gives handlers of SIGSEGV the tag in the upper byte of an address. */
+/* SA_EXPOSE_TAGBITS. Linux before 5.11 keeps any flag; later versions keep those that they know. On
+ * ARM it gives handlers of SIGSEGV the tag in the upper byte of an address. */
 enum { ADDED = 0x800 };
 
-static _Thread_local int shown; /* this thread sees actions as the kernel has them */
+static _Thread_local int shown; /* 1 while this thread sees the kernel's actions unchanged */
 
 void zaction_show(int as_they_are) { shown = as_they_are; }
 
@@ -24,7 +25,7 @@ static struct {
   struct sigaction before;
 } owned[NSIG];
 
-static int lacks_stack(const struct sigaction *a) {
+static int needs_stack(const struct sigaction *a) {
   return !(a->sa_flags & SA_ONSTACK) && a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
 }
 
@@ -38,7 +39,7 @@ int zaction(int number, const struct sigaction *act, struct sigaction *old) {
   zsigaction_fn *next = zsignal_sigaction();
   struct sigaction with;
   if (!zsignal_zipped() || shown) return next(number, act, old);
-  if (act && lacks_stack(act)) {
+  if (act && needs_stack(act)) {
     with = with_stack(act);
     act = &with;
   }
@@ -55,21 +56,21 @@ int zaction_own(int number, const struct sigaction *act, struct sigaction *befor
   return zsignal_sigaction()(number, act, NULL);
 }
 
-/* A handler that another thread installs at the same time is not lost: it has been replaced by the
- * action that was there before, so it is put back. */
+/* Adds SA_ONSTACK to the action of a signal if it needs it. If another thread installs a handler at
+ * the same time, that handler is returned as the replaced action, and is put back. */
 static void adopt(zsigaction_fn *next, int number) {
   struct sigaction was, replaced;
   if (next(number, NULL, &was)) return;
-  while (lacks_stack(&was)) {
+  while (needs_stack(&was)) {
     struct sigaction with = with_stack(&was);
     if (next(number, &with, &replaced) || replaced.sa_handler == was.sa_handler) return;
     was = replaced;
-    if (!lacks_stack(&was)) next(number, &was, NULL);
+    if (!needs_stack(&was)) next(number, &was, NULL);
   }
 }
 
-/* glibc's own signals, for setuid in all threads and for pthread_cancel, which its sigaction
- * refuses. */
+/* Does the same for glibc's own signals, for setuid in all threads and for pthread_cancel, which
+ * its sigaction rejects. */
 static void adopt_reserved(int number) {
   struct {
     void (*handler)(int);

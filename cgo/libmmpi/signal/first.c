@@ -1,4 +1,4 @@
-/* Which copy of this chapter is in front of the C library. */
+/* The copy of this chapter that comes before the C library. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>
@@ -9,7 +9,8 @@ const zsignals *zsignal_first(void) {
   static const zsignals *first;
   const zsignals *f = __atomic_load_n(&first, __ATOMIC_ACQUIRE);
   if (f) return f;
-  /* By the program's own handle, because what is opened with RTLD_DEEPBIND finds itself first */
+  /* The program's own handle is searched, because a library opened with RTLD_DEEPBIND finds itself
+   * first */
   void *program = dlopen(NULL, RTLD_LAZY);
   if (program) f = dlsym(program, "mmpi_signals");
   if (program) dlclose(program);

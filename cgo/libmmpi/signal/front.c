@@ -1,14 +1,15 @@
-/* The functions of the C library that install handlers. glibc's others do so by a name of its own,
- * past sigaction, so each is here. */
+/* The functions of the C library that install handlers. glibc's other functions install them by a
+ * private name, without sigaction, so each of them is here. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>
 #include <errno.h>
 
-/* SIG_HOLD, which headers have for old standards only. */
+/* SIG_HOLD, which headers define for old standards only. */
 #define HOLD ((sighandler_t)2)
 
-static uint64_t interrupts; /* bit n: siginterrupt has said that signal n + 1 interrupts system calls */
+/* Bit n - 1: siginterrupt has made signal n interrupt system calls. */
+static uint64_t interrupts;
 
 static int valid(int number) { return number > 0 && number < NSIG; }
 
@@ -18,7 +19,7 @@ EXPORT int sigaction(int number, const struct sigaction *restrict act, struct si
   return zaction(number, act, old);
 }
 
-/* Installs a handler, and returns the one that was there or SIG_ERR. The mask has the signal itself
+/* Installs a handler, and returns the previous one or SIG_ERR. The mask has the signal itself
  * (masked = 1), or none. */
 static sighandler_t install(int number, sighandler_t handler, int masked, int flags) {
   struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
@@ -39,15 +40,15 @@ EXPORT sighandler_t signal(int number, sighandler_t handler) {
 EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) { return signal(number, handler); }
 EXPORT sighandler_t ssignal(int number, sighandler_t handler) { return signal(number, handler); }
 
-/* What <signal.h> calls where a program asks for System V's signal. */
+/* The function that <signal.h> calls where a program selects System V's signal. */
 sighandler_t __sysv_signal(int number, sighandler_t handler);
 EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
   return install(number, handler, 0, SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
 }
 EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) { return __sysv_signal(number, handler); }
 
-/* signal needs to know what siginterrupt has said. The C library's changes a handler that is
- * installed, with all flags that it has. */
+/* Records the choice of siginterrupt for signal, and passes it on. The C library's function changes
+ * the installed handler, with all flags that it has. */
 EXPORT int siginterrupt(int number, int interrupting) {
   static int (*next)(int, int);
   if (!next) next = (int (*)(int, int))dlsym(RTLD_NEXT, "siginterrupt");

@@ -1,13 +1,14 @@
-/* The functions that this chapter is in front of, and whether it has anything to do. */
+/* The C library's functions behind those of this chapter, and the test whether the chapter is
+ * active. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Finds the next definition of a function, once. The constructor below does so before there can be
- * handlers, because dlsym is not async-signal-safe. Constructors of other libraries may call
- * before. */
+/* Finds the next definition of a function, once. The constructor below does so before any handler
+ * can run, because dlsym is not async-signal-safe. Constructors of other libraries may call the
+ * functions even earlier. */
 static void *find(void **next, const char *name) {
   void *f = __atomic_load_n(next, __ATOMIC_RELAXED);
   if (f) return f;

@@ -1,13 +1,13 @@
 /* Signal handlers of the program and the stacks that they run on.
  *
  * The engine's code runs on stacks of a few KiB that Go allocates. The kernel puts the frame of a
- * handler without SA_ONSTACK on the stack of the code that it interrupts, so such a handler would
- * write past the end of a Go stack. Therefore, in the processes of a job, every handler has
- * SA_ONSTACK (action.c, front.c), and every thread that enters the engine, or that has set
- * a small alternate stack itself, has a large one (stack.c). The program sees neither.
+ * handler without SA_ONSTACK on the stack of the interrupted code, so such a handler would write
+ * past the end of a Go stack. Therefore, in the processes of a job, every handler has SA_ONSTACK
+ * (action.c, front.c), and every thread that enters the engine, or that has set a small alternate
+ * stack itself, has a large one (stack.c). The program sees neither.
  *
- * A process may have two copies of this chapter: libmmpi-signals.so is preloaded where libmmpi is
- * only opened later (cgo/audit), because only functions of a library that is loaded with the
+ * A process may have two copies of this chapter. libmmpi-signals.so is preloaded where libmmpi is
+ * opened only later (cgo/audit), because only functions of a library that is loaded with the
  * program come before those of the C library. Both copies then use the first one's functions, by
  * zsignal_first. */
 #ifndef ZIPPER_SIGNAL_H
@@ -21,36 +21,37 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What one copy offers to the other. */
+/* The functions that one copy provides to the other. */
 typedef struct zsignals {
-  /* Gives SA_ONSTACK to all handlers that were installed past this chapter's functions. */
+  /* Adds SA_ONSTACK to all handlers that were installed without this chapter's functions. */
   void (*adopt)(void);
 
-  /* Shows this thread actions as the kernel has them (shown = 1), or as the program has set them
-   * (0). Go's runtime looks at them while it is loaded. */
+  /* Shows this thread the kernel's actions unchanged (shown = 1), or as the program has set them
+   * (0). Go's runtime reads them while it is loaded. */
   void (*show)(int shown);
 
-  /* Installs a handler of the library's. The program goes on to see the action that was there
-   * before, which is also returned. Once for each signal, before the program's threads run. */
+  /* Installs a handler of the library's. The program continues to see the previous action, which is
+   * also returned in *before. Called once for each signal, before the program's threads run. */
   int (*own)(int number, const struct sigaction *act, struct sigaction *before);
 
   /* Gives this thread a large alternate stack, before its first entry into the engine: Go's runtime
-   * takes over the one that is there, and would make a small one. Returns 1; or 0 if that cannot be
-   * done now, because a handler runs on another alternate stack. When the thread ends the stack
-   * goes, and *given, which must stay until then, becomes 0. */
+   * uses the existing one, and would otherwise make a small one. Returns 1, or 0 if that is
+   * impossible now because a handler runs on another alternate stack. When the thread ends the
+   * stack is unmapped, and *given, which must stay valid until then, is set to 0. */
   int (*stack)(volatile int *given);
 } zsignals;
 
-extern EXPORT const zsignals mmpi_signals; /* this copy's */
+extern EXPORT const zsignals mmpi_signals; /* the functions of this copy */
 
-/* The copy that was loaded with the program: this one, if there is no other. Not for handlers. */
+/* Returns the functions of the copy that was loaded with the program, which is this one if there is
+ * no other. Must not be called in handlers. */
 const zsignals *zsignal_first(void);
 
-/* Whether this process is one of a job's. Async-signal-safe. No, while there is no environment yet:
- * a sanitizer calls before the C library has begun. */
+/* Whether this process is one of a job. Async-signal-safe. The result is 0 while there is no
+ * environment yet: sanitizers call sigaction before the C library has been initialized. */
 int zsignal_zipped(void);
 
-/* sigaction as the program is to see it (action.c). Async-signal-safe. */
+/* Does what sigaction does as the program is to see it (action.c). Async-signal-safe. */
 int zaction(int number, const struct sigaction *act, struct sigaction *old);
 
 void zaction_adopt(void);
@@ -58,8 +59,8 @@ void zaction_show(int shown);
 int zaction_own(int number, const struct sigaction *act, struct sigaction *before);
 int zstack_give(volatile int *given);
 
-/* The next definition of sigaction and of sigaltstack: the C library's, or that of another library
- * in front of it. */
+/* Return the next definitions of sigaction and of sigaltstack: the C library's, or those of another
+ * library that comes before it. */
 typedef int zsigaction_fn(int, const struct sigaction *, struct sigaction *);
 typedef int zsigaltstack_fn(const stack_t *, stack_t *);
 zsigaction_fn *zsignal_sigaction(void);

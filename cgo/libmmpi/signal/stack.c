@@ -1,8 +1,8 @@
-/* Alternate stacks of threads. The kernel has one for each thread: the program's, if it is long
- * enough, otherwise one of ours. The program sees what it has set.
+/* Alternate stacks of threads. The kernel has one for each thread: the program's if it is long
+ * enough, otherwise the library's. The program sees the one that it has set.
  *
- * Handlers for which the program has asked for its alternate stack run on ours then, which is
- * longer. */
+ * Handlers for which the program has requested its alternate stack then run on the library's, which
+ * is longer. */
 #define _GNU_SOURCE
 #include "signal/limits.h"
 #include "signal/signal.h"
@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* This thread's. */
+/* The state of this thread. */
 static _Thread_local struct {
-  char *map;           /* The guard, and above it the stack that is ours; NULL: there is none. */
-  stack_t ours;        /* The stack, as the kernel is given it. */
-  stack_t programs;    /* What the program has set, while the kernel has ours. */
-  volatile int *given; /* As in zstack_give; NULL: the thread has not entered the engine. */
+  char *map;           /* The guard and, above it, the library's stack, or NULL if there is none. */
+  stack_t ours;        /* The library's stack, as it is passed to the kernel. */
+  stack_t programs;    /* The stack that the program has set, while the kernel has the library's. */
+  volatile int *given; /* The argument of zstack_give, or NULL while the thread has not entered the engine. */
 } own;
 
 static pthread_key_t at_end;
@@ -25,13 +25,13 @@ static int set(const stack_t *s, stack_t *old) { return zsignal_sigaltstack()(s,
 
 static int is_ours(const stack_t *s) { return own.map && !(s->ss_flags & SS_DISABLE) && s->ss_sp == own.ours.ss_sp; }
 
-/* Whether the kernel is to have ours in place of this one of the program's. */
+/* Whether the kernel must have the library's stack instead of this one of the program's. */
 static int falls_short(const stack_t *s) {
   return s->ss_flags & SS_DISABLE ? own.given != NULL : s->ss_size < Z_KEPT_STACK;
 }
 
-/* When a thread ends the program's stack is put back, and ours unmapped; not, if the thread ends in
- * a handler that runs on it. */
+/* Puts back the program's stack and unmaps the library's when a thread ends, unless the thread ends
+ * in a handler that runs on the latter. */
 static void drop(void *unused) {
   stack_t now;
   (void)unused;
@@ -50,7 +50,7 @@ static size_t wanted(void) {
   return limit.rlim_cur < Z_SHORT_STACK ? Z_SHORT_STACK : limit.rlim_cur / Z_STACK_GUARD * Z_STACK_GUARD;
 }
 
-/* Maps this thread's stack. Returns whether it has one. */
+/* Maps this thread's stack. Returns whether the thread has one. */
 static int make(void) {
   enum { FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK };
   if (own.map) return 1;
@@ -69,19 +69,19 @@ static int make(void) {
   return 0;
 }
 
-/* Puts ours in the place of the program's, if there is memory for it. */
+/* Replaces the program's stack by the library's if there is memory for it. */
 static void replace(const stack_t *programs) {
   if (make() && !set(&own.ours, NULL)) own.programs = *programs;
 }
 
-/* Handlers must not see the kernel's stack change. */
+/* Blocks all signals, because handlers must not see the kernel's stack change. */
 static void block(sigset_t *was) {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, was);
 }
 
-/* The kernel checks what the program asks for. */
+/* Lets the kernel check the program's arguments, and replaces a stack that is too short. */
 EXPORT int sigaltstack(const stack_t *restrict s, stack_t *restrict old) {
   stack_t now, asked;
   sigset_t mask;

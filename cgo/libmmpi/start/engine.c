@@ -1,5 +1,4 @@
-/* How the engine comes into the process: from its own library, or with a Go program that has it
- * linked in. */
+/* Opening the engine, which comes from its own library or linked into a Go program. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
@@ -13,7 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static uint32_t registered; /* not 0: a Go program brought its own engine, of this Z_ABI_VERSION */
+/* The Z_ABI_VERSION of the engine that a Go program has registered, or 0 if there is none. */
+static uint32_t registered;
 
 EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
   registered = abi;
@@ -21,8 +21,9 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
   if (abi == Z_ABI_VERSION) z_eng = *engine;
 }
 
-/* Whether a limit leaves room for so many MiB of memory with a protection. Where a limit denies it,
- * as those of batch systems do, Go ends the process with a trace that says nothing to a user. */
+/* Whether a resource limit leaves room for mib MiB of memory with a protection. Go ends a process
+ * without room, as batch systems' limits may leave it, with a stack trace that means nothing to a
+ * user. */
 static int has_room(int limited, int protection, size_t mib) {
   struct rlimit limit;
   if (getrlimit(limited, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
@@ -30,8 +31,9 @@ static int has_room(int limited, int protection, size_t mib) {
   return space != MAP_FAILED && !munmap(space, mib << 20);
 }
 
-/* NULL, or why the engine has no room. Go reserves much address space and uses little. */
-static const char *lacks_room(void) {
+/* Returns why the engine has no room, or NULL if it has. Go reserves much address space and uses
+ * little of it. */
+static const char *no_room(void) {
   if (!has_room(RLIMIT_AS, PROT_NONE, Z_ENGINE_MIB))
     return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB "
            "that MMPI reserves beside the program, "
@@ -42,9 +44,9 @@ static const char *lacks_room(void) {
   return NULL;
 }
 
-/* Takes the free numbers of descriptors below those that internal/highfd gives, notes them in
- * taken, and returns how many they are. It takes none if fewer than Z_SPARE_FDS higher numbers are
- * free: Go ends a process in which it gets no descriptor. */
+/* Occupies the free descriptor numbers below those that internal/highfd uses, stores them in taken
+ * and returns how many they are. It occupies none if fewer than Z_SPARE_FDS higher numbers are
+ * free, because Go ends a process in which it cannot open a descriptor. */
 static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
   struct rlimit limit;
   int n = 0, spare[Z_SPARE_FDS], got = 0;
@@ -52,7 +54,7 @@ static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
   rlim_t most = limit.rlim_cur - limit.rlim_cur / 4;
   int floor = most < Z_HIGHEST_FD ? (int)most : Z_HIGHEST_FD, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int null = fd;
-  /* The first duplicate has the kernel's table grow to its full size at once */
+  /* The first duplicate makes the kernel's table grow to its full size at once */
   while (got < Z_SPARE_FDS && (spare[got] = fcntl(null, F_DUPFD_CLOEXEC, floor)) >= 0) got++;
   for (int i = 0; i < got; i++) close(spare[i]);
   while (got == Z_SPARE_FDS && fd >= 0 && fd < floor) {
@@ -63,16 +65,16 @@ static int take_low_numbers(int taken[Z_HIGHEST_FD]) {
   return n;
 }
 
-#define LACKS(FUNCTION) \
+#define MISSING(FUNCTION) \
   "libmmpi-engine.so lacks " FUNCTION ": it and this library are of different builds (scripts/build)"
 
-/* Opens the library and starts Go's runtime in it while low numbers are taken: the runtime makes
- * descriptors then, and nothing can move them later. Returns its handle; *problem is set if it
- * cannot be used.
+/* Opens the engine's library and starts Go's runtime in it. Returns the library's handle, and sets
+ * *problem if the engine cannot be used.
  *
- * All signals are blocked meanwhile. Go gives every thread that it ever makes the mask that its
- * first thread has, which inherits this one: so the program's signals come to the program's
- * threads. */
+ * The low descriptor numbers are occupied meanwhile, because the runtime opens descriptors that
+ * cannot be moved later. All signals are blocked meanwhile, because Go gives every thread the
+ * signal mask of its first thread, which inherits this thread's mask. So the program's signals are
+ * delivered to the program's threads. */
 static void *load(const char *path, const char **problem) {
   z_resume_start();
   int taken[Z_HIGHEST_FD], n = take_low_numbers(taken);
@@ -87,10 +89,10 @@ static void *load(const char *path, const char **problem) {
     Z_IN_ENGINE;
     *problem = begin();
   } else if (lib) {
-    *problem = LACKS("ze_begin");
+    *problem = MISSING("ze_begin");
   }
   zsignal_first()->show(0);
-  zsignal_first()->adopt(); /* with the first thread of a process glibc installs one */
+  zsignal_first()->adopt(); /* with the first thread of a process glibc installs a handler */
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
   while (n > 0) close(taken[--n]);
   return lib;
@@ -101,7 +103,7 @@ const char *zengine_open(void) {
   if (registered)
     return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built "
            "in this source tree)";
-  const char *problem = lacks_room();
+  const char *problem = no_room();
   if (problem) return problem;
   static char path[PATH_MAX];
   if (!*zload_folder()) return "cannot find out where libmmpi lies";
@@ -109,7 +111,7 @@ const char *zengine_open(void) {
   void *lib = load(path, &problem);
   if (problem) return problem;
 #define FIND(R, N, A) \
-  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return LACKS(#N);
+  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return MISSING(#N);
   Z_ENGINE_FUNCTIONS(FIND)
 #undef FIND
   return NULL;

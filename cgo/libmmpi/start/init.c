@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a library is one that the launcher has put there: ours, or that of the standard ABI which
- * the program is to have. */
+/* Whether the launcher has preloaded a library: one of MMPI's, or the library of the standard ABI
+ * that the program is to use. */
 static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
 
-/* Children of the program shall not carry us along. */
+/* Removes MMPI's libraries from a preload list, so that children of the program are not preloaded
+ * with them. */
 static void leave_out(const char *variable) {
   const char *list = getenv(variable);
   if (!list || !strstr(list, "libmmpi-")) return;
@@ -28,11 +29,11 @@ static int zipped(void) {
   return job && *job;
 }
 
-/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing all of it
- * back. It takes no lock that the other clusters would heed, so it undoes what they have written
- * meanwhile. Two parts of it do so: data sieving, and the collective component two_phase. Unlike
- * ROMIO (io/file.c) they heed no hint, only parameters that are read at the start. No user can want
- * these otherwise. */
+/* Switches off Open MPI's read-modify-write in MPI-IO. Open MPI writes small pieces by reading the
+ * surrounding data and writing all of it back. It takes no lock that the other clusters would
+ * respect, so it would overwrite what they have written meanwhile. Data sieving and the collective
+ * component two_phase do so. Unlike ROMIO (io/file.c) they obey no hint, only parameters that are
+ * read during initialization. A user has no other use for these parameters. */
 static void before_init(void) {
   static const char variable[] = "OMPI_MCA_fcoll", without[] = "two_phase";
   const char *components = getenv(variable);
@@ -43,7 +44,7 @@ static void before_init(void) {
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';
   if (components && *components && excluding == !!strstr(components, without)) return;
-  /* What must not be is first, so it is never cut off */
+  /* "without" comes first, so that a long list cannot cut it off */
   snprintf(all_but, sizeof all_but, "^%s%s%s", without, excluding ? "," : "", excluding ? components + 1 : "");
   setenv(variable, all_but, 1);
 }
@@ -83,8 +84,9 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return zsession_init(provided) ? MPI_SUCCESS : zworld_init(argc, argv, required, provided);
 }
 
-/* A program that exits in a signal handler may call MPI_Finalize from what atexit has registered.
- * No handler of errors is called then: exit shall go on, with its status. */
+/* A program that exits in a signal handler may call MPI_Finalize from an atexit function.
+ * z_Finalize then returns an error without calling an error handler, so that the exit goes on with
+ * its status. */
 int z_Finalize(void) {
   if (z_interrupts()) return MPI_ERR_OTHER;
   return zsession_finalize() ? MPI_SUCCESS : real.Finalize();

@@ -1,4 +1,4 @@
-/* Joining the job, and leaving it. */
+/* Joining the job and leaving it. */
 #define _GNU_SOURCE
 #include "coll/smallstage.h"
 #include "comm/comm.h"
@@ -18,18 +18,18 @@
 
 int zjob_finalizing;
 
-/* Ends this process because the job is lost. Any thread may call it, so native MPI is not asked.
- * The launcher sees the exit code and ends the rest. */
+/* Ends this process because the job is lost. Any thread may call it, so it makes no native MPI
+ * call. The launcher sees the exit status and ends the other processes. */
 static void fail(int32_t code, const char *reason) {
   if (reason && *reason) {
     char line[1024];
     int n = snprintf(line, sizeof line, "MMPI: virtual rank %d: %s\n", z_layout.rank, reason);
     if (n > (int)sizeof line - 1) n = sizeof line - 1;
-    if (write(2, line, n) < 0) { /* nobody to tell */
+    if (write(2, line, n) < 0) { /* the error cannot be reported */
     }
   }
   if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
-  _exit(code & 0xff ? code & 0xff : 1); /* a job that is lost does not end with 0 */
+  _exit(code & 0xff ? code & 0xff : 1); /* the exit status of a lost job is never 0 */
 }
 
 static const z_native callbacks = {
@@ -50,7 +50,7 @@ static const z_native callbacks = {
     .access = zfault_access,
 };
 
-/* "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\n…" in short. */
+/* Writes a short name of the library to out, such as "Open MPI 4.1.4" or "MPICH 4.0.2". */
 static void library_name(char out[64]) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int n;
@@ -64,8 +64,8 @@ static void library_name(char out[64]) {
            version ? (int)strcspn(version, " ,\t\n") : 0, version ? version : "");
 }
 
-/* ---- leaving: the delete callback of an attribute of MPI_COMM_SELF that was set first, so it runs
- * last and MPI still works ---- */
+/* ---- leaving: the delete callback of the first attribute of MPI_COMM_SELF, which therefore runs
+ * last, while MPI still works ---- */
 
 static int private_barrier(void) { return z_native_barrier(z_private); }
 
@@ -73,7 +73,7 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   (void)self, (void)keyval, (void)value, (void)extra;
   if (z_is_off()) return MPI_SUCCESS;
   zreq_finish_released();
-  /* From here on nobody in this cluster needs this process's native progress, so the engine may
+  /* From here on no process of this cluster needs this process's native progress, so the engine may
    * block. */
   int rc = private_barrier();
   z_wait_count(&z_waiting.begun);
@@ -93,8 +93,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
 
 /* ---- joining ---- */
 
-/* Fills hosts: hosts[i] is the first native rank on the host of native rank i. It asks on a
- * communicator that is freed again, because of what zprivate_dup says. */
+/* Sets hosts[i] to the first native rank on the host of native rank i. It uses a communicator of
+ * its own and frees it, for the reason given at zprivate_dup. */
 static int find_hosts(int rank, int hosts[]) {
   MPI_Comm all, host;
   int first = rank, rc = zprivate_dup(MPI_COMM_WORLD, &all);
@@ -106,8 +106,8 @@ static int find_hosts(int rank, int hosts[]) {
   return rc;
 }
 
-/* A world that MPI_Comm_spawn has started is a world of its own: settings about the job's ranks are
- * not for it. */
+/* Whether MPI_Comm_spawn has started this process's world, which is then a separate world: settings
+ * about the job's ranks do not apply to it. */
 static int is_spawned(void) {
   MPI_Comm parent;
   return !real.Comm_get_parent(&parent) && parent != MPI_COMM_NULL;
@@ -154,7 +154,7 @@ int zjob_join(void) {
     free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
     fflush(NULL);
-    z_be_heard();
+    z_drain_stderr();
     return real.Abort(MPI_COMM_WORLD, 1);
   }
   if (!z_layout.runs) {
@@ -171,6 +171,6 @@ int zjob_join(void) {
   if (local.spawned && (rc = begin_beside(&local))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start()) || (rc = zattr_start())) return rc;
   z_switch_on();
-  if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
+  if (z_layout.rank == 0) zwin_check_variable(), zfile_check_variable();
   return MPI_SUCCESS;
 }

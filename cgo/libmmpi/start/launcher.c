@@ -1,7 +1,6 @@
-/* The launcher's variables. zipper exec gives those that say a process's rank, and the number of
- * ranks, the values of the job's MPI_COMM_WORLD, by which programs choose what to be before
- * MPI_Init. The native library reads them too, so it gets its own values for the time of its start.
- */
+/* The launcher's variables. Programs may read their rank and the number of ranks from these
+ * variables before MPI_Init. Therefore zipper exec sets them to the values of the job's
+ * MPI_COMM_WORLD. The native library reads them too, so it gets its own values during its start. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "start/start.h"
@@ -14,7 +13,7 @@ typedef struct {
   const char *rank, *size;
 } pair;
 
-/* In launch/native/rank.go, too, in the same order of precedence. */
+/* The same list, in the same order of precedence, is in launch/native/rank.go. */
 static const pair launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
 static const pair world = {"ZIPPER_RANK", "ZIPPER_SIZE"}, native = {"ZIPPER_NATIVE_RANK", "ZIPPER_NATIVE_SIZE"};
 
@@ -23,8 +22,9 @@ static const char *value(const char *name) {
   return text ? text : "";
 }
 
-/* Whether another launcher than that of zipper exec has started this process. A launcher is known
- * by the namespace of its processes, or by its socket to this one, as in launch/native/rank.go. */
+/* Whether another launcher than the one of zipper exec has started this process. A launcher is
+ * identified by the namespace of its processes, or by its socket to this process, as in
+ * launch/native/rank.go. */
 static int nested(void) {
   const char *then = value("ZIPPER_LAUNCHER"), *now = value("PMIX_NAMESPACE");
   char link[64], socket[64] = "";
@@ -37,7 +37,8 @@ static int nested(void) {
   return *then && *now && strcmp(then, now);
 }
 
-/* The pair that zipper exec has replaced. */
+/* Returns the variables that zipper exec has replaced, or NULL if it has replaced none in this
+ * process. */
 static const pair *replaced(void) {
   if (!*value(native.rank) || nested()) return NULL;
   for (unsigned i = 0; i < sizeof launchers / sizeof *launchers; i++)

@@ -1,4 +1,4 @@
-/* Loading: thin, for any program may be preloaded with this. */
+/* Loading. This part does little, because the library may be preloaded into any program. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "start/start.h"
@@ -28,8 +28,8 @@ void zload(void) {
 
 const char *zload_folder(void) { return folder; }
 
-/* Notes the folder. A path in LD_LIBRARY_PATH may be relative, and the program may change its
- * working directory before MPI_Init. */
+/* Notes the folder of this library. A path from LD_LIBRARY_PATH may be relative, and the program
+ * may change its working directory before MPI_Init. */
 static void note_folder(void) {
   Dl_info self;
   size_t n = 0;

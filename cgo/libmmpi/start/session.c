@@ -1,8 +1,8 @@
-/* How long MPI is up in a process that may use sessions. What spans clusters is made over the
- * native world. So the first session of a process without MPI_Init starts that world, too; the
- * program does not see it, and may still call MPI_Init. MPI ends with the last session after
- * MPI_Finalize. If MPI_Init was never called it ends with the process, because until then there may
- * be another session. */
+/* The lifetime of MPI in a process that may use sessions. Communicators that span clusters are made
+ * over the native world. Therefore the first session of a process that has not called MPI_Init
+ * starts that world too. The program does not see it, and may still call MPI_Init. MPI ends with
+ * MPI_Finalize or with the last session, whichever comes later. If the program never calls
+ * MPI_Init, MPI ends with the process, because until then the program may open another session. */
 #include "comm/comm.h"
 #include "start/start.h"
 #include <stdio.h>
@@ -10,11 +10,13 @@
 
 static struct {
   pthread_mutex_t lock;
-  int hidden;   /* the native world was started for a session */
-  int provided; /* its level of threads */
-  int begun;    /* … and the program has called MPI_Init since */
-  int ended;    /* the program has called MPI_Finalize, and native MPI goes on for sessions */
-  int open;     /* sessions */
+  int hidden;   /* 1 if the native world was started for a session */
+  int provided; /* the thread level of that world */
+  int begun;    /* 1 once the program has called MPI_Init in such a process */
+  /* 1 once the program has called MPI_Finalize while sessions were open, for which native MPI stays
+   * up. */
+  int ended;
+  int open; /* the number of open sessions */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int zsession_init(int *provided) {
@@ -33,7 +35,8 @@ int zsession_finalize(void) {
   return goes_on;
 }
 
-/* Constructors that run before ours call both: those of Open MPI's C++ library, for example. */
+/* Constructors that run before this library's call both functions; those of Open MPI's C++ library
+ * do so, for example. */
 int z_Initialized(int *flag) {
   zload();
   int rc = real.Initialized(flag);
@@ -50,14 +53,15 @@ int z_Finalized(int *flag) {
 
 #ifdef Z_HAVE_Session_init
 
-/* The process ends, and its part in the job. With sessions open that is a failure, as it is
- * natively. A child after fork has no job. */
+/* Leaves the job at the end of a process that never called MPI_Init. With sessions open the process
+ * fails, as it does natively. A forked child is in no job. */
 static void at_exit(void) {
   if (!z_is_off() && !z_interrupts() && life.hidden && !life.open && life.begun == life.ended)
     z_ignore(real.Finalize());
 }
 
-/* Later sessions may want any thread level, so the world has MPI_THREAD_MULTIPLE. */
+/* Starts the native world if it has not been started. Its thread level is MPI_THREAD_MULTIPLE,
+ * because later sessions may request any level. */
 static int open_world(void) {
   int up = 0, over = 0, rc = real.Finalized(&over);
   if (!rc) rc = real.Initialized(&up);
@@ -79,9 +83,10 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   z_enter();
   if (!rc) rc = real.Session_init(info, handler, session);
   z_leave();
-  if (!rc && *session == MPI_SESSION_NULL) rc = MPI_ERR_OTHER; /* the handler has made it MPI_SUCCESS */
+  /* the handler has turned the error into MPI_SUCCESS */
+  if (!rc && *session == MPI_SESSION_NULL) rc = MPI_ERR_OTHER;
   if (!rc && handler != MPI_ERRHANDLER_NULL)
-    rc = real.Session_set_errhandler(*session, handler); /* not so in MPICH 4.0 */
+    rc = real.Session_set_errhandler(*session, handler); /* MPICH 4.0 does not set the handler itself */
   if (!rc) life.open++;
   pthread_mutex_unlock(&life.lock);
   if (!rc) return MPI_SUCCESS;
@@ -89,9 +94,10 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
       "MMPI: MPI_Session_init: no session: in a zipped job none is begun after MPI has ended, by MPI_Finalize and the "
       "end of all sessions before\n",
       stderr);
-  /* Such a program will not look at the code, and would crash without a session */
+  /* With such a handler a program ignores the return code, and would crash because it has no
+   * session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
-    z_be_heard();
+    z_drain_stderr();
     if (!z_is_off()) Z_ENGINE(ze_abort(1));
     exit(1);
   }

@@ -1,11 +1,11 @@
-/* Processes that the program starts itself. The native library starts them, from a communicator
- * inside the cluster. They get MMPI too, and are a world of their own beside the job, without
- * links. What they share with their parents is native, so both sides must use the same forms of
- * calls: a blocking collective is a nonblocking one that is waited for. A parent that waits for
- * them serves the job.
+/* Processes that the program spawns. The native library spawns them, from a communicator inside the
+ * cluster. MMPI is loaded into them too, and they form a world of their own beside the job, without
+ * links. Communication between parents and children is native, so both sides must use the same form
+ * of each call: a blocking collective is a nonblocking one followed by a wait. A parent that waits
+ * for its children serves the job meanwhile.
  *
- * On a communicator that spans clusters this is refused: the processes would be in one cluster, and
- * the ranks of the others would have no way to them. */
+ * A communicator that spans clusters is refused, because the children would be in one cluster,
+ * without a connection to the ranks of the others. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 #include "io/hints.h"
@@ -21,8 +21,8 @@ static int refuse(MPI_Comm comm, const char *function) {
                     "cluster, as MPI_COMM_SELF is");
 }
 
-/* Whether the program wants the processes in another cluster; they can be in this one only. A key
- * of the info says so, which counts at the root alone. */
+/* Whether the info names another cluster than this one by the key zipper_cluster. Processes can be
+ * spawned in this cluster only. The key counts at the root alone. */
 static int elsewhere(MPI_Info info) {
   char set[MPI_MAX_INFO_VAL + sizeof ZPSET_CLUSTER "/"] = ZPSET_CLUSTER "/", *name = set + sizeof ZPSET_CLUSTER;
   int found = 0, of;
@@ -31,7 +31,8 @@ static int elsewhere(MPI_Info info) {
   return (of = zpset_find(set)) < 0 || !zpset_has_me(of);
 }
 
-/* All of comm hear of it. */
+/* Raises an error in all processes of comm if the root has found that the info names another
+ * cluster (mine). */
 static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
   int any = 0, rc = zcomm_most(comm, mine, &any, function);
   if (rc || !any) return rc;
@@ -40,10 +41,11 @@ static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
                     "process that is there, or are a job that connects (MPI_Comm_accept, MPI_Comm_connect)");
 }
 
-/* ---- what they need of our environment ---- */
+/* ---- the environment of spawned processes ---- */
 
-/* Native libraries hand down the launcher's environment. It lacks what zipper exec sets, so that is
- * carried along. MPICH's own way has little room. */
+/* Native libraries pass on the launcher's environment, without the variables that zipper exec sets.
+ * So these are passed on here, by env(1), because MPICH's own way to pass variables has little
+ * room. */
 enum { CARRIED = 6 };
 static char *carried[CARRIED + 1];
 
@@ -58,7 +60,7 @@ void zspawn_note(void) {
   const char *preload = getenv("LD_PRELOAD"), *audit = getenv("LD_AUDIT");
   char *list = NULL;
   Dl_info self;
-  /* Linked to the program: other programs are to have us all the same */
+  /* If MMPI is linked to the program, other programs that it spawns need it preloaded */
   if (!(audit && strstr(audit, "libmmpi-audit")) && dladdr((void *)zspawn_note, &self) && self.dli_fname &&
       !(preload && strstr(preload, self.dli_fname)) &&
       asprintf(&list, "%s%s%s", self.dli_fname, preload ? ":" : "", preload ? preload : "") < 0)
@@ -72,11 +74,12 @@ void zspawn_note(void) {
 
 static const char env[] = "/usr/bin/env";
 
-/* The arguments of env(1) that sets what is carried and starts the command. To be freed. */
+/* Returns the arguments of env(1): the variables to be set, the command and its arguments. The
+ * caller frees the array. Returns NULL if memory is exhausted. */
 static char **arguments(char *command, char **argv) {
   int n = 0, given = 0;
   while (carried[n]) n++;
-  while (argv && argv[given]) given++; /* MPI_ARGV_NULL has none */
+  while (argv && argv[given]) given++; /* MPI_ARGV_NULL is NULL */
   char **all = calloc((size_t)(n + given + 2), sizeof *all);
   if (!all) return NULL;
   memcpy(all, carried, (size_t)n * sizeof *all);
@@ -85,10 +88,12 @@ static char **arguments(char *command, char **argv) {
   return all;
 }
 
-/* Natively this is an error of the call; env would find out too late. */
+/* Whether an absolute path can be executed. Otherwise the native call fails, as it must, whereas
+ * env(1) would fail only later. */
 static int found(const char *command) { return *command != '/' || !access(command, X_OK); }
 
-/* What names hosts for the processes, as MPI_Get_processor_name gives them. */
+/* Copies the info with host names converted from the form of MPI_Get_processor_name to the native
+ * one. */
 static int native_hosts(MPI_Info info, MPI_Info *out) {
   static const char *const keys[] = {"host", "add-host"};
   return zhints_native(info, keys, 2, out);

@@ -1,4 +1,4 @@
-/* What the files of the start share. */
+/* Declarations that the files of the start share. */
 #ifndef ZIPPER_START_H
 #define ZIPPER_START_H
 
@@ -6,42 +6,42 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Fills z_eng. NULL, or why not. */
+/* Fills z_eng with the engine's functions. Returns NULL, or why the engine cannot be used. */
 const char *zengine_open(void);
 
-void zload(void); /* fills `real`; again: nothing */
+void zload(void); /* fills `real` with the native functions; further calls do nothing */
 
-/* The absolute path of the folder in which this library lies, with a slash at its end. Empty if it
- * is unknown. */
+/* Returns the absolute path of the folder of this library with a slash at its end, or an empty
+ * string if it is unknown. */
 const char *zload_folder(void);
 
-/* Give the launcher's variables the values that the native library needs during its start, and
- * those of MPI_COMM_WORLD again (launcher.c). */
+/* Set the launcher's variables to the values that the native library needs during its start, and
+ * back to those of MPI_COMM_WORLD (launcher.c). */
 void zlauncher_native(void);
 void zlauncher_world(void);
 
-/* Why this process cannot be in the job: another launcher than the job's has started it. NULL: it
- * has not (launcher.c). */
+/* Returns why this process cannot take part in the job, namely that another launcher has started
+ * it, or NULL if it can (launcher.c). */
 const char *zlauncher_problem(void);
 
-/* MPI_Init_thread, and joining. MPI error code */
+/* Calls native MPI_Init_thread and joins the job. Returns an MPI error code. */
 int zworld_init(int *argc, char ***argv, int required, int *provided);
 
-/* For MPI_Init and MPI_Finalize of a program with sessions (session.c). 1: there is nothing else to
- * do. */
+/* Do what MPI_Init and MPI_Finalize must do in a process with sessions (session.c). They return 1
+ * if the native function must not be called. */
 int zsession_init(int *provided);
 int zsession_finalize(void);
 
-/* Joins the job that the environment describes. Its communicators are there afterwards, and
- * z_is_off says whether it has several clusters. Returns an MPI error code. */
+/* Joins the job that the environment describes. Afterwards its communicators exist, and z_is_off
+ * tells whether it has several clusters. Returns an MPI error code. */
 int zjob_join(void);
 
-/* Notes what of the environment, and of z_layout, the processes need that the program spawns
- * (spawn.c). */
+/* Notes the variables, and the part of z_layout, that spawned processes need (spawn.c). */
 void zspawn_note(void);
-#define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* there, z_world.namesake */
+#define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* the variable by which a spawned process gets z_world.namesake */
 
-extern int zjob_finalizing; /* native MPI_Finalize is running and all of this cluster are there */
+/* 1 while native MPI_Finalize runs, after all processes of this cluster have reached it. */
+extern int zjob_finalizing;
 
 #pragma GCC visibility pop
 #endif

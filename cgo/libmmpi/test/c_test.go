@@ -1,4 +1,4 @@
-// Package libmmpi runs the C library's unit tests (unit/, over the fake in fake/) as tests of Go's:
+// Package libmmpi runs the C library's unit tests (unit/, with the fake in fake/) as Go tests:
 // built for each MPI library's header with the address and the undefined behaviour sanitizer.
 package libmmpi
 
@@ -20,7 +20,7 @@ import (
 const root = "../../.."
 
 // TestUnits has one subtest for each MPI library, and in it one for each C test, named
-// thing/what_it_shows.
+// thing/behaviour.
 func TestUnits(t *testing.T) {
 	optional.Program(t, "make")
 	sources(t)
@@ -31,14 +31,15 @@ func TestUnits(t *testing.T) {
 			command(t, "make", "-s", "-j2", "-f", "cgo/libmmpi/test/Makefile", "MPI="+mpi, "MPICC="+compiler)
 			units := exec.Command("build/units/" + mpi + "/units")
 			units.Dir = root
-			out, err := units.CombinedOutput() // a sanitizer's report comes on standard error, before its test's line
+			// a sanitizer's report comes on standard error, before its test's line
+			out, err := units.CombinedOutput()
 			report(t, out, err)
 		})
 	}
 }
 
-// report makes a subtest of each line of TAP; what stands before a failed one is why. The plan,
-// which comes first whether the tests run to the end or not, says how many there are to be.
+// report makes a subtest of each line of TAP; the lines before a failed one are its reason. The
+// plan, which is printed first whether or not the tests run to the end, states the number of tests.
 func report(t *testing.T, out []byte, ended error) {
 	var why strings.Builder
 	planned, ran, failed := "", 0, 0
@@ -69,8 +70,8 @@ func report(t *testing.T, out []byte, ended error) {
 	}
 }
 
-// compiler returns the name of the compiler that scripts/build would take for an MPI library: the
-// value of the variable, or Debian's name.
+// compiler returns the name of the compiler that scripts/build uses for an MPI library: the value
+// of the variable, or Debian's name.
 func compiler(mpi string) string {
 	return cmp.Or(os.Getenv("MPICC_"+strings.ToUpper(mpi)), "mpicc."+mpi)
 }
@@ -86,8 +87,9 @@ func command(t *testing.T, argv ...string) {
 	}
 }
 
-// sources looks at every file that the units are made of, so that go test does not take an old
-// result for one of these: it notes what a test itself looks at, not what make does.
+// sources reads the state of every file from which the units are made, so that go test does not
+// reuse an old result after one has changed: it records the files that a test itself looks at, but
+// not those of make.
 func sources(t *testing.T) {
 	for _, dir := range []string{"..", "../../abi"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-/* What a communicator's topology is. */
+/* Inquiry of a communicator's topology. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include "topo/topo.h"
@@ -12,7 +12,8 @@ int z_Topo_test(MPI_Comm comm, int *kind) {
   return MPI_SUCCESS;
 }
 
-/* The topology, or NULL after raising that it is not there. */
+/* Returns the topology of c if it is of this kind. Otherwise raises an error, sets *rc to its code
+ * and returns NULL. */
 static const ztopo *asked(zcomm *c, int kind, const char *function, int *rc) {
   const ztopo *t = ztopo_of(c);
   *rc = MPI_SUCCESS;

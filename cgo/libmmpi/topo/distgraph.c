@@ -1,4 +1,5 @@
-/* Distributed graphs on communicators that span clusters: each process keeps its own neighbours. */
+/* Distributed graphs on communicators that span clusters: each process stores its own
+ * neighbours. */
 #include "comm/comm.h"
 #include "topo/topo.h"
 #include <string.h>
@@ -11,7 +12,7 @@ typedef struct edge {
   int from, to, weight;
 } edge;
 
-/* Every edge of the graph, in order of who named it. */
+/* Gathers all edges of the graph, in the order of the ranks that have named them. */
 static int gather_edges(zcomm *c, const edge *mine, int n, const char *function, edge **all, int *count) {
   int *counts = malloc((size_t)c->size * sizeof *counts),
       rc = counts ? zcomm_allgather(c, &n, sizeof n, counts, function) : MPI_ERR_NO_MEM;
@@ -27,7 +28,7 @@ static int gather_edges(zcomm *c, const edge *mine, int n, const char *function,
   return rc;
 }
 
-/* What of the graph is one node's. */
+/* Returns the neighbours of one node, or NULL if memory is exhausted. */
 static ztopo *part(const edge *all, int count, int node, int weighted) {
   int in = 0, out = 0;
   for (int i = 0; i < count; i++) in += all[i].to == node, out += all[i].from == node;
@@ -43,7 +44,8 @@ static ztopo *part(const edge *all, int count, int node, int weighted) {
 
 static int by_from(const void *a, const void *b) { return ((const edge *)a)->from - ((const edge *)b)->from; }
 
-/* The edges as MPI_Graph_create wants them, for placement. */
+/* Converts the edges to the form of MPI_Graph_create, for placement. Each edge is present in both
+ * directions. */
 static ztopo *as_graph(const edge *all, int count, int n) {
   ztopo *t = ztopo_make(MPI_GRAPH, n, 2 * count);
   edge *both = malloc((size_t)(2 * count + 1) * sizeof *both);
@@ -60,8 +62,8 @@ static ztopo *as_graph(const edge *all, int count, int n) {
   return t;
 }
 
-/* Places the nodes of a graph of which each process knows its own part, *t. *position becomes the
- * node that this process takes, and *t the part of that node. */
+/* Places the nodes of a graph of which each process knows its own part, *t. Sets *position to the
+ * node that this process takes, and *t to the part of that node. */
 static int reorder_graph(zcomm *c, ztopo **t, const char *function, int *position) {
   int n = (*t)->n, m = (*t)->m, count, *places = malloc((size_t)c->size * sizeof *places), *all = NULL;
   int shape[3] = {n, m, (*t)->weighted}, *shapes = malloc((size_t)c->size * sizeof shape);
@@ -76,7 +78,8 @@ static int reorder_graph(zcomm *c, ztopo **t, const char *function, int *positio
   if (!rc) rc = zcomm_allgather(c, shape, sizeof shape, shapes, function);
   for (int i = 0; i < c->size && !rc; i++) total += bytes[i] = 8 * ((int64_t)shapes[3 * i] + shapes[3 * i + 1]);
   if (!rc && !(all = malloc((size_t)total + 1))) rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
-  if (!rc) rc = zcomm_allgatherv(c, (*t)->data, bytes, all, function); /* in the order that each gave them */
+  /* each process's neighbours in the order in which it has passed them */
+  if (!rc) rc = zcomm_allgatherv(c, (*t)->data, bytes, all, function);
   if (!rc) {
     *position = places[c->rank];
     const int *s = shapes + 3 * *position;

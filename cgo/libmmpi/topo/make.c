@@ -13,7 +13,7 @@ int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function
     made->topo = &t->base;
     return MPI_SUCCESS;
   }
-  if (!rc && plain != MPI_COMM_NULL) { /* inside one cluster: the native library's */
+  if (!rc && plain != MPI_COMM_NULL) { /* inside one cluster the native library makes the topology */
     if (!(rc = zcomm_meet(plain))) {
       if (t->kind == MPI_CART) rc = real.Cart_create(plain, t->n, t->data, t->data + t->n, 0, out);
       else rc = real.Graph_create(plain, t->n, t->data, t->data + t->n, 0, out);
@@ -119,7 +119,8 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
   return ztopo_comm(c, sub, color, key, "MPI_Cart_sub", out);
 }
 
-/* The native library's answers are good enough: this process keeps its rank. */
+/* Sets *newrank for MPI_Cart_map and MPI_Graph_map. As in native libraries each process keeps its
+ * rank. */
 static int map(zcomm *c, int64_t n, int *newrank, const char *function) {
   if (c->inter) return ztopo_no_inter(c, function);
   if (n > c->size)

@@ -1,7 +1,7 @@
 /* Neighbourhood collectives on communicators that span clusters: an alltoall of bytes in which only
  * neighbours have blocks. A neighbour that occurs several times gets its blocks in the order of the
- * sender's neighbours. In a Cartesian topology what goes in the negative direction arrives from the
- * positive one (MPI 4.0, 8.6). */
+ * sender's neighbours. In a Cartesian topology a block sent in the negative direction arrives from
+ * the positive one (MPI 4.0, 8.6). */
 #include "comm/comm.h"
 #include "topo/topo.h"
 
@@ -14,8 +14,8 @@ static int by_peer(const void *a, const void *b) {
   return x->peer != y->peer ? x->peer - y->peer : x->order - y->order;
 }
 
-/* Turns the blocks of b, one for each neighbour, into counts and displacements for each rank, from
- * the result on. */
+/* Converts the blocks of b, one for each neighbour, to counts and displacements for each rank,
+ * relative to the result. */
 static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int degree, int mirrored,
                   const int64_t **counts, const int64_t **displs) {
   int size = j->comm->size, n = 0;
@@ -93,8 +93,8 @@ static void alltoallw(zcoll *j, const void *in, const int *sc, const MPI_Aint *s
            &(zblocks){.buf = out, .counts = rc, .addresses = rd, .types = to});
 }
 
-/* Inside a cluster the nonblocking form is never used: in Open MPI 4.1 it mixes up the two
- * directions of a periodic dimension of 1 or 2. */
+/* Inside a cluster the nonblocking form is never used: Open MPI 4.1's mixes up the two directions
+ * of a periodic dimension of size 1 or 2. */
 #define NEIGHBOR(...) Z_COLLECTIVE_AS(Z_BY_BARRIER, __VA_ARGS__)
 
 NEIGHBOR(Neighbor_allgather, Ineighbor_allgather, allgather,

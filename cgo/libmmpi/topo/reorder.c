@@ -1,7 +1,7 @@
-/* Places processes on a topology so that neighbours are in the same cluster, since every edge
- * between clusters crosses the zipper. Processes are taken cluster by cluster, and positions in
- * several orders that keep neighbours together. The order with the fewest edges between clusters
- * wins; if none is better the given one stays. */
+/* Places processes on a topology so that neighbours are in the same cluster, because every edge
+ * between clusters crosses the zipper. Processes are assigned cluster by cluster to positions in
+ * several orders that keep neighbours together. The order with the fewest edges between clusters is
+ * chosen; if none has fewer than the given order, that one stays. */
 #include "core/limits.h"
 #include "topo/topo.h"
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 typedef struct graph {
   int n;
-  const int *index, *edges; /* as MPI_Graph_create's */
+  const int *index, *edges; /* as in MPI_Graph_create */
 } graph;
 
-/* Edges between clusters when process at[p] takes position p. */
+/* Returns the number of edges between clusters if process at[p] takes position p. */
 static long cut(const graph *g, const int *cluster, const int *at) {
   long edges = 0;
   for (int p = 0; p < g->n; p++)
@@ -20,10 +20,10 @@ static long cut(const graph *g, const int *cluster, const int *at) {
   return edges;
 }
 
-/* Processes in order of cluster, then of rank. */
+/* Sorts processes by cluster, then by rank. */
 static void by_cluster(int n, const int *cluster, int *sorted) {
   int k = 0, next = 0;
-  for (int c = cluster[0]; k < n; c = next) { /* the clusters in rising order, beginning with the lowest */
+  for (int c = cluster[0]; k < n; c = next) { /* the clusters in ascending order */
     if (k == 0)
       for (int i = 0; i < n; i++) c = cluster[i] < c ? cluster[i] : c;
     next = c;
@@ -34,7 +34,7 @@ static void by_cluster(int n, const int *cluster, int *sorted) {
   }
 }
 
-/* Tries an order of positions; keeps it if it is better. */
+/* Tries an order of positions and keeps it in best if it has fewer edges between clusters. */
 static void try(const graph *g, const int *cluster, const int *sorted, const int *order, int *at, int *best,
                 long *least) {
   for (int k = 0; k < g->n; k++) at[order[k]] = sorted[k];
@@ -45,7 +45,7 @@ static void try(const graph *g, const int *cluster, const int *sorted, const int
   }
 }
 
-/* Breadth first from a node, then from what that did not reach. */
+/* Orders nodes breadth first from a start node, and then from the nodes that it does not reach. */
 static void breadth_first(const graph *g, int start, int *order, char *seen) {
   int head = 0, tail = 0;
   memset(seen, 0, (size_t)g->n);
@@ -105,7 +105,7 @@ int zreorder_cart(const ztopo *t, int n, const int *cluster, int *position) {
   graph g = {n, index, edges};
   long least = cut(&g, cluster, best);
   by_cluster(n, cluster, sorted);
-  for (int slowest = 0; slowest < nd; slowest++) { /* slabs across that dimension */
+  for (int slowest = 0; slowest < nd; slowest++) { /* slabs across this dimension */
     int k = 0;
     for (int c = 0; c < t->data[slowest]; c++)
       for (int p = 0; p < n; p++) {

@@ -1,5 +1,5 @@
-/* Virtual topologies: kept here for communicators that span clusters, by the native library for all
- * others (also for a part of one that lies inside a cluster). */
+/* Virtual topologies. Those of communicators that span clusters are kept here, all others by the
+ * native library, also those of a part that lies inside one cluster. */
 #include "topo/topo.h"
 #include "comm/comm.h"
 #include <string.h>

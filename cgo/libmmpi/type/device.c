@@ -1,5 +1,5 @@
-/* Which driver knows an address. Programs open drivers when they like, so it is looked again and
- * again whether the process has loaded anything. */
+/* Queries of device drivers about an address. Programs load drivers at any time, so each check
+ * first tests whether the process has loaded a library since the last one. */
 #define _GNU_SOURCE
 #include "type/device.h"
 #include <dlfcn.h>
@@ -20,19 +20,20 @@ static const struct {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned long long looked; /* loadings when it was looked last */
-static uint64_t looked_at;        /* the coarse clock then, ns; 0: never */
-static void *asks[DRIVERS];       /* NULL: not loaded */
-static int rocm_device;           /* HIP's number of device memory */
+/* The number of libraries loaded before the last search for drivers. */
+static unsigned long long looked;
+static uint64_t looked_at;  /* the coarse clock at the last test in nanoseconds, or 0 */
+static void *asks[DRIVERS]; /* the query of each driver, or NULL if it is not loaded */
+static int rocm_device;     /* HIP's number of the memory type "device" */
 static void *ze_context;
 static _Thread_local char blame[200];
 
-/* ---- loaded or not ---- */
+/* ---- loaded drivers ---- */
 
 typedef struct search {
   unsigned long long loaded;
-  int driver; /* -1: what is loaded is counted only */
-  int skip;   /* so many of that name first */
+  int driver; /* -1: only count the loaded libraries */
+  int skip;   /* the number of matching libraries to skip */
   char path[512];
 } search;
 
@@ -46,7 +47,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
   return snprintf(s->path, sizeof s->path, "%s", info->dlpi_name) < (int)sizeof s->path;
 }
 
-/* Level Zero answers within a context only: one of ours. */
+/* Makes a context, which Level Zero's queries need. Returns NULL if it fails. */
 static void *ze_begin(void *lib) {
   struct {
     uint32_t kind;
@@ -62,22 +63,23 @@ static void *ze_begin(void *lib) {
 
 static void begin(int driver, void *lib) {
   void *ask = dlsym(lib, drivers[driver].ask);
-  if (driver == ROCM) { /* its numbers changed */
+  if (driver == ROCM) { /* the number changed with HIP 6 */
     int version = 0, (*get)(int *) = (int (*)(int *))dlsym(lib, "hipRuntimeGetVersion");
     rocm_device = get && !get(&version) && version < 60000000 ? 1 : 2;
   }
-  if (driver == LEVEL_ZERO && !(ze_context = ze_begin(lib))) ask = NULL; /* not initialized: nobody has its memory */
+  /* Level Zero is not initialized, so nobody has allocated its memory */
+  if (driver == LEVEL_ZERO && !(ze_context = ze_begin(lib))) ask = NULL;
   __atomic_store_n(&asks[driver], ask, __ATOMIC_RELEASE);
 }
 
-/* There may be several libraries of a name. hwloc loads the system's Level Zero for MPI libraries,
- * which has no device, and the program loads its own. */
+/* Searches all libraries with the driver's name. hwloc loads the system's Level Zero, which has no
+ * device, for MPI libraries, and the program may load its own. */
 static void find(int driver) {
   search s;
   for (int nth = 0; !asks[driver]; nth++) {
     s = (search){.driver = driver, .skip = nth};
     if (!dl_iterate_phdr(visit, &s)) return;
-    void *lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD); /* and it stays */
+    void *lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD); /* the library stays loaded */
     if (lib) begin(driver, lib);
   }
 }
@@ -89,9 +91,10 @@ static void look(unsigned long long loaded) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Looks once in a tick of the coarse clock, some ms: a driver takes longer from being loaded until
- * it gives memory. Signals wait meanwhile, because the loader's lock is taken, and a profiler's
- * handler that unwinds takes it as well: it would wait for the thread that it has interrupted. */
+/* Tests for newly loaded libraries once in a tick of the coarse clock, some milliseconds: from its
+ * loading a driver takes longer than that until it returns memory. Signals are blocked meanwhile,
+ * because the loader's lock is held, and a profiler's handler that unwinds the stack would take
+ * that lock too, and so wait for the thread that it has interrupted. */
 static void look_again(void) {
   struct timespec t;
   search s = {.driver = -1};
@@ -107,9 +110,9 @@ static void look_again(void) {
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* CUDA's question; HIP's has the same numbers. Memory that host and device can read is called
+/* Makes CUDA's query; HIP's has the same numbers. Memory that host and device can read is called
  * managed. */
 static int unreadable(void *ask, const void *p, unsigned device) {
   enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
@@ -148,9 +151,9 @@ int zdevice_has(const void *p, int64_t n) {
 }
 
 const char *zdevice_blame(const char *otherwise) {
-  static _Thread_local char said[sizeof blame];
+  static _Thread_local char text[sizeof blame];
   if (!*blame) return otherwise;
-  memcpy(said, blame, sizeof said);
+  memcpy(text, blame, sizeof text);
   *blame = 0;
-  return said;
+  return text;
 }

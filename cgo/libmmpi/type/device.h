@@ -6,11 +6,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether n bytes at p are in the memory of a device and the host cannot read them. The device's
- * own driver is asked, if this process has loaded one. zdevice_blame then has the reason. */
+/* Whether n bytes at p are memory of a device that the host cannot read. The function asks the
+ * device's own driver, if this process has loaded one. zdevice_blame then returns the reason. */
 int zdevice_has(const void *p, int64_t n);
 
-/* What this thread's last zdevice_has has found, in words for the user, once; else `otherwise`. */
+/* Returns the reason that this thread's last zdevice_has has found, as a text for the user, and
+ * clears it. Returns `otherwise` if there is none. */
 const char *zdevice_blame(const char *otherwise);
 
 #pragma GCC visibility pop

@@ -1,10 +1,10 @@
-/* More elements than an int counts. */
+/* Numbers of elements that exceed an int. */
 #include "core/real.h"
 #include "type/type.h"
 #include <limits.h>
 
 #ifndef Z_HAVE_Type_contiguous_c
-/* As large pieces and what is left of them. */
+/* Makes a type of n elements, as large pieces and a remainder. */
 static int of_pieces(int64_t n, MPI_Datatype of, MPI_Datatype *out) {
   enum { PIECE = 1 << 20 };
   MPI_Datatype types[2] = {MPI_DATATYPE_NULL, of};

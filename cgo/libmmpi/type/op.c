@@ -1,4 +1,4 @@
-/* Operators: which are predefined. */
+/* Predefined operators. */
 #include "type/op.h"
 #include "abi.h"
 

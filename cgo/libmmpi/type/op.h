@@ -3,5 +3,6 @@
 #define ZIPPER_OP_H
 #include <mpi.h>
 
-int zop_fn(MPI_Op op); /* z_fn; 0: not a predefined operator */
+/* Returns the z_fn of an operator, or 0 if it is not predefined. */
+int zop_fn(MPI_Op op);
 #endif

@@ -1,7 +1,7 @@
-/* Datatypes. A type is contiguous if it is a predefined type without gaps, or is made of such a one
- * by dup, contiguous, or a resizing that leaves no gap. Buffers of such types are sent as they are.
- * All others go through the native library's MPI_Pack, whose bytes are the same in all MPI
- * libraries on one kind of processor. No layout is interpreted here. */
+/* Datatypes. A type is contiguous if it is a predefined type without gaps, or is made from a
+ * contiguous one by dup, contiguous or a resizing that leaves no gap. Buffers of such types are
+ * sent as they are. All others are packed by the native library's MPI_Pack, whose bytes are the
+ * same in all MPI libraries on one kind of processor. No layout is interpreted here. */
 #include "type/type.h"
 #include "core/job.h"
 #include "core/limits.h"
@@ -11,7 +11,8 @@
 
 zmap z_types;
 
-static int keyval = MPI_KEYVAL_INVALID; /* its delete callback removes a freed type from the cache */
+/* the attribute whose delete callback removes a freed type from the cache */
+static int keyval = MPI_KEYVAL_INVALID;
 static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int forget(MPI_Datatype type, int key, void *value, void *extra) {
@@ -26,8 +27,8 @@ int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fo
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
-/* The big-count form where there is one: the short form raises an error about types that a
- * big-count function made. */
+/* Uses the big-count form where it exists, because the short form raises an error for types that a
+ * big-count function has made. */
 int ztype_made(MPI_Datatype type, zmade *m) {
 #ifdef Z_HAVE_Type_get_envelope_c
   return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
@@ -50,7 +51,8 @@ int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addre
 
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
-/* The single type that a dup, contiguous or resized type was made of. */
+/* Sets *yes to whether the type is contiguous from which a dup, contiguous or resized type was
+ * made. */
 static int inner(MPI_Datatype type, const zmade *m, int *yes) {
   int ints[1], predefined;
   MPI_Aint addresses[2];
@@ -81,8 +83,8 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
   return MPI_SUCCESS;
 }
 
-/* No function tells whether a type has been committed. But a send to MPI_PROC_NULL, which reads
- * nothing, fails if it has not. */
+/* Tests whether a type has been committed. No function reports it, but a send to MPI_PROC_NULL,
+ * which reads nothing, fails if the type has not been committed. Returns an MPI error code. */
 static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
 
 static int learn(MPI_Datatype type, ztype *t) {
@@ -94,7 +96,7 @@ static int learn(MPI_Datatype type, ztype *t) {
   if (!rc) rc = contiguous(type, &t->contiguous, &t->predefined);
   if (rc) return rc;
   t->size = size, t->extent = extent, t->true_lb = true_lb, t->true_extent = true_extent;
-  if (t->predefined) return MPI_SUCCESS; /* cannot be freed: nothing need tell us so */
+  if (t->predefined) return MPI_SUCCESS; /* a predefined type cannot be freed, so no callback is needed */
   rc = committed(type);
   return rc ? rc : real.Type_set_attr(type, keyval, t);
 }
@@ -103,7 +105,7 @@ const ztype *ztype_learn(MPI_Datatype type) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   if (type == MPI_DATATYPE_NULL) return NULL;
   z_lock(&lock);
-  ztype *t = zmap_get(&z_types, z_key(type)); /* another thread may have been first */
+  ztype *t = zmap_get(&z_types, z_key(type)); /* another thread may have been faster */
   if (!t && (t = calloc(1, sizeof *t))) {
     if (learn(type, t)) free(t), t = NULL;
     else zmap_put(&z_types, z_key(type), t);
@@ -112,13 +114,13 @@ const ztype *ztype_learn(MPI_Datatype type) {
   return t;
 }
 
-/* Elements that one call can take: its byte counts are int. */
+/* Returns the number of elements that one call can take, whose byte counts are int. */
 static int64_t at_once(const ztype *t) {
   return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX;
 }
 
 /* Packs by a message of this process to itself, so that the native library moves the data. Unlike
- * MPI_Pack of MPICH it takes MPI_BOTTOM, and it takes elements of more bytes than an int counts. n
+ * MPICH's MPI_Pack a message accepts MPI_BOTTOM, and elements of more bytes than an int counts. n
  * elements become `bytes` packed bytes. */
 static int pack_by_message(const void *from, int n, MPI_Datatype type, void *packed, int64_t bytes) {
   zmany as;
@@ -131,7 +133,7 @@ static int pack_by_message(const void *from, int n, MPI_Datatype type, void *pac
   return rc;
 }
 
-/* The other way. */
+/* Unpacks in the same way. */
 static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n, MPI_Datatype type) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);

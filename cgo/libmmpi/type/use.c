@@ -1,4 +1,4 @@
-/* Operators and datatypes in use: see use.h. */
+/* Operators and datatypes in use; see use.h. */
 #include "type/use.h"
 #include "core/job.h"
 #include "core/map.h"
@@ -8,7 +8,7 @@ typedef struct use {
   int count, freed;
 } use;
 
-/* handle → use */
+/* the maps from handle to use */
 static zmap ops, types;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -23,7 +23,7 @@ static void retain(zmap *uses, uint64_t key) {
   z_unlock(&lock);
 }
 
-/* Returns 1 if this was the last use of an object that the program has freed. */
+/* Drops a use. Returns 1 if it was the last use of an object that the program has freed. */
 static int release(zmap *uses, uint64_t key) {
   int freed = 0;
   z_lock(&lock);
@@ -37,7 +37,7 @@ static int release(zmap *uses, uint64_t key) {
   return freed;
 }
 
-/* Returns 1 if the object is in use; then its last release frees it. */
+/* Marks an object as freed. Returns 1 if it is in use; its last release frees it then. */
 static int free_later(zmap *uses, uint64_t key) {
   if (!zmap_count(uses)) return 0;
   z_lock(&lock);

@@ -1,5 +1,5 @@
-/* Datatypes as spans of bytes. That is what the engine at the target can go by, whose MPI library
- * may be another one. MPI_Type_get_contents takes a type apart once; the result is kept until the
+/* Datatypes as spans of bytes, the form that the engine at the target can use, whose MPI library
+ * may be another one. MPI_Type_get_contents yields a type's parts; the result is cached until the
  * type is freed. */
 #include "type/wintype.h"
 #include "core/job.h"
@@ -33,7 +33,8 @@ static zflat *empty(void) {
   return l;
 }
 
-/* Of different elements there is no one number. Z_BYTES: there are none yet. */
+/* Adds the number of further elements. Different elements have no common number (-1). Z_BYTES:
+ * there are no elements yet. */
 static void mix(zflat *l, int number) {
   if (l->number == Z_BYTES) l->number = number;
   else if (number != Z_BYTES && number != l->number) l->number = -1;
@@ -64,7 +65,8 @@ static int one_of(MPI_Datatype type, const MPI_Datatype *list, size_t n) {
 #define ONE_OF(type, ...) \
   one_of(type, (const MPI_Datatype[]){__VA_ARGS__}, sizeof(MPI_Datatype[]){__VA_ARGS__} / sizeof(MPI_Datatype))
 
-/* -1: nothing can be computed with it, but bytes can be moved. */
+/* Returns the z_number of a type, or -1 if its bytes can be moved but nothing can be computed with
+ * them. */
 static int number_of(MPI_Datatype t, size_t size) {
   if (ONE_OF(t, MPI_BYTE, MPI_PACKED)) return Z_U8;
   if (ONE_OF(t, MPI_CHAR)) return CHAR_MIN < 0 ? Z_I8 : Z_U8;
@@ -85,7 +87,8 @@ static int number_of(MPI_Datatype t, size_t size) {
   return -1;
 }
 
-/* Pairs: where the second part lies, as C lays them out. */
+/* The layout of a pair in C: the size of the first part, the offset and the size of the second
+ * part, and the whole size. */
 typedef struct pair {
   int number;
   int64_t first, at, second, whole;
@@ -119,7 +122,8 @@ static int pair_of(MPI_Datatype t, pair *p) {
   return 1;
 }
 
-/* A type without parts. f90: 'r', 'c', 'i' for a parameterized type of Fortran, else 0. */
+/* Appends a type without parts. f90: 'r', 'c', 'i' for a parameterized Fortran type, otherwise
+ * 0. */
 static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
   int size, rc = real.Type_size(type, &size), number;
   pair p;
@@ -145,13 +149,13 @@ static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
 
 static int flatten(MPI_Datatype type, int elements, zflat **out);
 
-/* What a derived type is made of. */
+/* A part of a derived type. */
 typedef struct part {
   zflat *flat;
   MPI_Aint extent;
 } part;
 
-/* n of a part one after the other from `at` on. */
+/* Appends n consecutive copies of a part, from offset `at` on. */
 static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   int rc = MPI_SUCCESS;
   if (p->flat->n == 1 && p->flat->spans[0].len == p->extent)
@@ -162,13 +166,13 @@ static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   return rc;
 }
 
-/* What is chosen of a dimension of an array that has `size` indices: blocks from `first` on, one
- * every `step`, up to `end`. */
+/* The selected indices of a dimension with `size` indices: blocks of `block` indices from `first`
+ * on, one every `step`, up to `end`. */
 typedef struct dimension {
   int64_t size, first, block, step, end;
 } dimension;
 
-/* The chosen elements of an array, the fastest dimension first. */
+/* Appends the selected elements of an array, the fastest dimension first. */
 static int chosen(zflat **out, const part *p, const dimension *dims, int dim, int64_t offset) {
   const dimension *d = &dims[dim];
   int64_t unit = p->extent;
@@ -183,8 +187,8 @@ static int chosen(zflat **out, const part *p, const dimension *dims, int dim, in
   return rc;
 }
 
-/* Below the standard ABI Open MPI 6.0 and MPICH 5.0 give back constants of their own for orders and
- * distributions, not those of the program. All these numbers are different. */
+/* Below the standard ABI, Open MPI 6.0 and MPICH 5.0 return their own constants for orders and
+ * distributions instead of the program's. All these numbers differ. */
 #ifdef Z_STANDARD_ABI
 enum { OMPI_ORDER_C = 0, MPICH_ORDER_C = 56, OMPI_NONE = 2, MPICH_NONE = 123, OMPI_BLOCK = 0, MPICH_BLOCK = 121 };
 enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
@@ -193,7 +197,7 @@ enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
 #define IS(x, standard, openmpi, mpich) ((x) == (standard))
 #endif
 
-/* The part of a dimension that a process has whose coordinate in it is `me` of n. */
+/* Returns the indices of a dimension that belong to the process with coordinate `me` of n. */
 static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n, int64_t me) {
   int64_t block = arg;
   if (IS(how, MPI_DISTRIBUTE_NONE, OMPI_NONE, MPICH_NONE)) block = size;
@@ -202,14 +206,15 @@ static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n,
   return (dimension){size, me * block, block, n * block, size};
 }
 
-/* Subarrays and distributed arrays. */
+/* Appends a subarray or a distributed array. */
 static int array(zflat **out, const part *p, int combiner, const int64_t *args) {
   int subarray = combiner == MPI_COMBINER_SUBARRAY, n = (int)(subarray ? args[0] : args[2]);
   const int64_t *sizes = subarray ? args + 1 : args + 3;
-  const int64_t *hows = sizes + n, *darg = hows + n, *grid = darg + n; /* subarray: sub-sizes, starts */
+  /* of a subarray: the sub-sizes and the starts */
+  const int64_t *hows = sizes + n, *darg = hows + n, *grid = darg + n;
   int64_t order = subarray ? darg[n] : grid[n], rank = args[1];
   dimension dims[n];
-  for (int k = n - 1; k >= 0; k--) { /* the last dimension of the grid of processes varies fastest */
+  for (int k = n - 1; k >= 0; k--) { /* the last dimension of the process grid varies fastest */
     int d = IS(order, MPI_ORDER_C, OMPI_ORDER_C, MPICH_ORDER_C) ? n - 1 - k : k;
     if (subarray) dims[d] = (dimension){sizes[k], darg[k], hows[k], hows[k], darg[k] + hows[k]};
     else {
@@ -251,9 +256,9 @@ static int64_t *append(int64_t *to, const int *from, MPI_Count n) {
   return to;
 }
 
-/* The constructor's arguments in its order, without the types. It does not matter which of its two
- * forms the program called; a big-count function's counts are in an array of their own, and its
- * addresses are counts, too. */
+/* Stores the constructor's arguments without the types, in the order of the constructor, whichever
+ * of its two forms the program has called. The counts of a big-count function are in an array of
+ * their own, and its addresses are counts too. */
 static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datatype *types) {
   int *ints = malloc(((size_t)m->ints + 1) * sizeof *ints), rc = MPI_ERR_NO_MEM;
   MPI_Aint *addresses = malloc(((size_t)m->addresses + 1) * sizeof *addresses);
@@ -261,7 +266,8 @@ static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datat
   if (ints && addresses && counts) rc = ztype_contents(type, m, ints, addresses, counts, types);
   if (!rc) {
     if (m->combiner == MPI_COMBINER_SUBARRAY) before = 1; /* the number of dimensions */
-    if (m->combiner == MPI_COMBINER_DARRAY) before = 3;   /* size, rank, number of dimensions */
+    /* the size, the rank and the number of dimensions */
+    if (m->combiner == MPI_COMBINER_DARRAY) before = 3;
     args = append(args, ints, before);
     for (MPI_Count i = 0; i < m->counts; i++) *args++ = counts[i];
     args = append(args, ints + before, m->ints - before);
@@ -271,7 +277,7 @@ static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datat
   return rc;
 }
 
-/* Takes the type's own list of parts apart. */
+/* Appends the parts of a derived type. */
 static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out) {
   int64_t *args = calloc((size_t)(m->ints + m->addresses + m->counts) + 1, sizeof *args);
   MPI_Datatype *types = malloc(((size_t)m->types + 1) * sizeof *types);

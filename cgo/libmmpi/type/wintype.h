@@ -4,14 +4,15 @@
 #include "abi.h"
 #include <mpi.h>
 
-/* A type as the spans of one element. elements: pairs (MPI_DOUBLE_INT) stay whole, gaps
- * included. */
+/* The spans of one element of a type. With `elements` pairs (MPI_DOUBLE_INT) are one span each,
+ * gaps included. */
 typedef struct zflat {
   int64_t n, room;
-  int number; /* enum z_number of all its elements; -1: there are several */
+  int number; /* the z_number of all elements, or -1 if they differ */
   z_span spans[];
 } zflat;
 
-/* The flat form; NULL if there is none: *rc says why. Lives as long as the type. */
+/* Returns the spans of a type, which live as long as the type, or NULL after setting *rc to an MPI
+ * error code. */
 const zflat *zflat_get(MPI_Datatype type, int elements, int *rc);
 #endif

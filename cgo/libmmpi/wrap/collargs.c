@@ -1,4 +1,4 @@
-/* Arguments that are kept or narrowed: see collargs.h. */
+/* Arguments that are copied or narrowed; see collargs.h. */
 #include "wrap/collargs.h"
 #include "topo/topo.h"
 #include "type/use.h"
@@ -8,9 +8,11 @@
 
 struct zpiece {
   struct zpiece *next;
-  MPI_Datatype type; /* given back with the piece: freed if `made`, else released; MPI_DATATYPE_NULL: none */
+  /* The type that is dropped with the piece: freed if `made`, otherwise released.
+   * MPI_DATATYPE_NULL: the piece has no type. */
+  MPI_Datatype type;
   int made;
-  int wide; /* the bytes are a key of z_wide */
+  int wide; /* 1: the address of `bytes` is a key of z_wide */
   _Alignas(max_align_t) char bytes[];
 };
 
@@ -68,7 +70,7 @@ const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {
 }
 
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts) {
-  /* One that is wrong is found when the collective starts */
+  /* An invalid type is reported when the collective starts */
   if (counts && type != MPI_DATATYPE_NULL && grab(k, 0, type)) ztype_retain(type);
   return type;
 }

@@ -1,46 +1,51 @@
-/* Arguments of a collective that are kept, or changed in form, before z_X gets them; used by
- * generated code (cgo/libmmpi/gen/collective.go). */
+/* Arguments of a collective that are copied, or changed in form, before they are passed to z_X;
+ * used by generated code (cgo/libmmpi/gen/collective.go). */
 #ifndef ZIPPER_COLLARGS_H
 #define ZIPPER_COLLARGS_H
 #include "coll/coll.h"
 
 typedef struct zargs {
-  zcomm *comm;           /* spans; the program's */
+  zcomm *comm;           /* the program's communicator, which spans clusters */
   struct zpiece *pieces; /* memory and types, freed by zargs_free */
-  MPI_Op op;             /* held; MPI_OP_NULL: none */
-  int rc;                /* the first error class met */
+  MPI_Op op;             /* a retained operator, or MPI_OP_NULL */
+  int rc;                /* the first error class, or MPI_SUCCESS */
 } zargs;
 
 #define ZARGS(C) \
   { .comm = (C), .op = MPI_OP_NULL }
 
-/* What an array has an element for: each peer, each member of the process's own group, or each
- * neighbour that the process receives from or sends to. */
+/* The dimension of an array of arguments: an element for each peer, for each member of the
+ * process's own group, or for each neighbour from which the process receives or to which it
+ * sends. */
 enum zeach { Z_PEERS, Z_MEMBERS, Z_SOURCES, Z_DESTINATIONS };
 
-/* In collectives with a root: whether this process is the root, and whether it has the other role.
- * If neither, its arguments mean nothing. */
+/* For collectives with a root: whether this process is the root, and whether it has the other role.
+ * A process with neither role passes arguments without meaning. */
 static inline int zargs_root(const zcomm *c, int root) { return c->inter ? root == MPI_ROOT : root == c->rank; }
 static inline int zargs_leaf(const zcomm *c, int root) { return !c->inter || root >= 0; }
 
-/* An array of int for one of 64-bit numbers. Where these do not fit, the array of int stands for
- * the other one (zcoll_number). An array that does not count becomes NULL. */
+/* Returns an array of int for one of 64-bit numbers. If a number does not fit, the array of int
+ * represents the other one (zcoll_number). counts: whether the argument has a meaning in this
+ * process; otherwise the result is NULL. */
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each);
-/* n elements of a type as *count of the type returned. */
+/* Describes n elements of a type as *count elements of the type that is returned. */
 MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count);
 
-/* Handles that stay valid when the program frees its own. What does not count is passed through. */
+/* Return handles that stay valid after the program has freed its own. Arguments without meaning
+ * (counts is 0) are passed through. */
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts);
 const MPI_Datatype *zargs_types(zargs *k, const MPI_Datatype *types, int counts, enum zeach each);
 MPI_Op zargs_op(zargs *k, MPI_Op op);
 
-int zargs_refuse(zargs *k, const char *function); /* raises k->rc and frees; the code to return */
+/* Raises k->rc, frees the arguments, and returns the code for the program. */
+int zargs_refuse(zargs *k, const char *function);
 void zargs_free(zargs *k);
 
-/* Makes a persistent collective (persistcoll.c). start calls the nonblocking one with the arguments
- * that were kept, on a communicator of the request's own. It takes over what k holds, also if it
- * fails. Collective. */
+/* Makes a persistent collective (persistcoll.c). `start` starts the nonblocking one with the copied
+ * arguments, on a communicator of the request's own. The function takes ownership of the content of
+ * k, also if it fails. Collective. */
 typedef int zstarter(const void *args, MPI_Comm comm, MPI_Request *request);
 int zpersist_new(zargs *k, const char *function, zstarter *start, const void *args, size_t size, MPI_Request *request);
-void zpersist_keep(MPI_Request request, zargs *k); /* … and k too, until the request is freed */
+/* Keeps the content of k until the request is freed. */
+void zpersist_keep(MPI_Request request, zargs *k);
 #endif

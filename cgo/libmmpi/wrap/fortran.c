@@ -1,10 +1,11 @@
-/* MPI_Alltoallw and MPI_Ialltoallw in Fortran. Those of Open MPI make C handles of as many types as
- * the native communicator has ranks, and that is only a part of one that spans clusters. All else
- * that they do to the arguments is right. So the program's own types are kept for coll/data.c.
+/* MPI_Alltoallw and MPI_Ialltoallw in Fortran. Open MPI's functions convert as many types to C
+ * handles as the native communicator has ranks, which are only a part of those of a spanning
+ * communicator. All other arguments are converted correctly. So the program's own types are kept
+ * for coll/data.c.
  *
- * Since Open MPI 6 they also write into the request that comes back, as if it were one of the
- * native library's collectives, what is to be freed with it. So they are given such a request,
- * which is over by then (coll/run.c), and the program gets ours. */
+ * Since Open MPI 6 these functions also store in the returned request what is to be freed with it,
+ * as if it were one of the native library's collectives. So they get such a request, which has
+ * completed by then (coll/run.c), and the program gets the shim's. */
 #define _GNU_SOURCE
 #include "coll/coll.h"
 #include <dlfcn.h>
@@ -42,9 +43,10 @@
   }
 BLOCKING(mpi_alltoallw_)
 NONBLOCKING(mpi_ialltoallw_)
-BLOCKING(ompi_alltoallw_f) /* what mpi_f08 calls */
+BLOCKING(ompi_alltoallw_f) /* the function that mpi_f08 calls */
 NONBLOCKING(ompi_ialltoallw_f)
-BLOCKING(ompi_alltoallw_wrapper_f08) /* and since Open MPI 6, with descriptors of the buffers */
+/* The functions that mpi_f08 calls since Open MPI 6, with descriptors of the buffers. */
+BLOCKING(ompi_alltoallw_wrapper_f08)
 NONBLOCKING(ompi_ialltoallw_wrapper_f08)
 BLOCKING(ompi_alltoallw_wrapper_f08_c)
 NONBLOCKING(ompi_ialltoallw_wrapper_f08_c)

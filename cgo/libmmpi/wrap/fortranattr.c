@@ -4,16 +4,17 @@
 #include "rma/win.h"
 #include <dlfcn.h>
 
-#ifndef Z_STANDARD_ABI /* no Fortran there */
+#ifndef Z_STANDARD_ABI /* the standard ABI has no Fortran */
 #ifdef OPEN_MPI
-enum { KEYVAL_OF_C = 0 }; /* less Fortran's number for the same attribute */
+enum { KEYVAL_OF_C = 0 }; /* the keyval in C minus that in Fortran */
 #else
 enum { KEYVAL_OF_C = -1 };
 #endif
 
 typedef void get_attr(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
 
-/* 1: the native function has answered, but what we know goes before that. */
+/* Calls the native function, and then sets *own to the job's value of the attribute or to NULL.
+ * Returns 1 if *own takes precedence over the native value. */
 static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr,
                     int **own) {
   get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
@@ -25,7 +26,7 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
   if (!*own) return 0;
   MPI_Fint there = MPI_TAG_UB - KEYVAL_OF_C;
   MPI_Aint unused;
-  if (!*flag) native(comm, &there, &unused, flag, ierr); /* how this compiler writes .TRUE. */
+  if (!*flag) native(comm, &there, &unused, flag, ierr); /* this yields the compiler's value of .TRUE. */
   return 1;
 }
 
@@ -40,7 +41,7 @@ FORTRAN(mpi_attr_get_, MPI_Fint)
 FORTRAN(mpi_comm_get_attr_, MPI_Aint)
 FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
 
-#ifdef OPEN_MPI /* MPICH's come by those of C */
+#ifdef OPEN_MPI /* MPICH's functions call those of C */
 typedef void create_keyval(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
 
 #define FORTRAN_KEYVALS(NAME)                                                                        \
@@ -54,8 +55,8 @@ FORTRAN_KEYVALS(mpi_comm_create_keyval_)
 FORTRAN_KEYVALS(mpi_comm_create_keyval_f08_)
 #endif
 
-/* Gives a window's attribute the right value. The native function has said that it is there, but
- * the native window has no memory. */
+/* Corrects the value of a window's attribute, of which the native function has found that it
+ * exists, since the native window has no memory. */
 static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   const zwin *w = !z_is_off() && !z_inside ? zwin_find(win) : NULL;
   if (!w) return;

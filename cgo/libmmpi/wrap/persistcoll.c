@@ -1,13 +1,13 @@
 /* Persistent collectives on spanning communicators. Each has a communicator of its own, because
- * every process may start such requests in an order of its own (MPI 4.0, 6.13). Starting one is the
- * nonblocking collective on that communicator. */
+ * every process may start such requests in an order of its own (MPI 4.0, 6.13). Starting one starts
+ * the nonblocking collective on that communicator. */
 #include "comm/comm.h"
 #include "wrap/collargs.h"
 #include <stddef.h>
 #include <string.h>
 
 typedef struct collective {
-  zargs kept, more; /* more: what zpersist_keep gave */
+  zargs kept, more; /* more: the arguments that zpersist_keep has passed */
   zstarter *start;
   MPI_Comm comm;
   _Alignas(max_align_t) char args[];
@@ -25,10 +25,10 @@ static void end(zreq *r) {
   collective *p = r->extra;
   zargs_free(&p->kept);
   zargs_free(&p->more);
-  z_Comm_free(&p->comm); /* what is under way on it ends it */
+  z_Comm_free(&p->comm); /* the communicator ends once the operations on it have completed */
 }
 
-/* A communicator of the same processes, with the same topology. Attributes are not copied. */
+/* Makes a communicator of the same processes with the same topology. Attributes are not copied. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
   if (!rc && (rc = zcomm_like(zcomm_find(*out), c))) {

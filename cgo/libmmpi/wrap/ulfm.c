@@ -1,12 +1,13 @@
-/* MPI's fault tolerance (ULFM, MPIX_…) is not there in a zipped job, on no communicator, and each
- * of its functions says so (docs/reference/fault-tolerance.md). Functions that mpi.h declares have
- * generated wrappers. The others, which Open MPI 5 declares elsewhere, would reach the local part
- * of a communicator without us, so they are symbols of ours. */
+/* MPI's fault tolerance (ULFM, MPIX_…) is not supported in a zipped job on any communicator, and
+ * each of its functions reports this (docs/reference/fault-tolerance.md). Functions that mpi.h
+ * declares have generated wrappers. The others, which Open MPI 5 declares elsewhere, would be
+ * called on the local part of a communicator without the shim, so the shim defines symbols for
+ * them. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include <dlfcn.h>
 
-/* What else the function was given is of no use. */
+/* Raises the error on comm; the other arguments are ignored. */
 static int absent(MPI_Comm comm, const char *function, ...) {
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
                     "MMPI has no fault tolerance (ULFM): a process that fails ends the job");
@@ -23,8 +24,8 @@ static int absent(MPI_Comm comm, const char *function, ...) {
   }                                                                                             \
   extern __typeof__(PMPIX_##NAME) MPIX_##NAME __attribute__((alias("PMPIX_" #NAME), visibility("default")));
 
-/* Chooses REFUSED for a function that mpi.h declares, else SYMBOL. If it is declared Z_HAVE_X_… is
- * 1, and becomes a comma that moves the choice on. */
+/* Chooses REFUSED for a function that mpi.h declares, otherwise SYMBOL. For a declared function
+ * Z_HAVE_X_… is 1 and expands to a comma, which shifts the choice. */
 #define COMMA_1 ,
 #define PASTE(X) COMMA_##X
 #define PROBE(X) PASTE(X)

@@ -1,17 +1,17 @@
-/* libmmpi-unmaps.so: preloaded when ZIPPER_REGISTRATION_CACHE=1, so that registrations of the
- * program's memory may be kept.
+/* libmmpi-unmaps.so: preloaded with ZIPPER_REGISTRATION_CACHE=1, so that registrations of the
+ * program's memory may be cached.
  *
- * A registration is of pages, not of addresses: when a program unmaps memory and maps other there,
- * an adapter still reads the old pages. So every call by which a program gives pages back is noted,
- * before it is made. The engine reads the notes before it uses a registration that it kept.
+ * A registration covers pages, not addresses: when a program unmaps memory and maps other memory at
+ * the address, an adapter still reads the old pages. So every call by which a program unmaps pages
+ * is noted before it is made. The engine reads the notes before it uses a cached registration.
  *
- * glibc's own calls do not come through its symbols. Its malloc is told to keep what it has: blocks
- * come from one heap that only grows. A thread's stack, whose pages glibc gives back when the
+ * glibc's own calls do not use its exported symbols. Its malloc is configured to keep its memory:
+ * blocks come from one heap that only grows. A thread's stack, whose pages glibc releases when the
  * thread ends, is noted by the thread itself. System calls that a program makes without glibc are
- * not seen.
+ * not noticed.
  *
- * Notes are made without locks: calls come from signal handlers and from inside of other
- * allocators, too. */
+ * Notes are made without locks, because calls also come from signal handlers and from inside of
+ * other allocators. */
 #define _GNU_SOURCE
 #include "../unmaps.h"
 #include <dlfcn.h>
@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-/* The next definition of a function, found at its first call: other libraries' constructors call
- * before ours has run. */
+/* The next definition of a function, looked up at its first call: constructors of other libraries
+ * may call it before this library's constructor has run. */
 #define NEXT(f)                                             \
   ({                                                        \
     static __typeof__(&f) next;                             \
@@ -56,7 +56,7 @@ __attribute__((constructor)) static void load(void) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);        /* free does not unmap, realloc does not remap */
   mallopt(M_TRIM_THRESHOLD, -1); /* the heap does not shrink */
-  mallopt(M_ARENA_MAX, 1);       /* nor do others, for there are none */
+  mallopt(M_ARENA_MAX, 1);       /* there are no other heaps */
 #endif
 }
 
@@ -78,7 +78,7 @@ EXPORT void *mremap(void *old, size_t n, size_t wanted, int flags, ...) {
   return NEXT(mremap)(old, n, wanted, flags, to);
 }
 
-/* Mapping at a fixed place unmaps what was there. */
+/* Mapping at a fixed address unmaps the pages that were there. */
 EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off) {
   if (flags & MAP_FIXED) note_bytes(at, n);
   return NEXT(mmap)(at, n, prot, flags, fd, off);
@@ -98,7 +98,7 @@ EXPORT int madvise(void *at, size_t n, int advice) {
   case MADV_DONTFORK:
   case MADV_DOFORK:
   case MADV_DONTDUMP:
-  case MADV_DODUMP: break; /* pages stay */
+  case MADV_DODUMP: break; /* the pages stay */
   default: note_bytes(at, n);
   }
   return NEXT(madvise)(at, n, advice);
@@ -120,7 +120,7 @@ EXPORT void *sbrk(intptr_t n) {
 }
 
 EXPORT int shmdt(const void *at) {
-  note_all(); /* how much it is only the kernel knows */
+  note_all(); /* only the kernel knows the range */
   return NEXT(shmdt)(at);
 }
 
@@ -134,7 +134,7 @@ EXPORT int dlclose(void *library) {
   return NEXT(dlclose)(library);
 }
 
-/* ---- threads: the pages of a stack go when its thread ends ---- */
+/* ---- threads: the pages of a stack are released when its thread ends ---- */
 
 struct beginning {
   void *(*run)(void *);
@@ -167,7 +167,7 @@ static void *begin(void *p) {
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument) {
   struct beginning *b = malloc(sizeof *b);
-  if (!b) return NEXT(pthread_create)(thread, attr, run, argument); /* which fails, too, most likely */
+  if (!b) return NEXT(pthread_create)(thread, attr, run, argument); /* which most likely fails too */
   *b = (struct beginning){run, argument};
   int rc = NEXT(pthread_create)(thread, attr, begin, b);
   if (rc) free(b);

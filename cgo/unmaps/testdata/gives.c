@@ -1,4 +1,4 @@
-/* Gives memory back in every way there is, and looks whether it was noted. Run with
+/* Unmaps memory in every way that exists, and checks whether it was noted. Run with
  * libmmpi-unmaps.so preloaded. */
 #define _GNU_SOURCE
 #include "../unmaps.h"
@@ -17,7 +17,7 @@ static zu_list *list;
 static uint64_t seen;
 static int failed;
 
-/* Whether [at, at + n) is among what was noted since the last call. */
+/* Checks whether [at, at + n) is among the notes since the last call. */
 static void want(const char *what, void *at, size_t n, int noted) {
   int found = 0;
   for (; seen < list->count; seen++) {
@@ -71,7 +71,7 @@ int main(void) {
   munmap(m, N / 2);
   want("munmap", m, N / 2, 1);
 
-  /* Large blocks of malloc stay where they are, and mapped. */
+  /* Large blocks of malloc stay at their address, and mapped. */
   unsigned char core[(32 << 20) / PAGE];
   char *large = malloc(sizeof core * PAGE), *small = malloc(100);
   memset(large, 1, sizeof core * PAGE);

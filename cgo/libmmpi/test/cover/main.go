@@ -23,7 +23,7 @@ import (
 	"strings"
 )
 
-// library is where the chapters are; test, which is none of them, is left out.
+// library is the folder of the chapters. Its folder test is left out.
 const library = "cgo/libmmpi/"
 
 func main() {
@@ -41,7 +41,7 @@ func run(dirs, wanted []string, least float64, missed string) error {
 	all := lines{}
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			continue // not built this time
+			continue // the library was not built this time
 		}
 		if err := read(dir, all); err != nil {
 			return err
@@ -57,7 +57,7 @@ func run(dirs, wanted []string, least float64, missed string) error {
 	return all.short(wanted, least)
 }
 
-// read adds what gcov says of all objects below dir, of those, too, that have never run.
+// read adds gcov's results for all objects below dir, including those that have never run.
 func read(dir string, into lines) error {
 	var notes []string
 	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
@@ -76,7 +76,7 @@ func read(dir string, into lines) error {
 	return into.add(strings.NewReader(string(out)))
 }
 
-// lines tells for every file of a chapter which lines have code and whether they have been run.
+// lines maps every file of a chapter to its lines with code and whether they have been run.
 type lines map[string]map[int]bool
 
 // add reads gcov's JSON, a document for each object.
@@ -111,7 +111,7 @@ func (l lines) add(r io.Reader) error {
 	}
 }
 
-// part is how much of a file or chapter has been run.
+// part counts the lines of a file or chapter that have been run, and all of them.
 type part struct{ run, all int }
 
 func (p part) percent() float64 {
@@ -172,7 +172,7 @@ func (l lines) table(wanted []string) string {
 	return b.String()
 }
 
-// missed lists the lines that nothing has run, as ranges for each file. Lines without code between
+// missed lists the lines that have never run, as ranges for each file. Lines without code between
 // two of them do not end a range.
 func (l lines) missed() string {
 	var b strings.Builder
@@ -204,7 +204,7 @@ func (l lines) missed() string {
 	return b.String()
 }
 
-// short is an error that names the wanted chapters of which too little has been run.
+// short returns an error that names the wanted chapters with too little coverage, or nil.
 func (l lines) short(wanted []string, least float64) error {
 	var errs []error
 	for _, c := range wanted {

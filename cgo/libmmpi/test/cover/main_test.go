@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Two builds of one file, a header that both include, and what is not the library's.
+// gcov has two builds of one file, a header that both include, and a file outside of the library.
 const gcov = `{"files": [
   {"file": "cgo/libmmpi/type/type.c", "lines": [{"line_number": 3, "count": 0}, {"line_number": 4, "count": 2}, {"line_number": 9, "count": 0}]},
   {"file": "cgo/libmmpi/core/map.h", "lines": [{"line_number": 7, "count": 0}]},

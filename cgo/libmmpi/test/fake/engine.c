@@ -1,4 +1,5 @@
-/* The engine: it notes what it is asked for, and the test ends it. */
+/* The fake engine: it records the operations that it is asked to start, and the test completes
+ * them. */
 #include "core/comm.h"
 #include "fake_install.h"
 #include <string.h>
@@ -108,7 +109,7 @@ static int ze_comm_drop(int32_t id) {
   return Z_OK;
 }
 
-/* Over at once: what the others give is the test's. */
+/* Completes at once, with the blocks that the test provides for the other ranks. */
 static int ze_coll(int32_t comm, const z_coll *a, z_cell *cell) {
   int rc = start((fake_op){.what = 'c', .cell = cell, .comm = comm});
   if (rc) return rc;
@@ -119,7 +120,7 @@ static int ze_coll(int32_t comm, const z_coll *a, z_cell *cell) {
       if (i == c->rank) memcpy(block, a->send, (size_t)a->send_bytes);
       else if (memset(block, 0, (size_t)a->recv_counts[i]), fake_others) fake_others(i, block, a->recv_counts[i]);
     }
-  } else if (a->op == Z_ALLREDUCE) { /* the others' operands change nothing */
+  } else if (a->op == Z_ALLREDUCE) { /* the operands of the others change nothing */
     memcpy(a->recv, a->send, (size_t)(a->count * a->extent));
   } else {
     FAKE_ASSERT(a->op == Z_BARRIER || a->op == Z_BCAST, "the fake has no collective %d", a->op);

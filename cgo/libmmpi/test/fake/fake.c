@@ -11,10 +11,10 @@ fake_state fake;
 enum { COMMS = 256, GROUPS = 1024, MEMBERS = 64, COMM = 0x100000, GROUP = 0x200000 };
 
 typedef struct members {
-  int live, n, rank[MEMBERS]; /* native ranks of the world */
+  int live, n, rank[MEMBERS]; /* the native ranks in the world */
 } members;
 
-static members comms[COMMS], groups[GROUPS]; /* comms: 0 the world, 1 MPI_COMM_SELF */
+static members comms[COMMS], groups[GROUPS]; /* comms[0] is the world, comms[1] MPI_COMM_SELF */
 static int made_comms = 2, made_groups, native_size, native_rank;
 
 #define HANDLE(TYPE, KIND, I) ((TYPE)(uintptr_t)((KIND) + 16 * (I)))
@@ -54,7 +54,7 @@ static MPI_Group new_group(const members *of) {
 
 MPI_Comm fake_comm(void) {
   MPI_Comm made = new_comm(&comms[0]);
-  fake.comms--; /* the program's */
+  fake.comms--; /* the communicator is the program's */
   return made;
 }
 
@@ -125,7 +125,8 @@ static int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *
   return MPI_SUCCESS;
 }
 
-/* Who else is in the result only the other processes know: it has the members of the old one. */
+/* Returns a communicator with the members of the old one, because only the other processes know
+ * which of them are in the result. */
 static int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   (void)key;
   const members *from = comm_of(comm);
@@ -260,7 +261,7 @@ void fake_world(int clusters, const int *sizes, int rank) {
   z_poll_start(native_size, zstages_moved);
   if (zprivate_start() || ztype_start() || zcomm_start()) test_fail(__FILE__, __LINE__, "the units do not start");
   z_own_page.state = Z_ON;
-  fake.comms -= 2, fake.groups--; /* z_private, z_self and the group of the world stay */
+  fake.comms -= 2, fake.groups--; /* z_private, z_self and the group of the world remain */
 }
 
 void fake_end(void) { FAKE_ASSERT(fake.handlers == 0, "%d error handlers got and not freed", fake.handlers); }

@@ -1,5 +1,5 @@
-/* A fake of all that libmmpi stands on, for tests of its units in one process that never calls
- * MPI_Init:
+/* A fake of everything on which libmmpi depends, for tests of its units in one process that never
+ * calls MPI_Init:
  *
  *   fake.c      the world, communicators, groups, errors    of native MPI (struct z_real)
  *   requests.c  requests and statuses                       of native MPI
@@ -7,20 +7,20 @@
  *   engine.c    the ze_ functions (struct z_engine)
  *   system.c    clock, sleeping, memory, dlsym              of the C library, by the linker's --wrap
  *
- * What it is. This process is one rank of a job of several clusters, and nobody else is there. What
- * other processes would do the test does for them: it completes requests (fake_done, fake_arrive),
- * says what they give to collectives (fake_others), and sets things off at a time (fake_at).
+ * What it is. This process is one rank of a job of several clusters, and there is no other process.
+ * The test plays the other processes: it completes requests (fake_done, fake_arrive), contributes
+ * their blocks to collectives (fake_others), and triggers events at a given time (fake_at).
  *
- * It is strict. A test fails by a function that is not faked, a handle that is none or is freed, a
- * blocking call that nothing would end, or one while the engine is busy. A test can ask what native
- * objects, operations and memory are left at the end (fake_requests, fake_ops, fake_types,
- * fake_blocks, …).
+ * It is strict. A test fails if a unit calls a function that is not faked, passes a handle that is
+ * invalid or freed, makes a blocking call that nothing would end, or makes one while the engine is
+ * busy. A test can ask for the native objects, operations and memory that are left at the end
+ * (fake_requests, fake_ops, fake_types, fake_blocks, …).
  *
- * What it is not. No message is carried, also not to this process itself, but for the one Sendrecv
- * that packs. Native collectives are over at once and give what this process gave. Handles are
- * never used again; error codes are classes; attributes exist for datatypes alone; there is one
- * thread, though z_threads may be set. Statuses keep their bytes where the native library does, so
- * they are read as its own macros read them.
+ * What it is not. No message is carried, not even to this process itself, except for the one
+ * Sendrecv that packs. Native collectives complete at once and return this process's contribution.
+ * Handles are never reused; error codes are classes; attributes exist for datatypes alone; there is
+ * one thread, though z_threads may be set. Statuses keep their bytes where the native library keeps
+ * them, so its own macros can read them.
  */
 #ifndef ZIPPER_FAKE_H
 #define ZIPPER_FAKE_H
@@ -28,20 +28,22 @@
 #include "type/type.h"
 
 void test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
-/* Misuse by the unit under test: it ends the test. */
+/* Ends the test if the unit under test misuses a function. */
 #define FAKE_ASSERT(CONDITION, ...) ((CONDITION) ? (void)0 : test_fail(__FILE__, __LINE__, __VA_ARGS__))
 
-void fake_begin(void); /* fills struct z_real and z_engine; no world yet */
-void fake_end(void);   /* nothing of the native library may be left that a unit made and nobody holds */
+void fake_begin(void); /* fills struct z_real and z_engine; there is no world yet */
+/* Ends the test if native objects that a unit has made are left over. */
+void fake_end(void);
 
 /* ---- the world (fake.c) ---- */
 
-/* Clusters of so many ranks; this is virtual rank `rank`. Starts the units as MPI_Init does: after
- * it z_whole is MPI_COMM_WORLD, and z_private and z_self are there. */
+/* Makes a world of clusters of these sizes, in which this process is virtual rank `rank`. Starts
+ * the units as MPI_Init does: afterwards z_whole is MPI_COMM_WORLD, and z_private and z_self
+ * exist. */
 void fake_world(int clusters, const int *sizes, int rank);
 #define FAKE_WORLD(RANK, ...) fake_world((int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}, RANK)
 
-/* What was called how often, of the functions that a test may want to know of. */
+/* The numbers of calls, of the functions that a test may check. */
 typedef struct fake_calls {
   int commit, send, isend, irecv, imrecv, test, testall, testany, testsome, wait, waitall, waitany, waitsome, probe,
       cancel;
@@ -52,47 +54,48 @@ typedef struct fake_calls {
 
 typedef struct fake_state {
   fake_calls calls;
-  int groups, comms, handlers; /* native objects that a unit has made and not freed */
-  int raised;                  /* how many errors were raised; */
-  int raised_code;             /* the last: its code */
+  int groups, comms, handlers; /* the numbers of native objects that a unit has made and not freed */
+  int raised;                  /* the number of errors raised */
+  int raised_code;             /* the code of the last error */
   MPI_Comm raised_on;
-  MPI_Errhandler handler;      /* of every communicator */
-  int aborted;                 /* the last code of ze_abort */
-  int peer, tag;               /* of the last native send or receive */
-  int recorded_rank;           /* the last that ze_record was told */
-  int taken_from;              /* … and ze_record_taken */
-  int waits_begun, waits_deep; /* what ze_record_wait was told: how many, and how many are not over */
+  MPI_Errhandler handler; /* the error handler of every communicator */
+  int aborted;            /* the last code passed to ze_abort */
+  int peer, tag;          /* the peer and the tag of the last native send or receive */
+  int recorded_rank;      /* the last rank passed to ze_record */
+  int taken_from;         /* the last rank passed to ze_record_taken */
+  /* The number of waits reported to ze_record_wait, and the number of those that have not ended. */
+  int waits_begun, waits_deep;
   int64_t recorded_bytes;
-  int recv_init_fails; /* the next placeholders cannot be made */
-  int shadowed;        /* what ze_shadowed says */
-  int cluster_of[64];  /* of every virtual rank */
+  int recv_init_fails; /* 1: the next placeholders cannot be made */
+  int shadowed;        /* the result of ze_shadowed */
+  int cluster_of[64];  /* the cluster of every virtual rank */
   int last_block;      /* the last argument of ze_progress */
-  double now;          /* us */
-  /* Each turn of the engine and of native MPI takes some of the clock's time. */
+  double now;          /* the clock in us */
+  /* The time in us that each turn of the engine and of native MPI takes. */
   double progress_us, probe_us, test_us, yield_us;
-  int engine_moves; /* so many of the next ze_progress say that something happened */
+  int engine_moves; /* the number of next calls of ze_progress that report progress */
   double slept_us, longest_sleep_us;
 } fake_state;
 
 extern fake_state fake;
 
-/* A native communicator inside the cluster, which does not span. */
+/* Makes a native communicator inside the cluster, which does not span clusters. */
 MPI_Comm fake_comm(void);
 
 /* ---- requests (requests.c) ---- */
 
-/* Native ones, as the native library would have given them to the program. A persistent one is
+/* Make native requests as the native library would return them to the program. A persistent one is
  * inactive. */
 MPI_Request fake_request(void);
 MPI_Request fake_persistent(void);
 void fake_start(MPI_Request request);
-/* The operation is over: of a receive, with what its status says. */
+/* Completes an operation: a receive with this status. */
 void fake_done(MPI_Request request, int native_source, int tag, int64_t bytes);
 void fake_fails(MPI_Request request, int class_);
 void fake_cancelled(MPI_Request request);
-int fake_requests(void); /* that are not freed, but for the shim's placeholders */
+int fake_requests(void); /* the number of requests that are not freed, without the shim's placeholders */
 int fake_placeholders(void);
-MPI_Request fake_last_request(void); /* that a unit has made */
+MPI_Request fake_last_request(void); /* the last request that a unit has made */
 
 int64_t fake_bytes(const MPI_Status *status);
 int fake_is_empty(const MPI_Status *status);
@@ -103,21 +106,24 @@ typedef struct fake_piece {
   int64_t off, len;
 } fake_piece;
 
-/* A type made by a constructor, given what MPI_Type_get_contents would give; committed. The type
- * map is worked out from MPI's definition of the constructor, element by element. */
+/* Makes a committed type by a constructor, from the arguments that MPI_Type_get_contents would
+ * return. The type map is computed from MPI's definition of the constructor, element by element. */
 MPI_Datatype fake_type(int combiner, int n, const int *ints, int na, const MPI_Aint *addresses, int nt,
                        const MPI_Datatype *types);
-MPI_Datatype fake_f90(int combiner, int64_t size); /* a type without parts that MPI_Type_create_f90_… gives */
-MPI_Datatype fake_big_count(MPI_Datatype type);    /* as the big-count form of its constructor makes it */
-/* Of bytes, by a big-count function; it has no type map, which may be huge. */
+/* Makes a type without parts, as MPI_Type_create_f90_… does. */
+MPI_Datatype fake_f90(int combiner, int64_t size);
+/* Makes the type as the big-count form of its constructor does. */
+MPI_Datatype fake_big_count(MPI_Datatype type);
+/* Makes a type of bytes by a big-count function; it has no type map, which could be huge. */
 MPI_Datatype fake_huge(int combiner, int ni, const int *ints, int nc, const MPI_Count *counts);
-MPI_Datatype fake_gapped(int64_t size, int64_t extent); /* one piece of that size and a gap */
+/* Makes a type of one piece of this size and a gap. */
+MPI_Datatype fake_gapped(int64_t size, int64_t extent);
 void fake_uncommit(MPI_Datatype type);
 int fake_committed(MPI_Datatype type);
-void fake_type_free(MPI_Datatype type); /* the program frees it */
-int fake_types(void);                   /* references to derived types */
-/* The type map, neighbours joined: what must be sent, in that order. whole: pairs with their
- * gaps. */
+void fake_type_free(MPI_Datatype type); /* frees the type as the program does */
+int fake_types(void);                   /* the number of references to derived types */
+/* Stores the type map with adjacent pieces joined: the bytes that must be sent, in this order.
+ * whole: pairs include their gaps. */
 int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
 
 #define FAKE_INTS(...) \
@@ -134,30 +140,35 @@ int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
 
 typedef struct fake_op {
   char what;        /* 's' a send, 'r' a receive, 'c' a collective */
-  z_cell *cell;     /* NULL: done */
-  const void *data; /* of a send; of a receive the buffer */
+  z_cell *cell;     /* NULL once the operation has completed */
+  const void *data; /* the data of a send, or the buffer of a receive */
   int64_t bytes;
   int peer, tag, mode, comm;
   int cancelled;
 } fake_op;
 
 fake_op *fake_last_op(void);
-int fake_ops(void); /* that are not done */
+int fake_ops(void); /* the number of operations that have not completed */
 void fake_sent(fake_op *op);
 void fake_arrive(fake_op *op, int source, int tag, const void *data, int64_t bytes);
 void fake_op_fails(fake_op *op, int z_error);
-void fake_refuse(int z_error); /* the next operation does not start */
+void fake_refuse(int z_error); /* makes the next operation fail to start */
 
-/* What every other rank gives in an allgather, in the block that it writes into. NULL: zeros. */
+/* The block that every other rank contributes to an allgather, written by the function. NULL:
+ * zeros. */
 typedef void fake_others_fn(int rank, void *block, int64_t bytes);
 extern fake_others_fn *fake_others;
 
 /* ---- the system (system.c) ---- */
 
-void fake_at(double us, void (*what)(void *), void *arg); /* once the clock is there */
-void fake_pass(double us);                                /* time passes */
-void fake_no_memory(int after);                    /* the allocation after so many more fails, once; < 0: none does */
-int fake_memory_failed(void);                      /* whether it has */
-long fake_blocks(void);                            /* blocks of memory allocated and not freed */
-void fake_symbol(const char *name, void *address); /* dlsym finds this one, and no other */
+/* Calls a function once the clock has reached a time. */
+void fake_at(double us, void (*what)(void *), void *arg);
+void fake_pass(double us); /* advances the clock */
+/* Makes the allocation after so many more fail, once. Negative: none fails. */
+void fake_no_memory(int after);
+int fake_memory_failed(void); /* whether that allocation has failed */
+/* the number of blocks of memory that are allocated and not freed */
+long fake_blocks(void);
+/* Makes dlsym find this symbol, and no other. */
+void fake_symbol(const char *name, void *address);
 #endif

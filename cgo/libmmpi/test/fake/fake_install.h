@@ -1,4 +1,5 @@
-/* How fake_begin fills the tables: each file of the fake puts in its own functions. */
+/* The functions by which fake_begin fills the tables: each file of the fake adds its own
+ * functions. */
 #ifndef ZIPPER_FAKE_INSTALL_H
 #define ZIPPER_FAKE_INSTALL_H
 #include "fake.h"

@@ -1,4 +1,4 @@
-/* Requests of native MPI, which are over when the test says so, and statuses. */
+/* Requests of native MPI, which complete when the test says so, and statuses. */
 #include "core/privcomm.h"
 #include "fake_install.h"
 #include <string.h>
@@ -120,13 +120,13 @@ static void empty(MPI_Status *status) {
   put_bytes(status, 0, 0);
 }
 
-/* ---- the end of one ---- */
+/* ---- completion of one request ---- */
 
 static int is_active(MPI_Request handle) { return handle != MPI_REQUEST_NULL && request_of(handle)->active; }
 static int is_over(MPI_Request handle) { return !is_active(handle) || request_of(handle)->done; }
 
-/* It is over: its status, and the handle is null or inactive. Returns its error; MPI_ERROR is left
- * alone, as MPI wants it. */
+/* Concludes a completed request: fills in its status, and sets the handle to null or inactive.
+ * Returns its error; MPI_ERROR is left unchanged, as MPI requires. */
 static int conclude(MPI_Request *handle, MPI_Status *status) {
   empty(status);
   if (!is_active(*handle)) return MPI_SUCCESS;
@@ -145,7 +145,8 @@ static MPI_Status *nth(MPI_Status statuses[], int i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* A blocking call serves no links, so it is allowed only while the engine is idle. */
+/* Checks that a blocking call may be made: it serves no links, so it is allowed only while the
+ * engine is idle. */
 static void may_block(int over) {
   FAKE_ASSERT(z_busy == Z_IDLE && !z_threads && !z_pending, "a native call blocks while the engine is busy");
   FAKE_ASSERT(over, "a native call would block for ever");
@@ -163,9 +164,9 @@ static int Wait(MPI_Request *handle, MPI_Status *status) {
   return conclude(handle, status);
 }
 
-/* ---- of several ---- */
+/* ---- completion of several ---- */
 
-/* As MPICH has it: MPI_ERROR of the statuses is written only when one has failed. */
+/* Does as MPICH does: MPI_ERROR of the statuses is written only if a request has failed. */
 static int conclude_all(int n, MPI_Request handles[], MPI_Status statuses[]) {
   int errors[n + 1], failed = 0;
   for (int i = 0; i < n; i++) failed |= errors[i] = conclude(&handles[i], nth(statuses, i));
@@ -191,7 +192,8 @@ static int Waitall(int n, MPI_Request handles[], MPI_Status statuses[]) {
   return conclude_all(n, handles, statuses);
 }
 
-/* The first that is active and over; MPI_UNDEFINED: none. *none: none is even active. */
+/* Returns the first request that is active and has completed, or MPI_UNDEFINED. *none is set if no
+ * request is active. */
 static int find(int n, const MPI_Request handles[], int *none) {
   *none = 1;
   for (int i = 0; i < n; i++) {
@@ -253,11 +255,12 @@ static int Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
   if (!(*flag = is_over(handle))) return MPI_SUCCESS;
   MPI_Request copy = handle;
   int rc = conclude(&copy, status);
-  if (before.live) requests[(z_key(handle) - REQUEST) / 16] = before; /* only looked at */
+  /* Request_get_status does not end the request */
+  if (before.live) requests[(z_key(handle) - REQUEST) / 16] = before;
   return rc;
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 static int Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *out) {
   (void)buf, (void)tag;
@@ -290,8 +293,7 @@ static int Isend(const void *buf, int n, MPI_Datatype type, int dest, int tag, M
   return MPI_SUCCESS;
 }
 
-/* One that goes nowhere finds fault with its arguments all the same. Others are received at
- * once. */
+/* A send to MPI_PROC_NULL checks its arguments all the same. Other sends are received at once. */
 static int Send(const void *buf, int n, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   (void)buf, (void)n, (void)comm;
   if (dest == MPI_PROC_NULL) {
@@ -320,7 +322,7 @@ static int Irecv(void *buf, int n, MPI_Datatype type, int source, int tag, MPI_C
   return MPI_SUCCESS;
 }
 
-/* Nobody else says anything: what this process gives is the result. */
+/* Returns this process's value as the result, because no other process contributes one. */
 static int Iallreduce(const void *mine, void *all, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                       MPI_Request *out) {
   FAKE_ASSERT(type == MPI_INT && op == MPI_MAX, "the fake knows the agreement of zcomm_meet alone");

@@ -1,4 +1,5 @@
-/* The clock, sleeping and memory, in the place of the C library's by the linker's --wrap. */
+/* The clock, sleeping and memory, which replace the C library's functions by the linker's
+ * --wrap. */
 #define _GNU_SOURCE
 #include "fake.h"
 #include <dlfcn.h>
@@ -56,7 +57,7 @@ int __wrap_sched_yield(void) {
 }
 
 int __wrap_prctl(int option, ...) {
-  (void)option; /* the timer slack is the machine's affair */
+  (void)option; /* the timer slack has no effect here */
   return 0;
 }
 
@@ -68,7 +69,7 @@ void fake_symbol(const char *name, void *at) { symbol = name, address = at; }
 void *__real_dlsym(void *handle, const char *name);
 
 void *__wrap_dlsym(void *handle, const char *name) {
-  if (handle == RTLD_NEXT) return __real_dlsym(handle, name); /* what signal/ is in front of */
+  if (handle == RTLD_NEXT) return __real_dlsym(handle, name); /* the next definitions that signal/ looks up */
   return symbol && !strcmp(symbol, name) ? address : NULL;
 }
 

@@ -1,6 +1,6 @@
 /* Datatypes of native MPI. A type is its map: the bytes of every elementary piece, in order. The
- * constructors are done as MPI defines them, element by element, which is slow and plain, so that
- * wintype.c can be held against it. */
+ * constructors follow MPI's definitions element by element, which is slow and simple, so that
+ * wintype.c can be compared with them. */
 #include "core/privcomm.h"
 #include "fake_install.h"
 #include <stddef.h>
@@ -10,7 +10,9 @@ enum { TYPES = 512, PIECES = 256, PARTS = 8, ARGUMENTS = 64, TYPE = 0x400000 };
 
 typedef struct piece {
   int64_t off, len;
-  int64_t whole; /* of the first half of a pair: both, with what lies around them; of the second -1; else len */
+  /* In the first half of a pair: the size of both halves with their gaps. In the second half: -1.
+   * Otherwise: len. */
+  int64_t whole;
 } piece;
 
 typedef struct type {
@@ -18,7 +20,7 @@ typedef struct type {
   int refs, predefined, uncommitted, combiner;
   int n, ni, na, nc, nt, ints[ARGUMENTS];
   MPI_Aint addresses[ARGUMENTS];
-  MPI_Count counts[ARGUMENTS]; /* of a big-count function */
+  MPI_Count counts[ARGUMENTS]; /* the counts of a big-count function */
   MPI_Datatype types[PARTS];
   int64_t lb, extent;
   piece map[PIECES];
@@ -27,7 +29,7 @@ typedef struct type {
 
 static type types[TYPES];
 static int made;
-static MPI_Type_delete_attr_function *deleted; /* of the one keyval */
+static MPI_Type_delete_attr_function *deleted; /* the delete callback of the one keyval */
 static int keyval_is_free = 1;
 enum { KEYVAL = 77 };
 
@@ -39,7 +41,7 @@ static type *new_type(int combiner) {
   return t;
 }
 
-/* ---- predefined ones ---- */
+/* ---- predefined types ---- */
 
 static type *named(MPI_Datatype handle, int64_t size) {
   type *t = new_type(MPI_COMBINER_NAMED);
@@ -125,7 +127,7 @@ static type *type_of(MPI_Datatype handle) {
   return t;
 }
 
-/* ---- derived ones ---- */
+/* ---- derived types ---- */
 
 static void put(type *t, int64_t at, MPI_Datatype of, int64_t n) {
   const type *part = type_of(of);
@@ -138,15 +140,15 @@ static void put(type *t, int64_t at, MPI_Datatype of, int64_t n) {
     }
 }
 
-/* The elements of an array that a subarray or a process of a distributed one has: those whose every
- * coordinate is its own. */
+/* Appends the elements of an array that belong to a subarray or to a process of a distributed
+ * array: those whose every coordinate belongs to it. */
 static void choose(type *t, int dims, const int *sizes, int c_order, int (*mine)(const type *, int dim, int at)) {
   int64_t all = 1, extent = type_of(t->types[0])->extent;
   for (int d = 0; d < dims; d++) all *= sizes[d];
   for (int64_t i = 0; i < all; i++) {
     int64_t rest = i;
     int yes = 1;
-    for (int k = 0; k < dims; k++) { /* the fastest first */
+    for (int k = 0; k < dims; k++) { /* the fastest dimension first */
       int d = c_order ? dims - 1 - k : k;
       yes &= mine(t, d, (int)(rest % sizes[d]));
       rest /= sizes[d];
@@ -164,7 +166,7 @@ static int in_subarray(const type *t, int d, int at) {
 static int in_darray(const type *t, int d, int at) {
   int rank = t->ints[1], dims = t->ints[2];
   const int *sizes = t->ints + 3, *how = sizes + dims, *arg = how + dims, *grid = arg + dims;
-  for (int k = dims - 1; k > d; k--) rank /= grid[k]; /* the grid is in the order of C always */
+  for (int k = dims - 1; k > d; k--) rank /= grid[k]; /* the grid is always in the order of C */
   if (how[d] == MPI_DISTRIBUTE_NONE) return 1;
   int block = arg[d] != MPI_DISTRIBUTE_DFLT_DARG ? arg[d]
               : how[d] == MPI_DISTRIBUTE_BLOCK   ? (sizes[d] + grid[d] - 1) / grid[d]
@@ -172,7 +174,7 @@ static int in_darray(const type *t, int d, int at) {
   return at / block % grid[d] == rank % grid[d];
 }
 
-/* From the first byte to the last. */
+/* Sets *first and *end to the bounds of a type's bytes. */
 static void bounds(const type *t, int64_t *first, int64_t *end) {
   *first = *end = 0;
   for (int i = 0; i < t->n; i++) {
@@ -233,7 +235,8 @@ MPI_Datatype fake_big_count(MPI_Datatype handle) {
   const type *of = type_of(handle);
   FAKE_ASSERT(of->nt > 0 && of->combiner != MPI_COMBINER_DUP, "the type's constructor has no big-count form");
   type *t = type_of(fake_type(of->combiner, of->ni, of->ints, of->na, of->addresses, of->nt, of->types));
-  /* Which integers are counts there, where addresses are, too. */
+  /* The integers from `first` to `end` are counts in the big-count form, in which addresses are
+   * counts too. */
   int first = t->combiner == MPI_COMBINER_SUBARRAY ? 1 : t->combiner == MPI_COMBINER_DARRAY ? 3 : 0;
   int end = t->combiner == MPI_COMBINER_SUBARRAY ? t->ni - 1
             : t->combiner == MPI_COMBINER_DARRAY ? 3 + t->ints[2]
@@ -264,7 +267,8 @@ MPI_Datatype fake_gapped(int64_t size, int64_t extent) {
 void fake_uncommit(MPI_Datatype handle) { type_of(handle)->uncommitted = 1; }
 int fake_committed(MPI_Datatype handle) { return !type_of(handle)->uncommitted; }
 
-/* The last reference takes the attribute along, and what the type was made of. */
+/* Drops a reference. The last one deletes the attribute, and drops the types from which this one
+ * was made. */
 static void drop(type *t) {
   FAKE_ASSERT(!t->predefined, "a predefined datatype is freed");
   if (--t->refs) return;
@@ -299,7 +303,7 @@ int fake_map(MPI_Datatype handle, int whole, fake_piece *out, int room) {
   return n;
 }
 
-/* ---- what natives say of them ---- */
+/* ---- native inquiry functions ---- */
 
 static int64_t size_of(const type *t) {
   int64_t size = 0;
@@ -341,7 +345,7 @@ static void contents_of(const type *t, int ints[], MPI_Aint addresses[], MPI_Dat
   for (int i = 0; i < t->na; i++) addresses[i] = t->addresses[i];
   for (int i = 0; i < t->nt; i++) {
     parts[i] = t->types[i];
-    if (!type_of(parts[i])->predefined) type_of(parts[i])->refs++; /* the caller's to free */
+    if (!type_of(parts[i])->predefined) type_of(parts[i])->refs++; /* the caller frees the type */
   }
 }
 
@@ -401,7 +405,8 @@ static int Type_set_attr(MPI_Datatype handle, int keyval, void *value) {
 
 /* ---- moving data ---- */
 
-/* Moves up to `bytes` between packed memory and n elements; how many there were. */
+/* Moves up to `bytes` bytes between packed memory and n elements. Returns the number of bytes
+ * moved. */
 static int64_t move(const type *t, char *base, int64_t n, char *packed, int64_t bytes, int pack) {
   int64_t done = 0;
   for (int64_t i = 0; i < n; i++)
@@ -435,7 +440,7 @@ static int Unpack(const void *in, int bytes, int *position, void *out, int n, MP
   return MPI_SUCCESS;
 }
 
-/* To this very process. */
+/* Packs or unpacks by a message of this process to itself. */
 static int Sendrecv(const void *from, int n, MPI_Datatype what, int dest, int tag, void *to, int m, MPI_Datatype as,
                     int source, int tag2, MPI_Comm comm, MPI_Status *status) {
   const type *a = type_of(what), *b = type_of(as);

@@ -1,24 +1,24 @@
-/* Wait and Test of all, any and some (request/all.c, some.c), over arrays that mix native requests,
+/* Wait and Test of all, any and some (request/all.c, some.c), with arrays that mix native requests,
  * the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 
 /* ---- all ---- */
 
-/* 0 native, 1 null, 2 from afar, 3 native receive, 4 persistent, 5 inactive persistent, 6 inactive
- * native, 7 null */
+/* The indices of the array: 0 native, 1 null, 2 a remote receive, 3 a native receive, 4 persistent,
+ * 5 inactive persistent, 6 inactive native, 7 null. */
 enum { MANY = 8 };
 typedef struct many {
   MPI_Request r[MANY];
   MPI_Status s[MANY];
-  fake_op *afar, *again;
+  fake_op *remote, *again;
 } many;
 
 static many *mixed(void) {
   static many m;
   m.r[0] = fake_request();
   m.r[1] = m.r[7] = MPI_REQUEST_NULL;
-  m.r[2] = from_afar(&m.afar);
-  m.r[3] = from_near();
+  m.r[2] = remote_receive(&m.remote);
+  m.r[3] = native_receive();
   m.r[4] = persistent();
   z_Start(&m.r[4]);
   m.again = fake_last_op();
@@ -34,7 +34,7 @@ static void natives_end(many *m) {
 }
 
 static void ours_end(many *m) {
-  arrives(m->afar);
+  arrives(m->remote);
   arrives(m->again);
 }
 
@@ -43,13 +43,13 @@ static void end(void *m) {
   ours_end(m);
 }
 
-/* All statuses of a mixed array, as they are to be when all is over. */
+/* Checks all statuses of a mixed array after completion. */
 static void ended(const many *m) {
-  SAME(m->s[0].MPI_SOURCE, 1); /* the program's own: no translation */
+  SAME(m->s[0].MPI_SOURCE, 1); /* a native status of the program's needs no translation */
   SAME(m->s[0].MPI_TAG, 9);
-  is_from_afar(&m->s[2]);
+  is_remote_receive(&m->s[2]);
   SAME(m->s[3].MPI_SOURCE, 4);
-  is_from_afar(&m->s[4]);
+  is_remote_receive(&m->s[4]);
   for (int i = 0; i < MANY; i++) {
     int persistent = i >= 4 && i <= 6, nothing = i == 1 || i >= 5;
     CHECK((m->r[i] == MPI_REQUEST_NULL) == !persistent);
@@ -62,7 +62,7 @@ static void free_mixed(many *m) {
   all_over();
 }
 
-TEST(waitall_over_everything) {
+TEST(waitall_completes_every_kind) {
   world();
   many *m = mixed();
   end(m);
@@ -95,19 +95,19 @@ TEST(waitall_of_what_only_native_mpi_ends) {
   free_mixed(m);
 }
 
-/* Nobody of them needs a look of ours: one after the other. */
+/* None of the requests needs to be polled, so they are waited for one after the other. */
 TEST(waitall_of_the_engines_alone) {
   world();
   fake_op *op[3];
   MPI_Request r[4];
   MPI_Status s[4];
-  for (int i = 0; i < 3; i++) r[i] = from_afar(&op[i]);
+  for (int i = 0; i < 3; i++) r[i] = remote_receive(&op[i]);
   r[3] = persistent();
   for (int i = 0; i < 3; i++) fake_at(300 - 100 * i, (void (*)(void *))arrives, op[i]);
   z_busy = Z_BUSY;
   untouch(4, s);
   SAME(z_Waitall(4, r, s), MPI_SUCCESS);
-  for (int i = 0; i < 3; i++) is_from_afar(&s[i]);
+  for (int i = 0; i < 3; i++) is_remote_receive(&s[i]);
   CHECK(fake_is_empty(&s[3]));
   SAME(fake.calls.testall + fake.calls.test, 0);
   z_Request_free(&r[3]);
@@ -119,13 +119,13 @@ TEST(waitall_with_failures_says_which) {
   many *m = mixed();
   fake_done(m->r[0], 1, 9, 3);
   fake_fails(m->r[3], MPI_ERR_TRUNCATE);
-  fake_op_fails(m->afar, Z_ERR_LINK);
+  fake_op_fails(m->remote, Z_ERR_LINK);
   arrives(m->again);
   SAME(z_Waitall(MANY, m->r, m->s), MPI_ERR_IN_STATUS);
   const int want[MANY] = {MPI_SUCCESS, MPI_SUCCESS, MPI_ERR_OTHER, MPI_ERR_TRUNCATE,
                           MPI_SUCCESS, MPI_SUCCESS, MPI_SUCCESS,   MPI_SUCCESS};
   for (int i = 0; i < MANY; i++) SAME(m->s[i].MPI_ERROR, want[i]);
-  SAME(fake.raised, 1); /* on the communicator of the shim's; the native one's has been raised natively */
+  SAME(fake.raised, 1); /* on the shim's communicator; native MPI has raised the other error */
   SAME(fake.raised_code, MPI_ERR_IN_STATUS);
   free_mixed(m);
 }
@@ -134,7 +134,7 @@ TEST(waitall_with_failures_and_no_statuses) {
   world();
   many *m = mixed();
   natives_end(m);
-  arrives(m->afar);
+  arrives(m->remote);
   fake_op_fails(m->again, Z_ERR_LINK);
   SAME(z_Waitall(MANY, m->r, MPI_STATUSES_IGNORE), MPI_ERR_IN_STATUS);
   free_mixed(m);
@@ -164,7 +164,7 @@ TEST(native_arrays_go_to_native_mpi_whole) {
 TEST(no_requests_at_all) {
   world();
   fake_op *op;
-  MPI_Request other = from_afar(&op); /* so the short way is not taken */
+  MPI_Request other = remote_receive(&op); /* keeps the array from being passed to native MPI whole */
   int flag = 0, index = 0, count = 0;
   MPI_Status s = untouched_status;
   SAME(z_Waitall(0, NULL, NULL), MPI_SUCCESS);
@@ -186,7 +186,7 @@ TEST(testall_is_all_or_nothing) {
     many *m = mixed();
     int flag = 1;
     natives_end(m);
-    arrives(m->afar);
+    arrives(m->remote);
     SAME(z_Testall(MANY, m->r, &flag, m->s), MPI_SUCCESS);
     SAME(flag, 0);
     for (int i = 0; i < MANY; i++) SAME(m->s[i].MPI_SOURCE, 77);
@@ -223,7 +223,7 @@ TEST(testall_with_a_failure) {
   many *m = mixed();
   int flag = 0;
   natives_end(m);
-  arrives(m->afar);
+  arrives(m->remote);
   fake_op_fails(m->again, Z_ERR_LINK);
   SAME(z_Testall(MANY, m->r, &flag, m->s), MPI_ERR_IN_STATUS);
   SAME(flag, 1);
@@ -234,7 +234,8 @@ TEST(testall_with_a_failure) {
 
 /* ---- any ---- */
 
-/* Takes what is over one after the other until nothing is active; each index once. */
+/* Takes completed requests one by one until none is active, and checks that each index comes
+ * once. */
 static void any_until_none(many *m, int wait) {
   int seen[MANY] = {0};
   for (int turn = 0;; turn++) {
@@ -279,11 +280,11 @@ TEST(waitany_one_after_the_other) {
   }
 }
 
-/* Nothing native is active, but ours are. */
+/* No native request is active, but requests of the shim are. */
 TEST(any_and_some_of_the_engines_alone) {
   world();
   fake_op *op[2];
-  MPI_Request r[3] = {from_afar(&op[0]), MPI_REQUEST_NULL, from_afar(&op[1])};
+  MPI_Request r[3] = {remote_receive(&op[0]), MPI_REQUEST_NULL, remote_receive(&op[1])};
   int index = -1, flag = 1, count = -1, indices[3];
   SAME(z_Testany(3, r, &index, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
   CHECK(!flag && index == MPI_UNDEFINED);
@@ -301,7 +302,7 @@ TEST(any_and_some_of_the_engines_alone) {
   all_over();
 }
 
-TEST(any_of_one_that_fails) {
+TEST(any_reports_a_failed_request) {
   world();
   many *m = mixed();
   int index = -1, flag = 0;
@@ -315,7 +316,7 @@ TEST(any_of_one_that_fails) {
   CHECK(m->r[3] == MPI_REQUEST_NULL);
   SAME(fake.raised, 1);
   fake_done(m->r[0], 1, 9, 3);
-  arrives(m->afar);
+  arrives(m->remote);
   z_Waitall(MANY, m->r, MPI_STATUSES_IGNORE);
   free_mixed(m);
 }
@@ -330,12 +331,12 @@ TEST(testsome_gives_all_that_is_over) {
     int count = -1, indices[MANY];
     SAME(z_Testsome(MANY, m->r, &count, indices, m->s), MPI_SUCCESS);
     SAME(count, 0);
-    arrives(m->afar);
+    arrives(m->remote);
     fake_done(m->r[3], 2, 5, 8);
     SAME(z_Testsome(MANY, m->r, &count, indices, m->s), MPI_SUCCESS);
     SAME(count, 2);
     for (int i = 0; i < 2; i++) {
-      if (indices[i] == 2) is_from_afar(&m->s[i]);
+      if (indices[i] == 2) is_remote_receive(&m->s[i]);
       else SAME(m->s[i].MPI_SOURCE, 4);
     }
     CHECK(indices[0] + indices[1] == 5 && indices[0] != indices[1]);
@@ -355,7 +356,7 @@ TEST(some_with_failures) {
   world();
   many *m = mixed();
   int count = -1, indices[MANY];
-  fake_op_fails(m->afar, Z_ERR_LINK);
+  fake_op_fails(m->remote, Z_ERR_LINK);
   arrives(m->again);
   fake_fails(m->r[3], MPI_ERR_TRUNCATE);
   fake_done(m->r[0], 1, 9, 3);
@@ -388,7 +389,7 @@ TEST(without_memory) {
   fake_no_memory(-1);
   SAME(fake.raised, 5);
   SAME(fake_blocks(), before);
-  SAME(z_Waitall(MANY, m->r, m->s), MPI_SUCCESS); /* nothing is lost */
+  SAME(z_Waitall(MANY, m->r, m->s), MPI_SUCCESS); /* the failed call has lost nothing */
   ended(m);
   free_mixed(m);
 }

@@ -1,19 +1,19 @@
-/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/single.c):
+/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/single.c), for
  * native requests, the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 
 /* ---- one ---- */
 
-TEST(wait_for_one_that_is_over) {
+TEST(wait_returns_at_once_for_a_completed_request) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op);
+  MPI_Request r = remote_receive(&op);
   MPI_Status s = untouched_status;
   arrives(op);
   SAME(z_Wait(&r, &s), MPI_SUCCESS);
   CHECK(r == MPI_REQUEST_NULL);
-  is_from_afar(&s);
-  SAME(s.MPI_ERROR, 77); /* calls for one request leave it alone */
+  is_remote_receive(&s);
+  SAME(s.MPI_ERROR, 77); /* calls for one request leave MPI_ERROR unchanged */
   CHECK(buffer[0] == 1 && buffer[1] == 2);
   all_over();
 }
@@ -21,7 +21,7 @@ TEST(wait_for_one_that_is_over) {
 TEST(wait_serves_until_it_is_over) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op);
+  MPI_Request r = remote_receive(&op);
   fake_at(300, (void (*)(void *))arrives, op);
   z_busy = Z_BUSY;
   SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
@@ -29,10 +29,10 @@ TEST(wait_serves_until_it_is_over) {
   all_over();
 }
 
-TEST(test_one) {
+TEST(test_completes_a_request) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op), before = r;
+  MPI_Request r = remote_receive(&op), before = r;
   MPI_Status s = untouched_status;
   int flag = 77;
   SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
@@ -44,14 +44,14 @@ TEST(test_one) {
   SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
   SAME(flag, 1);
   CHECK(r == MPI_REQUEST_NULL);
-  is_from_afar(&s);
+  is_remote_receive(&s);
   all_over();
 }
 
 TEST(a_test_may_find_what_its_own_progress_brings) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op);
+  MPI_Request r = remote_receive(&op);
   int flag = 0;
   fake_at(0.5, (void (*)(void *))arrives, op);
   SAME(z_Test(&r, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
@@ -63,26 +63,26 @@ TEST(a_receive_inside_the_cluster_tells_the_rank_in_the_communicator) {
   world();
   MPI_Status s = untouched_status;
   int flag = 0;
-  MPI_Request r = from_near();
+  MPI_Request r = native_receive();
   fake_done(r, 2, 5, 8);
   SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
   CHECK(flag && r == MPI_REQUEST_NULL);
   SAME(s.MPI_SOURCE, 4);
-  r = from_near();
+  r = native_receive();
   fake_done(r, 0, 5, 8);
   SAME(z_Wait(&r, &s), MPI_SUCCESS);
   SAME(s.MPI_SOURCE, 2);
-  SAME(fake.calls.wait, 1); /* nothing is under way: natively, blocking */
+  SAME(fake.calls.wait, 1); /* nothing else is in progress: a native blocking call */
   all_over();
 }
 
-/* While its test has not ended it the request's entry stays; with threads it is out meanwhile, and
- * put back. */
+/* The request's entry stays until a test has completed it; with MPI_THREAD_MULTIPLE it is removed
+ * during the test, and put back. */
 TEST(a_test_that_finds_nothing_keeps_the_translation) {
   for (int threads = 0; threads < 2; threads++) {
     if (!threads) world();
     z_threads = threads;
-    MPI_Request r = from_near();
+    MPI_Request r = native_receive();
     MPI_Status s = untouched_status;
     int flag = 1;
     SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
@@ -94,7 +94,7 @@ TEST(a_test_that_finds_nothing_keeps_the_translation) {
   }
 }
 
-TEST(null_requests_are_over) {
+TEST(null_requests_are_complete) {
   world();
   MPI_Request r = MPI_REQUEST_NULL;
   MPI_Status s = untouched_status;
@@ -106,17 +106,17 @@ TEST(null_requests_are_over) {
   CHECK(flag && fake_is_empty(&s));
 }
 
-TEST(one_that_fails) {
+TEST(failed_request_raises_its_error) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op);
+  MPI_Request r = remote_receive(&op);
   fake_op_fails(op, Z_ERR_LINK);
   SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
   CHECK(r == MPI_REQUEST_NULL);
   SAME(fake.raised, 1);
   CHECK(fake.raised_on == MPI_COMM_WORLD);
-  r = from_afar(&op);
-  fake_arrive(op, 1, 5, (int[]){1, 2, 3, 4, 5}, 20); /* there is room for four */
+  r = remote_receive(&op);
+  fake_arrive(op, 1, 5, (int[]){1, 2, 3, 4, 5}, 20); /* the buffer has room for four */
   MPI_Status s = untouched_status;
   int flag = 0;
   SAME(z_Test(&r, &flag, &s), MPI_ERR_TRUNCATE);
@@ -127,7 +127,7 @@ TEST(one_that_fails) {
 
 TEST(a_native_one_that_fails_has_been_raised_natively) {
   world();
-  MPI_Request r = from_near();
+  MPI_Request r = native_receive();
   int flag = 0;
   fake_fails(r, MPI_ERR_TRUNCATE);
   SAME(z_Test(&r, &flag, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
@@ -137,12 +137,12 @@ TEST(a_native_one_that_fails_has_been_raised_natively) {
 
 /* ---- persistent ---- */
 
-TEST(a_persistent_one_goes_round) {
+TEST(persistent_request_restarts) {
   world();
   MPI_Request r = persistent(), before = r;
   MPI_Status s = untouched_status;
   int flag = 0;
-  SAME(z_Wait(&r, &s), MPI_SUCCESS); /* inactive */
+  SAME(z_Wait(&r, &s), MPI_SUCCESS); /* the request is inactive */
   CHECK(fake_is_empty(&s) && r == before);
   for (int round = 0; round < 3; round++) {
     SAME(z_Start(&r), MPI_SUCCESS);
@@ -150,7 +150,7 @@ TEST(a_persistent_one_goes_round) {
     SAME(flag, 0);
     arrives(fake_last_op());
     SAME(z_Wait(&r, &s), MPI_SUCCESS);
-    is_from_afar(&s);
+    is_remote_receive(&s);
     CHECK(r == before);
     SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
     CHECK(flag && fake_is_empty(&s));
@@ -160,7 +160,7 @@ TEST(a_persistent_one_goes_round) {
   all_over();
 }
 
-TEST(starting_what_cannot_be_started) {
+TEST(start_rejects_active_and_ordinary_requests) {
   world();
   MPI_Request r = persistent();
   fake_op *op;
@@ -169,7 +169,7 @@ TEST(starting_what_cannot_be_started) {
   SAME(z_Start(&r), MPI_ERR_REQUEST);
   arrives(op);
   z_Wait(&r, MPI_STATUS_IGNORE);
-  MPI_Request once = from_afar(&op);
+  MPI_Request once = remote_receive(&op);
   SAME(z_Start(&once), MPI_ERR_REQUEST);
   arrives(op);
   z_Wait(&once, MPI_STATUS_IGNORE);
@@ -177,12 +177,12 @@ TEST(starting_what_cannot_be_started) {
   SAME(z_Start(&r), MPI_ERR_OTHER);
   int flag = 0;
   z_Test(&r, &flag, MPI_STATUS_IGNORE);
-  SAME(flag, 1); /* it has stayed inactive */
+  SAME(flag, 1); /* the request has stayed inactive */
   z_Request_free(&r);
   all_over();
 }
 
-TEST(a_persistent_one_freed_while_it_is_active) {
+TEST(active_persistent_request_can_be_freed) {
   world();
   MPI_Request r = persistent();
   z_Start(&r);
@@ -195,38 +195,38 @@ TEST(a_persistent_one_freed_while_it_is_active) {
   all_over();
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
-TEST(looking_at_one_does_not_end_it) {
+TEST(get_status_does_not_complete_a_request) {
   world();
   fake_op *op;
-  MPI_Request afar = from_afar(&op), near = from_near(), again = persistent(), null = MPI_REQUEST_NULL;
+  MPI_Request remote = remote_receive(&op), native = native_receive(), again = persistent(), null = MPI_REQUEST_NULL;
   MPI_Status s = untouched_status;
   int flag = 1;
-  SAME(z_Request_get_status(afar, &flag, &s), MPI_SUCCESS);
+  SAME(z_Request_get_status(remote, &flag, &s), MPI_SUCCESS);
   SAME(flag, 0);
   arrives(op);
-  fake_done(near, 2, 5, 8);
+  fake_done(native, 2, 5, 8);
   for (int i = 0; i < 2; i++) {
-    SAME(z_Request_get_status(afar, &flag, &s), MPI_SUCCESS);
+    SAME(z_Request_get_status(remote, &flag, &s), MPI_SUCCESS);
     SAME(flag, 1);
-    is_from_afar(&s);
-    SAME(z_Request_get_status(near, &flag, &s), MPI_SUCCESS);
+    is_remote_receive(&s);
+    SAME(z_Request_get_status(native, &flag, &s), MPI_SUCCESS);
     SAME(s.MPI_SOURCE, 4);
   }
   SAME(z_Request_get_status(again, &flag, &s), MPI_SUCCESS);
   CHECK(flag && fake_is_empty(&s));
   SAME(z_Request_get_status(null, &flag, &s), MPI_SUCCESS);
   CHECK(flag && fake_is_empty(&s));
-  SAME(z_Wait(&afar, &s), MPI_SUCCESS);
-  is_from_afar(&s);
-  SAME(z_Wait(&near, &s), MPI_SUCCESS);
+  SAME(z_Wait(&remote, &s), MPI_SUCCESS);
+  is_remote_receive(&s);
+  SAME(z_Wait(&native, &s), MPI_SUCCESS);
   SAME(s.MPI_SOURCE, 4);
   z_Request_free(&again);
   all_over();
 }
 
-/* The program may write to its buffer once it has seen that the message is there. */
+/* The program may write to its buffer once it has seen that the message has arrived. */
 TEST(data_are_put_into_the_buffer_once) {
   world();
   MPI_Datatype sparse = fake_type(MPI_COMBINER_VECTOR, FAKE_INTS(2, 1, 2), FAKE_NONE, FAKE_TYPES(MPI_INT));
@@ -234,7 +234,7 @@ TEST(data_are_put_into_the_buffer_once) {
   int flag = 0, data[3] = {0, 0, 0};
   SAME(z_Irecv(data, 1, sparse, 1, 5, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   fake_op *op = fake_last_op();
-  fake_type_free(sparse); /* the request keeps it */
+  fake_type_free(sparse); /* the request retains the type */
   arrives(op);
   SAME(z_Request_get_status(r, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
   CHECK(flag && data[0] == 1 && data[1] == 0 && data[2] == 2);
@@ -248,20 +248,20 @@ TEST(data_are_put_into_the_buffer_once) {
 TEST(freed_requests_end_by_themselves) {
   world();
   fake_op *op;
-  MPI_Request afar = from_afar(&op), near = from_near();
-  SAME(z_Request_free(&afar), MPI_SUCCESS);
-  SAME(z_Request_free(&near), MPI_SUCCESS);
-  CHECK(afar == MPI_REQUEST_NULL && near == MPI_REQUEST_NULL);
-  SAME(z_whole->refs, 2); /* the first is not over */
+  MPI_Request remote = remote_receive(&op), native = native_receive();
+  SAME(z_Request_free(&remote), MPI_SUCCESS);
+  SAME(z_Request_free(&native), MPI_SUCCESS);
+  CHECK(remote == MPI_REQUEST_NULL && native == MPI_REQUEST_NULL);
+  SAME(z_whole->refs, 2); /* the first request has not completed */
   arrives(op);
   z_poll();
   all_over();
 }
 
-TEST(cancelled_ones_say_so) {
+TEST(status_reports_cancellation) {
   world();
   fake_op *op;
-  MPI_Request r = from_afar(&op), again = persistent();
+  MPI_Request r = remote_receive(&op), again = persistent();
   MPI_Status s;
   int flag = 0;
   SAME(z_Cancel(&r), MPI_SUCCESS);
@@ -271,7 +271,7 @@ TEST(cancelled_ones_say_so) {
   SAME(z_Wait(&r, &s), MPI_SUCCESS);
   z_ignore(real.Test_cancelled(&s, &flag));
   SAME(flag, 1);
-  SAME(z_Cancel(&again), MPI_SUCCESS); /* nothing is under way */
+  SAME(z_Cancel(&again), MPI_SUCCESS); /* no operation is in progress */
   z_Request_free(&again);
   MPI_Request native = fake_request();
   SAME(z_Cancel(&native), MPI_SUCCESS);
@@ -281,15 +281,15 @@ TEST(cancelled_ones_say_so) {
   all_over();
 }
 
-/* Placeholders are made once and used again. */
-TEST(requests_are_used_again) {
+/* Placeholders are made once and reused. */
+TEST(request_objects_are_reused) {
   world();
   fake_op *op;
-  MPI_Request first = from_afar(&op), r = first;
+  MPI_Request first = remote_receive(&op), r = first;
   arrives(op);
   z_Wait(&r, MPI_STATUS_IGNORE);
   for (int i = 0; i < 10; i++) {
-    r = from_afar(&op);
+    r = remote_receive(&op);
     CHECK(r == first);
     arrives(op);
     z_Wait(&r, MPI_STATUS_IGNORE);

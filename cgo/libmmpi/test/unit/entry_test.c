@@ -1,4 +1,4 @@
-/* The mark of a thread that is inside the engine, and handlers that interrupt it there. */
+/* The mark of a thread that is inside the engine, and signal handlers that interrupt it there. */
 #include "core/job.h"
 #include "entry/entry.h"
 #include "p2p/p2p.h"
@@ -68,7 +68,8 @@ TEST(mark_is_of_one_thread) {
 
 /* ---- signal handlers ---- */
 
-static int returned; /* the interrupted call of the engine has */
+/* 1 once the interrupted call of the engine has returned. */
+static int returned;
 static void (*do_in_handler)(void);
 
 static void handle(int number) {
@@ -143,7 +144,7 @@ TEST(handler_in_a_callback_has_the_engine_left) {
 TEST(handler_outside_ends_the_job_at_once) {
   begin(aborts, notes, 0);
   z_poll();
-  z_leaving = returned = 1; /* nothing had to be left */
+  z_leaving = returned = 1; /* the thread has not had to leave the engine */
   raise(SIGALRM);
   test_fail(__FILE__, __LINE__, "the job has not ended");
 }
@@ -181,7 +182,7 @@ TEST(crash_in_a_callback_ends_this_process_alone) {
 }
 
 static int raises_an_error(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
-  if (z_place == Z_CALLBACK) aborts(); /* the program's error handler does */
+  if (z_place == Z_CALLBACK) aborts(); /* the program's error handler calls MPI_Abort */
   return probes_natively(source, tag, comm, flag, status);
 }
 

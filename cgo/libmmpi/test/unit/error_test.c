@@ -1,4 +1,5 @@
-/* Errors: their classes, who is told, and their texts (core/error.c). */
+/* Errors: their classes, the communicators on which they are raised, and their texts
+ * (core/error.c). */
 #include "core/error.h"
 #include "core/limits.h"
 #include "request/request.h"
@@ -31,7 +32,7 @@ TEST(classes_of_the_engines_errors) {
   for (int i = 0; i < COUNT(want); i++) SAME(z_error_class(want[i].z), want[i].class_);
 }
 
-TEST(raised_on_the_communicator_it_was_on) {
+TEST(errors_are_raised_on_their_communicator) {
   FAKE_WORLD(0, 2, 1);
   MPI_Comm inside = fake_comm();
   zcomm c = {.native = inside};
@@ -39,7 +40,7 @@ TEST(raised_on_the_communicator_it_was_on) {
   CHECK(fake.raised_on == inside && fake.raised_code == MPI_ERR_TAG);
   SAME(z_raise_on(inside, MPI_ERR_RANK, "MPI_Send", "no rank"), MPI_ERR_RANK);
   CHECK(fake.raised_on == inside);
-  c.freed = 1; /* its native one may be gone */
+  c.freed = 1; /* the native communicator may have been freed */
   z_raise(&c, MPI_ERR_TAG, "MPI_Send", "again");
   CHECK(fake.raised_on == MPI_COMM_WORLD);
   z_raise(NULL, MPI_ERR_TAG, "MPI_Send", "again");
@@ -47,8 +48,8 @@ TEST(raised_on_the_communicator_it_was_on) {
   SAME(fake.raised, 4);
 }
 
-/* What the call writes on standard error. */
-static const char *said(void (*call)(void)) {
+/* Returns the text that the call writes to standard error. */
+static const char *stderr_of(void (*call)(void)) {
   static char text[1000];
   FILE *file = tmpfile();
   int kept = dup(2);
@@ -70,42 +71,45 @@ static void long_text(void) { z_raise(z_whole, MPI_ERR_ARG, "MPI_Recv", "%02000d
 TEST(a_fatal_error_says_why_and_ends_all_clusters) {
   FAKE_WORLD(2, 2, 1);
   fake.handler = MPI_ERRORS_ARE_FATAL;
-  const char *line = said(fatal);
+  const char *line = stderr_of(fatal);
   if (strcmp(line, "MMPI: virtual rank 2: MPI_Recv: the fake engine says no\n"))
     test_fail(__FILE__, __LINE__, "%s", line);
   SAME(fake.aborted, MPI_ERR_OTHER);
-  CHECK(strstr(said(truncated), "the message of 256 bytes is longer than the receive buffer of 128\n"));
+  CHECK(strstr(stderr_of(truncated), "the message of 256 bytes is longer than the receive buffer of 128\n"));
   SAME(fake.aborted, MPI_ERR_TRUNCATE);
-  CHECK(strlen(said(long_text)) > 100); /* cut, and nothing else is written over */
-  z_own_page.state = Z_OFF;             /* left, or not joined: there is nobody to end */
+  CHECK(strlen(stderr_of(long_text)) > 100); /* the text is cut, and no other memory is overwritten */
+  /* the process has left the job, or has not joined: there is no other process to end */
+  z_own_page.state = Z_OFF;
   fake.aborted = 0;
-  said(fatal);
+  stderr_of(fatal);
   SAME(fake.aborted, 0);
 }
 
 TEST(constants_of_two_libraries_may_be_why_a_message_is_not_as_long_as_expected) {
   FAKE_WORLD(2, 2, 1);
   char text[300];
-  CHECK(!zconstants_differ(256, 128, text, sizeof text)); /* all have one library */
+  CHECK(!zconstants_differ(256, 128, text, sizeof text)); /* all clusters have one library */
   z_layout.libraries = 2;
   CHECK(zconstants_differ(256, 128, text, sizeof text) && strstr(text, "MPI_MAX_PROCESSOR_NAME (256, 128)"));
   CHECK(zconstants_differ(256, 512, text, sizeof text) && strstr(text, "MPI_MAX_ERROR_STRING"));
   CHECK(zconstants_differ(2 * 128, 2 * 256, text, sizeof text) && strstr(text, "MPI_MAX_PROCESSOR_NAME"));
-  CHECK(!zconstants_differ(50 * 128, 50 * 256, text, sizeof text)); /* more than one for each rank */
+  CHECK(!zconstants_differ(50 * 128, 50 * 256, text, sizeof text)); /* more than one string for each rank */
   CHECK(!zconstants_differ(256, 257, text, sizeof text));
   CHECK(!zconstants_differ(0, 0, text, sizeof text));
   fake.handler = MPI_ERRORS_ARE_FATAL;
-  CHECK(strstr(said(truncated), "longer than the receive buffer of 128: constants that differ in Open MPI and MPICH "
-                                "(docs/howto/programs.md)? MPI_MAX_PROCESSOR_NAME"));
+  CHECK(strstr(stderr_of(truncated),
+               "longer than the receive buffer of 128: constants that differ in Open MPI and MPICH "
+               "(docs/howto/programs.md)? MPI_MAX_PROCESSOR_NAME"));
   cut.bytes = 512;
-  CHECK(strstr(said(truncated), "256 bytes came where 512 were expected: constants that differ in Open MPI and MPICH"));
+  CHECK(strstr(stderr_of(truncated),
+               "256 bytes came where 512 were expected: constants that differ in Open MPI and MPICH"));
   cut.bytes = 128;
   z_layout.libraries = 1;
 }
 
-TEST(another_handler_says_nothing_and_ends_nothing) {
+TEST(nonfatal_handler_prints_and_ends_nothing) {
   FAKE_WORLD(2, 2, 1);
-  CHECK(!*said(fatal));
+  CHECK(!*stderr_of(fatal));
   SAME(fake.aborted, 0);
   SAME(fake.raised, 1);
 }
@@ -118,7 +122,7 @@ static const char *text_of(int code) {
   return text;
 }
 
-/* A code for each text, and the same for the same. */
+/* Each text has one code, and equal texts have the same code. */
 TEST(what_is_not_supported_has_a_text) {
   FAKE_WORLD(0, 2, 1);
   int a = z_unsupported(MPI_COMM_WORLD, "MPI_A"), b = z_unsupported(MPI_COMM_WORLD, "MPI_B");
@@ -128,7 +132,7 @@ TEST(what_is_not_supported_has_a_text) {
   CHECK(!strncmp(text_of(b), "MPI_B: not supported", 20));
 }
 
-TEST(with_too_many_texts_or_no_memory_the_class_must_do) {
+TEST(without_room_for_a_text_the_code_is_the_class) {
   FAKE_WORLD(0, 2, 1);
   fake_no_memory(0);
   SAME(z_unsupported(MPI_COMM_WORLD, "MPI_A"), MPI_ERR_UNSUPPORTED_OPERATION);
@@ -142,7 +146,7 @@ TEST(with_too_many_texts_or_no_memory_the_class_must_do) {
   }
 }
 
-/* ---- no memory for what the library cannot do without ---- */
+/* ---- no memory for an allocation that the library depends on ---- */
 
 static int ended;
 static void say_aborted(int32_t code) { fprintf(stderr, "all clusters end with %d\n", code); }
@@ -173,7 +177,7 @@ static void no_placeholder(void) { in_child(make_request); }
 
 TEST(no_memory_for_handles_ends_the_job_and_says_so) {
   FAKE_WORLD(2, 2, 1);
-  const char *text = said(no_table);
+  const char *text = stderr_of(no_table);
   CHECK(strstr(text, "MMPI: virtual rank 2: out of memory for a table of handles"));
   CHECK(strstr(text, "all clusters end with 1"));
   CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
@@ -181,7 +185,7 @@ TEST(no_memory_for_handles_ends_the_job_and_says_so) {
 
 TEST(a_request_that_native_mpi_cannot_make_ends_the_job_and_says_so) {
   FAKE_WORLD(2, 2, 1);
-  const char *text = said(no_placeholder);
+  const char *text = stderr_of(no_placeholder);
   CHECK(strstr(text, "MMPI: virtual rank 2: MPI_Recv_init failed in the native MPI library"));
   CHECK(strstr(text, "native error"));
   CHECK(strstr(text, "all clusters end with 1"));
@@ -190,8 +194,8 @@ TEST(a_request_that_native_mpi_cannot_make_ends_the_job_and_says_so) {
 
 /* ---- children (core/job.c) ---- */
 
-/* The status of a child that no handler of pthread_atfork has prepared: 3 if z_is_off and
- * z_is_child are true in it, and 4 more if a fatal error in it has ended the job. */
+/* Returns the exit status of a child that no handler of pthread_atfork has prepared: 3 if z_is_off
+ * and z_is_child are true in it, and 4 more if a fatal error in it has ended the job. */
 static int off_in_child(void) {
   pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (!child) {
@@ -209,29 +213,29 @@ TEST(a_child_is_off_with_and_without_pages_that_the_kernel_clears) {
   FAKE_WORLD(0, 2, 1);
   fake.handler = MPI_ERRORS_ARE_FATAL;
   z_switch_on();
-  SAME(z_own_page.state, Z_ON); /* the kernel clears it, whatever the size of its pages */
+  SAME(z_own_page.state, Z_ON); /* the kernel clears it, whatever the page size */
   CHECK(!z_is_off() && !z_is_child());
   SAME(off_in_child(), 3);
   CHECK(!z_is_off());
-  madvise(&z_own_page, sizeof z_own_page, MADV_KEEPONFORK); /* as of a kernel that clears none */
+  madvise(&z_own_page, sizeof z_own_page, MADV_KEEPONFORK); /* as with a kernel that clears no pages */
   z_own_page.state = Z_ON_BY_PID;
   SAME(off_in_child(), 3);
   CHECK(!z_is_off());
 }
 
-/* ---- last words (core/job.c) ---- */
+/* ---- output before the end (core/job.c) ---- */
 
-/* Standard error goes to one end, what is read comes from the other. */
+/* Redirects standard error to one end of a pipe or socket pair, whose other end is read. */
 static void stderr_to(int end) { CHECK(dup2(end, 2) == 2); }
 
-static int from, heard;
+static int from, was_read;
 
 static void reads(void *when) {
   char text[100];
   ssize_t n = read(from, text, sizeof text - 1);
   CHECK(n > 0);
   text[n] = 0;
-  heard = !!strstr(text, "no way\n");
+  was_read = !!strstr(text, "no way\n");
   *(double *)when = fake.now;
 }
 
@@ -242,11 +246,11 @@ static void fatal_words(int ends[2]) {
   from = ends[0];
   stderr_to(ends[1]);
   fake.handler = MPI_ERRORS_ARE_FATAL;
-  fake_at(fake.now + 300e3, reads, &when); /* the reader is busy */
+  fake_at(fake.now + 300e3, reads, &when); /* the reader is busy until then */
   z_raise(z_whole, MPI_ERR_OTHER, "MPI_Recv", "no way");
   stderr_to(kept);
-  CHECK(heard);
-  CHECK(fake.now >= when && fake.now < when + 10e3); /* and is waited for no longer */
+  CHECK(was_read);
+  CHECK(fake.now >= when && fake.now < when + 10e3); /* the wait ends with the reader's delay */
 }
 
 TEST(a_fatal_error_in_a_pipe_is_read_before_the_process_ends) {
@@ -261,18 +265,18 @@ TEST(a_fatal_error_in_a_socket_is_read_before_the_process_ends) {
   fatal_words(ends);
 }
 
-TEST(nobody_who_reads_is_not_waited_for_long) {
+TEST(without_a_reader_the_wait_is_bounded) {
   FAKE_WORLD(0, 2, 1);
   int ends[2], kept = dup(2);
   CHECK(!pipe(ends) && write(ends[1], "x", 1) == 1);
   stderr_to(ends[1]);
-  z_be_heard();
-  CHECK(fake.now >= Z_HEARD_MS * 1e3 && fake.now < Z_HEARD_MS * 1e3 + 10e3);
+  z_drain_stderr();
+  CHECK(fake.now >= Z_DRAIN_STDERR_MS * 1e3 && fake.now < Z_DRAIN_STDERR_MS * 1e3 + 10e3);
   double before = fake.now;
   CHECK(!close(ends[0]) && !close(ends[1]));
   int file = open("/dev/null", O_WRONLY);
   stderr_to(file);
-  z_be_heard();
+  z_drain_stderr();
   stderr_to(kept);
   SAME(fake.now, before);
 }

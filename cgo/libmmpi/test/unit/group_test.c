@@ -1,5 +1,5 @@
-/* Groups of virtual ranks (comm/group.c). This is rank 4 of clusters of 3, 4 and 2: virtual ranks 3
- * to 6 are of this cluster. */
+/* Groups of virtual ranks (comm/group.c). This process is rank 4 of clusters of 3, 4 and 2: virtual
+ * ranks 3 to 6 are of this cluster. */
 #include "comm/group.h"
 #include "test.h"
 
@@ -15,7 +15,7 @@ static MPI_Group group(int n, const int32_t *ranks) {
 }
 #define GROUP(...) group(RANKS(__VA_ARGS__))
 
-/* Takes the group. */
+/* Checks a group's members and frees it. */
 static void is(MPI_Group g, int n, const int32_t *ranks) {
   const zgroup *z = zgroup_get(g);
   CHECK(z != NULL);
@@ -55,7 +55,7 @@ TEST(union_intersection_difference) {
   SAME(z_Group_union(a, b, &out), MPI_SUCCESS);
   is(out, RANKS(5, 1, 8, 2, 0));
   SAME(z_Group_intersection(a, b, &out), MPI_SUCCESS);
-  is(out, RANKS(5, 8)); /* in the first one's order */
+  is(out, RANKS(5, 8)); /* in the order of the first group */
   SAME(z_Group_difference(a, b, &out), MPI_SUCCESS);
   is(out, RANKS(1));
   SAME(z_Group_difference(a, a, &out), MPI_SUCCESS);
@@ -82,13 +82,13 @@ TEST(include_and_exclude) {
   z_Group_free(&g);
 }
 
-TEST(ranks_that_are_none) {
+TEST(invalid_ranks_are_errors) {
   world();
   MPI_Group g = GROUP(5, 1, 8), out;
   long before = fake_blocks();
   SAME(z_Group_incl(g, 1, (const int[]){3}, &out), MPI_ERR_RANK);
   SAME(z_Group_incl(g, 1, (const int[]){-1}, &out), MPI_ERR_RANK);
-  SAME(z_Group_incl(g, 2, (const int[]){1, 1}, &out), MPI_ERR_RANK); /* twice */
+  SAME(z_Group_incl(g, 2, (const int[]){1, 1}, &out), MPI_ERR_RANK); /* a rank occurs twice */
   SAME(z_Group_incl(g, 4, (const int[]){0, 1, 2, 0}, &out), MPI_ERR_RANK);
   SAME(z_Group_incl(g, -1, NULL, &out), MPI_ERR_ARG);
   SAME(z_Group_excl(g, 1, (const int[]){3}, &out), MPI_ERR_RANK);
@@ -111,7 +111,8 @@ TEST(ranges) {
   is(out, RANKS(7, 5, 3));
   SAME(z_Group_range_incl(g, 1, (int[][3]){{3, 2, 1}}, &out), MPI_SUCCESS); /* a range without members */
   CHECK(out == MPI_GROUP_EMPTY);
-  SAME(z_Group_range_incl(g, 1, (int[][3]){{1, 5, 2147483647}}, &out), MPI_SUCCESS); /* a stride beyond an int's end */
+  /* a stride beyond the range of int */
+  SAME(z_Group_range_incl(g, 1, (int[][3]){{1, 5, 2147483647}}, &out), MPI_SUCCESS);
   is(out, RANKS(7));
   z_Group_free(&g);
 }
@@ -142,13 +143,13 @@ TEST(translate_compare_and_rank) {
   z_Group_compare(a, b, &result);
   SAME(result, MPI_UNEQUAL);
   z_Group_rank(a, &rank);
-  SAME(rank, 1); /* this is virtual rank 4 */
+  SAME(rank, 1); /* this process is virtual rank 4 */
   z_Group_rank(b, &rank);
   SAME(rank, MPI_UNDEFINED);
   z_Group_free(&a), z_Group_free(&b), z_Group_free(&c), z_Group_free(&d), z_Group_free(&out);
 }
 
-TEST(what_is_no_group) {
+TEST(invalid_groups_are_errors) {
   world();
   MPI_Group g = GROUP(1, 2), gone = g, out;
   int n;
@@ -162,10 +163,10 @@ TEST(what_is_no_group) {
   SAME(z_Group_translate_ranks(gone, 0, NULL, MPI_GROUP_EMPTY, NULL), MPI_ERR_GROUP);
   SAME(z_Group_free(&gone), MPI_ERR_GROUP);
   SAME(zgroup_native(gone, &out), MPI_ERR_GROUP);
-  SAME(fake.raised, 8); /* the last is the caller's to raise */
+  SAME(fake.raised, 8); /* the caller raises the last error */
 }
 
-/* ---- and native ones ---- */
+/* ---- native groups ---- */
 
 TEST(a_native_group_of_members_here) {
   world();
@@ -189,7 +190,7 @@ TEST(a_native_group_becomes_one_of_virtual_ranks) {
   CHECK(!real.Group_incl(whole, 2, (const int[]){3, 1}, &native));
   real.Group_free(&whole);
   SAME(zgroup_wrap(&native, &g), MPI_SUCCESS);
-  CHECK(native == MPI_GROUP_NULL); /* taken */
+  CHECK(native == MPI_GROUP_NULL); /* the wrapped group has been freed */
   is(g, RANKS(6, 4));
   native = MPI_GROUP_EMPTY;
   SAME(zgroup_wrap(&native, &g), MPI_SUCCESS);
@@ -197,7 +198,7 @@ TEST(a_native_group_becomes_one_of_virtual_ranks) {
   CHECK(nothing_left());
 }
 
-TEST(whom_the_cluster_has) {
+TEST(cluster_has_its_own_virtual_ranks) {
   world();
   for (int v = 0; v < 9; v++) SAME(zcluster_has(v), v >= 3 && v < 7);
 }

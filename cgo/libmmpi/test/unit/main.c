@@ -1,11 +1,11 @@
 /* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan,
- * then a line for each test, and before one that failed comments that say where. */
+ * then a line for each test, preceded by comments that name the place if the test failed. */
 #include "test.h"
 #include <stdarg.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 60 }; /* real time: with the fake clock a test takes milliseconds */
+enum { LIMIT_S = 60 }; /* seconds of real time; with the fake clock a test takes milliseconds */
 
 static test *tests, **last = &tests;
 
@@ -22,10 +22,10 @@ void test_fail(const char *file, int line, const char *format, ...) {
   va_end(list);
   putchar('\n');
   fflush(stdout);
-  _exit(1); /* no leak check: it would only hide the reason */
+  _exit(1); /* without the leak check, whose report would hide the reason */
 }
 
-/* "wintype" for …/wintype_test.c */
+/* Sets *name to "wintype" for …/wintype_test.c, and returns its length. */
 static int thing(const char *file, const char **name) {
   const char *slash = strrchr(file, '/');
   *name = slash ? slash + 1 : file;
@@ -40,7 +40,7 @@ static int run(const test *t) {
     fake_begin();
     t->run();
     fake_end();
-    exit(0); /* with the leak check, and coverage written */
+    exit(0); /* with the leak check, and with the coverage written */
   }
   int status;
   if (waitpid(child, &status, 0) != child) test_fail(__FILE__, __LINE__, "the test's process is lost");
@@ -49,7 +49,7 @@ static int run(const test *t) {
 }
 
 int main(int argc, char **argv) {
-  if (!getenv("ZIPPER_JOB")) { /* the units are as in a job's process, from its first call on */
+  if (!getenv("ZIPPER_JOB")) { /* the units run as in a process of a job, from their first call on */
     setenv("ZIPPER_JOB", "units", 1);
     execv("/proc/self/exe", argv);
   }

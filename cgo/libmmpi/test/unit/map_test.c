@@ -1,4 +1,4 @@
-/* The hash from handles to pointers (map.h), held against an array. */
+/* The hash from handles to pointers (map.h), compared with an array. */
 #include "test.h"
 
 enum { KEYS = 997 };
@@ -40,7 +40,7 @@ TEST(put_takes_the_place_of_what_was_there) {
   SAME(zmap_count(&map), 1);
 }
 
-/* A removed key keeps its slot, so one that lies behind it in the same run is still found. */
+/* A removed key keeps its slot, so that a key behind it in the same run is still found. */
 TEST(a_removed_key_hides_no_other) {
   uint64_t same[3];
   int n = 0;
@@ -53,19 +53,19 @@ TEST(a_removed_key_hides_no_other) {
   zmap_remove(&map, same[1]);
   CHECK(zmap_get(&map, same[0]) == value(1));
   CHECK(zmap_get(&map, same[2]) == value(3));
-  zmap_put(&map, same[1], value(9)); /* its own slot again, not a second one */
+  zmap_put(&map, same[1], value(9)); /* the key gets its own slot again, not a second one */
   CHECK(zmap_get(&map, same[1]) == value(9));
   SAME(map.used, 4);
 }
 
-/* At random against an array, through many rebuilds. */
-TEST(does_as_an_array_does) {
+/* Random changes are compared with an array, through many rebuilds. */
+TEST(matches_an_array_under_random_changes) {
   static void *want[KEYS];
   uint32_t random = 1, live = 0;
   for (int turn = 0; turn < 200000; turn++) {
     random = random * 1664525 + 1013904223;
     int i = (int)(random >> 8) % KEYS;
-    uint64_t key = 0x55d0000000ull + 64 * (uint64_t)i; /* as addresses are */
+    uint64_t key = 0x55d0000000ull + 64 * (uint64_t)i; /* values like those of addresses */
     if (random >> 28 < 6) {
       live += want[i] == NULL;
       zmap_put(&map, key, want[i] = value(turn));
@@ -77,11 +77,13 @@ TEST(does_as_an_array_does) {
       CHECK(zmap_get(&map, key) == want[i]);
     }
     SAME(zmap_count(&map), live);
-    if (map.table) CHECK(4 * map.used <= 3 * (map.table->mask + 1)); /* else a search of a missing key would be long */
+    /* otherwise the search for a missing key would be long */
+    if (map.table) CHECK(4 * map.used <= 3 * (map.table->mask + 1));
   }
 }
 
-/* Few keys that come and go, as the libraries' handles do, need one small table for ever. */
+/* A few keys that are put and removed repeatedly, like the libraries' handles, need one small table
+ * only. */
 TEST(handles_used_again_need_no_more_room) {
   for (int i = 0; i < 10000; i++) {
     zmap_put(&map, (uint64_t)(i % 7 + 1), value(i));
@@ -92,7 +94,7 @@ TEST(handles_used_again_need_no_more_room) {
   SAME(fake_blocks(), 1);
 }
 
-/* Keys that never come again are swept out by rebuilding. */
+/* Keys that are never put again are removed by rebuilding. */
 TEST(dead_keys_are_swept_out) {
   for (uint64_t i = 1; i < 10000; i++) {
     zmap_put(&map, i, value(1));
@@ -102,14 +104,14 @@ TEST(dead_keys_are_swept_out) {
   SAME(fake_blocks(), 1);
 }
 
-/* With threads a reader may still be in an old table: it stays, and is as it was. */
+/* With MPI_THREAD_MULTIPLE a reader may still use the old table, so it stays unchanged. */
 TEST(with_threads_old_tables_stay) {
   z_threads = 1;
   zmap_put(&map, 1, value(1));
   ztable *first = map.table;
   for (uint64_t i = 2; i < 200; i++) zmap_put(&map, i, value(1));
   CHECK(map.table != first);
-  SAME(first->mask, 63); /* the sanitizer ends the test here if it is freed */
+  SAME(first->mask, 63); /* the sanitizer ends the test here if the table has been freed */
   int chain = 0;
   for (ztable *t = map.table; t; t = t->retired) chain++;
   SAME(chain, fake_blocks());

@@ -1,5 +1,6 @@
-/* Point to point: which way a message goes, and with what (p2p/p2p.c, p2p/bsend.c). This is rank 3
- * of clusters of 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1, 2. */
+/* Point to point: the way of a message and its arguments (p2p/p2p.c, p2p/bsend.c). This process is
+ * rank 3 of clusters of 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1,
+ * 2. */
 #include "p2p/p2p.h"
 #include "requests.h"
 
@@ -7,7 +8,7 @@ static int data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 static void sent_at(double us) { fake_at(fake.now + us, (void (*)(void *))fake_sent, fake_last_op()); }
 
-/* A blocking send needs an end: that comes as soon as the engine has it. */
+/* Completes a send as soon as the engine has it, for blocking sends. */
 static int (*isend)(int32_t, int32_t, const void *, int64_t, int32_t, int32_t, int32_t, z_cell *);
 static int isend_and_end(int32_t comm, int32_t kind, const void *buf, int64_t n, int32_t to, int32_t tag, int32_t mode,
                          z_cell *cell) {
@@ -26,13 +27,13 @@ static MPI_Datatype every_other(void) {
   return fake_type(MPI_COMBINER_VECTOR, FAKE_INTS(2, 1, 2), FAKE_NONE, FAKE_TYPES(MPI_INT));
 }
 
-/* ---- which way ---- */
+/* ---- the way of a message ---- */
 
-TEST(inside_the_cluster_it_is_native) {
+TEST(local_messages_are_native) {
   begin();
   SAME(z_Send(data, 2, MPI_INT, 4, 9, MPI_COMM_WORLD), MPI_SUCCESS);
   CHECK(fake.calls.send == 1 && fake.peer == 2 && fake.tag == 9);
-  z_busy = Z_BUSY; /* then it may not block */
+  z_busy = Z_BUSY; /* the call may not block then */
   MPI_Request r;
   SAME(z_Isend(data, 2, MPI_INT, 2, 8, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   CHECK(fake.calls.isend == 1 && fake.peer == 0 && fake.tag == 8 && !zreq_find(r));
@@ -50,7 +51,7 @@ TEST(a_native_send_does_not_block_while_the_engine_is_busy) {
   SAME(fake_requests(), 0);
 }
 
-TEST(to_another_cluster_it_is_the_engines) {
+TEST(remote_messages_use_the_engine) {
   begin();
   SAME(z_Send(data, 2, MPI_INT, 1, 9, MPI_COMM_WORLD), MPI_SUCCESS);
   const fake_op *op = fake_last_op();
@@ -72,7 +73,7 @@ TEST(what_has_gaps_is_packed) {
   CHECK(fake_last_op()->bytes == 8 && fake_last_op()->data != data);
   SAME(fake.calls.pack, 1);
   fake_type_free(type);
-  CHECK(fake_blocks() <= before + 2); /* the request and the table of types stay, the packed copy does not */
+  CHECK(fake_blocks() <= before + 2); /* the request and the table of types stay, the packed copy is freed */
 }
 
 TEST(receives_go_where_their_message_can_come_from) {
@@ -84,7 +85,9 @@ TEST(receives_go_where_their_message_can_come_from) {
   SAME(fake.calls.irecv, 2);
   SAME(z_Irecv(buffer, 2, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   CHECK(fake_last_op()->peer == Z_ANY_SOURCE && fake_last_op()->tag == Z_ANY_TAG);
-  fake.shadowed = 1; /* an earlier wildcard may want the same message; but the engine is idle, so nobody asks */
+  /* an earlier wildcard may match the same message, but the engine is idle, so the shim does not
+   * ask */
+  fake.shadowed = 1;
   SAME(z_Irecv(buffer, 2, MPI_INT, 2, 7, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   SAME(fake.calls.irecv, 3);
   z_busy = Z_BUSY;
@@ -136,7 +139,8 @@ TEST(without_memory_for_a_packed_copy) {
   begin();
   MPI_Request r = MPI_REQUEST_NULL;
   MPI_Datatype type = every_other();
-  z_Send(data, 1, type, 1, 0, MPI_COMM_WORLD); /* so that type and request are there */
+  /* makes the library allocate type and request before the count */
+  z_Send(data, 1, type, 1, 0, MPI_COMM_WORLD);
   SAME(z_Irecv(buffer, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   arrives(fake_last_op());
   z_Wait(&r, MPI_STATUS_IGNORE);
@@ -151,9 +155,9 @@ TEST(without_memory_for_a_packed_copy) {
   all_over();
 }
 
-/* ---- receives that the engine had, done natively after all ---- */
+/* ---- receives of the engine that native MPI does after all ---- */
 
-TEST(the_engine_hands_a_receive_over) {
+TEST(engine_passes_a_receive_to_native_mpi) {
   world();
   MPI_Request r;
   MPI_Status s;
@@ -165,13 +169,13 @@ TEST(the_engine_hands_a_receive_over) {
   fake_done(fake_last_request(), 2, 7, 8);
   SAME(z_cb_test(cell), 1);
   CHECK(cell->source == 4 && cell->tag == 7 && cell->bytes == 8 && !cell->cancelled && !cell->error);
-  fake_sent(fake_last_op()); /* the engine says that it is done */
+  fake_sent(fake_last_op()); /* the engine reports completion */
   SAME(z_Wait(&r, &s), MPI_SUCCESS);
   CHECK(s.MPI_SOURCE == 4 && s.MPI_TAG == 7 && fake_bytes(&s) == 8);
   all_over();
 }
 
-TEST(one_handed_over_may_fail_or_be_cancelled) {
+TEST(passed_receive_may_fail_or_be_cancelled) {
   world();
   z_busy = Z_BUSY, fake.shadowed = 1;
   MPI_Request r;
@@ -188,7 +192,7 @@ TEST(one_handed_over_may_fail_or_be_cancelled) {
     fake_sent(fake_last_op());
     SAME(z_Wait(&r, MPI_STATUS_IGNORE), round ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
   }
-  SAME(fake.raised, 0); /* native MPI has raised it */
+  SAME(fake.raised, 0); /* native MPI has raised the error */
   all_over();
 }
 
@@ -202,7 +206,8 @@ TEST(a_buffered_send_needs_room) {
   SAME(z_Bsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
   CHECK(fake_last_op()->data != data); /* a copy */
   fake_op *first = fake_last_op();
-  SAME(z_Bsend(data, 2, MPI_INT, 4, 0, MPI_COMM_WORLD), MPI_SUCCESS); /* inside the cluster it counts, too */
+  /* a message inside the cluster counts too */
+  SAME(z_Bsend(data, 2, MPI_INT, 4, 0, MPI_COMM_WORLD), MPI_SUCCESS);
   MPI_Request native = fake_last_request();
   SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
   fake_sent(first);
@@ -211,7 +216,7 @@ TEST(a_buffered_send_needs_room) {
   fake_done(native, 0, 0, 0);
   int size;
   void *old;
-  SAME(z_Buffer_detach(&old, &size), MPI_SUCCESS); /* waits for all */
+  SAME(z_Buffer_detach(&old, &size), MPI_SUCCESS); /* waits for all buffered sends */
   CHECK(fake.now >= 100);
   SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
   all_over();
@@ -248,7 +253,7 @@ TEST(messages_inside_the_cluster_are_counted) {
   z_Isend(data, 1, MPI_DOUBLE, 2, 9, MPI_COMM_WORLD, &r);
   CHECK(fake.recorded_rank == 2 && fake.recorded_bytes == 8);
   fake.recorded_rank = -1;
-  z_Send(data, 3, MPI_INT, 1, 9, MPI_COMM_WORLD); /* the engine counts that itself */
+  z_Send(data, 3, MPI_INT, 1, 9, MPI_COMM_WORLD); /* the engine counts this message itself */
   SAME(fake.recorded_rank, -1);
   CHECK(fake.waits_begun > 0 && !fake.waits_deep);
   SAME(fake.groups, 0);

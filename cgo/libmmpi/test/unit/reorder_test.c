@@ -1,10 +1,11 @@
-/* The reordering of ranks, so that neighbours are in the same cluster. */
+/* The reordering of ranks, which places neighbours in the same cluster. */
 #include "test.h"
 #include "topo/topo.h"
 
 enum { MOST = 48 };
 
-/* position[i] of process i: each is taken once. Edges between clusters. */
+/* Returns the number of edges between clusters, after checking that each position is taken once by
+ * position[i] of process i. */
 static int crossing(int n, const int *index, const int *edges, const int *cluster, const int *position) {
   int at[MOST], crossing = 0;
   memset(at, 0xff, sizeof at);
@@ -28,7 +29,7 @@ static ztopo *cart(int nd, const int *dims, const int *periods) {
   return t;
 }
 
-/* The crossing edges of a grid in an order, its edges found by ztopo_neighbors. */
+/* Returns the number of crossing edges of a grid, whose edges are found by ztopo_neighbors. */
 static int grid_crossing(const ztopo *t, int n, const int *cluster, const int *position) {
   int index[MOST], edges[MOST * 6], m = 0;
   for (int p = 0; p < n; p++) {
@@ -61,10 +62,11 @@ TEST(one_cluster_stays_as_it_is) {
   stays(3, position);
 }
 
-TEST(what_cannot_be_better_stays_as_it_is) {
+TEST(optimal_order_is_kept) {
   const int index[] = {1, 3, 5, 6}, edges[] = {1, 0, 2, 1, 3, 2}, cluster[] = {0, 0, 1, 1};
   int position[4];
-  SAME(graph(4, index, edges, cluster, position), 2); /* a line needs one edge across, seen from both ends */
+  /* a line needs one edge across, counted from both ends */
+  SAME(graph(4, index, edges, cluster, position), 2);
   stays(4, position);
 }
 
@@ -80,7 +82,7 @@ TEST(a_line_over_alternating_clusters) {
   SAME(graph(N, index, edges, cluster, position), 2);
 }
 
-/* Two graphs that do not hang together, in a random order, go to a cluster each. */
+/* Two separate graphs in a random order are placed in a cluster each. */
 TEST(parts_that_do_not_hang_together) {
   enum { N = 12 };
   int index[N], edges[2 * N], cluster[N], position[N], m = 0;
@@ -91,7 +93,8 @@ TEST(parts_that_do_not_hang_together) {
   SAME(graph(N, index, edges, cluster, position), 0);
 }
 
-/* Numbers of clusters need not begin with 0, nor follow one another; three of unlike size. */
+/* The numbers of clusters need not begin with 0, nor be consecutive; the three clusters have
+ * different sizes. */
 TEST(any_numbers_of_clusters) {
   enum { N = 9 };
   const int cluster[N] = {7, 2, 90, 2, 7, 90, 2, 90, 2};
@@ -117,9 +120,11 @@ TEST(a_grid_is_cut_into_slabs) {
   enum { N = 24 };
   int cluster[N], position[N];
   for (int i = 0; i < N; i++) cluster[i] = i % 2;
-  SAME(grid(2, (const int[]){3, 8}, (const int[]){0, 0}, N, cluster, position), 2 * 3); /* across the short side */
+  /* across the short side */
+  SAME(grid(2, (const int[]){3, 8}, (const int[]){0, 0}, N, cluster, position), 2 * 3);
   SAME(grid(2, (const int[]){8, 3}, (const int[]){0, 0}, N, cluster, position), 2 * 3);
-  SAME(grid(2, (const int[]){3, 8}, (const int[]){0, 1}, N, cluster, position), 4 * 3); /* a ring has two cuts */
+  /* a ring has two cuts */
+  SAME(grid(2, (const int[]){3, 8}, (const int[]){0, 1}, N, cluster, position), 4 * 3);
   SAME(grid(3, (const int[]){2, 2, 6}, (const int[]){0, 0, 0}, N, cluster, position), 2 * 4);
 }
 

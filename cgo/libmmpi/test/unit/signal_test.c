@@ -1,4 +1,4 @@
-/* Actions of signals and alternate stacks (signal/): what the kernel has, and what the program
+/* Signal actions and alternate stacks (signal/): those of the kernel, and those that the program
  * sees. */
 #define _GNU_SOURCE
 #include "signal/limits.h"
@@ -141,7 +141,7 @@ static volatile int given;
 static char *was_at;
 
 static void *runs_and_ends(void *rlimit) {
-  set(NULL, 0); /* the sanitizer's */
+  set(NULL, 0); /* removes the sanitizer's stack */
   SAME(mmpi_signals.stack(&given), 1);
   given = 1;
   stack_t s = stack_of_kernel();
@@ -152,7 +152,7 @@ static void *runs_and_ends(void *rlimit) {
   int fd[2];
   CHECK(!pipe(fd));
   SAME(write(fd[1], was_at, 1), 1);
-  SAME(write(fd[1], was_at - 1, 1), -1); /* the guard */
+  SAME(write(fd[1], was_at - 1, 1), -1); /* the guard cannot be read */
   SAME(write(fd[1], was_at - Z_STACK_GUARD, 1), -1);
   close(fd[0]), close(fd[1]);
   return NULL;
@@ -186,7 +186,7 @@ TEST(a_large_stack_of_the_program_is_kept) {
   set(large, sizeof large);
   SAME(mmpi_signals.stack(&given), 1);
   CHECK(stack_of_kernel().ss_sp == large);
-  set(NULL, 0); /* from now on there must be one */
+  set(NULL, 0); /* from here on the thread must have a stack */
   SAME(stack_of_kernel().ss_flags, 0);
   CHECK(stack_of_program().ss_flags & SS_DISABLE);
   set(large, sizeof large);
@@ -198,7 +198,7 @@ TEST(a_small_stack_of_the_program_is_replaced) {
   CHECK(stack_of_kernel().ss_size >= Z_SHORT_STACK);
   CHECK(stack_of_program().ss_sp == small && stack_of_program().ss_size == sizeof small);
   set(NULL, 0);
-  CHECK(stack_of_kernel().ss_flags & SS_DISABLE); /* a thread that never enters needs none */
+  CHECK(stack_of_kernel().ss_flags & SS_DISABLE); /* a thread that never enters the engine needs no stack */
 }
 
 TEST(a_small_stack_is_replaced_at_the_first_entry) {

@@ -1,6 +1,6 @@
-/* A test is TEST(name) { ... } in a file thing_test.c, with CHECKs. Each runs in a child of its
- * own, so whatever the units keep in static variables is new in each, and a crash ends one test
- * alone. */
+/* A test is TEST(name) { ... } with CHECKs, in a file thing_test.c. Each test runs in a child
+ * process of its own, so static variables of the units are fresh in each, and a crash ends one test
+ * only. */
 #ifndef ZIPPER_TEST_H
 #define ZIPPER_TEST_H
 #include "fake.h"
@@ -24,7 +24,7 @@ void test_add(test *t);
   }                                                           \
   static void NAME(void)
 
-/* The first that does not hold ends the test. */
+/* Ends the test if the condition does not hold. */
 #define CHECK(CONDITION) ((CONDITION) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #CONDITION))
 
 #define SAME(GOT, WANT)                                                                           \

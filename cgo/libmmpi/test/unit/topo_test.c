@@ -1,4 +1,5 @@
-/* Virtual topologies. Rank 2 of clusters of 2 and 4, so ranks 2 to 5 are here. */
+/* Virtual topologies. This process is rank 2 of clusters of 2 and 4, so ranks 2 to 5 are in this
+ * cluster. */
 #include "comm/comm.h"
 #include "test.h"
 #include "topo/topo.h"
@@ -41,7 +42,7 @@ TEST(shifts) {
         SAME(zcart_shift(t, rank, d, by), zcart_rank(t, c));
       }
   SAME(zcart_shift(t, 0, 1, 2147483647), zcart_shift(t, 0, 1, 1)); /* 2^31 - 1 is 1 modulo 3 */
-  SAME(zcart_shift(t, 8, 1, 2147483647), zcart_shift(t, 8, 1, 1)); /* nor does the sum overflow */
+  SAME(zcart_shift(t, 8, 1, 2147483647), zcart_shift(t, 8, 1, 1)); /* the sum does not overflow */
   SAME(zcart_shift(t, 0, 0, 2147483647), MPI_PROC_NULL);
   free(t);
 }
@@ -84,9 +85,9 @@ TEST(copies) {
   t->base.drop(&t->base), copy->base.drop(&copy->base);
 }
 
-/* ---- making: what the other ranks say is worked out here ---- */
+/* ---- making communicators: the contributions of the other ranks are computed here ---- */
 
-/* What make.c's agreement carries. */
+/* The data that the agreement of make.c exchanges. */
 typedef struct wish {
   uint64_t context;
   int32_t color, key, rank, half;
@@ -94,18 +95,19 @@ typedef struct wish {
 
 static int colors[6], keys[6];
 
-static void say(int rank, void *block, int64_t bytes) {
-  if (bytes == sizeof(int)) memcpy(block, &fake.cluster_of[rank], sizeof(int)); /* before reordering: its cluster */
+static void contribution(int rank, void *block, int64_t bytes) {
+  /* before reordering ranks exchange their clusters */
+  if (bytes == sizeof(int)) memcpy(block, &fake.cluster_of[rank], sizeof(int));
   else if (bytes == sizeof(wish)) *(wish *)block = (wish){2000 + (uint64_t)rank, colors[rank], keys[rank], rank, 0};
 }
 
-/* All of the first n ranks, in their order. */
+/* Puts the first n ranks in one communicator, in their order. */
 static void everybody(int n) {
-  fake_others = say;
+  fake_others = contribution;
   for (int i = 0; i < 6; i++) colors[i] = i < n ? 0 : -1, keys[i] = i;
 }
 
-TEST(a_grid_and_what_it_says) {
+TEST(grid_inquiry) {
   world();
   everybody(6);
   MPI_Comm comm;
@@ -119,7 +121,7 @@ TEST(a_grid_and_what_it_says) {
   SAME(z_Cart_get(comm, 2, dims, periods, coords), MPI_SUCCESS);
   CHECK(dims[0] == 2 && dims[1] == 3 && periods[0] == 0 && periods[1] == 1 && coords[0] == 0 && coords[1] == 2);
   SAME(z_Cart_shift(comm, 1, 1, &from, &to), MPI_SUCCESS);
-  CHECK(from == 1 && to == 0); /* it is periodic */
+  CHECK(from == 1 && to == 0); /* the dimension is periodic */
   SAME(z_Cart_shift(comm, 0, 1, &from, &to), MPI_SUCCESS);
   CHECK(from == MPI_PROC_NULL && to == 5);
   SAME(z_Cart_shift(comm, 0, 0, &from, &to), MPI_SUCCESS);
@@ -134,7 +136,7 @@ TEST(a_grid_and_what_it_says) {
   SAME(fake.calls.comm_drop, 1);
 }
 
-TEST(wrong_questions) {
+TEST(invalid_inquiries_are_errors) {
   world();
   everybody(6);
   MPI_Comm comm;
@@ -152,20 +154,21 @@ TEST(wrong_questions) {
   SAME(fake.raised, 9);
 }
 
-TEST(wrong_shapes) {
+TEST(invalid_shapes_are_errors) {
   world();
   MPI_Comm comm;
   SAME(z_Cart_create(MPI_COMM_WORLD, -1, NULL, NULL, 0, &comm), MPI_ERR_DIMS);
   SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){2, 0}, (const int[]){0, 0}, 0, &comm), MPI_ERR_DIMS);
-  SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){2, 4}, (const int[]){0, 0}, 0, &comm), MPI_ERR_DIMS); /* 8 of 6 */
+  /* 8 positions for 6 ranks */
+  SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){2, 4}, (const int[]){0, 0}, 0, &comm), MPI_ERR_DIMS);
   SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){65536, 65536}, (const int[]){0, 0}, 0, &comm), MPI_ERR_DIMS);
   SAME(z_Graph_create(MPI_COMM_WORLD, 2, (const int[]){1, 0}, (const int[]){0}, 0, &comm), MPI_ERR_TOPOLOGY);
   SAME(z_Graph_create(MPI_COMM_WORLD, 2, (const int[]){1, 1}, (const int[]){2}, 0, &comm), MPI_ERR_TOPOLOGY);
   SAME(z_Graph_create(MPI_COMM_WORLD, 7, (const int[]){0, 0, 0, 0, 0, 0, 0}, NULL, 0, &comm), MPI_ERR_TOPOLOGY);
-  SAME(fake.calls.comm_add, 1); /* the world */
+  SAME(fake.calls.comm_add, 1); /* only MPI_COMM_WORLD */
 }
 
-TEST(a_graph_and_what_it_says) {
+TEST(graph_inquiry) {
   world();
   everybody(3);
   MPI_Comm comm;
@@ -179,7 +182,8 @@ TEST(a_graph_and_what_it_says) {
   z_Graph_neighbors_count(comm, 1, &n);
   SAME(n, 2);
   got[1] = -1;
-  SAME(z_Graph_neighbors(comm, 1, 1, got), MPI_SUCCESS); /* no more than there is room for */
+  /* no more neighbours are written than there is room for */
+  SAME(z_Graph_neighbors(comm, 1, 1, got), MPI_SUCCESS);
   CHECK(got[0] == 0 && got[1] == -1);
   SAME(z_Graph_neighbors(comm, 3, 1, got), MPI_ERR_RANK);
   SAME(z_Graph_neighbors_count(comm, -1, &n), MPI_ERR_RANK);
@@ -190,10 +194,10 @@ TEST(positions_left_over_get_no_communicator) {
   everybody(2);
   MPI_Comm comm = MPI_COMM_WORLD;
   SAME(z_Cart_create(MPI_COMM_WORLD, 1, (const int[]){2}, (const int[]){0}, 0, &comm), MPI_SUCCESS);
-  CHECK(comm == MPI_COMM_NULL); /* this is rank 2 */
+  CHECK(comm == MPI_COMM_NULL); /* this process is rank 2 */
 }
 
-/* A grid of which this cluster has all positions is the native library's. */
+/* A grid whose positions are all in this cluster is made by the native library. */
 TEST(inside_a_cluster_it_is_native) {
   world();
   everybody(6);
@@ -205,7 +209,7 @@ TEST(inside_a_cluster_it_is_native) {
   SAME(z_Cart_sub(grid, (const int[]){0, 1}, &line), MPI_SUCCESS);
   CHECK(zcomm_find(line) == NULL);
   SAME(fake.calls.cart_create, 1);
-  SAME(fake.comms, comms + 2);                                    /* what was between is freed */
+  SAME(fake.comms, comms + 2);                                    /* intermediate communicators are freed */
   for (int i = 0; i < 6; i++) colors[i] = i % 2, keys[i] = i / 2; /* columns: ranks 0, 2, 4 */
   SAME(z_Cart_sub(grid, (const int[]){1, 0}, &line), MPI_SUCCESS);
   CHECK(zcomm_find(line) != NULL);
@@ -216,8 +220,8 @@ TEST(inside_a_cluster_it_is_native) {
   CHECK(dims[0] == 3 && periods[0] == 0 && coords[0] == 1);
 }
 
-/* Ranks 0 and 1 are of one cluster, 2 to 5 of the other: two rings by turns are taken apart. */
-TEST(reordering_asks_who_is_where) {
+/* Ranks 0 and 1 are in one cluster, 2 to 5 in the other: two alternating rings are separated. */
+TEST(reordering_exchanges_clusters) {
   world();
   everybody(6);
   const ztopo *t = cart(2, (const int[]){2, 3}, (const int[]){0, 0});
@@ -236,7 +240,7 @@ TEST(without_memory) {
   fake_no_memory(0);
   SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){2, 3}, (const int[]){0, 1}, 0, &comm), MPI_ERR_NO_MEM);
   long before = fake_blocks();
-  fake_no_memory(1); /* the positions */
+  fake_no_memory(1); /* the allocation of the positions */
   SAME(z_Cart_create(MPI_COMM_WORLD, 2, (const int[]){2, 3}, (const int[]){0, 1}, 0, &comm), MPI_ERR_NO_MEM);
   fake_no_memory(0);
   SAME(z_Graph_create(MPI_COMM_WORLD, 1, (const int[]){0}, NULL, 0, &comm), MPI_ERR_NO_MEM);

@@ -1,4 +1,4 @@
-/* What a datatype is, found out once, and packing and unpacking (type.c). */
+/* The properties of a datatype, which are queried once, and packing and unpacking (type.c). */
 #include "core/privcomm.h"
 #include "test.h"
 #include "type/use.h"
@@ -22,7 +22,7 @@ static MPI_Datatype resized(MPI_Aint lb, MPI_Aint extent, MPI_Datatype of) {
   return fake_type(MPI_COMBINER_RESIZED, FAKE_NONE, FAKE_AINTS(lb, extent), FAKE_TYPES(of));
 }
 
-/* ---- what they are ---- */
+/* ---- properties ---- */
 
 TEST(predefined_types_without_gaps_are_contiguous) {
   FAKE_WORLD(0, 2, 1);
@@ -34,7 +34,7 @@ TEST(predefined_types_without_gaps_are_contiguous) {
   CHECK(!t->contiguous && t->predefined);
   SAME(t->size, 12);
   SAME(t->extent, 16);
-  SAME(fake.calls.commit, 0); /* nobody asks whether a predefined type is committed */
+  SAME(fake.calls.commit, 0); /* a predefined type needs no test whether it is committed */
 }
 
 TEST(made_of_one_without_gaps_is_contiguous) {
@@ -49,13 +49,15 @@ TEST(made_of_one_without_gaps_is_contiguous) {
 
 TEST(gaps_and_other_constructors_are_not) {
   FAKE_WORLD(0, 2, 1);
-  CHECK(!known(resized(0, 8, MPI_INT))->contiguous);                  /* a gap behind */
-  CHECK(!known(resized(-4, 4, MPI_INT))->contiguous);                 /* another lower bound */
-  CHECK(!known(contiguous(2, MPI_SHORT_INT))->contiguous);            /* gaps inside */
-  CHECK(!known(resized(0, 8, vector(2, 1, 2, MPI_INT)))->contiguous); /* tight, but its part has a gap */
+  CHECK(!known(resized(0, 8, MPI_INT))->contiguous);       /* a gap at the end */
+  CHECK(!known(resized(-4, 4, MPI_INT))->contiguous);      /* another lower bound */
+  CHECK(!known(contiguous(2, MPI_SHORT_INT))->contiguous); /* gaps inside */
+  /* no gap at the end, but its part has a gap */
+  CHECK(!known(resized(0, 8, vector(2, 1, 2, MPI_INT)))->contiguous);
   CHECK(!known(vector(2, 1, 2, MPI_INT))->contiguous);
-  CHECK(!known(vector(2, 1, 1, MPI_INT))->contiguous); /* no gap: packed all the same, which is right, only slow */
-  /* Two integers the other way round: no gaps, but not in order. */
+  /* no gap: the type is packed all the same, which is correct but slow */
+  CHECK(!known(vector(2, 1, 1, MPI_INT))->contiguous);
+  /* Two integers in reverse order: without gaps, but not in order. */
   CHECK(!known(fake_type(MPI_COMBINER_INDEXED, FAKE_INTS(2, 1, 1, 1, 0), FAKE_NONE, FAKE_TYPES(MPI_INT)))->contiguous);
 }
 
@@ -68,7 +70,7 @@ TEST(extents_are_the_native_ones) {
   SAME(t->true_extent, 16);
 }
 
-TEST(no_type_at_all) {
+TEST(null_type_has_no_properties) {
   FAKE_WORLD(0, 2, 1);
   CHECK(ztype_get(MPI_DATATYPE_NULL) == NULL);
   MPI_Datatype type = contiguous(2, MPI_INT);
@@ -85,7 +87,7 @@ TEST(parameterized_types_of_fortran_are_predefined) {
   FAKE_WORLD(0, 2, 1);
   CHECK(known(fake_f90(MPI_COMBINER_F90_REAL, 8))->predefined);
   CHECK(known(contiguous(2, fake_f90(MPI_COMBINER_F90_INTEGER, 4)))
-            ->contiguous); /* and its part is not freed: the fake would say so */
+            ->contiguous); /* a part that is not freed would be reported by the fake */
 }
 
 TEST(types_of_big_count_functions) {
@@ -94,13 +96,13 @@ TEST(types_of_big_count_functions) {
 #ifdef Z_HAVE_Type_get_envelope_c
   CHECK(known(type)->contiguous);
 #else
-  CHECK(ztype_get(type) == NULL); /* this library has no such functions: the fake's answer is an error */
+  CHECK(ztype_get(type) == NULL); /* this library lacks such functions, so the fake returns an error */
 #endif
 }
 
-/* ---- how long it is known ---- */
+/* ---- lifetime of the properties ---- */
 
-TEST(looked_at_once) {
+TEST(properties_are_queried_once) {
   FAKE_WORLD(0, 2, 1);
   MPI_Datatype type = contiguous(2, MPI_INT);
   const ztype *t = known(type);
@@ -108,19 +110,19 @@ TEST(looked_at_once) {
   SAME(fake.calls.commit, 1);
 }
 
-TEST(forgotten_when_it_is_freed) {
+TEST(freed_type_leaves_the_cache) {
   FAKE_WORLD(0, 2, 1);
   known(MPI_INT), known(MPI_SHORT_INT);
   long before = fake_blocks();
   int types = fake_types();
   MPI_Datatype inner = dup(contiguous(3, MPI_INT)), type = contiguous(2, inner);
-  types++; /* that of which inner was made */
+  types++; /* the type from which inner was made */
   CHECK(known(type)->contiguous);
   SAME(zmap_count(&z_types), 3);
   fake_type_free(type);
   SAME(zmap_count(&z_types), 2);
   fake_type_free(inner);
-  SAME(fake_types(), types); /* what looking into it took it has given back */
+  SAME(fake_types(), types); /* all that the query has allocated has been freed */
   SAME(fake_blocks(), before);
 }
 
@@ -152,7 +154,7 @@ TEST(without_memory_there_is_no_type) {
   fake_no_memory(0);
   CHECK(ztype_get(type) == NULL);
   CHECK(fake_memory_failed());
-  CHECK(known(type)->contiguous); /* and the next time there is */
+  CHECK(known(type)->contiguous); /* the next query succeeds */
 }
 
 /* ---- pack and unpack ---- */
@@ -177,7 +179,7 @@ TEST(less_than_the_buffer_has_room_for) {
   const int want[8] = {7, 0, 8, 0, 9, 0, 0, 0};
   for (int i = 0; i < 8; i++) SAME(out[i], want[i]);
   SAME(fake.calls.unpack, 1);
-  SAME(fake.calls.sendrecv, 1); /* a part of an element only the native library can place */
+  SAME(fake.calls.sendrecv, 1); /* only the native library can place a part of an element */
 }
 
 TEST(more_than_the_buffer_has_room_for) {
@@ -187,7 +189,7 @@ TEST(more_than_the_buffer_has_room_for) {
   for (int i = 0; i < 4; i++) SAME(out[i], 0);
 }
 
-TEST(nothing_is_moved_for_nothing) {
+TEST(empty_messages_move_no_bytes) {
   FAKE_WORLD(0, 2, 1);
   MPI_Datatype type = vector(2, 1, 2, MPI_INT), hollow = contiguous(0, MPI_INT);
   SAME(ztype_pack(NULL, 0, type, NULL, MPI_COMM_SELF), MPI_SUCCESS);
@@ -198,7 +200,7 @@ TEST(nothing_is_moved_for_nothing) {
   SAME(fake.calls.pack + fake.calls.unpack + fake.calls.sendrecv, 0);
 }
 
-/* MPI_BOTTOM: the type has the addresses. */
+/* MPI_BOTTOM: the type contains the addresses. */
 TEST(from_and_to_the_bottom_of_memory) {
   FAKE_WORLD(0, 2, 1);
   int a = 1, b = 2, packed[2] = {0, 0};
@@ -214,7 +216,7 @@ TEST(from_and_to_the_bottom_of_memory) {
   SAME(fake.calls.pack + fake.calls.unpack, 0);
 }
 
-/* ---- more than an int counts: pieces, whose memory is never touched ---- */
+/* ---- more elements than an int counts: pieces, whose memory is never touched ---- */
 
 enum { MEBI = 1 << 20 };
 static char *const in = (char *)0x100000000000, *const out = (char *)0x200000000000;
@@ -262,9 +264,9 @@ TEST(the_first_piece_that_fails_is_the_last) {
   SAME(pieces, 2);
 }
 
-/* ---- more than an int counts ---- */
+/* ---- more bytes than an int counts ---- */
 
-static int64_t large_bytes; /* of the type that was made last */
+static int64_t large_bytes; /* the bytes of the type that was made last */
 static int large_freed, large_sent;
 #define LARGE ((MPI_Datatype)(uintptr_t)0x4fffff0)
 
@@ -320,7 +322,7 @@ TEST(an_element_beyond_an_int_goes_by_a_message) {
   SAME(large_bytes, bytes);
   SAME(ztype_unpack(in, bytes, out, 1, type, MPI_COMM_SELF), MPI_SUCCESS);
   SAME(large_bytes, bytes);
-  SAME(ztype_unpack(in, bytes - 5, out, 1, type, MPI_COMM_SELF), MPI_SUCCESS); /* a part of it */
+  SAME(ztype_unpack(in, bytes - 5, out, 1, type, MPI_COMM_SELF), MPI_SUCCESS); /* a part of the element */
   SAME(large_bytes, bytes - 5);
   SAME(large_sent, 3);
   SAME(large_freed, 3);

@@ -1,5 +1,5 @@
-/* Progress: the wait loop, on a clock that moves only when something takes time, which is a turn of
- * the engine, a look into native MPI, giving way, sleeping. The numbers are core/limits.h's. */
+/* Progress: the wait loop, on a clock that advances only when something takes time: a turn of the
+ * engine, a probe of native MPI, a yield, a sleep. The numbers are those of core/limits.h. */
 #include "coll/coll.h"
 #include "core/comm.h"
 #include "core/limits.h"
@@ -20,7 +20,7 @@ static int over_now;
 static int over(void *arg) { return arg ? *(int *)arg : over_now; }
 static void end(void *arg) { *(int *)(arg ? arg : &over_now) = 1; }
 
-/* ze_progress as told, with what it was told. */
+/* Replaces ze_progress and records its arguments. */
 static int blocks[1 << 16], turns;
 static double begins[1 << 16];
 static int (*inner)(int32_t);
@@ -41,7 +41,7 @@ static void begin(const char *poll, int rank, int clusters, const int *sizes) {
 }
 #define BEGIN(POLL, RANK, ...) begin(POLL, RANK, COUNT(((int[]){__VA_ARGS__})), (int[]){__VA_ARGS__})
 
-/* The clock after a wait that ends after so long. */
+/* Returns the clock after a wait that ends after us microseconds. */
 static double wait_until(double us) {
   over_now = 0, turns = 0;
   fake_at(us, end, NULL);
@@ -55,7 +55,7 @@ static int longest(void) {
   return most;
 }
 
-/* When the first turn slept; -1: none. */
+/* Returns the time at which a turn first slept, or -1. */
 static double first_sleep(void) {
   for (int i = 0; i < turns; i++)
     if (blocks[i] > 0) return begins[i];
@@ -102,8 +102,9 @@ TEST(alone_in_its_cluster_it_may_sleep_long) {
   CHECK(sleeps < 40);
 }
 
-/* With threads another one may call MPI, so native MPI may have news. */
-TEST(alone_but_with_threads_it_may_not) {
+/* With MPI_THREAD_MULTIPLE another thread may call MPI, so native progress may have to be
+ * driven. */
+TEST(with_threads_a_lone_process_sleeps_shortly) {
   z_threads = 1;
   BEGIN(NULL, 2, 2, 1);
   wait_until(20000);
@@ -119,10 +120,11 @@ TEST(news_begin_the_spin_again) {
   CHECK(first_sleep() >= 300 + SPIN_US);
   int zeros = 0;
   for (int i = 0; i < turns; i++) zeros += blocks[i] == 0;
-  SAME(zeros, 2); /* the first turn, and that after the news: neither gives way before */
+  SAME(zeros, 2); /* the first turn and the turn after progress do not yield */
 }
 
-/* After one that did not pay the next is half as long; one that pays makes them long again. */
+/* After a spin that has found nothing the next one is half as long; one that has found something
+ * makes spins long again. */
 TEST(spins_that_do_not_pay_become_short) {
   BEGIN(NULL, 0, 2, 2);
   double limit = SPIN_US;
@@ -140,7 +142,7 @@ TEST(spins_that_do_not_pay_become_short) {
   CHECK(first_sleep() - from > SPIN_US - 1);
 }
 
-/* Once in a while one tries again whether they pay now. */
+/* One wait in many tries whether spinning pays again. */
 TEST(one_wait_in_many_explores) {
   BEGIN(NULL, 0, 2, 2);
   int longs = 0;
@@ -152,15 +154,16 @@ TEST(one_wait_in_many_explores) {
   CHECK(longs >= 2 && longs <= 6);
 }
 
-/* What others had the core for is not counted, unless it is a slice of the scheduler's. */
+/* The time for which others have the core is not counted, unless it is a time slice of the
+ * scheduler. */
 TEST(others_turns_are_not_counted) {
   BEGIN(NULL, 0, 2, 2);
-  fake.yield_us = 50; /* an hour of other ranks' turns */
+  fake.yield_us = 50; /* each yield lasts for the turns of other ranks */
   wait_until(100000);
   CHECK(first_sleep() > 4 * SPIN_US);
 }
 
-TEST(a_core_shared_with_who_computes_is_left_at_once) {
+TEST(a_core_with_a_computing_process_is_left_at_once) {
   BEGIN(NULL, 0, 2, 2);
   fake.yield_us = 3000;
   wait_until(20000);
@@ -195,7 +198,7 @@ TEST(alone_it_looks_into_native_mpi_seldom) {
   CHECK(turns > 100 && fake.calls.probe <= turns / 64 + 1);
 }
 
-/* Whoever tests a native request of a stage has driven native MPI with that. */
+/* Testing a native request of a stage drives native progress. */
 static int looks_too(int32_t block_us) {
   z_looks++;
   return noting(block_us);
@@ -208,7 +211,7 @@ TEST(no_probe_where_a_test_has_looked_already) {
   SAME(fake.calls.probe, 0);
 }
 
-/* While native MPI has something under way the spin is nearly as native MPI's own. */
+/* While a native operation is pending spins are nearly as long as native MPI's own. */
 TEST(spins_long_while_native_stages_are_under_way) {
   BEGIN(NULL, 0, 2, 2);
   z_eng.ze_progress = looks_too;
@@ -228,7 +231,8 @@ TEST(an_idle_engine_lets_native_mpi_wait) {
 
 static void done(void *request) { fake_done(*(MPI_Request *)request, 1, 2, 3); }
 
-/* Busy, or threads, or steps of our own: it may not block, for it would serve nobody. */
+/* With a busy engine, threads or pending operations of the shim a native wait may not block,
+ * because it would serve nobody. */
 TEST(a_native_wait_serves_the_links) {
   for (int why = 0; why < 3; why++) {
     if (!why) BEGIN(NULL, 0, 2, 2);
@@ -241,7 +245,7 @@ TEST(a_native_wait_serves_the_links) {
     SAME(s.MPI_SOURCE, 1);
     SAME(fake.calls.wait, 0);
     if (z_busy) CHECK(turns > 10);
-    else SAME(turns, 0); /* only native MPI can end it: as it does it itself */
+    else SAME(turns, 0); /* only native MPI can end the wait, so it behaves as native MPI does */
     CHECK(first_sleep() < 0);
   }
 }
@@ -257,7 +261,7 @@ TEST(a_native_wait_that_fails) {
   SAME(s[0].MPI_ERROR, MPI_ERR_TRUNCATE);
 }
 
-/* A stage may take long, and nothing wakes us: naps. */
+/* A stage may take long, and nothing wakes the process, so it sleeps for short times. */
 TEST(a_stage_naps) {
   BEGIN(NULL, 0, 2, 2);
   z_busy = Z_IDLE;
@@ -283,7 +287,7 @@ TEST(stages_alone_keep_out_of_the_engine) {
   over_now = 0;
   wait_until(1000);
   CHECK(turns > 0);
-  CHECK(fake.calls.yield > 20 * turns); /* once in 64 turns */
+  CHECK(fake.calls.yield > 20 * turns); /* one turn in 64 enters the engine */
 }
 
 TEST(with_threads_stages_do_not) {
@@ -304,7 +308,7 @@ TEST(waiting_for_the_links_sleeps_though_the_engine_is_idle) {
   SAME(longest(), LONGEST_US);
 }
 
-/* ---- what the program has let go ---- */
+/* ---- released requests ---- */
 
 TEST(a_wait_ends_released_requests) {
   BEGIN(NULL, 0, 2, 2);
@@ -348,7 +352,7 @@ TEST(native_yielding_is_off_while_we_wait) {
   BEGIN(NULL, 0, 2, 2);
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
   z_poll_start(2, zstages_moved);
-  CHECK(z_native_yields); /* it cannot be told not to */
+  CHECK(z_native_yields); /* the yielding cannot be switched off */
   fake_symbol("opal_progress_set_yield_when_idle", (void *)let);
   z_poll_start(2, zstages_moved);
   CHECK(!z_native_yields);
@@ -357,8 +361,8 @@ TEST(native_yielding_is_off_while_we_wait) {
   CHECK(yields && switched == 2);
 }
 
-/* The wait of a second thread begins while the first one's let_yield(true) is under way: it has to
- * come after it, or native MPI yields during the second wait. */
+/* The wait of a second thread begins while the first one's let_yield(true) is in progress. Its
+ * let_yield(false) must come after that, or native MPI yields during the second wait. */
 static int second_tid, second_switched, first_done, second_saw = -1;
 
 static int look_at_yields(void *arg) {
@@ -375,7 +379,7 @@ static void *second_wait(void *arg) {
   return arg;
 }
 
-/* Whether the second thread sleeps, which it does in a lock alone. */
+/* Whether the second thread sleeps, which it does only in a lock. */
 static int second_sleeps(void) {
   char path[64], text[300], *state;
   int tid = __atomic_load_n(&second_tid, __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-/* Datatypes as spans of bytes (wintype.c), held against the fake's type maps. */
+/* Datatypes as spans of bytes (wintype.c), compared with the fake's type maps. */
 #include "test.h"
 #include "type/wintype.h"
 
@@ -21,7 +21,7 @@ static const zflat *flat(MPI_Datatype type, int elements) {
   return f;
 }
 
-/* The spans are the type map, in its order. */
+/* Checks that the spans are the type map, in its order. */
 static void as_map(MPI_Datatype type, int elements) {
   static fake_piece want[ROOM];
   const zflat *f = flat(type, elements);
@@ -38,7 +38,7 @@ static void both(MPI_Datatype type) {
   as_map(type, 1);
 }
 
-/* A constructor's type and, where the library has that, the one of its big-count form. */
+/* Checks the type of a constructor and, if the library has it, of its big-count form. */
 static void both_forms(MPI_Datatype type) {
   both(type);
 #ifdef Z_HAVE_Type_get_envelope_c
@@ -143,11 +143,11 @@ TEST(the_constructors) {
   }
 }
 
-TEST(nothing_in_it) {
+TEST(empty_types_have_no_spans) {
   FAKE_WORLD(0, 2, 1);
   SAME(flat(make(MPI_COMBINER_CONTIGUOUS, INTS(0), NONE, OF(MPI_INT)), 0)->n, 0);
   both_forms(make(MPI_COMBINER_INDEXED, INTS(3, 1, 0, 1, 0, 5, 1), NONE,
-                  OF(MPI_INT))); /* the empty block parts nothing: one span */
+                  OF(MPI_INT))); /* the empty block does not split the span */
 }
 
 TEST(subarrays) {
@@ -183,7 +183,7 @@ TEST(distributed_arrays) {
 }
 
 #ifdef Z_HAVE_Type_get_envelope_c
-/* `blocks` of `length` bytes each, one every `step`, from `first` on. */
+/* Checks that the type is `blocks` spans of `length` bytes, one every `step`, from `first` on. */
 static void are(MPI_Datatype type, int64_t blocks, int64_t first, int64_t length, int64_t step) {
   const zflat *f = flat(type, 0);
   SAME(f->n, blocks);
@@ -217,7 +217,7 @@ TEST(neighbours_are_one_span) {
   SAME(flat(make(MPI_COMBINER_CONTIGUOUS, INTS(200), NONE, OF(MPI_BYTE)), 0)->n, 1);
 }
 
-/* ---- kept, and given back ---- */
+/* ---- caching, and memory ---- */
 
 TEST(kept_as_long_as_the_type) {
   FAKE_WORLD(0, 2, 1);
@@ -242,7 +242,8 @@ TEST(what_has_no_flat_form) {
   SAME(rc, MPI_ERR_TYPE);
 }
 
-/* Every allocation fails once: MPI_ERR_NO_MEM, nothing is lost, and the next try goes well. */
+/* Every allocation fails once: the result is MPI_ERR_NO_MEM, nothing is lost, and the next try
+ * succeeds. */
 TEST(without_memory) {
   FAKE_WORLD(0, 2, 1);
   MPI_Datatype inner = make(MPI_COMBINER_SUBARRAY, INTS(2, 4, 5, 2, 3, 1, 2, MPI_ORDER_C), NONE, OF(MPI_INT));
