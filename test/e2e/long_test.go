@@ -150,10 +150,9 @@ func TestLabLongBench(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the isolated lab needs root")
 	}
-	program := b.Compile(OpenMPI, "bench/longhaul/mpi/longhaul.c")
-	b.OK(b.Run(nil, nil, "go", "build", "-o", "bin/zipper-longhaul", "./bench/longhaul/zipper-longhaul"))
+	program := b.measure()
 	dir := t.TempDir()
-	r := b.OK(b.Run(nil, nil, "bin/zipper-longhaul", "--program", program, "--quick", "--delay", "2ms", "--only",
+	r := b.OK(b.Run(nil, nil, "bin/zipper-measure", "longhaul", "--program", program, "--quick", "--delay", "2ms", "--only",
 		"^1 MiB stream, one pair|^8 B|^bcast of 8 B", "--out", dir))
 	for _, want := range []string{
 		`1 MiB stream, one pair[ |]+TCP, 4 streams[ |]+[0-9]`, `1 MiB stream, one pair[ |]+zipped[ |]+[0-9]`, `1 MiB stream, one pair[ |]+routed[ |]+[0-9]`,

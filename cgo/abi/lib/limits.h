@@ -15,7 +15,7 @@ enum {
   /* The timer slack of Go's monitor in ns. With less the monitor would wake every 20 us while a
    * rank waits, because that rank's thread never enters Go's scheduler. On a node whose ranks use
    * all cores that takes a tenth of a core for each rank
-   * (docs/decisions/0004-only-gos-monitor-is-late.md). */
+   * (docs/decisions/0004-long-slack-for-gos-monitor-only.md). */
   Z_MONITOR_SLACK_NS = 5000000,
 
   /* The number of threads that a rank may need beside those of its MPI library, for messages about

@@ -6,7 +6,7 @@
 
 /* Waiting (request/wait.c), in microseconds unless a comment says turns. Forwarders wait by the
  * constants of forwarder/loop/limits.go. A change of one set requires the same change of the other,
- * and measurements of both (docs/decisions/0001-waits-give-way-before-they-sleep.md). */
+ * and measurements of both (docs/decisions/0001-spin-and-yield-before-sleeping.md). */
 enum {
   /* The longest spin before the first sleep. An answer takes this long if all processes on its way
    * sleep and each takes 50 us to wake. A longer spin costs processor time; a shorter one adds a
@@ -81,7 +81,7 @@ enum {
   /* The size in bytes of a piece of a message inside a host, below Open MPI's eager limit there (4
    * KiB with its header). Where Open MPI may not read another process's memory (containers), a
    * longer message takes a request, an answer and pieces, each of which waits until the other
-   * process polls (docs/decisions/0009-pieces-inside-a-host.md). */
+   * process polls (docs/decisions/0009-small-pieces-inside-a-host.md). */
   Z_PIECE = 4000,
   /* The largest number of pieces of a message. Native MPI sends longer messages. */
   Z_PIECES = 17,

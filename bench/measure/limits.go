@@ -1,4 +1,4 @@
-package sweep
+package measure
 
 const (
 	// maxSize is the largest message of a sweep, in bytes. 16 MiB: an alltoall of eight ranks then

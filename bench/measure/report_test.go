@@ -1,4 +1,4 @@
-package longhaul
+package measure
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func link(delay time.Duration) delayline.Options {
 	return o
 }
 
-func TestAims(t *testing.T) {
+func TestAimsDependOnTheDelay(t *testing.T) {
 	at20, at50 := link(20*time.Millisecond), link(50*time.Millisecond)
 	if p := Payload(at20); math.Abs(p-941.5) > 0.1 {
 		t.Errorf("TCP carries %v Mbit/s", p)
@@ -44,22 +44,26 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// What is void is shown and marked, and counts for no median; what is not measured says why.
-func TestReport(t *testing.T) {
-	r := &Report{Line: link(20 * time.Millisecond), Rounds: 3}
+// Void values are shown and marked, and count for no median; a reason stands for a missing value.
+func TestAimsTable(t *testing.T) {
+	line := link(20 * time.Millisecond)
+	r := &Report{Line: &line, Rounds: 3}
 	good := []delayline.Stats{{Late99: 100 * time.Microsecond}, {Late99: 200 * time.Microsecond}}
 	late := []delayline.Stats{{}, {Late99: 3 * time.Millisecond}}
-	r.Add(Stream1M, "zipped", 0, 500, good)
+	add := func(row Row, target string, round int, value float64, ways []delayline.Stats) {
+		r.Add(row, target, Value{Round: round, Value: value}, ways)
+	}
+	add(Stream1M, "zipped", 0, 500, good)
 	r.Miss(Stream1M, "trunk", "refused")
-	r.Add(Small, "zipped", 0, 20.4, good)
-	r.Add(Stream1M, "zipped", 1, 10, late)
-	r.Add(Stream1M, "routed", 0, 900, good)
-	r.Add(Stream1M, "zipped", 2, 600, good)
-	r.Add(Stream64K, "zipped", 0, 12, late)
-	r.Add(Both, "zipped", 0, 1800, good)
-	r.Add(Stream64K, "routed", 0, 1800, good)
+	add(Small, "zipped", 0, 20.4, good)
+	add(Stream1M, "zipped", 1, 10, late)
+	add(Stream1M, "routed", 0, 900, good)
+	add(Stream1M, "zipped", 2, 600, good)
+	add(Stream64K, "zipped", 0, 12, late)
+	add(Both, "zipped", 0, 1800, good)
+	add(Stream64K, "routed", 0, 1800, good)
 	var b strings.Builder
-	if err := r.Table(&b); err != nil {
+	if err := r.Aims(&b); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string

@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leidenzipper/zipper/bench/drive"
 )
 
 // Plain TCP over the long link, for comparison: streams of a program that does nothing else.
 
-// tcpReceive prints what receive gives, as JSON; "listening" comes first.
+// tcpReceive prints the result of receive as JSON, after a line "listening".
 func tcpReceive(address string, n int, warm, seconds time.Duration) error {
 	rates, err := receive(address, n, warm, seconds, func(string) { fmt.Println("listening") })
 	if err != nil {
@@ -25,8 +27,8 @@ func tcpReceive(address string, n int, warm, seconds time.Duration) error {
 	return json.NewEncoder(os.Stdout).Encode(rates)
 }
 
-// receive takes n streams at an address and gives what arrived of each in a time after the warm
-// one, in Mbit/s. listening is told the address when others may connect.
+// receive accepts n streams at an address and returns the rate of each in Mbit/s, over a time that
+// begins after the warm-up. It calls listening with the address once streams may connect.
 func receive(address string, n int, warm, seconds time.Duration, listening func(string)) (rates []float64, err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -71,7 +73,7 @@ func receive(address string, n int, warm, seconds time.Duration, listening func(
 	return rates, nil
 }
 
-// tcpSend fills n streams to an address until the other end has had enough.
+// tcpSend fills n streams to an address until the receiver closes them.
 func tcpSend(address string, n int) error {
 	var conns []net.Conn
 	for range n {
@@ -87,7 +89,7 @@ func tcpSend(address string, n int) error {
 			b := make([]byte, 256<<10)
 			for {
 				if _, err := c.Write(b); err != nil {
-					return // it has had enough
+					return // the receiver has closed it
 				}
 			}
 		})
@@ -96,12 +98,16 @@ func tcpSend(address string, n int) error {
 	return nil
 }
 
-// tcp measures n plain TCP streams from gA to gB: Mbit/s of each.
-func (m *measurement) tcp(ctx context.Context, n int) (rates []float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.warm+m.seconds+time.Minute)
+// tcp measures n plain TCP streams from gA to gB, and returns the rate of each in Mbit/s.
+func (m *measurement) tcp(ctx context.Context, n int, warm, seconds time.Duration) (rates []float64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, warm+seconds+time.Minute)
 	defer cancel()
 	const address = "10.81.4.2:5201"
-	receiver := m.lab.On("gB", m.self, "tcp-receive", address, strconv.Itoa(n), m.warm.String(), m.seconds.String())
+	receiver := m.lab.On("gB", self, "tcp-receive", address, strconv.Itoa(n), warm.String(), seconds.String())
 	receiver.Stderr = os.Stderr
 	out, err := receiver.StdoutPipe()
 	if err != nil {
@@ -112,12 +118,12 @@ func (m *measurement) tcp(ctx context.Context, n int) (rates []float64, err erro
 	}
 	stop := context.AfterFunc(ctx, func() { receiver.Process.Kill() })
 	defer stop()
-	defer func() { _ = receiver.Wait() }() // what it says is in rates
+	defer func() { _ = receiver.Wait() }() // the rates are its result
 	word := make([]byte, len("listening\n"))
 	if _, err := io.ReadFull(out, word); err != nil {
 		return nil, fmt.Errorf("the receiver on gB: %w", err)
 	}
-	sender := m.lab.On("gA", m.self, "tcp-send", address, strconv.Itoa(n))
+	sender := m.lab.On("gA", self, "tcp-send", address, strconv.Itoa(n))
 	sender.Stderr = os.Stderr
 	if err := sender.Start(); err != nil {
 		receiver.Process.Kill()
@@ -130,4 +136,26 @@ func (m *measurement) tcp(ctx context.Context, n int) (rates []float64, err erro
 		err = errors.Join(fmt.Errorf("the receiver on gB: %w", err), context.Cause(ctx))
 	}
 	return rates, err
+}
+
+// plain runs this program as an end of plain TCP streams.
+func plain(args []string) error {
+	if len(args) >= 3 {
+		n, err := strconv.Atoi(args[2])
+		if err != nil || n < 1 {
+			return drive.Usage(fmt.Errorf("%s streams", args[2]))
+		}
+		switch {
+		case args[0] == "tcp-send" && len(args) == 3:
+			return tcpSend(args[1], n)
+		case args[0] == "tcp-receive" && len(args) == 5:
+			warm, err := time.ParseDuration(args[3])
+			seconds, err2 := time.ParseDuration(args[4])
+			if err := errors.Join(err, err2); err != nil {
+				return drive.Usage(err)
+			}
+			return tcpReceive(args[1], n, warm, seconds)
+		}
+	}
+	return drive.Usage(errors.New("want tcp-receive ADDRESS STREAMS WARM TIME or tcp-send ADDRESS STREAMS"))
 }

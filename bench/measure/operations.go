@@ -1,18 +1,16 @@
-// Package sweep has what scripts/bench sweep measures: every operation of MPI that spans clusters,
-// over powers of two and their neighbours, in several modes in turn, and the worst point of every
-// curve. It looks for holes rather than for rows. It does not measure (bench/sweep/zipper-sweep
-// does, with mpi/sweep.c in MPI jobs).
-package sweep
+package measure
 
 import "slices"
 
-// Operation is one that mpi/sweep.c knows.
+// Operation is an operation of the MPI program that the plan sweep measures.
 type Operation struct {
-	Name        string
-	least, most int // bytes; 0: it has no size
+	// Name is its name on the program's command line.
+	Name string
+	// least and most bound its sizes, in bytes; most is 0 for an operation without a size.
+	least, most int
 }
 
-// Operations in the order in which they are measured.
+// Operations returns the operations in the order in which they are measured.
 func Operations() []Operation {
 	var all []Operation
 	for _, n := range []string{"latency", "bw", "bibw", "rate", "put", "get", "accumulate", "lock", "fence"} {
@@ -21,7 +19,7 @@ func Operations() []Operation {
 	for _, n := range []string{"flood", "threads"} {
 		all = append(all, Operation{n, 1, largestSmall})
 	}
-	for _, n := range []string{"alone", "beside"} { // a stamp is in it
+	for _, n := range []string{"alone", "beside"} { // these messages carry a time stamp
 		all = append(all, Operation{n, 8, largestSmall})
 	}
 	for _, i := range []string{"", "i"} {
@@ -34,7 +32,8 @@ func Operations() []Operation {
 	return all
 }
 
-// Sizes are those that make sense for the operation; a barrier has one, 0.
+// Sizes returns those of a list that the operation can have. An operation without a size has one,
+// which is 0.
 func (o Operation) Sizes(list []int) []int {
 	if o.most == 0 {
 		return []int{0}

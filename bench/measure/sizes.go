@@ -1,4 +1,4 @@
-package sweep
+package measure
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseSizes reads what sizes to measure, in bytes: "1..16M" is all powers of two from 1 to 16 MiB,
+// ParseSizes reads the sizes to measure, in bytes: "1..16M" is all powers of two from 1 to 16 MiB,
 // with their neighbours (one byte less, one byte more, and three halves) unless powers are enough;
 // "8,64K" is these alone.
 func ParseSizes(s string, neighbours bool) ([]int, error) {
@@ -15,7 +15,7 @@ func ParseSizes(s string, neighbours bool) ([]int, error) {
 	if !is {
 		var list []int
 		for part := range strings.SplitSeq(s, ",") {
-			n, err := bytes(part)
+			n, err := parseSize(part)
 			if err != nil {
 				return nil, err
 			}
@@ -23,11 +23,11 @@ func ParseSizes(s string, neighbours bool) ([]int, error) {
 		}
 		return list, nil
 	}
-	lo, err := bytes(from)
+	lo, err := parseSize(from)
 	if err != nil {
 		return nil, err
 	}
-	hi, err := bytes(to)
+	hi, err := parseSize(to)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func ParseSizes(s string, neighbours bool) ([]int, error) {
 	return Between(lo, hi, neighbours), nil
 }
 
-// Between are the powers of two from lo to hi, and their neighbours.
+// Between returns the powers of two from lo to hi, and their neighbours.
 func Between(lo, hi int, neighbours bool) (list []int) {
 	for n := 1; n <= 2*hi && n <= maxSize; n *= 2 {
 		all := []int{n}
@@ -54,7 +54,7 @@ func Between(lo, hi int, neighbours bool) (list []int) {
 	return slices.Compact(list)
 }
 
-func bytes(s string) (int, error) {
+func parseSize(s string) (int, error) {
 	s = strings.TrimSpace(s)
 	unit := 1
 	switch {
@@ -70,7 +70,7 @@ func bytes(s string) (int, error) {
 	return n * unit, nil
 }
 
-// Bytes is how tables write a size: whole KiB and MiB by their units.
+// Bytes formats a size for tables: whole KiB and MiB by their units.
 func Bytes(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

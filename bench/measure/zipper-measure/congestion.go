@@ -9,8 +9,8 @@ import (
 
 const allowed = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 
-// allow lets namespaces choose a congestion control, which on some systems they may not; back is as
-// it was before.
+// allow lets namespaces choose a congestion control, which some systems refuse. back restores the
+// system's setting.
 func allow(name string) (back func(), err error) {
 	before, err := os.ReadFile(allowed)
 	if err != nil {

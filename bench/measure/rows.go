@@ -1,11 +1,4 @@
-// Package longhaul has the rows of scripts/bench longhaul: what is measured between two sites with
-// a long link between them, what is aimed at, and how figures are written. It does not measure
-// (bench/longhaul/zipper-longhaul does, with mpi/longhaul.c in MPI jobs).
-//
-// Every figure carries how late the long link was meanwhile (package delayline). A measurement
-// during which it was too late, or dropped what it should not have, is void: it is written, marked,
-// and counts for no median.
-package longhaul
+package measure
 
 import (
 	"fmt"
@@ -14,36 +7,18 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
 )
 
-// Units.
-const (
-	Mbit  = "Mbit/s"
-	Milli = "ms"
-	MB    = "MB"
-	Ratio = ""
-)
-
-// Row is something to measure over a link.
-type Row struct {
-	Name string
-	Unit string
-	Most bool // the aim is an upper bound
-	Both bool // a rate of both directions together
-	// Aim over a link; 0: none. Rates are aimed at as a share of Payload.
-	Aim func(o delayline.Options) float64
-}
-
-// Payload is what TCP can carry at most, in Mbit/s: Ethernet frames with IP and TCP headers and
-// timestamps.
+// Payload returns the rate in Mbit/s that TCP can carry at most over a link, in Ethernet frames
+// with IP and TCP headers and timestamps.
 func Payload(o delayline.Options) float64 {
 	const headers, wire = 20 + 20 + 12, 14 + 24
 	return float64(o.Rate) / 1e6 * float64(o.MTU-headers) / float64(o.MTU+wire)
 }
 
-// Milliseconds of a delay.
+// Milliseconds returns a time in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// impossible says that a rate is more than the line carries: then it was measured wrongly. Empty:
-// it is not.
+// impossible returns why a value must be a measuring error: it is a rate above what the line
+// carries. It returns an empty string for other values.
 func (r Row) impossible(v float64, o delayline.Options) string {
 	most := Payload(o)
 	if r.Both {
@@ -56,10 +31,10 @@ func (r Row) impossible(v float64, o delayline.Options) string {
 	return fmt.Sprintf("more than the %.0f Mbit/s that the line carries", most)
 }
 
-// short tells whether a link has the aims for 20 ms; a longer one has those for 50 ms.
+// short tells whether a link has the aims for 20 ms; longer links have those for 50 ms.
 func short(o delayline.Options) bool { return o.Delay <= 20*time.Millisecond }
 
-// rate is a row whose aim is a share of what the line carries.
+// rate returns a row whose aim is a share of Payload.
 func rate(name string, at20, at50 float64) Row {
 	return Row{Name: name, Unit: Mbit, Aim: func(o delayline.Options) float64 {
 		if short(o) {
@@ -74,16 +49,16 @@ func inBoth(r Row) Row {
 	return r
 }
 
-// beyond is a row whose aim is the delay and a time in ms.
+// beyond returns a row whose aim is the delay plus a time in ms.
 func beyond(name string, ms float64) Row {
-	return Row{Name: name, Unit: Milli, Most: true, Aim: func(o delayline.Options) float64 { return Milliseconds(o.Delay) + ms }}
+	return Row{Name: name, Unit: Milli, AtMost: true, Aim: func(o delayline.Options) float64 { return Milliseconds(o.Delay) + ms }}
 }
 
 func constant(v float64) func(delayline.Options) float64 {
 	return func(delayline.Options) float64 { return v }
 }
 
-// Rows in the order of the table.
+// Rows of the plan longhaul, in the order of the table.
 var (
 	Stream1M  = rate("1 MiB stream, one pair", 0.95, 0.92)
 	Stream64K = rate("64 KiB stream, one pair", 0.90, 0.88)
@@ -94,21 +69,21 @@ var (
 	Loss001   = rate("1 MiB stream, 0.01 % loss", 0.9, 0.9)
 	Loss01    = rate("1 MiB stream, 0.1 % loss", 0.7, 0.5)
 
-	Arrives = Row{Name: "1 MiB blocking, warm: arrives", Unit: Milli, Most: true,
+	Arrives = Row{Name: "1 MiB blocking, warm: arrives", Unit: Milli, AtMost: true,
 		Aim: func(o delayline.Options) float64 {
 			return 1.1 * (Milliseconds(o.Delay) + (1<<20)*8/1e3/Payload(o))
 		}}
-	First = Row{Name: "1 MiB blocking, the first: arrives", Unit: Milli, Most: true,
+	First = Row{Name: "1 MiB blocking, the first: arrives", Unit: Milli, AtMost: true,
 		Aim: func(o delayline.Options) float64 {
 			if short(o) {
 				return 100
 			}
 			return 220
 		}}
-	Returns = Row{Name: "1 MiB blocking, warm: MPI_Send returns", Unit: Milli, Most: true, Aim: constant(3)}
+	Returns = Row{Name: "1 MiB blocking, warm: MPI_Send returns", Unit: Milli, AtMost: true, Aim: constant(3)}
 	Small   = beyond("8 B arrives", 0.5)
 
-	Memory = Row{Name: "memory of the forwarders, 32 pairs", Unit: MB, Most: true,
+	Memory = Row{Name: "memory of the forwarders, 32 pairs", Unit: MB, AtMost: true,
 		Aim: func(o delayline.Options) float64 {
 			return 3*float64(o.Rate)/8e6*2*o.Delay.Seconds() + 64
 		}}
@@ -116,17 +91,17 @@ var (
 	Restart = Row{Name: "a forwarder of the trunk killed and started again", Unit: Milli}
 )
 
-// Fairness is the row of Jain's index beside a row of several pairs.
+// Fairness returns the row of Jain's index for a row of several pairs.
 func Fairness(r Row) Row {
 	return Row{Name: r.Name + ": Jain's fairness", Unit: Ratio, Aim: constant(0.9)}
 }
 
-// Collectives are the names that mpi/longhaul.c knows.
+// Collectives returns the names of the operations that are measured on 4+4 ranks.
 func Collectives() []string {
 	return []string{"barrier", "bcast", "allreduce", "allgather", "alltoall"}
 }
 
-// Collective is the row of one of them on 4+4 ranks.
+// Collective returns the row of a collective on 4+4 ranks; bytes is the size in words.
 func Collective(name string, bytes string) Row {
 	if name == "barrier" {
 		return beyond(name+", 4+4 ranks", 2)
@@ -134,7 +109,8 @@ func Collective(name string, bytes string) Row {
 	return beyond(name+" of "+bytes+", 4+4 ranks", 2)
 }
 
-// Jain's fairness index (Jain, Chiu, Hawe 1984): 1 if all are equal, 1/n if one has all.
+// Jain returns Jain's fairness index (Jain, Chiu, Hawe 1984): 1 if all shares are equal, 1/n if one
+// of n has everything, 0 if there is nothing to share.
 func Jain(x []float64) float64 {
 	var sum, squares float64
 	for _, v := range x {
