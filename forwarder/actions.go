@@ -44,6 +44,8 @@ type carrier struct {
 	ways   map[int]io.Closer     // ways are what the kernel has open, by the number of the question.
 	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass; any thread.
 
+	verified *handshake.Event // verified is the Join that is being handled; nil: none is.
+
 	// For a job of several hops.
 
 	cert  *handshake.Certificate // cert is of the first Join here; other forwarders are shown it.
@@ -127,7 +129,7 @@ func (c *carrier) doOn(a action.Action) {
 	case job.Bridged:
 		c.on(a.Conn, func(p *peer) { c.bridged(p, a.Zipper) })
 	case bridge.Introduce:
-		c.on(a.Conn, func(p *peer) { c.introduce(p, a.Zipper, a.Number) })
+		c.on(a.Conn, func(p *peer) { p.introduce(c.cert, a.Number) })
 	case bridge.Use:
 		at := &plane.Member{Rank: wire.Nobody, Zipper: a.Zipper, Address: c.job.Name(a.Zipper)}
 		c.on(a.Conn, func(p *peer) { c.run(p, at) })
@@ -168,22 +170,16 @@ func (c *carrier) refuse(p *peer, why *handshake.Refused) {
 	}
 }
 
-// join has a peer be one of the job's.
-func (c *carrier) join(p *peer, next role.Role) {
-	p.run = c.owner
-	p.to(next)
-	p.deadline = time.Time{}
-	p.settle()
-	if e := p.verified; e != nil && c.shown.Load() == nil {
-		c.shown.Store(&shown{e.Pass, e.Join.Guest})
-	}
-}
-
 // place has a rank wait for the others. On its own loop.
 func (c *carrier) place(p *peer) {
-	c.join(p, role.Waiting)
+	p.belong(c.owner, 0)
+	p.to(role.Waiting)
+	p.settle()
+	if e := c.verified; c.shown.Load() == nil {
+		c.shown.Store(&shown{e.Pass, e.Join.Guest})
+	}
 	if c.cert == nil && c.job.Facts().Hops {
-		cert := p.exchange.Certificate(p.verified.Join)
+		cert := p.exchange.Certificate(c.verified.Join)
 		c.cert = &cert
 	}
 	p.exchange.Placed()
@@ -191,7 +187,7 @@ func (c *carrier) place(p *peer) {
 
 // enter lets a rank that comes back into the running job. On its own loop.
 func (c *carrier) enter(p *peer, a *job.Enter) {
-	p.run = c.owner
+	p.belong(c.owner, 0)
 	a.Layout.Rank, a.Layout.Namesake = a.Rank, a.Namesake
 	p.conn.Seal(p.seal)
 	p.exchange.Admit(&a.Layout, nil)
@@ -201,16 +197,10 @@ func (c *carrier) enter(p *peer, a *job.Enter) {
 // bridged has the connection of another forwarder be one of the job's. On its own loop.
 func (c *carrier) bridged(p *peer, zipper int) {
 	p.exchange.Release()
-	p.exchange = nil
 	p.conn.Seal(p.seal)
-	p.zipper = zipper
-	c.join(p, role.Bridging)
-}
-
-// introduce begins the exchange with another forwarder that was dialled.
-func (c *carrier) introduce(p *peer, zipper, number int) {
-	p.to(role.Introducing)
-	p.bridger = handshake.NewBridger(*c.cert, zipper, number, c.f.policy.Load().terms, handshake.Nonce())
+	p.belong(c.owner, zipper)
+	p.to(role.Bridging)
+	p.settle()
 }
 
 // start lets all ranks that wait into the job.
@@ -254,7 +244,6 @@ func (c *carrier) newPlane(a *job.Start) *plane.Plane {
 // run has a connection carry frames of the running job.
 func (c *carrier) run(p *peer, m *plane.Member) {
 	p.settle()
-	p.exchange = nil
 	p.to(role.Running)
 	c.plane.Join(m, c.job.Facts().Patience)
 	p.member.Store(m)
@@ -356,7 +345,7 @@ func (c *carrier) awaits(zipper int) (wanted bool) {
 // dialled gives the job a connection that was dialled. On its own loop, without the lock.
 func (c *carrier) dialled(p *peer, zipper, number int) {
 	c.events.locked(func() {
-		p.run, p.zipper = c.owner, zipper
+		p.belong(c.owner, zipper)
 		c.conns[p.id] = p
 		c.events.handle(job.Crossed{Zipper: zipper, Event: bridge.Dialled{Conn: p.id, Number: number}})
 	})

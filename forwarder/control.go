@@ -115,8 +115,9 @@ func (p control) Ended(cause error) {
 	}
 	if p.run != nil {
 		p.run.forget(p.peer, cause)
+	} else {
+		p.gone()
 	}
-	p.exchange = nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.peers, p.peer)

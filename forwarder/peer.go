@@ -27,18 +27,17 @@ type peer struct {
 	id   action.Conn
 	conn *relay.Conn
 
-	guest  *strangers.Stranger          // guest is its place in the count of those who connect; nil: dialled from here.
+	guest  *strangers.Stranger          // guest is its place in the count of strangers; nil: dialled from here.
 	member atomic.Pointer[plane.Member] // member is set before the connection carries frames of a job.
 
-	// run is the peer's job. It is set once, on the peer's own loop, with the job's lock. What
-	// follows is guarded by that lock once run is set, and used on the own loop alone before.
+	// run is the peer's job. It is set once, on the peer's own loop, with the job's lock. That lock
+	// guards the fields after it once run is set. Before that the own loop alone uses them.
 	run      *runner
 	role     role.Role
-	exchange *handshake.Acceptor // exchange is a stranger's, or of a rank that waits; nil: it is over.
-	bridger  *handshake.Bridger  // bridger is that of a connection which is being introduced.
-	zipper   int                 // zipper is the other forwarder's index in the job.
+	exchange *handshake.Acceptor // exchange is there while the role is Stranger or Waiting.
+	bridger  *handshake.Bridger  // bridger is there from the role Introducing on.
+	zipper   int                 // zipper is the other forwarder's index in the job; 0 for a rank.
 	seal     *seal.Channel       // seal is the link's, if its job is sealed.
-	verified *handshake.Event    // verified is the Join that is being handled.
 
 	// Used on the peer's own loop alone.
 
@@ -88,9 +87,25 @@ func (p *peer) refused(err *handshake.Refused) {
 
 // leave has the connection of a peer that is in no job linger.
 func (p *peer) leave() {
-	p.exchange = nil
 	p.to(role.Leaving)
 	p.conn.Post(p.conn.Linger)
+}
+
+// belong makes the peer one of a job's. zipper is its index there if it is a forwarder.
+func (p *peer) belong(r *runner, zipper int) { p.run, p.zipper, p.deadline = r, zipper, time.Time{} }
+
+// introduce begins the exchange with another forwarder on a connection that was dialled from here.
+// cert is what a rank of the job has shown.
+func (p *peer) introduce(cert *handshake.Certificate, number int) {
+	p.to(role.Introducing)
+	p.bridger = handshake.NewBridger(*cert, p.zipper, number, p.f.policy.Load().terms, handshake.Nonce())
+}
+
+// gone notes that the connection has ended, or is about to: a peer that joins does so no more.
+func (p *peer) gone() {
+	if p.role.May(role.Leaving) {
+		p.to(role.Leaving)
+	}
 }
 
 // end closes the peer's connection. Any thread.
@@ -162,9 +177,7 @@ func (p *peer) crowdOut() {
 		if p.run != nil { // it has joined meanwhile
 			return
 		}
-		if p.exchange = nil; p.role != role.Leaving {
-			p.to(role.Leaving)
-		}
+		p.gone()
 		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull, Reason: reason}))
 		p.conn.End(errCrowded)
 	})
@@ -177,8 +190,8 @@ func (p *peer) settle() {
 	p.f.mu.Unlock()
 }
 
-// to gives the peer another role. An illegal transition is a defect: it closes the connection,
-// which the peer's job takes for a loss.
+// to gives the peer another role, and ends the join exchange unless that goes on in it. An illegal
+// transition is a defect: it closes the connection, which the peer's job takes for a loss.
 func (p *peer) to(next role.Role) {
 	if !p.role.May(next) {
 		p.f.defect(fmt.Errorf("a %v connection becomes %v", p.role, next))
@@ -186,6 +199,9 @@ func (p *peer) to(next role.Role) {
 		return
 	}
 	p.role = next
+	if next != role.Stranger && next != role.Waiting {
+		p.exchange = nil
+	}
 }
 
 var errDefect = errors.New("internal error (please report this, with the forwarder's log)")

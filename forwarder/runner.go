@@ -112,7 +112,7 @@ func (r *runner) unlock() {
 func (r *runner) forget(p *peer, cause error) {
 	r.mu.Lock()
 	defer r.unlock()
-	p.exchange = nil
+	p.gone()
 	r.handle(job.Lost{Conn: p.id, Cause: cause, Silent: errors.Is(cause, relay.ErrSilent)})
 	delete(r.conns, p.id)
 }

@@ -25,7 +25,6 @@ var writtenByMore = map[string]int{
 	"contention/solve.connection":     4,
 	"contention/solve.stage":          5,
 	"forwarder.Forwarder":             4,
-	"forwarder.peer":                  6,
 	"forwarder/bridge.connections":    5,
 	"forwarder/job.core":              6,
 	"forwarder/job.links":             4,
