@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"slices"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -28,21 +29,13 @@ var errBegunAnew = errors.New("the other forwarder begins anew")
 
 // anew takes a connection over which the other end gathers, while the job runs here.
 func (e *entry) anew(c *conn) {
-	t := e.conns
 	e.log(zapcore.InfoLevel, "another forwarder gathers a running job anew")
-	for _, o := range t.coming {
-		if o != c {
-			e.end(o.id, errBegunAnew)
-		}
+	coming, inUse := e.conns.restart(c)
+	for _, o := range slices.Concat(coming, inUse) {
+		e.end(o.id, errBegunAnew)
 	}
-	t.coming = []*conn{c}
-	if old := t.inUse; len(old) > 0 {
-		t.inUse = nil
-		for _, o := range old {
-			e.end(o.id, errBegunAnew)
-		}
-		t.lost += len(old)
-		e.trunk.sever(old[0], "the forwarder "+e.Address+" was started again")
+	if len(inUse) > 0 {
+		e.trunk.sever(inUse[0], "the forwarder "+e.Address+" was started again")
 	}
 	e.do(Anew{Conn: c.id})
 }

@@ -40,7 +40,7 @@ type Bridge struct {
 func New(cfg Config) *Bridge {
 	b := &Bridge{core: &core{Config: cfg}, conns: &connections{}}
 	b.parting = &parting{b.core, b.conns}
-	b.dialler = &dialler{b.core, b.conns}
+	b.dialler = &dialler{core: b.core, conns: b.conns}
 	b.trunk = &trunkLine{b.core, b.conns, b.parting, b.dialler}
 	b.entry = &entry{b.core, b.conns, b.trunk}
 	return b

@@ -19,17 +19,10 @@ type conn struct {
 
 // connections are a bridge's.
 type connections struct {
-	inUse    []*conn      // inUse are the first, then those for bulk only; none: the bridge is cut.
-	coming   []*conn      // coming are not in use yet.
-	dialling map[int]bool // dialling has the numbers of those that are being opened from here.
-	size     trunk.Size   // size is how many there are to be.
-	losses   trunk.Losses // losses notes which connections lose packets.
-	far      bool         // far says that the path is a long one.
-	carried  bool         // carried says that commands open them.
-	instead  bool         // instead says that this end may dial, too, when the bridge is cut.
-	ignorant bool         // ignorant says that the other end does not know the job, and is asked to gather it.
-	lost     int          // lost counts the connections in use that were lost.
-	first0   action.Conn  // first0 is being introduced while the job gathers; 0: none is.
+	inUse  []*conn      // inUse are the first, then those for bulk only; none: the bridge is cut.
+	coming []*conn      // coming are not in use yet.
+	losses trunk.Losses // losses notes which connections lose packets.
+	lost   int          // lost counts the connections in use that were lost.
 }
 
 func (t *connections) first() *conn {
@@ -50,16 +43,6 @@ func (t *connections) find(id action.Conn) *conn {
 	return nil
 }
 
-// bursts reports whether one of those for bursts is being dialled.
-func (t *connections) bursts() bool {
-	for n := range t.dialling {
-		if n > 0 && n < trunk.Eager {
-			return true
-		}
-	}
-	return false
-}
-
 // byesCame reports whether Bye has come over all connections that there are.
 func (t *connections) byesCame() bool {
 	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeCame })
@@ -70,6 +53,30 @@ func (t *connections) comes(c *conn) { t.coming = append(t.coming, c) }
 
 // gone takes a connection out of those that come.
 func (t *connections) gone(c *conn) { t.coming = without(t.coming, c) }
+
+// use puts a connection behind those in use.
+func (t *connections) use(c *conn) { t.inUse = append(slices.Clone(t.inUse), c) }
+
+// drop takes a connection out of those in use and returns it, and whether it was the first one;
+// nil: it is not in use.
+func (t *connections) drop(id action.Conn) (c *conn, first bool) {
+	i := slices.IndexFunc(t.inUse, func(c *conn) bool { return c.id == id })
+	if i < 0 {
+		return nil, false
+	}
+	c = t.inUse[i]
+	t.inUse = slices.Delete(slices.Clone(t.inUse), i, i+1)
+	return c, i == 0
+}
+
+// restart drops all connections but c, which is not in use yet, and returns them. Those that were
+// in use are lost.
+func (t *connections) restart(c *conn) (coming, inUse []*conn) {
+	coming, inUse = without(t.coming, c), t.inUse
+	t.coming, t.inUse = []*conn{c}, nil
+	t.lost += len(inUse)
+	return coming, inUse
+}
 
 // without returns list without c.
 func without(list []*conn, c *conn) []*conn {

@@ -25,7 +25,14 @@ func MayNumber(n int) bool { return n >= 0 && n < maxConnections }
 // dialler opens connections from this end.
 type dialler struct {
 	*core
-	conns *connections
+	conns    *connections
+	dialling map[int]bool // dialling has the numbers of the connections that are being opened.
+	size     trunk.Size   // size is how many there are to be.
+	far      bool         // far says that the path is a long one.
+	carried  bool         // carried says that commands open them.
+	either   bool         // either says that this end may dial, whichever is to, when the bridge is cut.
+	ignorant bool         // ignorant says that the other end does not know the job, and is asked to gather it.
+	early    action.Conn  // early is being introduced while the job gathers; 0: none is.
 }
 
 // reach dials the other end, for a job that gathers.
@@ -35,8 +42,31 @@ func (d *dialler) reach() {
 	}
 }
 
+// begin decides how many connections there are to be in the job that runs now, by the path of the
+// first one, and dials them. either says that this end may dial when the bridge is cut.
+func (d *dialler) begin(link trunk.Link, either bool) {
+	d.far, d.either, d.dialling = link.Long(), either, map[int]bool{}
+	if !d.Dials {
+		return
+	}
+	fixed := d.Fixed
+	if d.carried = link.Carried; d.carried && fixed == 0 { // nobody has a short path carried
+		fixed = trunk.First
+	}
+	d.size = trunk.New(link.Path, link.Known, fixed)
+	d.extend()
+}
+
+// grow dials more connections if those for bulk, whose paths are given by number, have to wait for
+// room in the buffers.
+func (d *dialler) grow(bulk map[int]trunk.Path) {
+	if d.size.Grow(bulk) {
+		d.extend()
+	}
+}
+
 // instead reports whether this end dials a bridge that is cut though the other end is to.
-func (d *dialler) instead() bool { return d.state == Cut && !d.Dials && d.conns.instead }
+func (d *dialler) instead() bool { return d.state == Cut && !d.Dials && d.either }
 
 // extend dials the connections that are not there: over a long path those for bursts first, since
 // others are cold, and would take their place.
@@ -45,21 +75,21 @@ func (d *dialler) extend() {
 		return
 	}
 	t := d.conns
-	missing := t.size.Connections() - len(t.inUse) - len(t.dialling)
+	missing := d.size.Connections() - len(t.inUse) - len(d.dialling)
 	if !d.Dials {
-		missing = 1 - len(t.dialling)
+		missing = 1 - len(d.dialling)
 	}
-	if t.ignorant {
+	if d.ignorant {
 		missing = 0
-		if !t.dialling[0] {
+		if !d.dialling[0] {
 			d.dial(0)
 		}
 	}
 	for n := 1; n < maxConnections && missing > 0; n++ {
-		if t.dialling[n] || slices.ContainsFunc(t.inUse, func(c *conn) bool { return c.number == n }) {
+		if d.dialling[n] || slices.ContainsFunc(t.inUse, func(c *conn) bool { return c.number == n }) {
 			continue
 		}
-		if n >= trunk.Eager && t.far && t.bursts() {
+		if n >= trunk.Eager && d.far && d.bursts() {
 			return // use goes on
 		}
 		missing--
@@ -68,15 +98,36 @@ func (d *dialler) extend() {
 }
 
 func (d *dialler) dial(number int) {
-	d.conns.dialling[number] = true
-	d.do(Dial{Zipper: d.Zipper, Number: number, Carried: d.conns.carried})
+	d.dialling[number] = true
+	d.do(Dial{Zipper: d.Zipper, Number: number, Carried: d.carried})
 }
+
+// bursts reports whether a connection for bursts is being dialled.
+func (d *dialler) bursts() bool {
+	for n := range d.dialling {
+		if n > 0 && n < trunk.Eager {
+			return true
+		}
+	}
+	return false
+}
+
+// used notes that the connection with a number is in use. With number 0 the other end has gathered
+// the job.
+func (d *dialler) used(number int) {
+	delete(d.dialling, number)
+	d.ignorant = d.ignorant && number != 0
+}
+
+// unknown notes that the other end has refused the connection with a number because the job is not
+// there. It is asked to gather the job next, or gathers it now.
+func (d *dialler) unknown(number int) { d.ignorant = number != 0 }
 
 // dialled takes a connection that was dialled, unless it is not wanted any more.
 func (d *dialler) dialled(id action.Conn, number int) {
 	switch {
 	case d.state == Absent:
-		d.conns.first0 = id
+		d.early = id
 	case d.Wanted():
 		d.conns.comes(&conn{id: id, number: number})
 	default:
@@ -100,8 +151,8 @@ func (d *dialler) notComing(id action.Conn, cause error) {
 	case c != nil:
 		t.gone(c)
 		d.notThere(c.number, cause)
-	case d.state == Absent && id == t.first0:
-		t.first0 = 0
+	case d.state == Absent && id == d.early:
+		d.early = 0
 		d.log(zapcore.WarnLevel, "a link to another forwarder is lost before it is in use", zap.Error(cause))
 		d.arm(action.Again, trunk.Redial)
 	}
@@ -109,7 +160,7 @@ func (d *dialler) notComing(id action.Conn, cause error) {
 
 // notThere goes on when a connection of a running job could not be opened: it is tried again.
 func (d *dialler) notThere(number int, why error) {
-	delete(d.conns.dialling, number)
+	delete(d.dialling, number)
 	if !d.Wanted() {
 		return
 	}

@@ -31,7 +31,7 @@ func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
 		return
 	}
 	c := &conn{id: id, offered: offered, link: link}
-	e.conns.inUse = []*conn{c}
+	e.conns.use(c)
 	e.pad(c, c.warming.Begin(e.now))
 	e.arm(action.Large, LargeAnswer)
 	e.log(zapcore.InfoLevel, "link to another forwarder")
@@ -142,7 +142,7 @@ func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
 	case code == wire.RefuseTaken && e.bye.said && c.number == 0:
 		e.trunk.giveUp(reason)
 	case code == wire.RefuseTaken: // also where all is said: it may gather, and hears from us which ranks have left
-		e.conns.ignorant = c.number != 0
+		e.trunk.dialler.unknown(c.number)
 	}
 }
 

@@ -52,26 +52,15 @@ func (l *trunkLine) begin(instead bool) {
 	if !l.to(Running) {
 		return
 	}
-	t := l.conns
-	t.instead = instead
-	link := t.first().link // of the last Pong
+	link := l.conns.first().link // of the last Pong
 	l.disarm(action.Large)
-	for _, c := range slices.Clone(t.coming) { // admit shortens the list
+	for _, c := range slices.Clone(l.conns.coming) { // admit shortens the list
 		l.admit(c)
 	}
-	if t.far = link.Long(); t.far {
+	if link.Long() {
 		l.arm(action.Measure, trunk.Measure)
 	}
-	t.dialling = map[int]bool{}
-	if !l.Dials {
-		return
-	}
-	fixed := l.Fixed
-	if t.carried = link.Carried; t.carried && fixed == 0 { // nobody has a short path carried
-		fixed = trunk.First
-	}
-	t.size = trunk.New(link.Path, link.Known, fixed)
-	l.dialler.extend()
+	l.dialler.begin(link, instead)
 }
 
 // admit tells the other end that its connection is in use, if the job runs and the connection is
@@ -120,10 +109,7 @@ var errOpenedAgain = errors.New("the other forwarder has opened it again")
 func (l *trunkLine) use(c *conn) {
 	t := l.conns
 	t.gone(c)
-	delete(t.dialling, c.number)
-	if c.number == 0 {
-		t.ignorant = false
-	}
+	l.dialler.used(c.number)
 	for _, old := range t.inUse {
 		if old.number == c.number { // the other end knows sooner than we that it is dead
 			l.end(old.id, errOpenedAgain)
@@ -137,13 +123,13 @@ func (l *trunkLine) use(c *conn) {
 		l.do(Far{Conn: c.id})
 	}
 	l.do(Use{Conn: c.id, Zipper: l.Zipper})
-	t.inUse = append(slices.Clone(t.inUse), c)
+	t.use(c)
 	l.log(zapcore.InfoLevel, "one more connection to another forwarder", zap.Int("connection", c.number),
 		zap.Int("in_use", len(t.inUse)))
 	if l.state == Cut {
 		l.restore(c)
 	}
-	if t.far && c.number < trunk.Eager {
+	if l.dialler.far && c.number < trunk.Eager {
 		l.dialler.extend()
 	}
 	l.spread()
@@ -201,9 +187,7 @@ func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
 	}
 	if c := t.first(); c != nil && l.Dials {
 		delete(now, c.number)
-		if t.size.Grow(now) {
-			l.dialler.extend()
-		}
+		l.dialler.grow(now)
 	}
 	l.arm(action.Measure, trunk.Measure)
 }
@@ -215,13 +199,11 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 	if cause == nil {
 		cause = errors.New("closed")
 	}
-	i := slices.IndexFunc(t.inUse, func(c *conn) bool { return c.id == id })
-	if i < 0 {
+	c, first := t.drop(id)
+	if c == nil {
 		l.dialler.notComing(id, cause)
 		return
 	}
-	c := t.inUse[i]
-	t.inUse = slices.Delete(slices.Clone(t.inUse), i, i+1)
 	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", l.Address, cause)
 	switch {
 	case l.state == Gathering: // there is no taking back of a Join
@@ -232,7 +214,7 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 		l.log(zapcore.ErrorLevel, "a link between forwarders is lost", zap.Int("connection", c.number),
 			zap.Int("left", len(t.inUse)), zap.Error(cause))
 		if l.GoesOn {
-			l.goOn(c, i == 0, reason)
+			l.goOn(c, first, reason)
 			return
 		}
 		if len(t.inUse) > 0 {

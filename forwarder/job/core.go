@@ -82,8 +82,7 @@ type core struct {
 	gather   *handshake.Gather // gather has the Joins, also those of ranks that come back.
 
 	state  State
-	result result
-	layout wire.Layout // layout is the answer to ranks that join; Rank and Namesake are not set.
+	result result // result is set with the first state in which nothing is relayed (finish).
 
 	now    time.Time       // now is the time of the event.
 	out    []action.Action // out is what Handle returns.
@@ -111,6 +110,15 @@ func (c *core) to(next State) bool {
 	}
 	c.log(zapcore.DebugLevel, "job", zap.Stringer("was", c.state), zap.Stringer("is", next))
 	c.state = next
+	return true
+}
+
+// finish is to for a job that ends: r says how.
+func (c *core) finish(next State, r result) bool {
+	if !c.to(next) {
+		return false
+	}
+	c.result = r
 	return true
 }
 

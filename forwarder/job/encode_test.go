@@ -84,7 +84,7 @@ type encoder struct {
 // depend on: texts for people, counters that are only shown, and times, since the model orders
 // events by itself.
 var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": true, "core.id": true,
-	"core.clusters": true, "core.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
+	"core.clusters": true, "ranks.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
 	"gathering.soon": true, "gathering.told": true, "ranks.told": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
 	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "place.link": true,

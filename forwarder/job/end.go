@@ -64,10 +64,9 @@ func (e *ending) fail(rank uint32, reason string, cause action.Conn) {
 
 // failWith is fail with a frame that tells the others.
 func (e *ending) failWith(code int32, reason string, last []byte, cause action.Conn) {
-	if e.state != Running || !e.to(Ending) {
+	if e.state != Running || !e.finish(Ending, result{code, reason}) {
 		return
 	}
-	e.result = result{code, reason}
 	e.log(zapcore.ErrorLevel, "job aborted", zap.Int32("code", code), zap.String("reason", reason))
 	told := map[action.Conn]bool{0: true, cause: true}
 	tell := func(c action.Conn) {
@@ -90,11 +89,10 @@ func (e *ending) failWith(code int32, reason string, last []byte, cause action.C
 // release ends the links of a running job that may go on without this forwarder: its ranks get Bye,
 // which is a lost link to them, and other forwarders lose a bridge.
 func (e *ending) release(reason string) {
-	if e.state != Running || !e.to(Ending) {
+	if e.state != Running || !e.finish(Ending, result{1, reason}) {
 		return
 	}
 	e.log(zapcore.InfoLevel, "job released: it may be resumed")
-	e.result = result{1, reason}
 	for _, br := range e.links.list() {
 		e.links.cut(br.Zipper, errors.New(reason))
 	}

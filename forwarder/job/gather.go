@@ -239,10 +239,9 @@ func (g *gathering) leave(c action.Conn) {
 
 // giveUp ends the gathering for all, on the other forwarders of a job of several hops too.
 func (g *gathering) giveUp(code wire.RefuseCode, reason string) {
-	if g.state != Gathering || !g.to(Ended) {
+	if g.state != Gathering || !g.finish(Ended, result{reason: reason}) {
 		return
 	}
-	g.result.reason = reason
 	g.disarm(action.Timer{Kind: action.Gathering})
 	g.disarm(action.Timer{Kind: action.Notice})
 	g.free(g.kept)

@@ -100,7 +100,7 @@ func (e Expired) apply(j *Job) {
 }
 
 func (e Opened) apply(j *Job) {
-	if j.ways.opened(&e) {
+	if j.ways.opened(&e, j.ranks) {
 		j.start()
 	}
 }

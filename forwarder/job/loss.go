@@ -160,7 +160,7 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	}
 	delete(r.absent, v)
 	l.stopWaitingFor(v)
-	l.do(Enter{Layout: l.layout, Entry: Entry{e.Conn, v, r.isNamesake(v)}})
+	l.do(Enter{Layout: r.layout, Entry: Entry{e.Conn, v, r.isNamesake(v)}})
 	for _, out := range sorted(r.absent) {
 		why := r.absent[out]
 		r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})

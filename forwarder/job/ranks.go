@@ -13,7 +13,8 @@ type ranks struct {
 	links *links
 	live  int // live counts the connections that carry frames of the running job.
 
-	// Fixed when the job is ready.
+	// Fixed when the job starts.
+	layout    wire.Layout     // layout is the answer to ranks that join; Rank and Namesake are not set.
 	hosts     []string        // hosts are those of the virtual ranks.
 	namesakes map[string]bool // namesakes are the names of hosts in several clusters.
 	clusterOf []int           // clusterOf is the cluster of each virtual rank.
@@ -44,7 +45,8 @@ type absence struct {
 }
 
 // fill notes the ranks of a job that is ready.
-func (r *ranks) fill() {
+func (r *ranks) fill(layout wire.Layout) {
+	r.layout = layout
 	r.hosts, r.namesakes, r.clusterOf = make([]string, r.gather.Ranks()), r.gather.Namesakes(), nil
 	for i, c := range r.clusters {
 		for range c.Size {
@@ -61,6 +63,18 @@ func (r *ranks) fill() {
 			r.via[v] = r.links.next(r.links.here, r.clusterOf[v])
 		}
 	}
+}
+
+// addDoors adds doors to the layout, if it is still short enough for a frame, and reports whether
+// it is.
+func (r *ranks) addDoors(doors []wire.Door) bool {
+	with := r.layout
+	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
+	if len(with.Append(nil)) > wire.MaxLength {
+		return false
+	}
+	r.layout = with
+	return true
 }
 
 // isNamesake reports whether a host of another cluster has the name of the rank's.

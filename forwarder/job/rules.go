@@ -46,10 +46,11 @@ func (j *Job) perhapsOver() {
 	if j.state == Running {
 		// Ranks that are absent may have lived on over another forwarder: here they never took
 		// their leave.
+		var r result
 		if absent := sorted(j.ranks.absent); len(absent) > 0 {
-			j.result = result{1, j.ranks.absent[absent[0]].reason}
+			r = result{1, j.ranks.absent[absent[0]].reason}
 		}
-		j.to(Ending)
+		j.finish(Ending, r)
 	}
 	if j.ways.open == 0 {
 		j.bury()

@@ -26,8 +26,7 @@ func (j *Job) complete() {
 	if !j.to(Ready) {
 		return
 	}
-	j.layout = layout
-	j.ranks.fill()
+	j.ranks.fill(layout)
 	if ways, doors := j.ways.plan(j.gathering, j.ranks); len(ways) > 0 {
 		j.ways.ask(ways, doors, j.gathering.expires.Sub(j.now))
 		return
@@ -44,7 +43,7 @@ func (j *Job) start() {
 	j.disarm(action.Timer{Kind: action.Notice})
 	j.started = j.now
 	places, bridges := j.gathering.inOrder(), j.links.list()
-	s := Start{Layout: j.layout, Via: j.ranks.via, Hosts: j.ranks.hosts, ClusterOf: j.ranks.clusterOf,
+	s := Start{Layout: j.ranks.layout, Via: j.ranks.via, Hosts: j.ranks.hosts, ClusterOf: j.ranks.clusterOf,
 		Links: len(places) + len(bridges)}
 	for _, p := range places {
 		s.Entries = append(s.Entries, Entry{p.conn, uint32(p.rank), j.ranks.isNamesake(uint32(p.rank))})
@@ -69,7 +68,7 @@ func (j *Job) start() {
 	}
 	j.startWithout()
 	j.log(zapcore.InfoLevel, "job runs", zap.Int("ranks", len(j.ranks.hosts)),
-		zap.Duration("gathered_in", j.started.Sub(j.gathering.created)), zap.Strings("libraries", j.layout.Libraries),
+		zap.Duration("gathered_in", j.started.Sub(j.gathering.created)), zap.Strings("libraries", j.ranks.layout.Libraries),
 		zap.Strings("origins", j.Origins()))
 }
 

@@ -43,7 +43,7 @@ func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	type door struct{ rank, cluster int }
 	own := map[door]bool{} // own are those without our help
 	dual := map[door]int{} // dual counts, by cluster and other cluster, the ranks that have one of their own
-	for _, d := range w.layout.Doors {
+	for _, d := range r.layout.Doors {
 		own[door{int(d.Rank), int(d.Network)}] = true
 		dual[door{r.clusterOf[d.Rank], int(d.Network)}]++
 	}
@@ -106,7 +106,7 @@ func (w *ways) forget() {
 
 // opened takes the kernel's answer, and reports whether it was awaited: a rank may have left
 // meanwhile, or it took too long.
-func (w *ways) opened(e *Opened) bool {
+func (w *ways) opened(e *Opened, r *ranks) bool {
 	switch {
 	case e.N != w.asked || !w.awaited():
 		if e.Err == nil {
@@ -116,25 +116,23 @@ func (w *ways) opened(e *Opened) bool {
 	case e.Err != nil:
 		w.log(zapcore.WarnLevel, "the kernel passes nothing on for a job", zap.Error(e.Err))
 	default:
-		w.addDoors(e.N, e.At)
+		w.addDoors(e.N, e.At, r)
 	}
 	w.forget()
 	return true
 }
 
 // addDoors puts what the kernel has opened into the layout, if there is room.
-func (w *ways) addDoors(n int, at []netip.AddrPort) {
+func (w *ways) addDoors(n int, at []netip.AddrPort, r *ranks) {
 	doors := w.doors
 	for i := range doors {
 		doors[i].Address = at[i].String()
 	}
-	with := w.layout
-	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
-	if len(with.Append(nil)) > wire.MaxLength {
+	if !r.addDoors(doors) {
 		w.log(zapcore.InfoLevel, "no room in the layout for connections of their own")
 		w.do(CloseWays{N: n})
 		return
 	}
-	w.layout, w.open = with, len(doors)
+	w.open = len(doors)
 	w.log(zapcore.InfoLevel, "the kernel passes connections on", zap.Int("doors", len(doors)))
 }

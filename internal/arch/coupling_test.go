@@ -25,8 +25,6 @@ var writtenByMore = map[string]int{
 	"contention/solve.connection":     4,
 	"contention/solve.stage":          5,
 	"forwarder.Forwarder":             4,
-	"forwarder/bridge.connections":    5,
-	"forwarder/job.core":              6,
 	"forwarder/job.links":             4,
 	"forwarder/job.ranks":             4,
 	"forwarder/relay.Conn":            6,
