@@ -118,13 +118,7 @@ func (p control) Ended(cause error) {
 	} else {
 		p.gone()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.peers, p.peer)
-	f.strangers.Leave(p.guest)
-	if f.stopping && len(f.peers) == 0 {
-		close(f.empty)
-	}
+	f.forget(p.peer)
 }
 
 // Route is the peer's in its job, or that of those who join. The first frames may come while

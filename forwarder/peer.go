@@ -149,6 +149,17 @@ func (f *Forwarder) take(link transport.Link, admit func(p *peer) bool, begin fu
 	})
 }
 
+// forget takes a peer whose connection has ended out of the forwarder. Any thread.
+func (f *Forwarder) forget(p *peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.peers, p)
+	f.strangers.Leave(p.guest)
+	if f.stopping && len(f.peers) == 0 {
+		close(f.empty)
+	}
+}
+
 var errCrowded = errors.New("too many links that have not joined")
 
 // mayConnect reports whether a link that has come in is taken; another one may have to go for it.

@@ -74,8 +74,7 @@ func (e Damaged) apply(j *Job) { j.losses.damaged(&e) }
 
 func (e Lost) apply(j *Job) {
 	j.gathering.leave(e.Conn)
-	if k, ok := j.links.of[e.Conn]; ok {
-		delete(j.links.of, e.Conn)
+	if k, ok := j.links.closed(e.Conn); ok {
 		j.cross(k, bridge.Ended{Conn: e.Conn, Cause: e.Cause})
 	}
 	j.losses.ended(&e)
@@ -134,7 +133,7 @@ func (e Reported) apply(j *Job)  { j.ranks.reported(e.Zipper, &e.State) }
 
 func (e Crossed) apply(j *Job) {
 	if d, ok := e.Event.(bridge.Dialled); ok {
-		j.links.of[d.Conn] = e.Zipper
+		j.links.opened(d.Conn, e.Zipper)
 	}
 	j.cross(e.Zipper, e.Event)
 }

@@ -92,7 +92,7 @@ func (h *hops) offered(e *Offered) *handshake.Refused {
 	}
 	k := int(e.Join.Here)
 	h.do(Bridged{Conn: e.Conn, Zipper: k})
-	h.of[e.Conn] = k
+	h.opened(e.Conn, k)
 	if h.bridges[k] == nil {
 		h.add(k, h.name(k), false)
 	}

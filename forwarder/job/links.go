@@ -50,6 +50,17 @@ func (l *links) add(k int, addr string, dials bool) {
 		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
 }
 
+// opened notes that a connection is one of the bridge to a forwarder, whether or not it is in use.
+func (l *links) opened(c action.Conn, zipper int) { l.of[c] = zipper }
+
+// closed forgets a connection that has ended and returns the forwarder at its other end, if it was
+// one of a bridge.
+func (l *links) closed(c action.Conn) (zipper int, ok bool) {
+	zipper, ok = l.of[c]
+	delete(l.of, c)
+	return zipper, ok
+}
+
 // network is the one that both ends of a bridge are on.
 func (l *links) network(br *bridge.Bridge) int {
 	n, _ := l.neighbour(br.Zipper)

@@ -47,13 +47,8 @@ type wait struct {
 
 // ended takes a connection that has ended out of the running job.
 func (l *losses) ended(e *Lost) {
-	m := l.ranks.members[e.Conn]
-	if m == nil {
-		return
-	}
-	delete(l.ranks.members, e.Conn)
-	l.ranks.live--
-	if m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
+	m := l.ranks.remove(e.Conn)
+	if m != nil && m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
 		l.linkLost(m, e.Cause, e.Silent)
 	}
 }
@@ -158,7 +153,7 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	if _, waits := l.waits[v]; r.links.several() && !waits {
 		return refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
 	}
-	delete(r.absent, v)
+	r.returns(v)
 	l.stopWaitingFor(v)
 	l.do(Enter{Layout: r.layout, Entry: Entry{e.Conn, v, r.isNamesake(v)}})
 	for _, out := range sorted(r.absent) {
@@ -168,7 +163,6 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	for _, gone := range sorted(r.left) {
 		r.sendState(e.Conn, wire.RailState{Rank: gone, Gone: true})
 	}
-	r.cameBack[v] = true
 	l.do(Run{Conn: e.Conn, Rank: v})
 	r.enter(e.Conn, e.Link, v)
 	l.logOf(e.Conn, zapcore.InfoLevel, "rank is back")

@@ -100,6 +100,23 @@ func (r *ranks) enter(c action.Conn, link string, v uint32) {
 	r.route(v, c)
 }
 
+// remove takes a connection that has ended out of the running job and returns what it was; nil: it
+// was not in it.
+func (r *ranks) remove(c action.Conn) *member {
+	m := r.members[c]
+	if m != nil {
+		delete(r.members, c)
+		r.live--
+	}
+	return m
+}
+
+// returns notes that a rank which was out of reach is back. It is told of ranks that leave later.
+func (r *ranks) returns(v uint32) {
+	delete(r.absent, v)
+	r.cameBack[v] = true
+}
+
 // route has frames for a rank go over a connection.
 func (r *ranks) route(v uint32, c action.Conn) {
 	r.routes[v] = c

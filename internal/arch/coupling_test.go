@@ -24,8 +24,6 @@ var writtenByMore = map[string]int{
 	"contention/solve.buffers":        5,
 	"contention/solve.connection":     4,
 	"contention/solve.stage":          5,
-	"forwarder.Forwarder":             4,
-	"forwarder/job.links":             4,
 	"forwarder/job.ranks":             4,
 	"forwarder/relay.Conn":            6,
 	"forwarder/relay.buffer":          7,
