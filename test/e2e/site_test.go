@@ -20,7 +20,7 @@ func TestSite(t *testing.T) {
 		t.Errorf("the first page is about %q", got)
 	}
 	menu := w.text(`[...document.querySelectorAll('.wy-menu a')].map(a => a.getAttribute('href')).join('\n')`)
-	for _, folder := range []string{"tutorial", "howto", "reference", "design", "decisions"} {
+	for _, folder := range []string{"tutorial", "howto", "reference", "performance", "design", "decisions"} {
 		pages, err := filepath.Glob(filepath.Join(b.Root, "docs", folder, "*.md"))
 		if err != nil || len(pages) == 0 {
 			t.Fatalf("docs/%s: %v", folder, err)
