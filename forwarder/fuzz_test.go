@@ -42,7 +42,7 @@ func FuzzStream(f *testing.F) {
 		}
 		if seed%8 != 0 {
 			input = bytes.Clone(input)
-			wire.Mend(input)
+			wire.FixSums(input)
 		}
 		b := start(t, memoryNetwork(memnet.Options{Partial: seed | 1, Buffer: 4096}), func(c *Config) { c.Log = zap.NewNop() })
 		other := b.join("other", two...)

@@ -41,7 +41,7 @@ func FuzzExchange(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		stream = bytes.Clone(stream)
-		wire.Mend(stream)
+		wire.FixSums(stream)
 		all := machines(t)
 		all["bridger"] = NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5))
 		for name, m := range all {

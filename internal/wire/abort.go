@@ -1,8 +1,8 @@
 package wire
 
 // Abort ends the job everywhere. A rank sends it to its forwarder (dst Nobody), which passes it to
-// all others. In a sealed job it comes with that rank's word, which forwarders hand on with all
-// that it is for, and only ranks can check.
+// all other ranks. In a sealed job it carries that rank's authentication (word), which forwarders
+// pass on to all receivers and only ranks can verify.
 //
 //	0  i32     code    exit status, as given to MPI_Abort; 1 when a link or a rank failed
 //	4  u32     rank    virtual rank that is the cause; Nobody when it is the forwarder
@@ -17,7 +17,7 @@ type Abort struct {
 	Word   [SealProofLen]byte
 }
 
-// AppendUnsigned adds everything but the word: what the word is for.
+// AppendUnsigned appends everything but the word: the text that the word authenticates.
 func (a *Abort) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(a.Code))
 	b = le.AppendUint32(b, a.Rank)
@@ -25,10 +25,10 @@ func (a *Abort) AppendUnsigned(b []byte) []byte {
 	return le.AppendUint32(b, a.By)
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (a *Abort) Append(b []byte) []byte { return append(a.AppendUnsigned(b), a.Word[:]...) }
 
-// ParseAbort reads an Abort that fills b.
+// ParseAbort parses an Abort that fills b.
 func ParseAbort(b []byte) (Abort, error) {
 	r := reader{b: b}
 	a := Abort{Code: int32(r.u32()), Rank: r.u32(), Reason: r.string(), By: r.u32()}

@@ -2,13 +2,13 @@ package wire
 
 import "fmt"
 
-// MaxBridge is the most bytes of a Bridge beside its Join.
+// MaxBridge is the largest size of a Bridge without its Join, in bytes.
 const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + NonceLen + 2*SealKeyLen + PublicKeyLen + SignatureLen + SealProofLen
 
-// Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
-// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender:
-// its link key is the sender's X25519 key, and who has the pass that goes with that is a forwarder
-// that a member of the job has joined.
+// Bridge is the answer of a forwarder to the Challenge of another one that it has dialled. It asks
+// to carry the frames of a job. A rank of the job has signed the Join for the sender, with the
+// sender's X25519 key as its link key. So a sender with the pass of that key is a forwarder that a
+// member of the job has joined.
 //
 //	u32       version
 //	u16       from       the sender's index in the Join's zippers
@@ -36,7 +36,7 @@ type Bridge struct {
 	Join     Join
 }
 
-// AppendUnsigned adds everything but proof and pass: what these are for.
+// AppendUnsigned appends everything but proof and pass: the text that both authenticate.
 func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
@@ -48,7 +48,7 @@ func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	return f.Join.Append(b)
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Bridge) Append(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
@@ -61,8 +61,8 @@ func (f *Bridge) Append(b []byte) []byte {
 	return f.Join.Append(b)
 }
 
-// ParseBridge reads a Bridge that fills b. Of a version that is not spoken here only Version is
-// read. Signatures and passes are not checked here.
+// ParseBridge parses a Bridge that fills b. If this end does not support the version only Version
+// is set. Signatures and passes are not checked here.
 func ParseBridge(b []byte) (Bridge, error) {
 	r := reader{b: b}
 	f := Bridge{Version: r.u32()}
@@ -92,16 +92,16 @@ func ParseBridge(b []byte) (Bridge, error) {
 	return f, nil
 }
 
-// Ready tells over a link between forwarders that all ranks of all clusters have joined, as one
-// forwarder sees it; it is passed on.
+// Ready says on a link between forwarders that, in the view of one forwarder, all ranks of all
+// clusters have joined. Forwarders pass it on.
 //
 //	0  u32  zipper  its index
 type Ready struct{ Zipper uint32 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Ready) Append(b []byte) []byte { return le.AppendUint32(b, f.Zipper) }
 
-// ParseReady reads a Ready that fills b.
+// ParseReady parses a Ready that fills b.
 func ParseReady(b []byte) (Ready, error) {
 	r := reader{b: b}
 	f := Ready{r.u32()}

@@ -2,27 +2,27 @@ package wire
 
 import "errors"
 
-// Sizes of the cancel bodies in bytes.
+// These are the sizes of the cancel bodies in bytes.
 const (
 	CancelLen      = 8
 	CancelReplyLen = 16
 )
 
-// Cancel takes back the RTS of request Sender if no receive has met it yet.
+// Cancel takes back the RTS of request Sender if no receive has matched it yet.
 //
 //	0  u64  sender    the sender's request, from the RTS
 type Cancel struct{ Sender uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *Cancel) Append(b []byte) []byte { return le.AppendUint64(b, c.Sender) }
 
-// ParseCancel reads a Cancel that fills b.
+// ParseCancel parses a Cancel that fills b.
 func ParseCancel(b []byte) (Cancel, error) {
 	s, err := parseHandle(b)
 	return Cancel{s}, err
 }
 
-// CancelReply says whether the cancel came in time.
+// CancelReply says whether the cancel was in time.
 //
 //	0  u64  sender    the sender's request, from the Cancel
 //	8  u64  ok        1: taken back; 0: too late
@@ -31,7 +31,7 @@ type CancelReply struct {
 	OK     bool
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *CancelReply) Append(b []byte) []byte {
 	var ok uint64
 	if c.OK {
@@ -40,7 +40,7 @@ func (c *CancelReply) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, c.Sender), ok)
 }
 
-// ParseCancelReply reads a CancelReply that fills b.
+// ParseCancelReply parses a CancelReply that fills b.
 func ParseCancelReply(b []byte) (CancelReply, error) {
 	if err := exactly(b, CancelReplyLen); err != nil {
 		return CancelReply{}, err

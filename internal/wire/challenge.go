@@ -11,8 +11,8 @@ const NonceLen = 32
 // ChallengeLen is the size of a Challenge in bytes.
 const ChallengeLen = 4 + 4 + NonceLen + 4 + SealKeyLen + PublicKeyLen
 
-// Challenge is the first frame on a link, from the forwarder. In all versions it begins like this;
-// newer ones may have more at its end, which those who do not know it leave out.
+// Challenge is the first frame on a link, from the forwarder. In all versions it begins like this.
+// Newer versions may append fields, which older ones ignore.
 //
 //	0  u32       version  newest version of the protocol that the forwarder speaks
 //	4  u32       oldest   version of the protocol that it speaks
@@ -30,7 +30,7 @@ type Challenge struct {
 	HostKey [PublicKeyLen]byte
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *Challenge) Append(b []byte) []byte {
 	nat := uint32(0)
 	if c.NAT {
@@ -41,12 +41,12 @@ func (c *Challenge) Append(b []byte) []byte {
 	return append(append(b, c.LinkKey[:]...), c.HostKey[:]...)
 }
 
-// ParseChallenge reads a Challenge. Without a version that both ends speak (Common) only Version
-// and Oldest are read.
+// ParseChallenge parses a Challenge. If there is no version that both ends support (Common) only
+// Version and Oldest are set.
 func ParseChallenge(b []byte) (Challenge, error) {
 	r := reader{b: b}
 	c := Challenge{Version: r.u32()}
-	if len(r.b) >= 4 { // before version 10 there was one only, and no more was said
+	if len(r.b) >= 4 { // before version 10 there was one version only, and no Oldest
 		c.Oldest = r.u32()
 	}
 	if _, ok := c.Common(); r.err == nil && !ok {
@@ -69,16 +69,17 @@ func ParseChallenge(b []byte) (Challenge, error) {
 // ProofLen is the size of a Proof in bytes.
 const ProofLen = SignatureLen
 
-// Proof is a forwarder's answer to a Join or a Bridge: it shows that it has the host key that its
-// Challenge named. It comes before all later frames of the exchange but Ping and Refuse.
+// Proof is a forwarder's answer to a Join or a Bridge. It proves that the forwarder has the host
+// key that its Challenge named. It comes before all later frames of the handshake except Ping and
+// Refuse.
 //
 //	0  byte[64]  signature  by the host key over the Challenge and the Join or Bridge (package handshake)
 type Proof struct{ Signature [SignatureLen]byte }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (p *Proof) Append(b []byte) []byte { return append(b, p.Signature[:]...) }
 
-// ParseProof reads a Proof that fills b. The signature is not checked here.
+// ParseProof parses a Proof that fills b. The signature is not checked here.
 func ParseProof(b []byte) (Proof, error) {
 	r := reader{b: b}
 	var p Proof
@@ -86,13 +87,13 @@ func ParseProof(b []byte) (Proof, error) {
 	return p, r.end()
 }
 
-// NodeLen is the size of a hash in a JointProof in bytes, MaxDepth the most of them.
+// NodeLen is the size of a hash in a JointProof in bytes. MaxDepth is the largest number of hashes.
 const (
 	NodeLen  = 32
 	MaxDepth = 5
 )
 
-// JointProof is a Proof that one signature gives for up to 2^MaxDepth ranks: they are the leaves of
+// JointProof is a Proof with one signature for up to 2^MaxDepth ranks. The ranks are the leaves of
 // a tree of hashes whose root is signed.
 //
 //	0  byte[64]  signature  by the host key over the root (package handshake)
@@ -104,7 +105,7 @@ type JointProof struct {
 	Nodes     [][NodeLen]byte
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (p *JointProof) Append(b []byte) []byte {
 	b = le.AppendUint32(append(b, p.Signature[:]...), p.Place)
 	for _, n := range p.Nodes {
@@ -113,7 +114,7 @@ func (p *JointProof) Append(b []byte) []byte {
 	return b
 }
 
-// ParseJointProof reads a JointProof that fills b. The signature is not checked here.
+// ParseJointProof parses a JointProof that fills b. The signature is not checked here.
 func ParseJointProof(b []byte) (JointProof, error) {
 	r := reader{b: b}
 	var p JointProof
@@ -133,11 +134,11 @@ func ParseJointProof(b []byte) (JointProof, error) {
 	return p, nil
 }
 
-// hostKeys is how people write a host key: 43 characters, of which none means anything in an
-// address, a list of them, or a shell.
+// hostKeys is the text form of a host key: 43 characters, none of which has a meaning in an
+// address, in a list of addresses, or in a shell.
 var hostKeys = base64.RawURLEncoding.Strict()
 
-// FormatHostKey writes a host key as people read it; empty for none.
+// FormatHostKey returns the text form of a host key, or "" for none.
 func FormatHostKey(key [PublicKeyLen]byte) string {
 	if key == [PublicKeyLen]byte{} {
 		return ""
@@ -145,7 +146,7 @@ func FormatHostKey(key [PublicKeyLen]byte) string {
 	return hostKeys.EncodeToString(key[:])
 }
 
-// ParseHostKey reads what FormatHostKey writes.
+// ParseHostKey parses the text form of a host key.
 func ParseHostKey(s string) (key [PublicKeyLen]byte, err error) {
 	b, err := hostKeys.DecodeString(s)
 	if err != nil || len(b) != PublicKeyLen || [PublicKeyLen]byte(b) == [PublicKeyLen]byte{} {

@@ -12,13 +12,13 @@ import (
 
 var le = binary.LittleEndian
 
-// ErrTrailing reports bytes after the end of a body.
+// ErrTrailing means that there are bytes after the end of a body.
 var ErrTrailing = errors.New("wire: bytes after the end of the frame")
 
-// Bounds of strings in bodies, in bytes.
+// These are bounds of strings in bodies, in bytes.
 const (
-	MaxString = 4096 // any
-	MaxName   = 255  // job, cluster, host, library, data model
+	MaxString = 4096 // any string
+	MaxName   = 255  // names of job, cluster, host, library, data model
 )
 
 // exactly checks that a body of fixed size has that size.
@@ -39,7 +39,7 @@ func parseHandle(b []byte) (uint64, error) {
 	return le.Uint64(b), nil
 }
 
-// appendString writes a u16 length and the bytes; a string that is too long is cut at a rune's
+// appendString appends a u16 length and the bytes. It cuts a string that is too long at a rune's
 // border.
 func appendString(b []byte, s string) []byte {
 	s = clip(s)
@@ -57,7 +57,7 @@ func clip(s string) string {
 	return s[:n]
 }
 
-// reader takes a body apart; the first failure sticks and all later results are zero.
+// reader parses a body. After the first failure all results are zero, and end returns the failure.
 type reader struct {
 	b   []byte
 	err error
@@ -100,7 +100,7 @@ func (r *reader) bytes(p []byte) { copy(p, r.take(len(p))) }
 
 func (r *reader) string() string { return r.text(MaxString) }
 
-// name reads what is shown to people: nothing in it moves a cursor.
+// name reads a text that is shown to people. A text with control characters is an error.
 func (r *reader) name() string {
 	s := r.text(MaxName)
 	if strings.ContainsFunc(s, unprintable) {
@@ -111,8 +111,8 @@ func (r *reader) name() string {
 
 func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
-// Printable is a text that another host sent, for people: what cannot be printed is escaped as in
-// Go, so that it moves no cursor and begins no line.
+// Printable returns a text from another host in a form for people. It escapes unprintable
+// characters as in Go, so that they neither move a cursor nor begin a line.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, unprintable) {
 		return s
@@ -148,7 +148,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// end returns the first failure, or ErrTrailing when bytes are left.
+// end returns the first failure, or ErrTrailing if bytes are left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.b) > 0 {
 		r.err = ErrTrailing
@@ -156,14 +156,15 @@ func (r *reader) end() error {
 	return r.err
 }
 
-// Body is what AppendFrame puts after a header.
+// Body is the body of a frame, which AppendFrame appends after a header.
 type Body interface{ Append(b []byte) []byte }
 
-// Control is the header of a frame between the two ends of a link. AppendFrame fills its Length in.
+// Control returns the header of a frame between the two ends of a link. AppendFrame sets its
+// Length.
 func Control(t Type) Header { return Header{Type: t, Src: Nobody, Dst: Nobody} }
 
-// AppendFrame adds a whole frame to b: the header with its Length and sums filled in, and the body
-// (nil for none). For frames without a payload; the data path appends header and body itself.
+// AppendFrame appends a whole frame to b: the header, with its Length and sums set, and the body
+// (nil for none). It is for frames without a payload; the data path appends header and body itself.
 func AppendFrame(b []byte, h Header, body Body) []byte {
 	start := len(b)
 	b = append(b, make([]byte, HeaderLen)...)

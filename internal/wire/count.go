@@ -2,9 +2,10 @@ package wire
 
 import "fmt"
 
-// Count says how much was sent over a link before it. So it is noticed when frames were left out on
-// the way, or sent twice by somebody there, even if nothing follows them. Each end of a link sends
-// one when a running job begins to use it, and then now and then.
+// Count has the number of bytes that were sent over a link before it. With it the other end detects
+// frames that an attacker or a fault on the network has dropped or repeated, even if no frame
+// follows them. Each end of a link sends a Count when a running job begins to use the link, and
+// then now and then.
 //
 //	0  u64  number  of these over this link, from 1
 //	8  u64  bytes   sent over this link before it, from anywhere before the first one on
@@ -13,26 +14,26 @@ type Count struct{ Number, Bytes uint64 }
 // CountLen is the length of the body in bytes.
 const CountLen = 16
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *Count) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, c.Number), c.Bytes)
 }
 
-// ParseCount reads a Count that fills b.
+// ParseCount parses a Count that fills b.
 func ParseCount(b []byte) (Count, error) {
 	r := reader{b: b}
 	c := Count{r.u64(), r.u64()}
 	return c, r.end()
 }
 
-// Counted compares the Counts that come over a link with what comes.
+// Counted compares the Counts of a link with the bytes that have arrived.
 type Counted struct {
-	last   uint64 // number
-	before uint64 // bytes that had come more than the first Count said
+	last   uint64 // number of the last Count
+	before uint64 // difference between the bytes that had arrived and those in the first Count
 }
 
-// Take checks a Count that began when at bytes had come. An error means that it is not all that was
-// sent, or more.
+// Take checks a Count that began when at bytes had arrived. An error means that fewer or more bytes
+// have arrived than were sent.
 func (c *Counted) Take(x Count, at uint64) error {
 	c.last++
 	if c.last == 1 {

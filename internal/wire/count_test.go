@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestCounted: what is left out before a Count, comes twice, or is put in is noticed, a Count that
-// is left out with the next one.
+// TestCounted checks that bytes which are dropped, repeated or inserted before a Count are
+// detected, and a dropped Count with the next one.
 func TestCounted(t *testing.T) {
 	type come struct{ number, bytes, at uint64 }
 	for _, c := range []struct {

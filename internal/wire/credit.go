@@ -1,27 +1,26 @@
 package wire
 
-// MaxWindow bounds the payload bytes (Eager and Data together) that one rank may have on their way
-// to another: no receiver grants more, and a forwarder ends the link of a rank that has more
-// queued.
+// MaxWindow bounds the payload bytes (Eager and Data together) that one rank may have in flight to
+// another. No receiver grants more, and a forwarder ends the link of a rank that has more queued.
 const MaxWindow = 64 << 20
 
 // CreditLen is the size of a Credit in bytes.
 const CreditLen = 16
 
 // Credit raises the limits of payload bytes, counted since the flow began, that src may send to
-// dst: Eager payload not yet consumed by a receive, and Data payload not yet landed. It is
-// cumulative: the highest value seen counts.
+// dst: Eager payload that no receive has consumed, and Data payload that has not landed. It is
+// cumulative: the highest value counts.
 //
 //	0  u64  eager
 //	8  u64  data
 type Credit struct{ Eager, Data uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *Credit) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, c.Eager), c.Data)
 }
 
-// ParseCredit reads a Credit that fills b.
+// ParseCredit parses a Credit that fills b.
 func ParseCredit(b []byte) (Credit, error) {
 	if err := exactly(b, CreditLen); err != nil {
 		return Credit{}, err

@@ -1,6 +1,6 @@
 package wire
 
-// Kinds of traffic inside one communicator: each has its own matching space.
+// These are the kinds of traffic inside one communicator. Each has its own matching space.
 const (
 	KindP2P        uint32 = 0 // the program's point-to-point messages
 	KindCollective uint32 = 1 // messages of collectives; the tag is the collective's number and stage
@@ -10,7 +10,7 @@ const (
 // EnvelopeLen is the size of an Envelope in bytes.
 const EnvelopeLen = 32
 
-// Envelope identifies a message for matching. Body of Eager and RTS frames.
+// Envelope identifies a message for matching. It is the body of Eager and RTS frames.
 //
 //	 0  u64  context   communicator: creator's virtual rank << 32 | the creator's counter
 //	 8  i32  tag
@@ -25,7 +25,7 @@ type Envelope struct {
 	Handle  uint64
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (e *Envelope) Append(b []byte) []byte {
 	b = le.AppendUint64(b, e.Context)
 	b = le.AppendUint32(b, uint32(e.Tag))
@@ -34,7 +34,7 @@ func (e *Envelope) Append(b []byte) []byte {
 	return le.AppendUint64(b, e.Handle)
 }
 
-// ParseEnvelope reads an Envelope from the front of b; an Eager frame's payload may follow it.
+// ParseEnvelope parses an Envelope at the front of b. An Eager frame's payload may follow it.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	if len(b) < EnvelopeLen {
 		return Envelope{}, ErrShort

@@ -9,7 +9,7 @@ type sealedBody struct{}
 
 func (sealedBody) Append(b []byte) []byte { return append(b, make([]byte, SealLen)...) }
 
-// FuzzFrame cuts the input into frames as a reader does. Whatever is accepted must encode to the
+// FuzzFrame cuts the input into frames as a reader does. An accepted frame must be encoded to the
 // same bytes.
 func FuzzFrame(f *testing.F) {
 	for _, s := range samples {
@@ -21,7 +21,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(append(e.Append(h.Append(nil)), "abc"...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = bytes.Clone(b)
-		Mend(b)
+		FixSums(b)
 		for {
 			h, err := ParseHeader(b)
 			if err != nil {
@@ -40,7 +40,7 @@ func FuzzFrame(f *testing.F) {
 			body := b[:h.Length]
 			b = b[h.Length:]
 			if !h.Type.BetweenRanks() && h.Flags&FlagSealed == 0 && h.Verify(body) != nil {
-				t.Fatalf("%v frame that is mended does not verify", h.Type)
+				t.Fatalf("%v frame with fixed sums does not verify", h.Type)
 			}
 			if h.Flags&FlagSealed != 0 {
 				if h.Rest()+h.Type.BodyLen() > len(body) {
@@ -70,7 +70,7 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseChallenge)(body)
 				if err == nil {
 					if c := v.(*Challenge); c.Version != Version || c.Oldest > Version {
-						continue // of another version nothing else is looked at
+						continue // nothing else of another version is checked
 					}
 				}
 			case TypeJoin:
@@ -112,7 +112,7 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseRailState)(body)
 			case TypeAbort:
 				v, err = parser(ParseAbort)(body)
-			case TypePing: // whose bytes say nothing
+			case TypePing: // its bytes have no meaning
 				if h.Length > MaxPing {
 					t.Fatalf("a Ping of %d bytes", h.Length)
 				}

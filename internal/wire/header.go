@@ -12,47 +12,47 @@
 //	16  u64  seq        position in the flow src→dst, from 1; of Data its place: bytes
 //	                   of payload before it on this rail in this epoch; else 0
 //	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
-//	32  u32  bodysum    CRC32C of the body; of frames between ranks at level plain: 0, and not looked at
+//	32  u32  bodysum    CRC32C of the body; of frames between ranks at level plain: 0, and not checked
 //	36  u32  paysum     the same of the payload
-//	40  u32  check      CRC32C of all of the header before it: who reads a header checks it (sum.go)
+//	40  u32  check      CRC32C of the header before it; each reader of a header checks it (sum.go)
 //
 // Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them
-// exactly once and in order, whatever rails they took. Data frames are idempotent (they name a
-// place), Credit, Ack and Landed are cumulative, an Echo says when it was sent; these are not
-// sequenced.
+// exactly once and in order, over any rails. Data frames are idempotent, because they have a
+// place. Credit, Ack and Landed are cumulative. An Echo has the time at which it was sent. These
+// are not sequenced.
 //
 // # Sealed jobs
 //
-// In a sealed job every frame of a running job has FlagSealed: what follows the header is encrypted
-// and SealLen bytes longer, a tag over all, the header included, and the number of the transmission
-// (package seal). Nobody on the way changes a header. The body of Data tells only where in a
-// message the payload belongs. It is authenticated but not encrypted, so that the payload can be
-// encrypted from where the program has it. Frames between ranks are sealed from rank to rank: a
-// forwarder sees headers only. Frames between the two ends of a link are sealed with keys of that
-// link; on a direct link these are the pair's.
+// In a sealed job every frame of a running job has FlagSealed: the part after the header is
+// encrypted and SealLen bytes longer, for a tag over the whole frame, header included, and the
+// number of the transmission (package seal). So no one in between can change a header. The body of
+// Data only says where in a message the payload belongs. It is authenticated but not encrypted, so
+// that the payload can be encrypted from the program's memory. Frames between ranks are sealed from
+// rank to rank: a forwarder sees headers only. Frames between the two ends of a link are sealed
+// with keys of that link; on a direct link these are the pair's.
 //
-// What a seal leaves to show is that a frame which is authentic does no harm when it comes again,
-// late, in another place or not at all. For each type:
+// A seal does not prevent that an authentic frame is repeated, delayed, reordered or dropped. This
+// does no harm, for the following reasons:
 //
 //	sequenced frames (Eager, RTS, CTS, Matched, Cancel, CancelReply, Fin)
-//	            the seal covers seq, and each seq is handled once, in order; a transmission
-//	            that is repeated is dropped by seq. One left out holds up all that follow, so
+//	            the seal covers seq, and each seq is handled once, in order; a repeated
+//	            transmission is dropped by its seq; a dropped one delays all that follow, so
 //	            that nothing is handled without it
-//	Data        the seal covers receiver, offset, place and length: it can land in its own place only,
-//	            where each byte is taken once. Handles are not used again soon (pt2pt), so a late
-//	            one finds no receive. One left out leaves its receive incomplete
+//	Data        the seal covers receiver, offset, place and length: a frame can land in its own
+//	            place only, where each byte is accepted once. Handles are not reused soon (pt2pt),
+//	            so a late frame finds no receive. A dropped one leaves its receive incomplete
 //	Credit, Ack, the ack of every header
-//	            totals since the flow began: an older one says less, and the highest counts
-//	Echo        says when it was sent: an old one makes a round trip look longer than it is
+//	            totals since the flow began: an older one has a lower value, and the highest counts
+//	Echo        has the time at which it was sent: an old one makes a round trip look longer
 //	Landed      a total since its epoch began; an older epoch's is ignored
-//	Abort       ends the job; besides the link's seal it has the word of the rank that made it,
+//	Abort       ends the job; in addition to the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
 //	Bye, ByeAck, Ping, Pong, RailState, Ready, Count
-//	            belong to one link, whose keys are its own; one that is repeated has a number that
-//	            was there before, and one left out the next Count tells of
+//	            belong to one link, which has its own keys; a repeated one has a number that
+//	            was used before, and the next Count reveals a dropped one
 //
-// Besides, the receiver notes the numbers that have come over each rail: what is repeated there is
-// not only harmless but noticed.
+// In addition, the receiver keeps the numbers of the frames that have arrived over each rail. So a
+// repeated frame is not only harmless but also detected.
 package wire
 
 import (
@@ -69,64 +69,65 @@ const (
 	SealLen    = 24        // bytes by which a sealed frame is longer
 )
 
-// Type says what a frame is.
+// Type is the type of a frame.
 type Type uint8
 
-// Frames between ranks; a forwarder relays them by their destination and never looks inside.
+// These are frames between ranks. A forwarder relays them by their destination and never looks
+// inside.
 const (
 	TypeEager       Type = 1 // Envelope + payload: a whole message
 	TypeRTS         Type = 2 // Envelope: a large message waits at the sender (request to send)
 	TypeCTS         Type = 3 // CTS: the matching receive is posted (clear to send)
 	TypeData        Type = 4 // Data + payload: one segment of a large message
 	TypeFin         Type = 5 // Fin: the receiver has the whole large message
-	TypeMatched     Type = 6 // Matched: a synchronous eager message met its receive
-	TypeCredit      Type = 7 // Credit: how much payload may be on its way
+	TypeMatched     Type = 6 // Matched: a receive has matched a synchronous eager message
+	TypeCredit      Type = 7 // Credit: limits of the payload in flight
 	TypeAck         Type = 8 // header only
 	TypeCancel      Type = 9 // Cancel: take back an unmatched RTS
 	TypeCancelReply Type = 10
 	TypeLanded      Type = 11 // Landed: segments that came over this rail are in place
-	TypeEcho        Type = 12 // Echo: how long is the way there and back
+	TypeEcho        Type = 12 // Echo: measurement of the round trip
 )
 
-// Frames between the two ends of one link.
+// These are frames between the two ends of one link.
 const (
 	TypeChallenge  Type = 32 // forwarder → joiner: a nonce
-	TypeJoin       Type = 33 // joiner → forwarder: who I am, with proof of the job's secret
-	TypeLayout     Type = 34 // forwarder → joiner: the job is complete, this is everybody
-	TypeRefuse     Type = 35 // either way: no, and why
-	TypeAbort      Type = 36 // any → all: the job ends with this code, and why
+	TypeJoin       Type = 33 // joiner → forwarder: identity of the joiner, with proof of the job's secret
+	TypeLayout     Type = 34 // forwarder → joiner: the job is complete; list of its ranks
+	TypeRefuse     Type = 35 // either way: refusal, with the reason
+	TypeAbort      Type = 36 // any → all: the job ends with this code, with the reason
 	TypeBye        Type = 37 // clean end of a link; the other end answers ByeAck and closes
 	TypeByeAck     Type = 38
-	TypePing       Type = 39 // with up to MaxPing bytes that say nothing
+	TypePing       Type = 39 // with up to MaxPing bytes without meaning
 	TypePong       Type = 40
-	TypeBridge     Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
-	TypeReady      Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
-	TypeMeet       Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
-	TypeNotice     Type = 45 // forwarder → joiner that waits, other forwarder: what is missing
-	TypeProof      Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
-	TypeHalf       Type = 47 // launcher → forwarder: how its cluster's half of a job stands
-	TypeCount      Type = 48 // either way: how many bytes were sent before it
-	TypeJointProof Type = 49 // forwarder → joiner: the same as Proof, by a signature for several
-	TypeRailState  Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or is there again
+	TypeBridge     Type = 42 // forwarder → forwarder: request for a link of a job with several hops
+	TypeReady      Type = 43 // forwarder ↔ forwarder: all ranks have joined, in the view of one forwarder
+	TypeMeet       Type = 44 // rank ↔ rank, on a direct link: identity of the rank, with proof of the job's secret
+	TypeNotice     Type = 45 // forwarder → joiner that waits, other forwarder: list of missing ranks or links
+	TypeProof      Type = 46 // forwarder → joiner, forwarder that dialled: proof of its host key
+	TypeHalf       Type = 47 // launcher → forwarder: state of its cluster's half of a job
+	TypeCount      Type = 48 // either way: number of bytes sent before it
+	TypeJointProof Type = 49 // forwarder → joiner: as Proof, with one signature for several ranks
+	TypeRailState  Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or restored
 )
 
-// MaxPing is the most bytes of a Ping: enough for packets of full size.
+// MaxPing is the largest size of a Ping in bytes: enough for packets of full size.
 const MaxPing = 8 << 10
 
 // FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).
 const FlagSync uint8 = 1
 
-// FlagReply marks an Echo that answers one.
+// FlagReply marks an Echo that is the answer to another one.
 const FlagReply uint8 = 2
 
-// FlagAgain marks a frame between ranks that was given to a link before, or whose payload was: for
-// counts alone, it changes nothing for the receiver.
+// FlagAgain marks a frame between ranks that was given to a link before, or whose payload was. It
+// is only for statistics: the receiver treats the frame as any other.
 const FlagAgain uint8 = 8
 
-// FlagSealed marks a frame that is sealed: its Length counts the seal.
+// FlagSealed marks a frame that is sealed. Its Length includes the seal.
 const FlagSealed uint8 = 4
 
-// Header opens every frame.
+// Header is the header of every frame.
 type Header struct {
 	Type     Type
 	Flags    uint8
@@ -138,10 +139,10 @@ type Header struct {
 	BodySum, PayloadSum uint32
 }
 
-// ErrShort reports that more bytes are needed to parse.
+// ErrShort means that more bytes are needed to parse.
 var ErrShort = errors.New("wire: short frame")
 
-// Append adds the header's HeaderLen bytes to b.
+// Append appends the HeaderLen bytes of the header to b.
 func (h *Header) Append(b []byte) []byte {
 	start := len(b)
 	b = h.AppendUnsummed(b)
@@ -149,7 +150,7 @@ func (h *Header) Append(b []byte) []byte {
 	return b
 }
 
-// AppendUnsummed is Append without the header's own sum, which SumFrame or SumHeader puts in.
+// AppendUnsummed is Append without the header's own sum, which SumFrame or SumHeader sets.
 func (h *Header) AppendUnsummed(b []byte) []byte {
 	b = append(b, byte(h.Type), h.Flags)
 	b = binary.LittleEndian.AppendUint16(b, h.Epoch)
@@ -163,8 +164,8 @@ func (h *Header) AppendUnsummed(b []byte) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
-// ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is
-// too short, else it says what is wrong with a header no honest peer sends.
+// ParseHeader parses a header at the front of b. The error is ErrShort if b has less than HeaderLen
+// bytes. Otherwise it describes the defect of a header that no honest peer sends.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < HeaderLen {
 		return Header{}, ErrShort
@@ -183,7 +184,7 @@ func ParseHeader(b []byte) (Header, error) {
 		}
 		n -= SealLen
 	}
-	// One more than the length, so that zero marks the types that do not exist.
+	// The table has lengths plus one, so that zero marks types that do not exist.
 	if r := &lengths[h.Type]; n+1 < r.min || n+1 > r.max {
 		return Header{}, fmt.Errorf("wire: frame of type %v with %d bytes, want %d to %d", h.Type, n, r.min-1, r.max-1)
 	}
@@ -193,7 +194,7 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// ParsedHeader reads a header again that ParseHeader has taken: nothing of it is checked.
+// ParsedHeader parses a header that ParseHeader has already accepted. It checks nothing.
 func ParsedHeader(b []byte) Header {
 	return Header{
 		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
@@ -204,7 +205,7 @@ func ParsedHeader(b []byte) Header {
 	}
 }
 
-// lengths gives for each type the least and most bytes after the header, plus one.
+// lengths has for each type the smallest and largest number of bytes after the header, plus one.
 var lengths = [TypeJointProof + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
@@ -253,7 +254,7 @@ func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeEcho }
 // HasPayload reports whether a payload may follow the body.
 func (t Type) HasPayload() bool { return t == TypeEager || t == TypeData }
 
-// Payload returns the number of payload bytes in the frame, the seal left out.
+// Payload returns the number of payload bytes in the frame, without the seal.
 func (h *Header) Payload() int {
 	if !h.Type.HasPayload() {
 		return 0
@@ -261,8 +262,8 @@ func (h *Header) Payload() int {
 	return int(h.Length) - h.Type.BodyLen() - h.seal()
 }
 
-// Bulk reports whether the frame may take another connection than those that are not, where
-// forwarders have several between them: its payload would hold others up.
+// Bulk reports whether the frame may take the connections for large frames, where forwarders have
+// several between them. Its payload would delay other frames.
 func (h *Header) Bulk() bool { return h.Type == TypeData || h.Payload() >= BulkFrom }
 
 // Rest returns the number of bytes after the body: payload and seal.
@@ -275,7 +276,8 @@ func (h *Header) seal() int {
 	return 0
 }
 
-// Sealed is the header of a frame once that is sealed. Sums would tell of what is in it.
+// Sealed returns the header of the frame after sealing. It has no sums, because they would reveal
+// something about the content.
 func (h Header) Sealed() Header {
 	h.Flags |= FlagSealed
 	h.Length += SealLen
@@ -283,7 +285,7 @@ func (h Header) Sealed() Header {
 	return h
 }
 
-// Opened is the header of a sealed frame as if that had not been sealed.
+// Opened returns the header of a sealed frame as it was before sealing.
 func (h Header) Opened() Header {
 	h.Flags &^= FlagSealed
 	h.Length -= SealLen

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHostile gives bodies that are well formed but must not be believed.
+// TestHostile checks bodies that are well formed but must not be accepted.
 func TestHostile(t *testing.T) {
 	two := []Cluster{{"a", 1}, {"b", 2}}
 	many := make([]Cluster, MaxClusters+1)
@@ -24,13 +24,13 @@ func TestHostile(t *testing.T) {
 		return l.Append(nil)
 	}
 	odd := layout(func(*Layout) {})
-	odd[len(odd)-12] = 2 // before no doors and no keys
+	odd[len(odd)-12] = 2 // the length before no doors and no keys
 	pj, pl := parser(ParseJoin), parser(ParseLayout)
 	for _, c := range []struct {
 		name  string
 		b     []byte
 		parse func([]byte) (any, error)
-		want  string // part of the error; empty: none
+		want  string // part of the error; empty if there is none
 	}{
 		{"good join", join(func(*Join) {}), pj, ""},
 		{"rank outside", join(func(j *Join) { j.Rank = 2 }), pj, "rank 2"},

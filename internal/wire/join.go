@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Limits of what a Join may announce.
+// These are limits of the values in a Join.
 const (
 	MaxClusters = 256
-	MaxRanks    = 1 << 20 // virtual ranks of one job: tables have an entry for each
+	MaxRanks    = 1 << 20 // virtual ranks of one job, because tables have an entry for each
 	MaxZippers  = 64      // forwarders of a job with several hops
 	MaxNetworks = 64      // networks of such a job that have no ranks
 	MaxTicket   = 2048    // bytes
 	MaxJoin     = 64 << 10
 
-	MaxPatience = 24 * 3600 * 1000 // ms
+	MaxPatience = 24 * 3600 * 1000 // milliseconds
 )
 
-// Sizes of keys and signatures (Ed25519) in bytes.
+// These are the sizes of keys and signatures (Ed25519) in bytes.
 const (
 	PublicKeyLen = 32
 	SignatureLen = 64
 )
 
-// Sizes of the keys of sealed jobs (X25519) and of what vouches for them, in bytes.
+// These are the sizes of the keys of sealed jobs (X25519) and of their proofs, in bytes.
 const (
 	SealKeyLen   = 32
 	SealProofLen = 16
@@ -33,50 +33,50 @@ const (
 // Cluster is one entry of a job's layout.
 type Cluster struct {
 	Name string
-	Size uint32 // ranks, at least 1
+	Size uint32 // number of ranks, at least 1
 }
 
 // Zipper is a forwarder of a job with several hops: the networks that it is on, and the host key
-// (Ed25519) that it must have; zero: any.
+// (Ed25519) that it must have; zero allows any key.
 type Zipper struct {
 	Ports   []Port
 	HostKey [PublicKeyLen]byte
 }
 
-// Port is a place on a network: a cluster's, or one without ranks.
+// Port is a zipper's place on a network: a cluster's, or one without ranks.
 type Port struct {
-	Network uint16 // index in the layout, and beyond it in the networks without ranks
-	Address string // empty, of a forwarder on a network without ranks: it does not listen there
+	Network uint16 // index in the layout; from its end on, index in the networks without ranks
+	Address string // may be empty on a network without ranks: then the forwarder does not listen there
 }
 
-// Join asks to be let into a job as one native rank of one cluster.
+// Join is the request to join a job as one native rank of one cluster.
 //
 //	u32       version
-//	u32       timeout_ms  how long the joiner waits for the others; 0: it only takes its leave of a job that it was in
+//	u32       timeout_ms  time for which the joiner waits for the others; 0: it only says goodbye to a job that it was in
 //	string    job         strings are a u16 length and UTF-8 bytes, at most MaxName
 //	string    cluster
 //	u32       rank        native rank in that cluster
 //	u32       tag_ub      highest tag the cluster's MPI library allows
 //	string    library     such as "Open MPI 4.1.4", for people
-//	string    model       data model, must agree in all clusters ("x86_64 lp64")
-//	string    protocol    how messages travel: empty, or "classic"; the forwarder must work the same way
-//	string    settings    what must be equal in the whole job besides, as NAME=VALUE words
+//	string    model       data model, which must be equal in all clusters ("x86_64 lp64")
+//	string    protocol    protocol of messages: empty, or "classic"; the forwarder must use the same
+//	string    settings    further settings that must be equal in the whole job, as NAME=VALUE words
 //	string    host
-//	string    origin      for whom the process runs, as it says: words user=NAME and SCHEDULER=ID of a batch job; empty: not said
-//	u16       level       how far the job trusts what its frames travel over (Level)
-//	u32       patience_ms how long a rank out of reach is waited for, if nothing says that it is dead; at most MaxPatience
-//	u16       rails       forwarders the rank joins, this one included, at least 1
-//	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
+//	string    origin      user and batch job of the process, as it claims: words user=NAME and SCHEDULER=ID; empty: not given
+//	u16       level       protection of the job's frames in transit (Level)
+//	u32       patience_ms time for which a rank out of reach is waited for, if it is not known to be dead; at most MaxPatience
+//	u16       rails       number of forwarders that the rank joins, including this one, at least 1
+//	u64       instance    random, the same in all Joins of one process, which alone may replace a lost link
 //	u16       clusters    then for each: string name, u32 size
 //	u16       networks    of a job with several hops that have no ranks; then for each: string name
 //	u16       zippers     forwarders of such a job, 0 for others; then for each: u16 ports, for each: u16 network, string address; then byte[32] host key
-//	u16       here        which of them this link goes to
-//	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
-//	string    inside      IP address and port where the rank takes connections that the forwarder's kernel passes on; empty: nowhere
+//	u16       here        index of the forwarder that this link goes to
+//	u16       doors       addresses at which ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
+//	string    inside      IP address and port at which the rank accepts connections that the forwarder's kernel passes on; empty: none
 //	byte[32]  seal key    the process's X25519 key, the same in all its Joins; zero: its job is not sealed
-//	byte[16]  proof       that who made it knows the job's secret (package seal)
+//	byte[16]  proof       proof that the sender knows the job's secret (package seal)
 //	byte[32]  link key    of the forwarder, as the Challenge has it
-//	string    ticket      by which the job is let in where forwarders demand one (package ticket), at most MaxTicket; empty: none
+//	string    ticket      ticket of the job, for forwarders that demand one (package ticket), at most MaxTicket; empty: none
 //	byte[32]  nonce       random bytes for this link, for the forwarder's Proof
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[32]  guest       public half of the job's X25519 pair, for its passes (package seal)
@@ -96,7 +96,7 @@ type Join struct {
 	Host      string
 	Origin    string
 	Level     Level
-	Patience  uint32 // ms
+	Patience  uint32 // in milliseconds
 	Rails     uint16
 	Instance  uint64
 	Layout    []Cluster
@@ -116,7 +116,7 @@ type Join struct {
 	Pass      [SealProofLen]byte
 }
 
-// AppendUnsigned adds everything but the signature: what is signed.
+// AppendUnsigned appends everything before the signature: the text that is signed.
 func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, j.Version)
 	b = le.AppendUint32(b, j.TimeoutMS)
@@ -155,7 +155,7 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	return append(b, j.Guest[:]...)
 }
 
-// AppendUnshown adds everything but the pass: what that is shown for.
+// AppendUnshown appends everything before the pass: the text that the pass authenticates.
 func (j *Join) AppendUnshown(b []byte) []byte {
 	return append(j.AppendUnsigned(b), j.Signature[:]...)
 }
@@ -163,13 +163,13 @@ func (j *Join) AppendUnshown(b []byte) []byte {
 // Sealed reports whether the joiner's job is sealed.
 func (j *Join) Sealed() bool { return j.SealKey != [SealKeyLen]byte{} }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (j *Join) Append(b []byte) []byte {
 	return append(j.AppendUnshown(b), j.Pass[:]...)
 }
 
-// ParseJoin reads a Join that fills b. Of a version that is not spoken here only Version is read. A
-// Join that parses names a cluster of its own layout and a rank inside it; signature and pass are
+// ParseJoin parses a Join that fills b. If this end does not support the version only Version is
+// set. A parsed Join names a cluster of its own layout and a rank inside it. Signature and pass are
 // not checked here.
 func ParseJoin(b []byte) (Join, error) {
 	r := reader{b: b}
@@ -252,7 +252,7 @@ func notInJobID(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-#", c)
 }
 
-// Ranks is how many ranks the clusters of a layout have.
+// Ranks returns the number of ranks of a layout's clusters.
 func Ranks(l []Cluster) int {
 	n := 0
 	for _, c := range l {
@@ -298,8 +298,8 @@ func (r *reader) clusters() []Cluster {
 	return l
 }
 
-// networks reads the names of networks without ranks and checks that each is another, and no
-// cluster's.
+// networks reads the names of networks without ranks. It checks that each is different from all
+// others and from those of clusters.
 func (r *reader) networks(layout []Cluster) []string {
 	n := int(r.u16())
 	if r.err == nil && n > MaxNetworks {
@@ -317,7 +317,7 @@ func (r *reader) networks(layout []Cluster) []string {
 	return l
 }
 
-// zippers reads the forwarders of a job with several hops and checks that they are on networks of
+// zippers reads the forwarders of a job with several hops. It checks that they are on networks of
 // the job.
 func (r *reader) zippers(clusters, networks int) []Zipper {
 	n := int(r.u16())
@@ -345,7 +345,7 @@ func appendPorts(b []byte, ports []Port) []byte {
 	return b
 }
 
-// ports reads n of them.
+// ports reads n ports.
 func (r *reader) ports(n, networks int) (l []Port) {
 	for i := 0; i < n && r.err == nil; i++ {
 		p := Port{r.u16(), r.name()}

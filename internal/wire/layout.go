@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// Layout tells a joiner that the job is complete, and who is in it. Virtual ranks count through the
-// clusters in this order.
+// Layout tells a joiner that the job is complete, and lists its ranks. Virtual ranks count through
+// the clusters in this order.
 //
 //	u32     rank      the joiner's virtual rank
 //	u32     tag_ub    the lowest of all ranks' tag_ub
@@ -17,23 +17,23 @@ type Layout struct {
 	Rank      uint32
 	TagUB     uint32
 	Clusters  []Cluster
-	Libraries []string // per cluster
-	Namesake  bool     // a host of another cluster has the name of the joiner's
+	Libraries []string // library of each cluster
+	Namesake  bool     // whether a host of another cluster has the name of the joiner's
 	Doors     []Door
-	Keys      []SealKey // per virtual rank; nil: the job is not sealed
+	Keys      []SealKey // key of each virtual rank; nil if the job is not sealed
 }
 
-// SealKey is what others need for sealing what they say to a rank.
+// SealKey is the public key of a rank, with which others derive the keys of their frames to it.
 type SealKey struct {
 	Instance uint64
 	Key      [SealKeyLen]byte
 	Proof    [SealProofLen]byte
 }
 
-// Door is where the ranks of another cluster reach a rank without a forwarder.
+// Door is the address at which the ranks of another cluster reach a rank without a forwarder.
 type Door struct {
-	Rank     uint32 // virtual
-	Instance uint64 // of its Join
+	Rank     uint32 // virtual rank
+	Instance uint64 // instance in its Join
 	Port
 }
 
@@ -58,7 +58,7 @@ func (l *Layout) ClusterOf(rank int) (cluster, native int) {
 	return -1, -1
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (l *Layout) Append(b []byte) []byte {
 	b = le.AppendUint32(b, l.Rank)
 	b = le.AppendUint32(b, l.TagUB)
@@ -85,7 +85,7 @@ func (l *Layout) Append(b []byte) []byte {
 	return b
 }
 
-// ParseLayout reads a Layout that fills b; every index in the result is in range.
+// ParseLayout parses a Layout that fills b. Every index in the result is in range.
 func ParseLayout(b []byte) (Layout, error) {
 	r := reader{b: b}
 	l := Layout{Rank: r.u32(), TagUB: r.u32(), Clusters: r.clusters()}
@@ -130,8 +130,8 @@ func ParseLayout(b []byte) (Layout, error) {
 	return l, nil
 }
 
-// Place says which cluster and native rank a virtual rank is; "?" and the number beyond the last
-// one, if the clusters have fewer.
+// Place returns the cluster and native rank of a virtual rank. Beyond the last rank it returns "?"
+// and the excess.
 func Place(clusters []Cluster, rank uint32) (cluster string, native int) {
 	n := int(rank)
 	for _, c := range clusters {

@@ -3,15 +3,15 @@ package wire
 // MatchedLen is the size of a Matched in bytes.
 const MatchedLen = 8
 
-// Matched tells the sender of a synchronous eager message that a receive has met it.
+// Matched tells the sender of a synchronous eager message that a receive has matched it.
 //
 //	0  u64  sender    the sender's request, from the envelope
 type Matched struct{ Sender uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (m *Matched) Append(b []byte) []byte { return le.AppendUint64(b, m.Sender) }
 
-// ParseMatched reads a Matched that fills b.
+// ParseMatched parses a Matched that fills b.
 func ParseMatched(b []byte) (Matched, error) {
 	s, err := parseHandle(b)
 	return Matched{s}, err

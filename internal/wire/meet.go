@@ -4,8 +4,8 @@ package wire
 const MeetLen = 4 + 4 + 8 + NonceLen + SignatureLen
 
 // Meet opens a direct link between two ranks of different clusters. The rank that dialled answers
-// the Challenge of the other one with it, and is answered with it: both show that they know the
-// job's secret.
+// the other one's Challenge with a Meet, and gets a Meet as the answer. With it both prove that
+// they know the job's secret.
 //
 //	0    u32       from       virtual rank that made the frame
 //	4    u32       to         virtual rank that it wants to meet
@@ -19,7 +19,7 @@ type Meet struct {
 	Signature [SignatureLen]byte
 }
 
-// AppendUnsigned adds everything but the signature: what is signed.
+// AppendUnsigned appends everything before the signature: the text that is signed.
 func (m *Meet) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, m.From)
 	b = le.AppendUint32(b, m.To)
@@ -27,10 +27,10 @@ func (m *Meet) AppendUnsigned(b []byte) []byte {
 	return append(b, m.Nonce[:]...)
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (m *Meet) Append(b []byte) []byte { return append(m.AppendUnsigned(b), m.Signature[:]...) }
 
-// ParseMeet reads a Meet that fills b. The signature is not checked here.
+// ParseMeet parses a Meet that fills b. The signature is not checked here.
 func ParseMeet(b []byte) (Meet, error) {
 	r := reader{b: b}
 	m := Meet{From: r.u32(), To: r.u32(), Instance: r.u64()}

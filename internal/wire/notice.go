@@ -2,16 +2,16 @@ package wire
 
 import "fmt"
 
-// Notice tells a joiner that waits for the others of its job what is missing; and another forwarder
-// which links to others are, none if it is empty.
+// Notice tells a joiner that waits for other ranks of its job which are missing. It tells another
+// forwarder which links to others are missing; an empty text means none.
 //
 //	0  string  text  for the user
 type Notice struct{ Text string }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Notice) Append(b []byte) []byte { return appendString(b, f.Text) }
 
-// ParseNotice reads a Notice that fills b.
+// ParseNotice parses a Notice that fills b.
 func ParseNotice(b []byte) (Notice, error) {
 	r := reader{b: b}
 	f := Notice{r.string()}
@@ -21,15 +21,16 @@ func ParseNotice(b []byte) (Notice, error) {
 	return f, nil
 }
 
-// HalfState is how one cluster's half of a job stands, as who started it says.
+// HalfState is the state of one cluster's half of a job, as its launcher reports it.
 type HalfState uint16
 
 const (
-	// HalfEnded: its processes have ended, or never began, and the job cannot go on.
+	// HalfEnded means that the half's processes have ended, or never started, and the job cannot
+	// continue.
 	HalfEnded HalfState = 1
-	// HalfSuspended: its processes are stopped, and may go on later.
+	// HalfSuspended means that the half's processes are stopped, and may continue later.
 	HalfSuspended HalfState = 2
-	// HalfResumed: they go on.
+	// HalfResumed means that the half's processes continue.
 	HalfResumed HalfState = 3
 )
 
@@ -37,7 +38,7 @@ func (s HalfState) String() string {
 	return [...]string{"unknown", "ended", "suspended", "resumed"}[min(s, HalfResumed)]
 }
 
-// Half is the word of who has started one cluster's half of a job: a launcher, or a batch system's
+// Half is a report from the launcher of one cluster's half of a job, or from a batch system's
 // script. The forwarder answers with a Notice and closes the link.
 //
 //	u32       version
@@ -65,7 +66,7 @@ type Half struct {
 	Signature [SignatureLen]byte
 }
 
-// AppendUnsigned adds everything but the signature: what is signed.
+// AppendUnsigned appends everything before the signature: the text that is signed.
 func (f *Half) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint32(b, f.TimeoutMS)
@@ -79,10 +80,11 @@ func (f *Half) AppendUnsigned(b []byte) []byte {
 	return append(b, f.PublicKey[:]...)
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Half) Append(b []byte) []byte { return append(f.AppendUnsigned(b), f.Signature[:]...) }
 
-// ParseHalf reads a Half that fills b. Of a version that is not spoken here only Version is read.
+// ParseHalf parses a Half that fills b. If this end does not support the version only Version is
+// set.
 func ParseHalf(b []byte) (Half, error) {
 	r := reader{b: b}
 	f := Half{Version: r.u32()}

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// TestNamesArePrintable: a Join whose names could move a cursor is refused.
+// TestNamesArePrintable checks that a Join with control characters in its names is refused.
 func TestNamesArePrintable(t *testing.T) {
 	join := func(change func(*Join)) error {
 		j := Join{Version: Version, Job: "j", Cluster: "a", Rails: 1, Layout: []Cluster{{"a", 1}}}

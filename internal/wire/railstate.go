@@ -2,14 +2,14 @@ package wire
 
 import "fmt"
 
-// RailState tells a rank that this forwarder has lost its link to another rank of the job, or has
-// it back. Frames that were on their way to that rank over this forwarder may be lost, or may have
-// come. The last one of a rank holds, so their order matters: each has a number.
+// RailState tells a rank that this forwarder has lost its link to another rank of the job, or that
+// the link is restored. Frames in flight to that rank over this forwarder may be lost, or may have
+// arrived. The last RailState of a rank is valid, so their order matters, and each has a number.
 //
 //	 0  u32     number  of these over this link, from 1
 //	 4  u32     rank    virtual
-//	 8  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave, 3: the
-//	                    rank may live, but the way to it is cut between forwarders, who open it again
+//	 8  u32     state   0: the link is lost, 1: it is restored, 2: the rank has left the job, 3: the
+//	                    rank may live, but the path to it is cut between forwarders, which reconnect
 //	12  string  reason  why it is lost or cut, with the link's name; of a rank that has left, between
 //	                    forwarders: why those here may not know that it has all; else empty
 type RailState struct {
@@ -21,7 +21,7 @@ type RailState struct {
 	Reason string
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (s *RailState) Append(b []byte) []byte {
 	up := uint32(0)
 	switch {
@@ -38,7 +38,7 @@ func (s *RailState) Append(b []byte) []byte {
 	return appendString(b, s.Reason)
 }
 
-// ParseRailState reads a RailState that fills b.
+// ParseRailState parses a RailState that fills b.
 func ParseRailState(b []byte) (RailState, error) {
 	r := reader{b: b}
 	number, rank, up, reason := r.u32(), r.u32(), r.u32(), r.string()
@@ -51,12 +51,10 @@ func ParseRailState(b []byte) (RailState, error) {
 	return RailState{number, rank, up == 1, up == 2, up == 3, reason}, nil
 }
 
-// Ordered compares the numbers of what comes over a link with those that should. The zero value is
-// that of a new link.
+// Ordered checks the numbers of the RailStates of a link. The zero value is that of a new link.
 type Ordered struct{ last uint32 }
 
-// Take checks the next number. An error means that something was left out on the way, or is in
-// another place.
+// Take checks the next number. An error means that a RailState was dropped or reordered in transit.
 func (o *Ordered) Take(number uint32) error {
 	o.last++
 	if number != o.last {

@@ -2,29 +2,29 @@ package wire
 
 import "fmt"
 
-// RefuseCode says why a link was refused; programs switch on it, people read Reason.
+// RefuseCode is the reason for a refused link, for programs. Reason is the text for people.
 type RefuseCode uint32
 
-// Why a join failed.
+// These are the reasons for a refused join.
 const (
 	RefuseMalformed RefuseCode = 1 // a frame that no honest peer of this version sends
 	RefuseVersion   RefuseCode = 2 // other protocol version
-	RefuseSecret    RefuseCode = 3 // the signature is wrong, or made from another secret
-	// the forwarder does not serve this job, or the rank that was dialled is of another run
+	RefuseSecret    RefuseCode = 3 // the signature is invalid, or made with another secret
+	// the forwarder does not serve this job, or the rank that was dialled belongs to another run
 	RefuseJob      RefuseCode = 4
-	RefuseLayout   RefuseCode = 5  // clusters or sizes differ from those of the ranks already there
-	RefuseTaken    RefuseCode = 6  // this rank of this cluster is already there
+	RefuseLayout   RefuseCode = 5  // clusters or sizes differ from those of the ranks that have joined
+	RefuseTaken    RefuseCode = 6  // this rank of this cluster has already joined
 	RefuseModel    RefuseCode = 7  // data model differs
 	RefuseTimeout  RefuseCode = 8  // ranks are missing at the end of the time-out
 	RefuseShutdown RefuseCode = 9  // the forwarder is ending
 	RefuseSettings RefuseCode = 10 // protocol or settings differ
-	RefuseHostKey  RefuseCode = 11 // a forwarder has not the host key that it should have
-	RefuseTicket   RefuseCode = 12 // the job has no ticket that is good here
+	RefuseHostKey  RefuseCode = 11 // a forwarder does not have the expected host key
+	RefuseTicket   RefuseCode = 12 // the job has no valid ticket
 	RefuseHalf     RefuseCode = 13 // another cluster's half of the job has ended
-	// who waits for another job is to join again, by the way that the reason describes
+	// the rank waits for another job and has to join again, over the path that the reason describes
 	// (handshake.Way)
 	RefuseMeeting RefuseCode = 14
-	// the forwarder has as many jobs or links, or keeps as much memory, as it may at present
+	// the forwarder has as many jobs or links, or keeps as much memory, as its limits allow
 	RefuseFull RefuseCode = 15
 )
 
@@ -40,7 +40,8 @@ func (c RefuseCode) String() string {
 	return fmt.Sprintf("code %d", uint32(c))
 }
 
-// Refuse ends a link before or instead of a job, with the reason. The sender closes after it.
+// Refuse ends a link before or instead of a job, with the reason. The sender closes the link after
+// it.
 //
 //	0  u32     code
 //	4  string  reason  a sentence that says what to do
@@ -49,12 +50,12 @@ type Refuse struct {
 	Reason string
 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Refuse) Append(b []byte) []byte {
 	return appendString(le.AppendUint32(b, uint32(f.Code)), f.Reason)
 }
 
-// ParseRefuse reads a Refuse that fills b. Unknown codes are kept.
+// ParseRefuse parses a Refuse that fills b. Unknown codes are kept.
 func ParseRefuse(b []byte) (Refuse, error) {
 	r := reader{b: b}
 	f := Refuse{RefuseCode(r.u32()), r.string()}

@@ -1,6 +1,6 @@
 package wire
 
-// Sizes of the rendezvous bodies in bytes.
+// These are the sizes of the rendezvous bodies in bytes.
 const (
 	CTSLen  = 24
 	DataLen = 16
@@ -14,14 +14,14 @@ const (
 //	16  u64  bytes     how much to send; less than the message's size when the receive is shorter
 type CTS struct{ Sender, Receiver, Bytes uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (c *CTS) Append(b []byte) []byte {
 	b = le.AppendUint64(b, c.Sender)
 	b = le.AppendUint64(b, c.Receiver)
 	return le.AppendUint64(b, c.Bytes)
 }
 
-// ParseCTS reads a CTS that fills b.
+// ParseCTS parses a CTS that fills b.
 func ParseCTS(b []byte) (CTS, error) {
 	if err := exactly(b, CTSLen); err != nil {
 		return CTS{}, err
@@ -35,12 +35,12 @@ func ParseCTS(b []byte) (CTS, error) {
 //	8  u64  offset    bytes from the start of the message
 type Data struct{ Receiver, Offset uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (d *Data) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, d.Receiver), d.Offset)
 }
 
-// ParseData reads a Data from the front of b; the segment may follow it.
+// ParseData parses a Data at the front of b. The segment may follow it.
 func ParseData(b []byte) (Data, error) {
 	if len(b) < DataLen {
 		return Data{}, ErrShort
@@ -48,15 +48,15 @@ func ParseData(b []byte) (Data, error) {
 	return Data{le.Uint64(b), le.Uint64(b[8:])}, nil
 }
 
-// Fin tells the sender that its message has arrived whole.
+// Fin tells the sender that its message has arrived completely.
 //
 //	0  u64  sender    the sender's request, from the RTS
 type Fin struct{ Sender uint64 }
 
-// Append adds the body's bytes to b.
+// Append appends the body to b.
 func (f *Fin) Append(b []byte) []byte { return le.AppendUint64(b, f.Sender) }
 
-// ParseFin reads a Fin that fills b.
+// ParseFin parses a Fin that fills b.
 func ParseFin(b []byte) (Fin, error) {
 	s, err := parseHandle(b)
 	return Fin{s}, err

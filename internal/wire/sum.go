@@ -7,26 +7,26 @@ import (
 	"github.com/leidenzipper/zipper/internal/crc32c"
 )
 
-// Sums tell frames that were damaged on their way. That of a header is checked by whoever reads it,
-// at every level: a forwarder that follows a wrong length never finds the next frame. Those of body
-// and payload are checked at the end of the frame's way: of frames between ranks by the receiving
-// rank, at LevelChecked, before it acts on the body or tells the program of the payload; of frames
-// between the two ends of a link always. Sealed frames have none but the header's: their tags are
-// better.
+// Sums detect frames that were damaged in transit. Each reader of a header checks its sum, at every
+// level, because a forwarder that follows a wrong length never finds the next frame. The sums of
+// body and payload are checked at the final destination. For frames between ranks the receiving
+// rank checks them at LevelChecked, before it uses the body or completes a receive. Those of frames
+// between the two ends of a link are always checked. Sealed frames only have the sum of the header,
+// because their tags are better.
 
-// ErrSum reports that what has arrived is not what was sent.
+// ErrSum means that a frame was damaged in transit.
 var ErrSum = errors.New("damaged on its way (checksum)")
 
-// checkAt is where a header's own sum is.
+// checkAt is the offset of a header's own sum.
 const checkAt = HeaderLen - 4
 
-// Sum is the CRC32C of b. It does not allocate.
+// Sum returns the CRC32C of b. It does not allocate.
 func Sum(b []byte) uint32 { return crc32c.Sum(b) }
 
-// SumMore goes on with the sum of what is before b.
+// SumMore continues the sum of the bytes before b, and returns the new sum.
 func SumMore(sum uint32, b []byte) uint32 { return crc32c.Update(sum, b) }
 
-// SumFrame puts the sums into a whole frame between ranks whose header has none yet.
+// SumFrame sets the sums of a whole frame between ranks whose header has none yet.
 func SumFrame(frame []byte) {
 	body := HeaderLen + Type(frame[0]).BodyLen()
 	le.PutUint32(frame[checkAt-8:], Sum(frame[HeaderLen:body]))
@@ -34,18 +34,18 @@ func SumFrame(frame []byte) {
 	SumHeader(frame)
 }
 
-// SumHeader puts the header's own sum into a frame whose header has none yet.
+// SumHeader sets the header's own sum in a frame whose header has none yet.
 func SumHeader(frame []byte) { le.PutUint32(frame[checkAt:], Sum(frame[:checkAt])) }
 
-// MarkAgain puts FlagAgain into a whole frame that has its sums.
+// MarkAgain sets FlagAgain in a whole frame that has its sums.
 func MarkAgain(frame []byte) {
 	frame[1] |= FlagAgain
 	SumHeader(frame)
 }
 
-// Mend puts right sums into the frames of a stream, in place, up to the first that no reader takes.
-// For tests that make streams up: next to nothing of what is made at random gets past a sum.
-func Mend(b []byte) {
+// FixSums sets correct sums in the frames of a stream, in place, up to the first frame that no
+// reader accepts. It is for tests with random streams, which would rarely pass the check of a sum.
+func FixSums(b []byte) {
 	for len(b) >= HeaderLen {
 		SumHeader(b)
 		h, err := ParseHeader(b)
@@ -65,7 +65,7 @@ func Mend(b []byte) {
 	}
 }
 
-// Verify checks the body of a frame.
+// Verify checks the body of a frame against the header's sum.
 func (h *Header) Verify(body []byte) error {
 	if Sum(body) != h.BodySum {
 		return ErrSum
@@ -73,19 +73,19 @@ func (h *Header) Verify(body []byte) error {
 	return nil
 }
 
-// Level is how far a job trusts what its frames travel over. All ranks of a job have the same.
+// Level is the protection of a job's frames in transit. All ranks of a job have the same.
 type Level uint8
 
-// Levels, each with what those before it do.
+// These are the levels. Each includes the protection of those before it.
 const (
 	LevelPlain   Level = 0 // headers are checked, bodies and payloads are not
-	LevelChecked Level = 1 // damage to any bit of a frame is noticed by the rank that receives it
-	LevelSealed  Level = 2 // so is what others do to it on purpose, and nobody on the way can read it (package seal)
+	LevelChecked Level = 1 // the rank that receives a frame detects damage to any bit of it
+	LevelSealed  Level = 2 // frames are authenticated and encrypted from rank to rank (package seal)
 )
 
 var levelNames = [...]string{"plain", "checked", "sealed"}
 
-// Levels are the words that ParseLevel knows, the weakest first.
+// Levels returns the names that ParseLevel accepts, the weakest first.
 func Levels() []string { return append([]string(nil), levelNames[:]...) }
 
 func (l Level) String() string {
@@ -95,7 +95,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// ParseLevel reads a level's name.
+// ParseLevel parses a level's name.
 func ParseLevel(s string) (Level, error) {
 	for i, name := range levelNames {
 		if s == name {

@@ -2,28 +2,29 @@ package wire
 
 import "fmt"
 
-// An end speaks all versions of the protocol from Oldest to Version. Who speaks first on a link
-// says which (Challenge), and the other end takes the newest that both speak for all that follows.
-// A job has one version: that of its first Join. What may change from one version to the next is in
-// COMPATIBILITY.md.
+// An end supports all versions of the protocol from Oldest to Version. The end that sends the first
+// frame on a link lists them in it (Challenge). The other end selects the newest version that both
+// support for all that follows. A job has one version: that of its first Join. COMPATIBILITY.md
+// says which changes a new version may make.
 //
-// Version is in version_release.go; version_next.go has the one after it, for tests of this.
+// Version is in version_release.go; version_next.go has the next one, for tests of different
+// versions.
 
-// Oldest version of the protocol that is spoken here.
+// Oldest is the oldest version of the protocol that this end supports.
 const Oldest = 12
 
-// Speaks reports whether a version is spoken here.
+// Speaks reports whether this end supports a version.
 func Speaks(version uint32) bool { return version >= Oldest && version <= Version }
 
-// Common is the newest version that both ends speak; ok is false if there is none.
+// Common returns the newest version that both ends support. ok is false if there is none.
 func (c *Challenge) Common() (version uint32, ok bool) {
 	version = min(c.Version, Version)
 	return version, version >= Oldest && version >= c.Oldest
 }
 
-// Versions says for people which versions somebody speaks.
+// Versions returns the text for people of the versions that an end supports.
 func Versions(oldest, newest uint32) string {
-	if oldest >= newest { // one, or, before there were several, no more was said
+	if oldest >= newest { // a single version, or a peer from before Oldest existed
 		return fmt.Sprintf("version %d", newest)
 	}
 	return fmt.Sprintf("versions %d to %d", oldest, newest)

@@ -2,6 +2,6 @@
 
 package wire
 
-// Version is the next one, as if the protocol had changed in nothing else: a test's forwarder, or
-// its ranks, are a release ahead of the others.
+// Version is the next version, as if nothing else in the protocol had changed. With it a test's
+// forwarder, or its ranks, are a release ahead of the others.
 const Version = 13

@@ -2,5 +2,5 @@
 
 package wire
 
-// Version of the protocol: the newest that is spoken here.
+// Version is the newest version of the protocol that this end supports.
 const Version = 12

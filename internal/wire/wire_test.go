@@ -16,7 +16,7 @@ type sample struct {
 	body  Body
 	hex   string
 	parse func([]byte) (any, error)
-	// tail: a payload may follow, so more bytes are no error.
+	// tail says that a payload may follow, so more bytes are no error.
 	tail bool
 }
 
@@ -177,7 +177,7 @@ func TestHeader(t *testing.T) {
 }
 
 // TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow
-// are taken.
+// are accepted.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen,
 		TypeCredit: CreditLen, TypeAck: 0,
