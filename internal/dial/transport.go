@@ -58,21 +58,21 @@ func Once(ctx context.Context, at string) (transport.Link, error) {
 	return td.Dial(ctx, target)
 }
 
-// Listening takes links in at a TCP socket that listens already, and is closed in its place.
+// Listening accepts links at a TCP socket that listens already. It closes the given listener.
 func Listening(l *net.TCPListener) (transport.Listener, error) {
 	taken, err := tcp.From(l)
 	if err != nil {
-		return nil, err // a nil pointer is no nil Listener
+		return nil, err // a nil pointer would not be a nil Listener
 	}
 	return taken, nil
 }
 
-// Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0
-// any free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be
-// opened by this user only.
+// Listen accepts links at an address. For TCP and verbs an empty host means all addresses, port 0
+// any free port. A verbs address fails if this host has no RDMA port for it. Only this user may
+// open a unix: path.
 func Listen(at string) (transport.Listener, error) {
 	kind, target := addr.Split(at)
-	switch kind { // each its own return: a nil pointer is no nil Listener
+	switch kind { // each case returns by itself, because a nil pointer would not be a nil Listener
 	case addr.KindMemory:
 		l, err := shm.Listen(target, 0)
 		if err != nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// Piper is a Link whose bytes can go on over another such link without being copied to this process
-// and back: they wait in a Pipe meanwhile. Concurrency is that of Link.
+// Piper is a Link whose bytes can be passed on to another such link without a copy in this process.
+// They wait in a Pipe in between. Concurrency is that of Link.
 type Piper interface {
 	Link
 
 	// TryFill moves up to n > 0 bytes of the stream to the end of p. Results are those of TryRead;
-	// ErrAgain also if p is full.
+	// it also returns ErrAgain if p is full.
 	TryFill(p *Pipe, n int) (int, error)
 
-	// TryDrain writes what is in p, which is not empty. Results are those of TryWrite: what was not
-	// taken stays in p.
+	// TryDrain writes the bytes in p, which must not be empty. Results are those of TryWrite: bytes
+	// that were not taken stay in p.
 	TryDrain(p *Pipe) (int, error)
 }
 
-// Pipe is one of the kernel's pipes. What is moved to it from a socket it holds where the kernel
-// received it. Not safe for concurrent use.
+// Pipe is a pipe of the kernel. Bytes that are moved to it from a socket stay where the kernel
+// received them. It is not safe for concurrent use.
 type Pipe struct {
-	in, out int // descriptors
-	n       int // bytes in it
+	in, out int // descriptors of the reading and writing end
+	n       int // number of bytes in the pipe
 }
 
-// NewPipe makes a pipe for size bytes in whole pages. It has a place for each page, but pieces that
-// are smaller take a place too, so it may be full earlier. The system may allow no pipe of that
-// size, or no more of them.
+// NewPipe makes a pipe for size bytes in whole pages. The pipe has a slot for each page, but
+// smaller pieces also take a slot each, so it may be full earlier. The error is the system's, which
+// may not allow pipes of that size, or no more of them.
 func NewPipe(size int) (*Pipe, error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -47,7 +47,7 @@ func NewPipe(size int) (*Pipe, error) {
 	return p, nil
 }
 
-// Len is how many bytes are in the pipe.
+// Len returns the number of bytes in the pipe.
 func (p *Pipe) Len() int { return p.n }
 
 // Write puts a copy of b, at most a page, into an empty pipe.
@@ -63,9 +63,9 @@ func (p *Pipe) Write(b []byte) error {
 	return nil
 }
 
-// Give puts b itself, not a copy of it, at the end of the pipe, as far as there is room. What is in
-// b may change only when nobody needs what was in it, here or where the pipe was drained to. Memory
-// that is not made of pages is refused.
+// Give puts b itself, not a copy, at the end of the pipe, as far as there is room. The bytes of b
+// may only change when their old value is no longer needed, here or at the destination of the pipe.
+// Memory that does not consist of pages is an error.
 func (p *Pipe) Give(b []byte) error {
 	iov := unix.Iovec{Base: unsafe.SliceData(b)}
 	iov.SetLen(len(b))
@@ -80,7 +80,7 @@ func (p *Pipe) Give(b []byte) error {
 	return nil
 }
 
-// Read takes len(b) bytes out, which must be there.
+// Read removes len(b) bytes, which must be there, and copies them to b.
 func (p *Pipe) Read(b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Read(p.out, b)
@@ -99,11 +99,11 @@ func (p *Pipe) Read(b []byte) error {
 	return nil
 }
 
-// nonblocking: neither the pipe nor the sockets block, so the scheduler need not know.
+// The sockets do not block either, so the Go scheduler need not be told.
 const nonblocking = unix.SPLICE_F_NONBLOCK | unix.SPLICE_F_MOVE
 
-// Fill moves up to n bytes from a socket that does not block; 0 and no error at the stream's end.
-// For transports.
+// Fill moves up to n bytes from a nonblocking socket. It returns 0 and no error at the end of the
+// stream. It is for transports.
 func (p *Pipe) Fill(fd, n int) (int, syscall.Errno) {
 	k, _, e := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(fd), 0, uintptr(p.in), 0, uintptr(n), nonblocking)
 	if e != 0 {
@@ -113,7 +113,7 @@ func (p *Pipe) Fill(fd, n int) (int, syscall.Errno) {
 	return int(k), 0
 }
 
-// Drain moves what is in the pipe to a socket that does not block, as far as that takes it. For
+// Drain moves the bytes in the pipe to a nonblocking socket, as far as that takes them. It is for
 // transports.
 func (p *Pipe) Drain(fd int) (int, syscall.Errno) {
 	k, _, e := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(p.out), 0, uintptr(fd), 0, uintptr(p.n), nonblocking)
@@ -124,7 +124,7 @@ func (p *Pipe) Drain(fd int) (int, syscall.Errno) {
 	return int(k), 0
 }
 
-// Close frees the pipe and what is in it.
+// Close frees the pipe and the bytes in it.
 func (p *Pipe) Close() {
 	unix.Close(p.in)
 	unix.Close(p.out)

@@ -1,12 +1,13 @@
-// Package transport is the contract between the engine or the forwarder and whatever carries bytes.
+// Package transport is the interface between the engine or the forwarder and the networks that
+// carry their bytes.
 //
 // A Link is one established connection: an ordered, reliable, full-duplex stream of bytes with
-// non-blocking calls and a file descriptor to wait on. Framing, flow control and replay are above
+// nonblocking calls and a file descriptor to wait on. Framing, flow control and replay are above
 // it; TCP sockets, shared memory and verbs rings are below it.
 //
-// Sizes are bytes. What more a link may be able to do is an interface of its own here, asked for by
-// a type assertion; transporttest checks all of it. Dialers and Listeners are safe for concurrent
-// use.
+// Sizes are in bytes. Optional capabilities of links have interfaces of their own here, which are
+// found by a type assertion; transporttest checks all of them. Dialers and Listeners are safe for
+// concurrent use.
 package transport
 
 import (
@@ -16,25 +17,26 @@ import (
 	"time"
 )
 
-// ErrAgain: nothing could be moved now; wait for readiness on FD and call again.
+// ErrAgain means that no byte could be moved now. The caller has to wait for readiness of FD and
+// call again.
 var ErrAgain = errors.New("transport: try again")
 
-// ErrClosed: the link was closed at this end.
+// ErrClosed means that the link was closed at this end.
 var ErrClosed = errors.New("transport: link closed")
 
 // Link is one connection.
 //
-// Concurrency: one reader and one writer at a time; reading and writing may happen at the same time
-// on different threads; Close may be called at any time and from any thread.
+// Concurrency: there may be one reader and one writer at a time. Reading and writing may happen at
+// the same time on different threads. Close may be called at any time and from any thread.
 type Link interface {
-	// TryRead moves up to len(p) > 0 bytes into p without blocking. n > 0 with a nil error, or n ==
-	// 0 with ErrAgain, io.EOF (the peer closed), ErrClosed or the cause of a failure (which is
-	// final). p is not kept.
+	// TryRead moves up to len(p) > 0 bytes into p without blocking. It returns n > 0 with a nil
+	// error, or n == 0 with ErrAgain, io.EOF (the peer closed), ErrClosed or the cause of a failure
+	// (which is final). p is not kept.
 	TryRead(p []byte) (n int, err error)
 
 	// TryWrite moves bytes from the slices, in order, without blocking. It may move only a part: n
-	// counts the bytes taken over all slices. ErrAgain only with n == 0. Neither bufs nor its
-	// slices are changed or kept.
+	// counts the bytes taken over all slices. It returns ErrAgain only with n == 0. Neither bufs
+	// nor its slices are changed or kept.
 	TryWrite(bufs ...[]byte) (n int, err error)
 
 	// FD becomes readable (EPOLLIN) when TryRead may make progress. WriteFD becomes writable
@@ -43,46 +45,46 @@ type Link interface {
 	FD() int
 	WriteFD() int
 
-	// Arm is called before sleeping on the descriptors and reports whether there is already
-	// something to read (then do not sleep). Sockets always answer false; rings in memory need it
-	// to ask the peer for a wake-up.
+	// Arm must be called before sleeping on the descriptors. It reports whether there already is
+	// something to read; then the caller must not sleep. Sockets always return false. Rings in
+	// memory use the call to ask the peer for a wake-up.
 	Arm() (ready bool)
 
-	// Close frees everything at once; later calls return ErrClosed. Bytes not yet delivered may be
+	// Close frees everything at once. Later calls return ErrClosed. Bytes not yet delivered may be
 	// lost: the protocol's Bye makes sure that there are none. Closing twice is harmless.
 	Close() error
 
-	// Remote describes the peer for messages ("tcp 10.0.0.1:4000").
+	// Remote returns a description of the peer for messages ("tcp 10.0.0.1:4000").
 	Remote() string
 }
 
-// Listening is a Link whose network answers for the peer's host: it tells a peer that is cut off
-// from one that is only stopped or busy.
+// Listening is a Link whose network answers for the peer's host. It distinguishes a peer that is
+// cut off from one that is only stopped or busy.
 type Listening interface {
 	Link
 
-	// Unheard is how long the peer's host has not answered, though something sent to it waits for
-	// that and has been repeated; 0: it is there, if known. Safe to call at any time, from any
-	// thread.
+	// Unheard returns for how long the peer's host has not answered, though something sent to it
+	// has been repeated. 0 means that the host answers, as far as is known. It may be called at any
+	// time, from any thread.
 	Unheard() (d time.Duration, known bool)
 }
 
-// Packeted is a Link whose system cuts what is written into packets, and each costs the same,
-// however short.
+// Packeted is a Link whose system cuts written bytes into packets with a cost of their own,
+// whatever their length.
 type Packeted interface {
 	Link
 
-	// Packet is how many bytes one takes, 0 if unknown: what is written leaves no short one behind
-	// if it is a multiple.
+	// Packet returns the number of bytes in a full packet, or 0 if it is unknown. A write of a
+	// multiple leaves no short packet behind.
 	Packet() int
 }
 
-// Narrow is a Link that may be slower than what writes to it.
+// Narrow is a Link that may be slower than its writer.
 type Narrow interface {
 	Link
 
-	// Bottleneck is how fast the network takes what is written, in bytes per second, while more is
-	// written than that and a queue stands before it; 0: none does. Where Link's writes are called.
+	// Bottleneck returns the drain rate of the network in bytes per second while the send queue is
+	// backlogged, or 0 if it is not. It must be called like Link's writes.
 	Bottleneck() float64
 }
 
@@ -90,109 +92,112 @@ type Narrow interface {
 type Distant interface {
 	Link
 
-	// Path is what the system knows of the way to the other end; known is false if that is nothing.
-	// Any thread.
+	// Path returns the system's measurements of the path to the other end. known is false if there
+	// are none. Any thread may call it.
 	Path() (p Path, known bool)
 
-	// Far has the link sent as suits a long path, if the system lets it. Any thread.
+	// Far makes the link send in a way that suits a long path, if the system permits. Any thread
+	// may call it.
 	Far()
 }
 
-// Path is the way to a link's other end.
+// Path describes the path to a link's other end.
 type Path struct {
-	RoundTrip time.Duration // the shortest measured
-	// Busy is how long something has waited to be sent or acknowledged, in all. Short is how much
-	// of that was only for want of room, which the system gives the link at either end.
+	RoundTrip time.Duration // shortest measured round trip
+	// Busy is the total time for which bytes have waited to be sent or acknowledged. Short is the
+	// part of it for lack of room in the buffers of either end.
 	Busy, Short time.Duration
-	// Sent is how many packets with data were sent, and Repeated how many of them again.
+	// Sent is the number of packets with data that were sent, and Repeated the number of those that
+	// were sent again.
 	Sent, Repeated uint64
-	Congestion     string // what controls the rate: "cubic", "bbr", …
+	Congestion     string // algorithm that controls the rate: "cubic", "bbr", …
 }
 
-// Carried is a Link whose bytes somebody else takes to the other site, over connections of its own
-// of which nothing is known here. It is slower than a connection, and is taken where there is none.
+// Carried is a Link whose bytes another program takes to the other site, over its own connections
+// of which nothing is known here. It is slower than a connection, and is used where there is none.
 type Carried interface {
 	Link
 
-	Carried() // says so
+	Carried() // it marks the type
 }
 
 // Homed is a Link over an IP network.
 type Homed interface {
 	Link
 
-	// Home is this end's and the other end's address.
+	// Home returns the addresses of this end and of the other end.
 	Home() (here, there netip.Addr)
 }
 
-// Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which
-// can be passed on from where they have arrived. TryRead reads them like any other bytes.
-// Concurrency is that of Link.
+// Lender is a Link that carries large pieces beside the stream's bytes, in order with them. A piece
+// can be passed on from the memory in which it has arrived. TryRead reads pieces like any other
+// bytes. Concurrency is that of Link.
 type Lender interface {
 	Link
 
-	// TryBorrow returns the piece that is next to read, nil if something else is: then TryRead
-	// reads it, and possibly more. Errors are those of TryRead.
+	// TryBorrow returns the piece that is next to read, or nil if other bytes are next: then
+	// TryRead reads them, and possibly more. Errors are those of TryRead.
 	TryBorrow() (Block, error)
 
-	// TrySend writes head and body as one piece, or nothing (ErrAgain). Together at most MaxPiece
-	// bytes. Neither is kept.
+	// TrySend writes head and body as one piece, or nothing (ErrAgain). Together they have at most
+	// MaxPiece bytes. Neither is kept.
 	TrySend(head, body []byte) error
 
-	// TryLend writes head and what is in b from offset from on, as one piece, or nothing
-	// (ErrAgain). Together at most MaxPiece bytes. After success b belongs to the link, which reads
-	// from it without copying if b's link is of the same kind.
+	// TryLend writes head and the bytes of b from offset from on, as one piece, or nothing
+	// (ErrAgain). Together they have at most MaxPiece bytes. After success b belongs to the link,
+	// which reads from it without copying if b's link is of the same kind.
 	TryLend(head []byte, b Block, from int) error
 
-	// MaxPiece is how many bytes a piece may have.
+	// MaxPiece returns the largest size of a piece in bytes.
 	MaxPiece() int
 }
 
-// Placer is a Lender that carries pieces from the caller's memory and into the reader's, with no
+// Placer is a Lender that carries pieces from the caller's memory and into the reader's, without a
 // copy at either end.
 //
-// The memory must not be Go's. It stays mapped until the Region is released and the caller knows
-// that the peer has what was sent from it, or has sent all that is expected there. Errors of Pin
-// and Expect end nothing: the caller does it with copies.
+// The memory must not be Go's. It must stay mapped until the Region is released and the caller
+// knows that the peer has received everything sent from it, or has sent everything expected there.
+// Errors of Pin and Expect are not fatal: the caller then uses copies.
 type Placer interface {
 	Lender
 
 	// Pin prepares memory for TrySendPinned.
 	Pin(mem []byte) (Region, error)
 
-	// TrySendPinned is TrySend with the n bytes from offset off of the region on as body, which the
-	// link reads where they are, now or later.
+	// TrySendPinned is TrySend with the n bytes from offset off of the region as body. The link
+	// reads them in place, now or later.
 	TrySendPinned(head []byte, r Region, off, n int) error
 
-	// Expect lets the peer put what it has for key into mem, which are the bytes from offset from
-	// on there; what is written after this call comes to the peer later. Each byte may come once,
-	// in rising order; the peer may as well send it in an ordinary piece. ErrAgain: not now.
-	// TryRead into the place itself moves such bytes without touching them, and into another place
-	// is an error; a call returns what is before them alone.
+	// Expect lets the peer put its data for key into mem, which is for the bytes from offset from
+	// on. Data that is written after this call arrives at the peer later. Each byte may arrive
+	// once, in rising order; the peer may also send it in an ordinary piece. ErrAgain means that it
+	// is not possible now. TryRead into the place itself moves such bytes without copying them, and
+	// into another place is an error. A call returns only the bytes before them.
 	Expect(key uint64, from int64, mem []byte) (Region, error)
 
-	// TryPlace is TryLend, for bytes that belong at offset at of what the peer expects for key; if
-	// it expects them they go there, and placed is true.
+	// TryPlace is TryLend for bytes that belong at offset at of the data that the peer expects for
+	// key. If the peer expects them they are put there, and placed is true.
 	TryPlace(head []byte, b Block, from int, key uint64, at int64) (placed bool, err error)
 }
 
-// Region is memory that a link has been told of. It ends with the link at the latest.
+// Region is memory that a link may use. It ends with the link at the latest.
 type Region interface {
-	// Release ends what it was made for; once, from any thread.
+	// Release ends the use of the region. It must be called once, from any thread.
 	Release()
 }
 
-// Block is a piece that has come, in memory of the link that it came over. Until Release that link
-// has one place less for others. It stays when the link is closed.
+// Block is a piece that has arrived, in memory of its link. Until Release that link has one place
+// less for other pieces. A block remains valid when the link is closed.
 type Block interface {
-	// Bytes are what came. A hostile peer may still change them: copy what is checked before it is
-	// used.
+	// Bytes returns the bytes of the piece. A hostile peer may still change them: they must be
+	// copied before they are checked.
 	Bytes() []byte
 
-	// Scarce tells that few places are left at the block's link: release soon.
+	// Scarce reports that few places are left at the block's link, so that the block should be
+	// released soon.
 	Scarce() bool
 
-	// Release gives the place back; once, from any thread.
+	// Release returns the place. It must be called once, from any thread.
 	Release()
 }
 
@@ -201,9 +206,9 @@ type Dialer interface {
 	Dial(ctx context.Context, addr string) (Link, error)
 }
 
-// Listener takes incoming links.
+// Listener accepts incoming links.
 type Listener interface {
-	// Accept blocks for the next link; ErrClosed after Close.
+	// Accept blocks until the next link, and returns ErrClosed after Close.
 	Accept() (Link, error)
 	Addr() string
 	Close() error

@@ -1,4 +1,4 @@
-// Package addr has the addresses of links: for which kind of network one is, and what it says.
+// Package addr parses the addresses of links: the kind of network, and the data for it.
 //
 //	HOST:PORT                     TCP
 //	unix:/PATH                    shared memory of one host; the path is of a unix socket
@@ -16,10 +16,10 @@ import (
 // Kind is a kind of network.
 type Kind int
 
-// The kinds.
+// These are the kinds.
 const (
 	KindTCP    Kind = iota
-	KindMemory      // shared by the processes of one host
+	KindMemory      // shared memory between processes of one host
 	KindVerbs
 )
 
@@ -28,9 +28,9 @@ const (
 	verbsScheme = "verbs:"
 )
 
-// Split tells for which kind of network an address is, and gives it in the form that the kind's
-// transport takes: the path of a unix: address, others as they are. What has no known scheme is
-// TCP's.
+// Split returns the kind of network of an address, and the address in the form of that kind's
+// transport: the path of a unix: address, other addresses unchanged. An address without a known
+// scheme is TCP's.
 func Split(s string) (k Kind, rest string) {
 	if path, ok := strings.CutPrefix(s, unixScheme); ok {
 		return KindMemory, path
@@ -41,8 +41,8 @@ func Split(s string) (k Kind, rest string) {
 	return KindTCP, s
 }
 
-// WithPort adds the port to a host name or IP address, or to nothing, that has none. What has a
-// colon and is no IP address stays as it is.
+// WithPort adds the port to a host name, an IP address or "" that has none. A string with a colon
+// that is not an IP address is unchanged.
 func WithPort(s string, port int) string {
 	if net.ParseIP(s) != nil || !strings.Contains(s, ":") {
 		return net.JoinHostPort(s, strconv.Itoa(port))

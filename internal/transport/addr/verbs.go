@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// Verbs is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged, how,
-// and which local port of which device to use. Without options they are exchanged over TCP, and the
-// port is the one that the TCP connection's local address belongs to.
+// Verbs is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where and how the queue pairs' data are exchanged,
+// and which local port of which device is used. Without options they are exchanged over TCP, and
+// the port is the one of the TCP connection's local address.
 type Verbs struct {
-	Host string // host:port, of TCP's ports or the communication manager's, which are different ones
-	// connect by the communication manager (librdmacm), which then chooses all of the rest; both
-	// ends must
+	Host string // host:port, of TCP's ports or of the communication manager's, which are different ones
+	// CM selects the communication manager (librdmacm), which then chooses all other options. Both
+	// ends must select it.
 	CM     bool
-	Device string // "" or a device's name, as ibv_devices prints it
-	Port   int    // of the device, from 1; 0: the one that fits
-	GID    int    // index in the port's table; -1: the one that fits
-	PKey   uint16 // partition key; 0: that of the IPoIB interface, else the port's first
-	SL     uint8  // service level, InfiniBand
-	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout, at this end; 0: the link's default.
+	Device string // device name, as ibv_devices prints it, or ""
+	Port   int    // port of the device, from 1; 0 for a matching one
+	GID    int    // index in the port's table; -1 for a matching one
+	PKey   uint16 // partition key; 0 for that of the IPoIB interface, or else the port's first
+	SL     uint8  // service level (InfiniBand)
+	// Timeout is the time limit of one acknowledgement at this end, 4.096 µs · 2^Timeout; 0 for the
+	// link's default.
 	Timeout uint8
 }
 
-// ParseVerbs reads an address, with or without its "verbs:". Options: device=NAME[:PORT],
+// ParseVerbs parses an address, with or without its "verbs:". Options: device=NAME[:PORT],
 // gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
 func ParseVerbs(s string) (Verbs, error) {
 	a := Verbs{GID: -1}
@@ -90,7 +91,7 @@ func ParseVerbs(s string) (Verbs, error) {
 	return a, nil
 }
 
-// CompleteVerbs is ParseVerbs for addresses in which the port, or host and port, may be left out.
+// CompleteVerbs is ParseVerbs for addresses without the port, or without host and port.
 func CompleteVerbs(s string, port int) (Verbs, error) {
 	host, query, given := strings.Cut(strings.TrimPrefix(s, verbsScheme), "?")
 	host = WithPort(host, port)

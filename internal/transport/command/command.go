@@ -1,8 +1,8 @@
 // Package command is the transport over a command's standard input and output, such as ssh -W, for
-// sites between which nothing else gets through. Each link is a command of its own.
+// sites that only such a command can connect. Each link is a command of its own.
 //
-// Its addresses are command lines for the shell: they are an administrator's, and never come from a
-// job. Errors have what the command wrote last to its standard error. Concurrency is that of
+// Its addresses are command lines for the shell. They come from an administrator, never from a job.
+// Errors contain the command's last output on its standard error. Concurrency is that of
 // transport.Link.
 package command
 
@@ -23,44 +23,44 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/internal/fdref"
 )
 
-// Dialer opens links by commands. The zero value works. Safe for concurrent use.
+// Dialer opens links by commands. The zero value works. It is safe for concurrent use.
 type Dialer struct {
-	// Tell, if not nil, is given the lines that commands write to their standard error. Any
-	// goroutine.
+	// Tell, if not nil, is called with the lines that commands write to their standard error, from
+	// any goroutine.
 	Tell func(line string)
 }
 
 var _ transport.Dialer = Dialer{}
 
-// Dial starts the command, and waits until something comes from the other end, which is to speak
-// first: nothing else shows that the command has got there.
+// Dial starts the command, and waits until bytes arrive from the other end, which has to send
+// first. Nothing else shows that the command has connected.
 func (d Dialer) Dial(ctx context.Context, line string) (transport.Link, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", err)
 	}
-	theirs := os.NewFile(uintptr(ends[1]), "the command's end")
+	remote := os.NewFile(uintptr(ends[1]), "the command's end")
 	if err := unix.SetNonblock(ends[0], true); err != nil {
-		return nil, errors.Join(err, unix.Close(ends[0]), theirs.Close())
+		return nil, errors.Join(err, unix.Close(ends[0]), remote.Close())
 	}
-	said := &lines{tell: d.Tell}
+	stderr := &lines{tell: d.Tell}
 	cmd := exec.Command("/bin/sh", "-c", "exec "+line)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = remote, remote, stderr
 	cmd.WaitDelay = lingers
-	// In a session of its own: it asks nobody for a password, and gets no Ctrl-C before the links
-	// are over.
+	// A session of its own keeps the command from asking for a password, and from getting a Ctrl-C
+	// before the links have ended.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	theirs.Close()
+	remote.Close()
 	if err != nil {
 		unix.Close(ends[0])
 		return nil, err
 	}
-	name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // of the rest jobs need not know
+	name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // jobs need not know the rest
 	l := newLink(ends[0], "command "+name)
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // its state says it, too
+		_ = cmd.Wait() // its state has the same information
 		close(ended)
 	}()
 	go l.reap(cmd.Process, ended)
@@ -71,7 +71,7 @@ func (d Dialer) Dial(ctx context.Context, line string) (transport.Link, error) {
 	if errors.Is(err, errEnded) {
 		err = errors.New(cmd.ProcessState.String())
 	}
-	if last := said.last.Load(); last != nil {
+	if last := stderr.last.Load(); last != nil {
 		return nil, fmt.Errorf("%s (%w)", *last, err)
 	}
 	return nil, err
@@ -97,7 +97,7 @@ func newLink(fd int, remote string) *link {
 
 var errEnded = errors.New("the command has ended")
 
-// await waits for something to read.
+// await waits until there is something to read.
 func (l *link) await(ctx context.Context, ended <-chan struct{}) error {
 	for {
 		fds := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
@@ -106,7 +106,7 @@ func (l *link) await(ctx context.Context, ended <-chan struct{}) error {
 			if n > 0 {
 				return nil
 			}
-			select { // there is nobody any more who could write
+			select { // no process is left that could write
 			case <-ended:
 				return errEnded
 			case <-ctx.Done():
@@ -118,8 +118,8 @@ func (l *link) await(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// reap sees to the command's end. What is still on its way when the link is closed, the command has
-// a while to deliver.
+// reap waits for the command's end. After the close of the link the command has some time to
+// deliver the bytes in flight.
 func (l *link) reap(p *os.Process, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -129,7 +129,7 @@ func (l *link) reap(p *os.Process, ended <-chan struct{}) {
 	select {
 	case <-ended:
 	case <-time.After(lingers):
-		_ = unix.Kill(-p.Pid, unix.SIGKILL) // its session's group
+		_ = unix.Kill(-p.Pid, unix.SIGKILL) // the process group of its session
 	}
 }
 
@@ -164,7 +164,7 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
-	// Unlike Writev: the SIGPIPE of a command that has ended would be the program's
+	// Unlike Writev it does not send SIGPIPE to the program when the command has ended.
 	n, err := unix.SendmsgBuffers(l.fd, vec, nil, nil, unix.MSG_NOSIGNAL)
 	l.ref.Release()
 	switch err {

@@ -17,8 +17,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
-// relayTo names a socket: this program is then a command that takes its input there, and writes
-// what comes from there.
+// relayTo is the environment variable with a socket's name. With it this program is a command that
+// copies its input to the socket, and the bytes from the socket to its output.
 const relayTo = "RELAY_TO"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// greeting is what the end that did not dial says first.
+// greeting is the first message, from the end that did not dial.
 const greeting = "!"
 
 // greeter is the other end of relays.
@@ -78,7 +78,7 @@ func (d greeted) Dial(ctx context.Context, at string) (transport.Link, error) {
 	return l, transporttest.ReadFull(l, make([]byte, len(greeting)))
 }
 
-// relay is the command that reaches a socket.
+// relay returns the command that connects to a socket.
 func relay(at string) string { return "env " + relayTo + "=" + at + " " + os.Args[0] }
 
 func TestConformance(t *testing.T) {
@@ -93,30 +93,31 @@ func TestConformance(t *testing.T) {
 		}})
 }
 
-// TestFailure: what the command says is in the error, and is told.
+// TestFailure checks that the command's messages are in the error, and passed to Tell.
 func TestFailure(t *testing.T) {
 	for line, want := range map[string]string{
 		"sh -c 'echo one >&2; echo no route >&2; exit 255'": "no route (exit status 255)",
 		"sh -c 'printf unfinished >&2'":                     "exit status 0",
 		"/nonexistent/ssh":                                  "not found (exit status 127)",
 	} {
-		told := make(chan string, 3)
-		_, err := Dialer{Tell: func(line string) { told <- line }}.Dial(t.Context(), line)
+		lines := make(chan string, 3)
+		_, err := Dialer{Tell: func(line string) { lines <- line }}.Dial(t.Context(), line)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
-		if strings.Contains(line, "route") && (<-told != "one" || <-told != "no route") {
-			t.Errorf("%s: the lines are not told", line)
+		if strings.Contains(line, "route") && (<-lines != "one" || <-lines != "no route") {
+			t.Errorf("%s: Tell did not get the lines", line)
 		}
 	}
 }
 
-// TestNobodySpeaks: a command that runs and has nothing to say is given up in time, and killed.
-func TestNobodySpeaks(t *testing.T) {
+// TestSilentCommandIsKilled checks that a command which runs and sends nothing fails in time, and
+// is killed.
+func TestSilentCommandIsKilled(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Patience)
 	defer cancel()
-	go func() { // its time is over when it runs
+	go func() { // its time ends while it runs
 		for ctx.Err() == nil {
 			if b, _ := os.ReadFile(pid); strings.HasSuffix(string(b), "\n") {
 				cancel()

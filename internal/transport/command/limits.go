@@ -3,17 +3,17 @@ package command
 import "time"
 
 const (
-	// lingers is how long a command may go on when its link is closed, 5 s: some round trips of the
-	// longest path, for what is still on its way.
+	// lingers is the time for which a command may run on after its link is closed, 5 s: some round
+	// trips of the longest path, for the bytes in flight.
 	lingers = 5 * time.Second
 
-	// looks is how often, while a command gets there, it is seen whether it has ended, or is wanted
-	// no more, 20 ms.
+	// looks is the interval of checks, while a command connects, whether it has ended or Dial was
+	// cancelled, 20 ms.
 	looks = 20 * time.Millisecond
 
-	// maxVec is how many buffers are written at once, 64: more than a frame has.
+	// maxVec is the largest number of buffers of one write, 64: more than a frame has.
 	maxVec = 64
 
-	// maxLine is how many bytes of a line are kept, 1 KiB.
+	// maxLine is the number of bytes of a line that are kept, 1 KiB.
 	maxLine = 1 << 10
 )

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// lines takes what a command writes to its standard error apart. One writer.
+// lines splits the standard error of a command into lines. It is for one writer.
 type lines struct {
-	tell func(line string) // nil: nobody wants them
-	part []byte            // of the next one
+	tell func(line string) // called with each line; nil discards them
+	part []byte            // beginning of the next line
 	last atomic.Pointer[string]
 }
 
-// Write is io.Writer's.
+// Write implements io.Writer.
 func (l *lines) Write(p []byte) (int, error) {
 	l.part = append(l.part, p...)
 	for {

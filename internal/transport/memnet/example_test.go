@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
-// A link moves what it can without blocking. ErrAgain says to wait on its descriptor.
+// A link moves as many bytes as it can without blocking. After ErrAgain the caller waits for its
+// descriptor.
 func ExamplePipe() {
 	a, b := memnet.Pipe(memnet.Options{})
 	defer a.Close()

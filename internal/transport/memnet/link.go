@@ -10,40 +10,40 @@ type Link struct {
 
 var _ transport.Link = (*Link)(nil)
 
-// TryRead is Link's.
+// TryRead implements transport.Link.
 func (l *Link) TryRead(p []byte) (int, error) { return l.in.read(p) }
 
-// TryWrite is Link's.
+// TryWrite implements transport.Link.
 func (l *Link) TryWrite(bufs ...[]byte) (int, error) { return l.out.write(bufs) }
 
-// FD is Link's.
+// FD implements transport.Link.
 func (l *Link) FD() int { return l.in.descriptor(&l.in.readable, &l.in.reader) }
 
-// WriteFD is Link's.
+// WriteFD implements transport.Link.
 func (l *Link) WriteFD() int { return l.out.descriptor(&l.out.writable, &l.out.writer) }
 
-// Arm is Link's.
+// Arm implements transport.Link.
 func (l *Link) Arm() bool { return false }
 
-// Close is Link's. What was written still arrives.
+// Close implements transport.Link. Written bytes still arrive.
 func (l *Link) Close() error {
 	l.in.closeReader()
 	l.out.closeWriter()
 	return nil
 }
 
-// Remote is Link's.
+// Remote implements transport.Link.
 func (l *Link) Remote() string { return l.remote }
 
-// Cut breaks the link: every call at both ends fails with ErrCut from now on, and what is on its
-// way is lost.
+// Cut breaks the link: from now on every call at both ends fails with ErrCut, and bytes in flight
+// are lost.
 func (l *Link) Cut() {
 	l.in.fail(ErrCut)
 	l.out.fail(ErrCut)
 }
 
-// Hold keeps back what this end has written and not yet arrived, as a network that is stuck;
-// Hold(false) lets it go.
+// Hold delays the bytes in flight from this end, as a stalled network does. Hold(false) delivers
+// them.
 func (l *Link) Hold(on bool) { l.out.hold(on) }
 
 // WaitRead blocks until TryRead may make progress. It counts as idle in a synctest bubble.

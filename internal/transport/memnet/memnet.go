@@ -1,12 +1,13 @@
-// Package memnet is a network in memory for tests: links with a delay, a bounded buffer and, if
-// wanted, reads and writes that move only a part; links can be cut and held up. Time is Go's, so
+// Package memnet is a network in memory for tests. Its links have a delay, a bounded buffer and, if
+// wanted, reads and writes that move only a part. They can be cut and held up. Time is Go's, so
 // inside a testing/synctest bubble a delay costs nothing and is exact.
 //
-// Links can be waited for by their descriptors, as with any transport: these are eventfds, made
-// when first asked for. In pure Go, and inside a synctest bubble, WaitRead and WaitWrite do so.
+// Callers can wait for links by their descriptors, as with any transport. These are eventfds, made
+// when first requested. WaitRead and WaitWrite do the same in pure Go, and inside a synctest
+// bubble.
 //
-// Sizes are bytes. The errors of a cut link wrap ErrCut. A Network is safe for concurrent use, a
-// Link as any transport.Link.
+// Sizes are in bytes. The errors of a cut link wrap ErrCut. A Network is safe for concurrent use, a
+// Link like any transport.Link.
 package memnet
 
 import (
@@ -20,25 +21,25 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// ErrCut is the failure of a link that was cut.
+// ErrCut is the error of a link that was cut.
 var ErrCut = errors.New("memnet: link cut")
 
-// errRefused: nobody listens.
+// errRefused means that there is no listener.
 var errRefused = errors.New("memnet: connection refused")
 
 // Options describe the links of a network.
 type Options struct {
-	Delay  time.Duration // from write to visible; 0: at once
-	Buffer int           // bytes on their way in one direction before ErrAgain (64 KiB)
-	// Partial, if not 0, seeds the sizes of reads and writes that move only a part of what they
-	// could.
+	Delay  time.Duration // time from a write until the reader sees it
+	Buffer int           // bytes in flight in one direction before ErrAgain (64 KiB)
+	// Partial, if not 0, is the seed of the sizes of reads and writes that move only a part of the
+	// possible bytes.
 	Partial uint64
-	// Pieces, if not 0, makes the links transport.Lenders with so many places for pieces in each
-	// direction, of 140000 bytes.
+	// Pieces, if not 0, makes the links transport.Lenders with that many places for pieces of
+	// 140000 bytes in each direction.
 	Pieces int
 }
 
-// Network connects dialers and listeners by address. Safe for concurrent use.
+// Network connects dialers and listeners by address. It is safe for concurrent use.
 type Network struct {
 	opt       Options
 	mu        sync.Mutex
@@ -48,12 +49,12 @@ type Network struct {
 
 var _ transport.Dialer = (*Network)(nil)
 
-// New makes an empty network.
+// New returns a network without listeners.
 func New(opt Options) *Network {
 	return &Network{opt: opt, listeners: map[string]*listener{}}
 }
 
-// Listen waits for links at an address, any word.
+// Listen accepts links at an address, which may be any word.
 func (n *Network) Listen(addr string) (transport.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +66,7 @@ func (n *Network) Listen(addr string) (transport.Listener, error) {
 	return l, nil
 }
 
-// Dial opens a link; its concrete type is *Link, or *PieceLink if the network has pieces.
+// Dial opens a link. Its concrete type is *Link, or *PieceLink if the network has pieces.
 func (n *Network) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (n *Network) Dial(ctx context.Context, addr string) (transport.Link, error)
 	}
 }
 
-// dress gives a link what the network's options promise.
+// dress returns a link with the capabilities of the network's options.
 func (n *Network) dress(l *Link) transport.Link {
 	if n.opt.Pieces > 0 {
 		return &PieceLink{l}
@@ -128,7 +129,7 @@ type listener struct {
 
 func (l *listener) Accept() (transport.Link, error) {
 	select {
-	case <-l.closed: // even if links wait
+	case <-l.closed: // also if links wait
 		return nil, transport.ErrClosed
 	default:
 	}

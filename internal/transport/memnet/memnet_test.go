@@ -42,7 +42,7 @@ func TestDelayIsExact(t *testing.T) {
 		a, b := Pipe(Options{Delay: time.Second})
 		start := time.Now()
 		a.TryWrite([]byte("x"))
-		time.Sleep(300 * time.Millisecond) // of the bubble's clock
+		time.Sleep(300 * time.Millisecond) // by the bubble's clock
 		a.TryWrite([]byte("y"))
 		a.Close()
 		for _, want := range []time.Duration{time.Second, 1300 * time.Millisecond} {
@@ -91,7 +91,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestSameSeedSameSizes: a scenario can be played again.
+// TestSameSeedSameSizes checks that a scenario can be repeated.
 func TestSameSeedSameSizes(t *testing.T) {
 	play := func(seed uint64) (sizes []int) {
 		a, b := Pipe(Options{Partial: seed})

@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// maxPiece is how many bytes a piece may have.
+// maxPiece is the largest size of a piece in bytes.
 const maxPiece = 140_000
 
 // PieceLink is a Link that carries large pieces.
@@ -16,10 +16,10 @@ type PieceLink struct{ *Link }
 
 var _ transport.Lender = (*PieceLink)(nil)
 
-// MaxPiece is Lender's.
+// MaxPiece implements transport.Lender.
 func (l *PieceLink) MaxPiece() int { return maxPiece }
 
-// TryBorrow is Lender's.
+// TryBorrow implements transport.Lender.
 func (l *PieceLink) TryBorrow() (transport.Block, error) {
 	p := l.in
 	p.mu.Lock()
@@ -43,7 +43,7 @@ func (l *PieceLink) TryBorrow() (transport.Block, error) {
 	return nil, transport.ErrAgain
 }
 
-// TrySend is Lender's.
+// TrySend implements transport.Lender.
 func (l *PieceLink) TrySend(head, body []byte) error {
 	if len(head)+len(body) > maxPiece {
 		return errors.New("memnet: piece too long")
@@ -68,7 +68,7 @@ func (l *PieceLink) TrySend(head, body []byte) error {
 	return nil
 }
 
-// TryLend is Lender's.
+// TryLend implements transport.Lender.
 func (l *PieceLink) TryLend(head []byte, b transport.Block, from int) error {
 	err := l.TrySend(head, b.Bytes()[from:])
 	if err == nil {
@@ -103,7 +103,7 @@ func (b *block) Release() {
 	b.p.update()
 }
 
-// free gives a place back. With mu.
+// free returns a place. The caller holds mu.
 func (p *pipe) free() {
 	p.pieces--
 	p.starved = false

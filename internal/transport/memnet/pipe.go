@@ -18,28 +18,29 @@ type pipe struct {
 	capacity int
 	partial  *rand.Rand
 
-	arrived  []packet // to be read
-	here     int      // bytes of arrived
-	flying   []packet // on their way, in order
-	inFlight int      // bytes of flying
-	places   int      // for pieces that are on their way, arrived or borrowed
-	pieces   int      // of them taken
+	arrived  []packet // packets to be read
+	here     int      // number of bytes in arrived
+	flying   []packet // packets in flight, in order
+	inFlight int      // number of bytes in flying
+	places   int      // number of places for pieces in flight, arrived or borrowed
+	pieces   int      // number of places in use
 	starved  bool     // a piece found no place
 	held     bool     // nothing arrives
 	eof      bool     // the writer's close has arrived
 	failure  error
-	reader   bool // closed by the reader
-	writer   bool // closed by the writer
+	reader   bool // the reader has closed
+	writer   bool // the writer has closed
 
-	readable, writable evfd.FD // -1: nobody asked; their state mirrors canRead and canWrite
+	// The descriptors are -1 until requested. Their state is that of canRead and canWrite.
+	readable, writable evfd.FD
 	raised, blocked    bool
 }
 
-// packet is one write on its way; without bytes it is the end of the stream.
+// packet is one write in flight. Without bytes it is the end of the stream.
 type packet struct {
 	due   time.Time
 	b     []byte
-	piece bool // and nothing was read of it
+	piece bool // the packet is a piece of which nothing was read
 }
 
 func (p *pipe) canRead() bool { return p.here > 0 || p.eof || p.failure != nil || p.reader }
@@ -48,7 +49,7 @@ func (p *pipe) canWrite() bool {
 }
 func (p *pipe) room() int { return p.capacity - p.here - p.inFlight }
 
-// update brings descriptors and waiters up to date. With mu.
+// update updates descriptors and wakes waiters. The caller holds mu.
 func (p *pipe) update() {
 	if want := p.canRead(); p.readable >= 0 && want != p.raised {
 		p.raised = want
@@ -122,7 +123,7 @@ func (p *pipe) write(bufs [][]byte) (int, error) {
 		return 0, transport.ErrClosed
 	case p.failure != nil:
 		return 0, p.failure
-	case p.reader && !p.held: // else that has not been heard here either
+	case p.reader && !p.held: // otherwise this end has not noticed it yet
 		return 0, io.ErrClosedPipe
 	case total == 0:
 		return 0, nil
@@ -138,7 +139,7 @@ func (p *pipe) write(bufs [][]byte) (int, error) {
 	return n, nil
 }
 
-// launch sends bytes, or the end of the stream, on their way.
+// launch puts bytes, or the end of the stream, in flight.
 func (p *pipe) launch(b []byte, piece bool) {
 	p.flying = append(p.flying, packet{time.Now().Add(p.delay), b, piece})
 	p.inFlight += len(b)
@@ -213,7 +214,7 @@ func (p *pipe) hold(on bool) {
 	p.update()
 }
 
-// wait blocks until ready holds.
+// wait blocks until ready returns true.
 func (p *pipe) wait(ready func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,14 +223,14 @@ func (p *pipe) wait(ready func() bool) {
 	}
 }
 
-// descriptor returns one of the pipe's descriptors, made now if need be; -1 after close.
+// descriptor returns one of the pipe's descriptors, made now if necessary; -1 after close.
 func (p *pipe) descriptor(fd *evfd.FD, gone *bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if *fd < 0 && !*gone {
 		e, err := evfd.New()
 		if err != nil {
-			panic(err) // out of descriptors: a test cannot go on
+			panic(err) // out of descriptors: a test cannot continue
 		}
 		*fd = e
 		p.update()

@@ -17,15 +17,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
 )
 
-// hello is what the listener sends with the descriptors: a mark, the version of the memory's
-// layout, the size of a ring.
+// The hello is the message that the listener sends with the descriptors: a mark, the version of the
+// memory's layout, and the size of a ring.
 const (
 	magic    = 0x5a53484d
 	version  = 1
 	helloLen = 16
 )
 
-// Listener takes links in at a unix socket. Safe for concurrent use.
+// Listener accepts links at a unix socket. It is safe for concurrent use.
 type Listener struct {
 	l    *net.UnixListener
 	size int
@@ -33,7 +33,7 @@ type Listener struct {
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at a path, which only this user may open. size is the room of each ring in
+// Listen accepts links at a path, which only this user may open. size is the size of each ring in
 // bytes, a power of two of at least 4 KiB; 0 means DefaultSize. A socket that a dead process has
 // left at the path is replaced.
 func Listen(path string, size int) (*Listener, error) {
@@ -61,8 +61,8 @@ func Listen(path string, size int) (*Listener, error) {
 	return &Listener{l, size}, nil
 }
 
-// bind makes the socket with its permissions: changing them at its path afterwards would leave
-// others a moment to connect, and follow a link that has taken its place.
+// bind creates the socket with its permissions. If they were changed at its path afterwards, other
+// users could connect before, and a link put in its place would be followed.
 func bind(path string) (*net.UnixListener, error) {
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -76,7 +76,7 @@ func bind(path string) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-// Accept blocks for the next link.
+// Accept blocks until the next link.
 func (l *Listener) Accept() (transport.Link, error) {
 	for {
 		c, err := l.l.AcceptUnix()
@@ -91,7 +91,8 @@ func (l *Listener) Accept() (transport.Link, error) {
 			return link, nil
 		}
 		c.Close()
-		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, os.ErrDeadlineExceeded) { // those are the dialer's fault
+		// These errors are the dialer's fault.
+		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, err
 		}
 	}
@@ -100,10 +101,10 @@ func (l *Listener) Accept() (transport.Link, error) {
 // Addr returns the path.
 func (l *Listener) Addr() string { return l.l.Addr().String() }
 
-// Close ends Accept and removes the path; links that were accepted stay.
+// Close ends Accept and removes the path. Accepted links stay open.
 func (l *Listener) Close() error { return l.l.Close() }
 
-// serve makes the shared things and hands them over.
+// serve creates the shared objects of a link and sends them to the dialer.
 func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 	memfd, err := unix.MemfdCreate("zipper-link", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -114,7 +115,7 @@ func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 	if err := unix.Ftruncate(memfd, int64(n)); err != nil {
 		return nil, fmt.Errorf("shm: memfd of %d bytes: %w", n, err)
 	}
-	// No end can pull the memory away from under the other.
+	// The seals keep either end from removing the memory from under the other.
 	if _, err := unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS,
 		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, fmt.Errorf("shm: seal: %w", err)
@@ -159,7 +160,7 @@ func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 	return newLink(mem, true, fds, conn, remote), nil
 }
 
-// peer names the process at the other end.
+// peer returns a name for the process at the other end.
 func peer(c *net.UnixConn) string {
 	name := "unknown process"
 	if raw, err := c.SyscallConn(); err == nil {
@@ -172,12 +173,12 @@ func peer(c *net.UnixConn) string {
 	return name
 }
 
-// Dialer opens links to a listener's path. The zero value works. Safe for concurrent use.
+// Dialer opens links to a listener's path. The zero value works. It is safe for concurrent use.
 type Dialer struct{}
 
 var _ transport.Dialer = Dialer{}
 
-// Dial connects; the context bounds the time.
+// Dial connects. The context bounds the time.
 func (Dialer) Dial(ctx context.Context, path string) (transport.Link, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "unix", path)
@@ -251,7 +252,8 @@ func receive(c *net.UnixConn, path string) (*link, error) {
 		"shm "+path), nil
 }
 
-// rights takes the descriptors out of a control message, and out of the program's way.
+// rights returns the descriptors of a control message, moved to numbers that the program does not
+// use.
 func rights(oob []byte) ([]int, error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -261,24 +263,25 @@ func rights(oob []byte) ([]int, error) {
 	for i := range msgs {
 		got, err := unix.ParseUnixRights(&msgs[i])
 		if err != nil {
-			continue // some other kind of message
+			continue // another kind of message
 		}
 		fds = append(fds, got...)
 	}
 	for i, fd := range fds {
 		fds[i] = highfd.Raise(fd)
-		unix.CloseOnExec(fds[i]) // also where no high number was left
+		unix.CloseOnExec(fds[i]) // also if no high number was left
 	}
 	return fds, nil
 }
 
-// highSocket returns a connection's socket, out of the program's way, as a file.
+// highSocket returns a connection's socket as a file, moved to a number that the program does not
+// use.
 func highSocket(c *net.UnixConn) (*os.File, error) {
 	fd, err := highfd.DupOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "socket"), nil // does not block, as the flag is of the description
+	return os.NewFile(uintptr(fd), "socket"), nil // it does not block, because the flag belongs to the description
 }
 
 func total(size int) int { return 2 * (offBytes + size) }

@@ -6,8 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// TestLinksAreOutOfTheWay checks that the descriptors of both ends, also those that the dialer
-// receives, have no numbers that a program gets for its files.
+// TestLinksAreOutOfTheWay checks that the descriptors of both ends, including those that the dialer
+// receives, have numbers that a program does not get for its files.
 func TestLinksAreOutOfTheWay(t *testing.T) {
 	dialled, accepted := open(t, 4096)
 	for _, l := range []*link{dialled, accepted} {

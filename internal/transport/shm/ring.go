@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// Layout of one ring in the shared memory, in bytes. The counters have a cache line each, so that
-// reader and writer do not disturb each other.
+// This is the layout of one ring in the shared memory, in bytes. Each counter has its own cache
+// line, so that reader and writer do not slow each other down.
 //
 //	  0  u64  head      bytes taken by the reader since the beginning
 //	 64  u64  tail      bytes put by the writer since the beginning
-//	128  u32  sleeping  1: the reader waits for its descriptor; whoever sets it to 0 wakes it
-//	192  u32  full      1: the writer waits for its descriptor; whoever sets it to 0 wakes it
+//	128  u32  sleeping  1: the reader waits for its descriptor; the end that sets it to 0 wakes it
+//	192  u32  full      1: the writer waits for its descriptor; the end that sets it to 0 wakes it
 //	256  the bytes, size a power of two
 const (
 	offHead     = 0
@@ -24,8 +24,8 @@ const (
 
 var errCorrupt = errors.New("shm: the peer has put nonsense into the shared memory")
 
-// ring is one direction, seen from one end. The peer may write anything into it at any time: what
-// is read from it is checked before use, and bytes are copied out before anybody looks at them.
+// ring is one direction, as seen from one end. The peer may write anything into it at any time. So
+// values read from it are checked before use, and bytes are copied out before they are parsed.
 type ring struct {
 	head, tail     *atomic.Uint64
 	sleeping, full *atomic.Uint32
@@ -42,7 +42,7 @@ func newRing(mem []byte) ring {
 	}
 }
 
-// used returns how many bytes wait.
+// used returns the number of bytes in the ring.
 func (r *ring) used() (head, tail, n uint64, err error) {
 	head, tail = r.head.Load(), r.tail.Load()
 	if n = tail - head; n > uint64(len(r.bytes)) {
@@ -51,7 +51,7 @@ func (r *ring) used() (head, tail, n uint64, err error) {
 	return head, tail, n, nil
 }
 
-// read takes up to len(p) bytes out.
+// read takes up to len(p) bytes out of the ring.
 func (r *ring) read(p []byte) (int, error) {
 	head, _, n, err := r.used()
 	if err != nil || n == 0 {
@@ -65,7 +65,7 @@ func (r *ring) read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write puts as much in as there is room for.
+// write puts as many bytes into the ring as there is room for.
 func (r *ring) write(bufs [][]byte) (int, error) {
 	_, tail, n, err := r.used()
 	if err != nil {

@@ -2,12 +2,13 @@
 // direction.
 //
 // The listener waits at a unix socket. For each link it makes a memfd with two rings and four
-// eventfds, and hands them over the socket; the socket then only tells when a process has died. A
-// peer is woken through its eventfd, and only if it said that it sleeps. Whoever may open the
-// socket's path is trusted not to disturb the eventfds; what is in the rings is not trusted.
+// eventfds, and sends them over the socket. After that the socket only shows when a process has
+// died. An end wakes its peer through the peer's eventfd, and only if the peer has said that it
+// sleeps. Processes that may open the socket's path are trusted not to disturb the eventfds. The
+// content of the rings is not trusted.
 //
-// Addresses are paths, sizes bytes. Errors name the path, or the peer's process. Concurrency is
-// that of transport.Link.
+// Addresses are paths, sizes are in bytes. Errors name the path, or the peer's process. Concurrency
+// is that of transport.Link.
 package shm
 
 import (
@@ -25,15 +26,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/internal/iovec"
 )
 
-// link is one end.
+// link is one end of a link.
 type link struct {
 	ref    fdref.Ref
 	mem    []byte
-	conn   *os.File // the socket
+	conn   *os.File // the unix socket
 	remote string
 
 	in, out ring
-	// Descriptors: data of the in ring and room of the out ring are ours to wait on, the other two
+	// This end waits on data of the in ring and room of the out ring. The other two descriptors are
 	// the peer's.
 	data, room         evfd.FD
 	peerData, peerRoom evfd.FD
@@ -44,11 +45,11 @@ type link struct {
 
 var _ transport.Listening = (*link)(nil)
 
-// newLink takes over the memory, the descriptors and the connection.
+// newLink creates an end of a link, which owns the memory, the descriptors and the connection.
 func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *os.File, remote string) *link {
 	half := len(mem) / 2
 	l := &link{mem: mem, conn: conn, remote: remote, in: newRing(mem[:half]), out: newRing(mem[half:])}
-	// fds: data and room of the first ring, data and room of the second.
+	// fds has data and room of the first ring, then data and room of the second.
 	l.data, l.peerRoom, l.peerData, l.room = fds[0], fds[1], fds[2], fds[3]
 	if !inFirst {
 		l.in, l.out = l.out, l.in
@@ -59,10 +60,10 @@ func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *os.File, remote str
 	return l
 }
 
-// watch waits for the peer's end. The socket carries nothing any more.
+// watch waits for the peer's end. The socket no longer carries data.
 func (l *link) watch() {
 	var b [1]byte
-	_, _ = l.conn.Read(b[:]) // any result means that the peer is gone, or breaks the rules
+	_, _ = l.conn.Read(b[:]) // any result means that the peer has closed, or is faulty
 	if !l.ref.Acquire() {
 		return
 	}
@@ -72,11 +73,11 @@ func (l *link) watch() {
 	l.ref.Release()
 }
 
-// hangUp wakes watch at both ends, even if a forked process has the socket too.
+// hangUp wakes watch at both ends, also if a forked process has the socket, too.
 func (l *link) hangUp() {
 	raw, err := l.conn.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(s uintptr) { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) }) // the peer may be gone
+		_ = raw.Control(func(s uintptr) { _ = unix.Shutdown(int(s), unix.SHUT_RDWR) }) // the peer may have closed
 	}
 }
 
@@ -99,7 +100,7 @@ func (l *link) TryRead(p []byte) (int, error) {
 }
 
 func (l *link) read(p []byte) (int, error) {
-	dead := l.dead.Load() // before the ring: what was written before the end is still read
+	dead := l.dead.Load() // loaded before the ring is read, so that bytes written before the end are still read
 	n, err := l.in.read(p)
 	if n == 0 && err == nil && l.armed && !dead {
 		l.data.Lower()
@@ -141,8 +142,8 @@ func (l *link) write(bufs [][]byte) (int, error) {
 		return 0, err
 	}
 	if n == 0 && !iovec.Empty(bufs) {
-		// Full: block the descriptor, say so, and look again, because the reader may have missed
-		// it.
+		// The ring is full: block the descriptor, tell the reader, and look again, because the
+		// reader may have missed it.
 		l.room.Block()
 		l.out.full.Store(1)
 		n, err = l.out.write(bufs)
@@ -176,11 +177,11 @@ func (l *link) Arm() bool {
 
 func (l *link) FD() int                        { return int(l.data) }
 func (l *link) WriteFD() int                   { return int(l.room) }
-func (l *link) Unheard() (time.Duration, bool) { return 0, true } // the same host
+func (l *link) Unheard() (time.Duration, bool) { return 0, true } // the peer is on the same host
 func (l *link) Remote() string                 { return l.remote }
 
 func (l *link) Close() error {
-	l.ref.Close() // first: watch must not take this end's close for the peer's
-	l.hangUp()    // at once, whatever calls are still running here
+	l.ref.Close() // first, so that watch does not take the close of this end for the peer's
+	l.hangUp()    // at once, also while other calls are running
 	return nil
 }

@@ -54,8 +54,8 @@ func open(t *testing.T, size int) (dialed, accepted *link) {
 	return dialed, accepted
 }
 
-// TestHostileCounters: a peer that writes nonsense into the shared counters makes the link fail,
-// and nothing else.
+// TestHostileCounters checks that a peer which writes invalid shared counters makes the link fail,
+// and does no other harm.
 func TestHostileCounters(t *testing.T) {
 	for _, tail := range []uint64{4097, 1 << 63, 1<<64 - 1} {
 		a, b := open(t, 4096)
@@ -66,8 +66,8 @@ func TestHostileCounters(t *testing.T) {
 		if !b.Arm() {
 			t.Errorf("tail %d: would sleep on a broken ring", tail)
 		}
-		// A head ahead of the tail; within the ring's size a wrong head is only the peer's own
-		// loss.
+		// The head is ahead of the tail. A wrong head within the ring's size only harms the peer
+		// itself.
 		a.in.head.Store(tail&^(1<<63-1) + 1)
 		if n, err := b.TryWrite(make([]byte, 100)); n != 0 || err != errCorrupt {
 			t.Errorf("head %d: write gives %d, %v", tail, n, err)
@@ -75,7 +75,7 @@ func TestHostileCounters(t *testing.T) {
 	}
 }
 
-// TestWrap lets the counters run over the end of the ring, and of 64 bits.
+// TestWrap checks counters that wrap at the end of the ring, and at 64 bits.
 func TestWrap(t *testing.T) {
 	a, b := open(t, 4096)
 	const start = 1<<64 - 5000
@@ -97,7 +97,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestNoSystemCallWhenAwake: a reader that does not sleep is not signalled.
+// TestNoSystemCallWhenAwake checks that a reader that does not sleep is not signalled.
 func TestNoSystemCallWhenAwake(t *testing.T) {
 	a, b := open(t, 4096)
 	p := []unix.PollFd{{Fd: int32(b.FD()), Events: unix.POLLIN}}
@@ -157,7 +157,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestForeignSocket: what listens there is something else.
+// TestForeignSocket checks a socket at which another program listens.
 func TestForeignSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
@@ -178,7 +178,7 @@ func TestForeignSocket(t *testing.T) {
 }
 
 // TestSocketIsPrivateFromTheStart checks that a socket has its permissions when it appears, so that
-// nobody can connect, or put a link in its place, before they are set.
+// no other user can connect, or put a link in its place, before they are set.
 func TestSocketIsPrivateFromTheStart(t *testing.T) {
 	dir := t.TempDir()
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)

@@ -2,63 +2,62 @@ package standing
 
 import "time"
 
-// What stands in front of a connection (Queue). Measured:
+// These are the limits of the queue in front of a connection (Queue), as measured in
 // docs/decisions/0021-short-send-queues.md.
 const (
-	// ahead is how much a bounded socket holds besides what its path does, in nanoseconds. Default
-	// 100 µs. Trades the wait of small messages behind large ones against how soon the writer has
-	// to come back.
+	// ahead is the amount that a bounded socket holds in addition to the content of its path, in
+	// nanoseconds of its rate. Default 100 µs. With more, small messages wait longer behind large
+	// ones; with less, the writer has to write again sooner.
 	ahead = 100 * time.Microsecond
 
-	// leastHeld and mostHeld are the bounds of the bound, in bytes. Default 16 KiB: eleven packets;
-	// and 384 KiB: what Linux lets everybody set, less a little.
+	// leastHeld and mostHeld limit the bound, in bytes. Default 16 KiB: eleven packets; and 384
+	// KiB: a little less than the limit of Linux for ordinary users.
 	leastHeld = 16 << 10
 	mostHeld  = 384 << 10
 
-	// standing and standingShare say that a queue stands: a round trip takes 0.5 ms, and eight
-	// times as long as the shortest. Shorter: a process that is slow to get a core is taken for a
-	// slow link; longer: small messages wait longer before something is done.
+	// standing and standingShare define a standing queue: a round trip takes 0.5 ms, and eight
+	// times as long as the shortest. Shorter: a process that waits for a core is taken for a slow
+	// link; longer: small messages wait longer before the bound is set.
 	standing      = 500 * time.Microsecond
 	standingShare = 8
 
-	// nearTrip is the shortest round trip of paths that are left alone, in nanoseconds. Default 2
-	// ms: what they hold is most of what waits there.
+	// nearTrip is the round trip from which paths are not bounded, in nanoseconds. Default 2 ms:
+	// the path itself holds most of the waiting bytes.
 	nearTrip = 2 * time.Millisecond
 
-	// stands is how many measurements in a row have to say so. Default 3.
+	// stands is the number of consecutive measurements that must find a queue. Default 3.
 	stands = 3
 
-	// measureFor is the shortest measurement, in nanoseconds during which something was
-	// unacknowledged. Default 20 ms: acknowledgements come in bursts of up to some milliseconds.
+	// measureFor is the shortest measurement, in nanoseconds with unacknowledged bytes. Default 20
+	// ms: acknowledgements come in bursts of up to some milliseconds.
 	measureFor = 20 * time.Millisecond
 
-	// steady is the share of a measurement for which nothing may be unacknowledged, if its rate is
-	// to be that of the path. Default 8: an eighth.
+	// steady is the divisor of a measurement that gives the longest time without unacknowledged
+	// bytes, if its rate is to be that of the path. Default 8: an eighth.
 	steady = 8
 
-	// fastest is the rate above which nothing is done, in bytes per second. Default 10 Gbit/s: a
+	// fastest is the rate above which no bound is set, in bytes per second. Default 10 Gbit/s: a
 	// megabyte takes less than 1 ms there, and processors are the limit.
 	fastest = 1250e6
 
-	// forget is the share of the best rate that is forgotten at each measurement. Default 1/256.
+	// forget is the part of the best rate that is forgotten at each measurement. Default 1/256.
 	forget = 1. / 256
 
-	// slower is the share of the best rate below which a connection has become slower. Default
-	// 0.9.
+	// slower is the part of the best rate below which a connection counts as slower. Default 0.9.
 	slower = 0.9
 
-	// holdFor and longestHold say for how many measurements a bound that was too low is not
-	// lowered: 8, twice as many when it is too low again, up to 1024. Each time costs what the link
-	// could have carried until its writer came back.
+	// holdFor and longestHold are the numbers of measurements for which a bound that was too low is
+	// not lowered: 8, twice as many each time that it is too low again, up to 1024. Each time the
+	// link is idle until its writer comes back.
 	holdFor     = 8
 	longestHold = 1024
 
-	// leaveFor is for how many measurements a connection that could not be bounded is left alone.
-	// Default 64.
+	// leaveFor is the number of measurements for which a connection that could not be bounded is
+	// left alone. Default 64.
 	leaveFor = 64
 
-	// askAfter and askFull say how often the kernel is asked: after so many bytes, or so often
-	// that the socket was full. Default 1 MiB and 16.
+	// askAfter and askFull determine how often the kernel is asked: after so many bytes, or after
+	// the socket was full so often. Default 1 MiB and 16.
 	askAfter = 1 << 20
 	askFull  = 16
 )

@@ -1,46 +1,49 @@
-// Package standing keeps short what waits in front of a connection: unsent in its socket, and sent
-// in the queue of this host's network card, where the kernel puts what it could send in a
-// millisecond if there were no queue. Transport tcp asks it what a socket may hold; simulations do
-// for theirs, so that they behave alike. It has no I/O and no clock.
+// Package standing keeps the queue in front of a connection short: bytes that are unsent in its
+// socket, or sent but in the queue of this host's network card. The kernel puts there as much as it
+// could send in a millisecond without a queue. Transport tcp asks this package for the bound of a
+// socket. Simulations do so for theirs, so that they behave alike. The package has no I/O and no
+// clock.
 package standing
 
 import "time"
 
-// Queue bounds what a connection's socket holds, as long as that costs no speed. A state machine,
-// for the connection's writer.
+// Queue bounds the bytes in a connection's socket, as long as that does not reduce its rate. It is
+// a state machine for the connection's writer.
 //
-// A socket is free until a queue has stood for some measurements. Then it is bounded to what the
-// path holds, and `ahead` besides. If the connection becomes slower with that, because its writer
-// did not come back before the socket ran dry, the bound is doubled, and lowered again later and
-// later. A connection that is slower even with the highest bound, or is very fast, is free again.
+// A socket is free until a queue has stood for some measurements. Then it is bounded to the content
+// of the path plus `ahead`. If that makes the connection slower, because its writer did not come
+// back before the socket ran dry, the bound is doubled, and lowered again after longer and longer
+// times. A connection that is slower even with the highest bound, or is very fast, is free again.
 type Queue struct {
-	at    time.Duration // of the last measurement,
-	acked uint64        // bytes by then,
-	busy  time.Duration // and how long something had been unacknowledged, in all
-	rate  float64       // lately, bytes per second,
-	best  float64       // and the best of late that lasted for three measurements; 0: not known
+	at    time.Duration // time of the last measurement
+	acked uint64        // bytes acknowledged by then
+	busy  time.Duration // total time with unacknowledged bytes by then
+	rate  float64       // current rate in bytes per second
+	best  float64       // best recent rate over three measurements; 0 if not known
 
 	lately [2]float64 // rates of the last two measurements, the last one first
-	full   bool       // the socket has been, since the last measurement
-	stood  int        // measurements in a row at which a queue stood; below 0: how many more are not believed
-	bound  int        // bytes that the socket may hold; 0: free
-	hold   int        // measurements for which the bound is not lowered yet,
-	next   int        // and for how many it will not be when it has been too low again
+	full   bool       // the socket was full since the last measurement
+	// stood is the number of consecutive measurements with a standing queue. Below 0 it is the
+	// number of measurements that are still to be ignored.
+	stood int
+	bound int // bytes that the socket may hold; 0 if it is free
+	hold  int // measurements for which the bound may not be lowered yet
+	next  int // value of hold when the bound is too low again
 
-	written int // bytes since the last sample
-	fulls   int // times that the socket was full, since
+	written int // bytes written since the last sample
+	fulls   int // times that the socket was full since then
 }
 
-// Sample is what TCP says of a connection.
+// Sample is a set of TCP's measurements of a connection.
 type Sample struct {
-	At          time.Duration // when it was taken, on a clock of the connection's
-	Acked       uint64        // bytes that have been acknowledged, in all
-	Busy        time.Duration // something was unacknowledged for so long, in all
-	Trip, Least time.Duration // the round trip, lately and at least
+	At          time.Duration // time at which it was taken, on a clock of the connection
+	Acked       uint64        // total number of acknowledged bytes
+	Busy        time.Duration // total time with unacknowledged bytes
+	Trip, Least time.Duration // current and smallest round trip
 }
 
-// Wrote follows a write of n bytes; full: the socket takes no more now. It reports whether it is
-// time for a Sample.
+// Wrote reports a write of n bytes. full says that the socket takes no more now. It returns true
+// when it is time for a Sample.
 func (q *Queue) Wrote(n int, full bool) bool {
 	if full {
 		q.fulls++
@@ -49,7 +52,7 @@ func (q *Queue) Wrote(n int, full bool) bool {
 	return q.written >= askAfter || q.fulls >= askFull || q.bound > 0 && full
 }
 
-// Measured takes a sample.
+// Measured processes a sample.
 func (q *Queue) Measured(s Sample) {
 	q.full = q.full || q.fulls > 0
 	q.written, q.fulls = 0, 0
@@ -60,7 +63,8 @@ func (q *Queue) Measured(s Sample) {
 	full := q.full && busy > d/2 // there was more to send all the time
 	rate := float64(s.Acked-q.acked) / d.Seconds()
 	q.at, q.acked, q.busy, q.full = s.At, s.Acked, s.Busy, false
-	if !full && busy < d-d/steady { // what passes after a pause may be faster than what the path carries
+	// After a pause more bytes may pass than the path carries.
+	if !full && busy < d-d/steady {
 		q.stood = min(q.stood, 0)
 		return
 	}
@@ -92,26 +96,26 @@ func (q *Queue) Measured(s Sample) {
 	}
 }
 
-// short: the bound is too low.
+// short raises the bound, which is too low.
 func (q *Queue) short() {
 	q.bound = min(2*q.bound, mostHeld)
 	q.hold = q.next
 	q.next = min(2*q.next, longestHold)
 }
 
-// enough is how many bytes a path with that round trip holds, and those that are ahead.
+// enough returns the number of bytes on a path with that round trip, plus those that are ahead.
 func (q *Queue) enough(least time.Duration) int {
 	return min(max(int(q.best*(least+ahead).Seconds()), leastHeld), mostHeld)
 }
 
-// Bound is how many bytes the socket may hold; 0: as many as the system lets it.
+// Bound returns the number of bytes that the socket may hold, or 0 if only the system limits it.
 func (q *Queue) Bound() int { return q.bound }
 
-// Free has no bound: it cannot be set.
+// Free removes the bound, because it cannot be set.
 func (q *Queue) Free() { q.bound = 0 }
 
-// Bottleneck is the rate of a connection before which a queue stands, in bytes per second; 0 of
-// others.
+// Bottleneck returns the rate of a connection with a standing queue, in bytes per second, and 0 for
+// other connections.
 func (q *Queue) Bottleneck() float64 {
 	if q.bound == 0 {
 		return 0

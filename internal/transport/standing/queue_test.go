@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// path is a network that carries rate bytes per second, with a round trip of least when nothing
-// waits.
+// path is a network that carries rate bytes per second, with a round trip of least without a queue.
 type path struct {
 	rate  float64
 	least time.Duration
 }
 
-// drive has a writer with much to send keep the connection full for n measurements.
+// drive makes a writer with much to send keep the connection full for n measurements.
 func (p path) drive(q *Queue, s *Sample, n int) {
 	for range n {
 		s.Least, s.Trip = p.least, p.least+8*time.Millisecond
@@ -32,8 +31,8 @@ func (p path) drive(q *Queue, s *Sample, n int) {
 	}
 }
 
-// Where a queue stands the bound falls until no more than what is ahead waits; elsewhere there is
-// none.
+// TestQueueBounded checks that the bound of a standing queue falls until no more than the part
+// ahead waits, and that other queues get no bound.
 func TestQueueBounded(t *testing.T) {
 	const us, ms = time.Microsecond, time.Millisecond
 	for _, c := range []struct {
@@ -42,11 +41,11 @@ func TestQueueBounded(t *testing.T) {
 	}{
 		{path{125e6, 50 * us}, 18750},        // 1 Gbit/s
 		{path{1e6, 50 * us}, leastHeld},      // 8 Mbit/s
-		{path{500e6, 1 * ms}, 0},             // one that holds more than is allowed
-		{path{125e6, 3 * ms}, 0},             // a long one
-		{path{2e9, 10 * us}, 0},              // a fast one
-		{path{1.1e9, 10 * us}, 121000},       // one that is not
-		{path{125e6, 1000 * us}, 137_500},    // what it holds, and what is ahead
+		{path{500e6, 1 * ms}, 0},             // a path that holds more than the largest bound
+		{path{125e6, 3 * ms}, 0},             // a long path
+		{path{2e9, 10 * us}, 0},              // a fast path
+		{path{1.1e9, 10 * us}, 121000},       // a path that is not too fast
+		{path{125e6, 1000 * us}, 137_500},    // content of the path, plus the part ahead
 		{path{12.5e6, 1000 * us}, leastHeld}, // 100 Mbit/s
 		{path{1.249e9, 200 * us}, 374_700},   // nearly too fast
 	} {
@@ -62,14 +61,14 @@ func TestQueueBounded(t *testing.T) {
 	}
 }
 
-// bounded is a queue that has settled in front of a path of 1 Gbit/s, and the last sample.
+// bounded returns a queue that has settled in front of a path of 1 Gbit/s, and the last sample.
 func bounded() (p path, q *Queue, s Sample) {
 	p, q = path{125e6, 50 * time.Microsecond}, new(Queue)
 	p.drive(q, &s, 40)
 	return p, q, s
 }
 
-// A queue that has not stood for long, or a short one, is none.
+// TestQueueStands checks that a queue which has not stood for long, or is short, gets no bound.
 func TestQueueStands(t *testing.T) {
 	var q Queue
 	var s Sample
@@ -92,7 +91,8 @@ func TestQueueStands(t *testing.T) {
 	}
 }
 
-// A bound that was too low is lifted, and lowered again later and later.
+// TestQueueShort checks that a bound which was too low is raised, and lowered again after longer
+// and longer times.
 func TestQueueShort(t *testing.T) {
 	p, q, s := bounded()
 	low := q.bound
@@ -116,8 +116,8 @@ func TestQueueShort(t *testing.T) {
 	}
 }
 
-// One that makes the connection slower is lifted until it is gone: another's queue may be what the
-// round trip is of.
+// TestQueueFree checks that a bound which makes the connection slower is raised until it is
+// removed, because the round trip may come from another connection's queue.
 func TestQueueFree(t *testing.T) {
 	p, q, s := bounded()
 	for range 20 {
@@ -140,9 +140,9 @@ func TestQueueFree(t *testing.T) {
 	}
 }
 
-// A token bucket that has filled in a pause lets a burst pass at any rate. Neither that, nor one
-// measurement that is too high since acknowledgements came late, is taken for what the path
-// carries: the bound would be lifted until it is gone.
+// TestQueueBursts checks bursts at any rate, which a token bucket passes after a pause, and a
+// single measurement that is too high because acknowledgements came late. Neither must be taken for
+// the rate of the path, because the bound would be raised until it is removed.
 func TestQueueBursts(t *testing.T) {
 	p, q, s := bounded()
 	low := q.bound

@@ -17,8 +17,8 @@ func congestion(t *testing.T, fd int) string {
 	return name
 }
 
-// A socket does not pace its packets with timers, whatever the system's default is; a default that
-// does not either stays.
+// TestUnpaced checks that a socket does not pace its packets with timers, whatever the system's
+// default is, and that a default without pacing stays.
 func TestUnpaced(t *testing.T) {
 	for _, c := range []struct{ before, after string }{{"bbr", "reno"}, {"reno", "reno"}, {"cubic", "cubic"}} {
 		t.Run(c.before, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestUnpaced(t *testing.T) {
 	}
 }
 
-// TestLinksUnpaced: neither end of a link is under BBR, whatever the system's default is.
+// TestLinksUnpaced checks that neither end of a link uses BBR, whatever the system's default is.
 func TestLinksUnpaced(t *testing.T) {
 	dialled, accepted := pair(t)
 	for end, l := range map[string]interface{ FD() int }{"dialled": dialled, "accepted": accepted} {

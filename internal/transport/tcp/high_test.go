@@ -7,8 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// TestLinksAreOutOfTheWay checks that the descriptors of the listener and of both ends have no
-// numbers that a program gets for its files.
+// TestLinksAreOutOfTheWay checks that the descriptors of the listener and of both ends have numbers
+// that a program does not get for its files.
 func TestLinksAreOutOfTheWay(t *testing.T) {
 	ln, err := Listen("127.0.0.1:0")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A socket holds a segment that it cannot send yet: the transport may not know frames, so nothing
-// but this keeps the two numbers together.
+// TestUnsentIsSegment checks that a socket holds one unsent segment. The transport must not depend
+// on frames, so only this test keeps the two numbers equal.
 func TestUnsentIsSegment(t *testing.T) {
 	if Unsent != wire.SegmentSize {
 		t.Errorf("%d bytes unsent, segments of %d", Unsent, wire.SegmentSize)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestOrigin(t *testing.T) {
-	port := func(n uint16) (p uint16) { // as the network has it
+	port := func(n uint16) (p uint16) { // in network byte order
 		*(*[2]byte)(unsafe.Pointer(&p)) = [2]byte{byte(n >> 8), byte(n)}
 		return p
 	}
@@ -36,7 +36,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// Where a link comes from is what its other end has.
+// TestOriginOfLink checks that the address from which a link comes is that of its other end.
 func TestOriginOfLink(t *testing.T) {
 	dialled, accepted := pair(t)
 	here, _ := dialled.(*link).Home()

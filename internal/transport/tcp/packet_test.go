@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// TestPacket: what fills packets leaves as full segments of the network, and nothing beside them.
+// TestPacket checks that writes which fill packets are sent as full segments of the network only.
 func TestPacket(t *testing.T) {
 	l, _ := pair(t)
 	n := l.(transport.Packeted).Packet()

@@ -1,4 +1,4 @@
-// Package tcp is the transport over TCP sockets: raw, non-blocking, without delay, outside of Go's
+// Package tcp is the transport over TCP sockets: raw, nonblocking, without delay, outside of Go's
 // netpoller, so that the thread that waits for a message is the thread that reads it.
 //
 // Addresses are "host:port". Errors name the peer and wrap the kernel's error number. Concurrency
@@ -33,7 +33,7 @@ type link struct {
 	ref    fdref.Ref
 	remote string
 	there  netip.Addr
-	watch  watch // the writer's
+	watch  watch // used by the writer
 }
 
 var (
@@ -48,7 +48,7 @@ func (l *link) TryRead(p []byte) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
-	// Raw: the socket does not block, so the scheduler need not know.
+	// The call is raw: the socket does not block, so the Go scheduler need not be told.
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	l.ref.Release()
@@ -58,7 +58,7 @@ func (l *link) TryRead(p []byte) (int, error) {
 	return l.read(int(n), e)
 }
 
-// read makes TryRead's results of the kernel's.
+// read converts the kernel's result to that of TryRead.
 func (l *link) read(n int, e syscall.Errno) (int, error) {
 	switch {
 	case e == unix.EAGAIN || e == unix.EINTR:
@@ -90,7 +90,9 @@ func (l *link) TryDrain(p *transport.Pipe) (int, error) {
 }
 
 func (l *link) TryWrite(bufs ...[]byte) (int, error) {
-	if len(bufs) == 1 && len(bufs[0]) > 0 { // most messages: a list of one takes the kernel, and us, longer
+	// This is the case of most messages. With a list of one slice the kernel and this function take
+	// longer.
+	if len(bufs) == 1 && len(bufs[0]) > 0 {
 		return l.writeOne(bufs[0])
 	}
 	var vec [maxVec]unix.Iovec
@@ -130,7 +132,7 @@ func (l *link) writeOne(p []byte) (int, error) {
 	return l.written(int(n), e)
 }
 
-// written makes TryWrite's results of the kernel's.
+// written converts the kernel's result to that of TryWrite.
 func (l *link) written(n int, e syscall.Errno) (int, error) {
 	switch e {
 	case 0:
@@ -152,8 +154,8 @@ func (l *link) watched(n int, full bool) {
 
 func (l *link) Bottleneck() float64 { return l.watch.Bottleneck() }
 
-// Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is
-// stopped. A closed window is not a segment that waits: probes of it are answered.
+// Unheard uses TCP's acknowledgements, which the peer's kernel sends while the process is stopped.
+// A closed window does not count as an unanswered segment, because its probes are answered.
 func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire() {
 		return 0, false
@@ -166,7 +168,7 @@ func (l *link) Unheard() (time.Duration, bool) {
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, true
 }
 
-// Packet is known from when the link is connected.
+// Packet returns the size that was found when the link was connected.
 func (l *link) Packet() int {
 	if !l.ref.Acquire() {
 		return 0
@@ -179,7 +181,7 @@ func (l *link) Packet() int {
 	return max(offload/mss, 1) * mss
 }
 
-// Path is from TCP's own measurements.
+// Path returns TCP's measurements.
 func (l *link) Path() (p transport.Path, known bool) {
 	if !l.ref.Acquire() {
 		return p, false
@@ -193,14 +195,15 @@ func (l *link) Path() (p transport.Path, known bool) {
 	p = transport.Path{RoundTrip: time.Duration(info.Min_rtt) * us, Busy: time.Duration(info.Busy_time) * us,
 		Short: time.Duration(info.Rwnd_limited+info.Sndbuf_limited) * us,
 		Sent:  uint64(info.Data_segs_out), Repeated: uint64(info.Total_retrans)}
-	p.Congestion, _ = unix.GetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // empty: unknown
+	p.Congestion, _ = unix.GetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // empty if unknown
 	return p, true
 }
 
-// Far takes BBR where it is allowed: it fills a long path though packets are lost.
+// Far selects BBR where it is allowed. BBR fills a long path in spite of packet loss.
 func (l *link) Far() {
 	if l.ref.Acquire() {
-		_ = unix.SetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, pacing) // the system's own does, too
+		// If this fails the system's own algorithm works, too.
+		_ = unix.SetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, pacing)
 		l.ref.Release()
 	}
 }
@@ -209,7 +212,8 @@ func (l *link) fail(op string, e syscall.Errno) error {
 	return fmt.Errorf("%s %s: %w", op, l.remote, e)
 }
 
-// Home is without the zone of a link-local address; of a closed link this end's is not known.
+// Home returns the addresses without the zone of a link-local address. On a closed link this end's
+// address is not known.
 func (l *link) Home() (here, there netip.Addr) {
 	if l.ref.Acquire() {
 		if at, err := unix.Getsockname(l.fd); err == nil {
@@ -230,7 +234,7 @@ func (l *link) Close() error {
 	return nil
 }
 
-// dialled takes a connection away from Go's netpoller.
+// dialled moves a connection out of Go's netpoller.
 func dialled(c *net.TCPConn) (*link, error) {
 	defer c.Close()
 	if err := prepare(c); err != nil {
@@ -243,7 +247,8 @@ func dialled(c *net.TCPConn) (*link, error) {
 	return newLink(fd, c.RemoteAddr().(*net.TCPAddr).AddrPort()), nil
 }
 
-// newLink takes over a connected socket, which does not block and is out of the program's way.
+// newLink creates a link that owns a connected socket. The socket must not block, and must have a
+// number that the program does not use.
 func newLink(fd int, remote netip.AddrPort) *link {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	l := &link{fd: fd, remote: "tcp " + remote.String(), there: remote.Addr().WithZone(""),
@@ -252,7 +257,7 @@ func newLink(fd int, remote netip.AddrPort) *link {
 	return l
 }
 
-// prepare sets a socket's options; connections that a listening one takes have them from it.
+// prepare sets a socket's options. Accepted connections inherit them from the listening socket.
 func prepare(c syscall.Conn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -270,7 +275,7 @@ func prepare(c syscall.Conn) error {
 	return nil
 }
 
-// place is an address as x/sys has it.
+// place returns the address in x/sys's form of a socket address.
 func place(s unix.Sockaddr) (addr netip.Addr) {
 	switch a := s.(type) {
 	case *unix.SockaddrInet4:
@@ -281,8 +286,7 @@ func place(s unix.Sockaddr) (addr netip.Addr) {
 	return addr
 }
 
-// scoped is an IPv6 address with the interface that it is of, if it is link-local, or the IPv4
-// address in it.
+// scoped returns an IPv6 address with its interface if it is link-local, or the IPv4 address in it.
 func scoped(a [16]byte, index uint32) netip.Addr {
 	addr := netip.AddrFrom16(a).Unmap()
 	if index != 0 && addr.Is6() {
@@ -291,7 +295,7 @@ func scoped(a [16]byte, index uint32) netip.Addr {
 	return addr
 }
 
-// zone is the name of a network interface, for people.
+// zone returns the name of a network interface.
 func zone(index int) string {
 	if i, err := net.InterfaceByIndex(index); err == nil {
 		return i.Name
@@ -299,19 +303,19 @@ func zone(index int) string {
 	return strconv.Itoa(index)
 }
 
-// unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to
-// pace goes on pacing under another control.
+// unpaced removes pacing from a socket that is neither connected nor listening yet. A socket that
+// BBR has begun to pace is paced under other algorithms, too.
 func unpaced(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(s uintptr) {
 		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil &&
 			strings.HasPrefix(name, pacing) {
-			// a route may forbid it ("congctl lock")
+			// A route may forbid it ("congctl lock").
 			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing)
 		}
 	})
 }
 
-// Dialer opens links to "host:port" addresses. The zero value works. Safe for concurrent use.
+// Dialer opens links to "host:port" addresses. The zero value works. It is safe for concurrent use.
 type Dialer struct {
 	// LocalAddr, if not empty, is the local IP address to use.
 	LocalAddr string
@@ -319,7 +323,7 @@ type Dialer struct {
 
 var _ transport.Dialer = Dialer{}
 
-// Dial connects; the context bounds the time.
+// Dial connects. The context bounds the time.
 func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	nd := net.Dialer{KeepAlive: -1, Control: unpaced}
 	nd.SetMultipathTCP(false)
@@ -337,18 +341,18 @@ func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	return dialled(c.(*net.TCPConn))
 }
 
-// Listener takes links in, past Go's netpoller, which knows the listening socket only. Safe for
-// concurrent use.
+// Listener accepts links outside of Go's netpoller, which knows the listening socket only. It is
+// safe for concurrent use.
 type Listener struct {
 	socket *os.File
-	raw    syscall.RawConn // of it
+	raw    syscall.RawConn // raw access to the listening socket
 	addr   string
 	closed atomic.Bool
 }
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at "host:port"; an empty host means all addresses, port 0 any free port.
+// Listen accepts links at "host:port". An empty host means all addresses, port 0 any free port.
 func Listen(addr string) (*Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1, Control: unpaced}
 	lc.SetMultipathTCP(false)
@@ -359,7 +363,7 @@ func Listen(addr string) (*Listener, error) {
 	return From(l.(*net.TCPListener))
 }
 
-// From is a Listener for a socket that listens already, and is closed in its place.
+// From returns a Listener for a socket that listens already, and closes the given one.
 func From(l *net.TCPListener) (*Listener, error) {
 	defer l.Close()
 	if err := prepare(l); err != nil {
@@ -369,7 +373,7 @@ func From(l *net.TCPListener) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := os.NewFile(uintptr(fd), "listener") // does not block, as the flag is of the description
+	socket := os.NewFile(uintptr(fd), "listener") // it does not block, because the flag belongs to the description
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
@@ -377,7 +381,7 @@ func From(l *net.TCPListener) (*Listener, error) {
 	return &Listener{socket: socket, raw: raw, addr: l.Addr().String()}, nil
 }
 
-// Accept blocks for the next link.
+// Accept blocks until the next link.
 func (l *Listener) Accept() (transport.Link, error) {
 	fd := -1
 	var from netip.AddrPort
@@ -397,8 +401,8 @@ func (l *Listener) Accept() (transport.Link, error) {
 	return newLink(highfd.Raise(fd), from), nil
 }
 
-// accept takes one connection, whichever comes first that its other end has not given up. x/sys
-// would ask the kernel for the socket's protocol as well, for each.
+// accept accepts the first connection that its other end has not given up. x/sys's function would
+// also ask the kernel for the socket's protocol each time.
 func accept(fd int) (int, netip.AddrPort, error) {
 	var from unix.RawSockaddrAny
 	for {
@@ -415,7 +419,7 @@ func accept(fd int) (int, netip.AddrPort, error) {
 	}
 }
 
-// origin is where a connection comes from, as the kernel has it.
+// origin returns the address from which a connection comes, in the kernel's form of it.
 func origin(a *unix.RawSockaddrAny) netip.AddrPort {
 	switch a.Addr.Family {
 	case unix.AF_INET:
@@ -433,10 +437,10 @@ func hostOrder(port uint16) uint16 {
 	return uint16(b[0])<<8 | uint16(b[1])
 }
 
-// Addr returns "ip:port" as listened on.
+// Addr returns the listening address as "ip:port".
 func (l *Listener) Addr() string { return l.addr }
 
-// Close ends Accept; links that were accepted stay.
+// Close ends Accept. Accepted links stay open.
 func (l *Listener) Close() error {
 	l.closed.Store(true)
 	return l.socket.Close()

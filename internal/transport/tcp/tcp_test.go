@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// pair makes a link; its ends are closed with the test.
+// pair opens a link. Its ends are closed when the test ends.
 func pair(t *testing.T) (dialled, accepted transport.Link) {
 	t.Helper()
 	ln, err := Listen("127.0.0.1:0")
@@ -41,8 +41,8 @@ func pair(t *testing.T) (dialled, accepted transport.Link) {
 	return dialled, accepted
 }
 
-// TestOptions: both ends of a link are set up alike, though the options of the one that is taken in
-// are the listening socket's.
+// TestOptions checks that both ends of a link have the same options, although those of the accepted
+// end come from the listening socket.
 func TestOptions(t *testing.T) {
 	dialled, accepted := pair(t)
 	for _, o := range []struct {

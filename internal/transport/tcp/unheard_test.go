@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// A peer that does not read, as one that is stopped does not, is not taken for one that is cut off:
-// its kernel answers.
+// TestUnheardStopped checks that a peer that does not read, like a stopped one, is not taken for
+// one that is cut off, because its kernel answers.
 func TestUnheardStopped(t *testing.T) {
 	l, _ := pair(t)
 	b := make([]byte, 1<<20)

@@ -15,7 +15,7 @@ import (
 
 var errPatience = errors.New("not ready in time")
 
-// ready waits for a descriptor; false at the end of the patience.
+// ready waits for a descriptor. It returns false at the end of the patience.
 func ready(fd int, events int16, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for {
@@ -34,7 +34,7 @@ func ready(fd int, events int16, patience time.Duration) bool {
 	}
 }
 
-// ReadFull reads exactly len(p) bytes, waiting as the contract says.
+// ReadFull reads exactly len(p) bytes. It waits in the way that transport.Link requires.
 func ReadFull(l transport.Link, p []byte) error {
 	for len(p) > 0 {
 		n, err := l.TryRead(p)
@@ -55,7 +55,7 @@ func ReadFull(l transport.Link, p []byte) error {
 	return nil
 }
 
-// WriteFull writes all of p, waiting as the contract says.
+// WriteFull writes all of p. It waits in the way that transport.Link requires.
 func WriteFull(l transport.Link, p []byte) error {
 	for len(p) > 0 {
 		n, err := l.TryWrite(p)

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// wakeUp plays ping-pong, sleeping for every message: a missed wake-up hangs it.
+// wakeUp exchanges messages in turn and sleeps for each one, so that a missed wake-up hangs it.
 func wakeUp(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	const rounds = 1000
@@ -51,11 +51,11 @@ func wakeUp(t *testing.T, setup Setup) {
 	}
 }
 
-// endOfStream: what was written before Close is read, then io.EOF, again and again, and the sleeper
-// is woken.
+// endOfStream checks that bytes written before Close are read, then io.EOF each time, and that a
+// sleeping reader is woken.
 func endOfStream(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
-	want := random(3000, 1) // fits into any transport
+	want := random(3000, 1) // small enough for any transport
 	if err := WriteFull(a, want); err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func endOfStream(t *testing.T, setup Setup) {
 	}
 }
 
-// writeAfterPeerClose: the writer learns in the end that nobody is there, also one that sleeps on a
-// full link.
+// writeAfterPeerClose checks that the writer gets an error once the peer has closed, also a writer
+// that sleeps on a full link.
 func writeAfterPeerClose(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	failed := make(chan error, 1)
@@ -105,7 +105,7 @@ func writeAfterPeerClose(t *testing.T, setup Setup) {
 	}
 }
 
-// afterClose: every call says ErrClosed, and closing again is harmless.
+// afterClose checks that every call returns ErrClosed, and that closing again is harmless.
 func afterClose(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if err := WriteFull(b, []byte("not read")); err != nil {
@@ -124,10 +124,11 @@ func afterClose(t *testing.T, setup Setup) {
 	}
 }
 
-// closeWhileInUse closes links under a reader and a writer on other threads: they get ErrClosed and
-// touch nothing that belongs to others meanwhile. For the race detector above all.
+// closeWhileInUse closes links under a reader and a writer on other threads. They must get
+// ErrClosed and must not touch descriptors that others have got meanwhile. The test is mainly for
+// the race detector.
 func closeWhileInUse(t *testing.T, setup Setup) {
-	// More threads than processors: they are interrupted anywhere.
+	// There are more threads than processors, so threads are interrupted anywhere.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	for range 20 {
 		a, b := connect(t, setup)
@@ -158,7 +159,7 @@ func closeWhileInUse(t *testing.T, setup Setup) {
 	}
 }
 
-// manyLinks: links of one listener do not mix.
+// manyLinks checks that the bytes of links of one listener do not mix.
 func manyLinks(t *testing.T, setup Setup) {
 	ln, d := setup.Open(t)
 	defer ln.Close()
@@ -182,7 +183,7 @@ func manyLinks(t *testing.T, setup Setup) {
 	}
 }
 
-// listenerClose: Accept ends with ErrClosed; links that were made stay.
+// listenerClose checks that Accept ends with ErrClosed, and that accepted links stay open.
 func listenerClose(t *testing.T, setup Setup) {
 	ln, d := setup.Open(t)
 	a, b := open(t, ln, d)
@@ -238,7 +239,8 @@ func dialCancelled(t *testing.T, setup Setup) {
 	}
 }
 
-// descriptors opens and closes many links, from either end, and counts what is left open.
+// descriptors opens and closes many links, from either end, and counts the descriptors that stay
+// open.
 func descriptors(t *testing.T, setup Setup) {
 	ln, d := setup.Open(t)
 	defer ln.Close()
@@ -271,7 +273,7 @@ func descriptors(t *testing.T, setup Setup) {
 	}
 }
 
-// allocations: moving bytes takes no memory.
+// allocations checks that moving bytes does not allocate.
 func allocations(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if setup.Allocates != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// unheard: a peer that is there is not missed, busy or not, and nothing is known of a closed link's
-// unless it needs no network.
+// unheard checks that a peer which is there counts as heard, busy or not, and that nothing is known
+// of a closed link's peer unless the link needs no network.
 func unheard(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if err := WriteFull(a, make([]byte, 1000)); err != nil {
@@ -29,7 +29,8 @@ func unheard(t *testing.T, setup Setup) {
 	}
 }
 
-// packet: a size in bytes, the same at each call, that may be written at once; 0 after Close.
+// packet checks that the size of a packet is in bytes, the same at each call, and 0 after Close,
+// and that it may be written at once.
 func packet(t *testing.T, setup Setup) {
 	a, _ := connect(t, setup)
 	p := a.(transport.Packeted)
@@ -46,8 +47,8 @@ func packet(t *testing.T, setup Setup) {
 	}
 }
 
-// home: what is here at one end is there at the other, with zones and mappings of addresses left
-// out.
+// home checks that the address of one end is that which the other end has for it, apart from zones
+// and mapped addresses.
 func home(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	here, there := a.(transport.Homed).Home()
@@ -65,8 +66,8 @@ func home(t *testing.T, setup Setup) {
 	}
 }
 
-// path: something is known of a link that has been used, in use longer with what it carries, and
-// nothing of a closed one; it carries bytes as before when it is said to be far.
+// path checks that measurements exist for a link that has been used, that its busy time grows with
+// its traffic, and that none exist for a closed link. A link must carry bytes as before after Far.
 func path(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	l := a.(transport.Distant)
@@ -91,7 +92,7 @@ func path(t *testing.T, setup Setup) {
 	}
 }
 
-// piped: bytes go from one link to another through a pipe, in order, and none stay behind.
+// piped checks that bytes go from one link to another through a pipe, in order and completely.
 func piped(t *testing.T, setup Setup) {
 	a, via := connect(t, setup)
 	out, b := connect(t, setup)

@@ -10,14 +10,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// lenders connects two links.
+// lenders opens two links.
 func lenders(t *testing.T, setup Setup) (from, to, from2, to2 transport.Lender) {
 	d, a := connect(t, setup)
 	d2, a2 := connect(t, setup)
 	return d.(transport.Lender), a.(transport.Lender), d2.(transport.Lender), a2.(transport.Lender)
 }
 
-// SendPiece sends one piece, waiting as the contract says.
+// SendPiece sends one piece. It waits in the way that transport.Link requires.
 func SendPiece(l transport.Lender, head, body []byte) error {
 	return whenWritable(l, func() error { return l.TrySend(head, body) })
 }
@@ -34,7 +34,7 @@ func whenWritable(l transport.Link, try func() error) error {
 	}
 }
 
-// borrow waits for what is next to read: a piece or, nil, something else.
+// borrow waits for the bytes that are next to read. It returns a piece, or nil for other bytes.
 func borrow(l transport.Lender) (transport.Block, error) {
 	for {
 		b, err := l.TryBorrow()
@@ -47,8 +47,8 @@ func borrow(l transport.Lender) (transport.Block, error) {
 	}
 }
 
-// pieces sends small bytes and pieces in turn through two links: what comes over the first as a
-// piece is lent to the second.
+// pieces sends small bytes and pieces in turn through two links. A piece that arrives over the
+// first link is lent to the second.
 func pieces(t *testing.T, setup Setup) {
 	from, via, out, to := lenders(t, setup)
 	const rounds = 60
@@ -72,7 +72,7 @@ func pieces(t *testing.T, setup Setup) {
 		}
 		failed <- nil
 	}()
-	go func() { // the one between
+	go func() { // the relay in between
 		failed <- func() error {
 			for i := range rounds {
 				b := make([]byte, len(small[i]))
@@ -113,7 +113,7 @@ func pieces(t *testing.T, setup Setup) {
 	}
 }
 
-// outside is memory that is not Go's.
+// outside returns memory that is not Go's.
 func outside(t *testing.T, n int) []byte {
 	t.Helper()
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -128,8 +128,8 @@ func outside(t *testing.T, n int) []byte {
 	return m
 }
 
-// placed sends pieces from the sender's memory by way of one between into the reader's: into places
-// that it expects, and as ordinary pieces where it does not, or not any more.
+// placed sends pieces from the sender's memory through a relay into the reader's: into places that
+// the reader expects, and as ordinary pieces where it does not, or no longer.
 func placed(t *testing.T, setup Setup) {
 	first, via, second, last := lenders(t, setup)
 	from, out, to := first.(transport.Placer), second.(transport.Placer), last.(transport.Placer)
@@ -147,7 +147,7 @@ func placed(t *testing.T, setup Setup) {
 			t.Fatal(err)
 		}
 	}
-	told := func() { // what the reader has said so far is known
+	settle := func() { // wait until the notes of the reader have arrived
 		t.Helper()
 		must(WriteFull(to, []byte{1}))
 		must(ReadFull(out, make([]byte, 1)))
@@ -178,25 +178,25 @@ func placed(t *testing.T, setup Setup) {
 	}
 	all, err := to.Expect(5, 100, target[100:100+3*n])
 	must(err)
-	told()
+	settle()
 	aside := make([]byte, n)
 	pass(5, 100, n, target[100:], true)
 	pass(6, 100, n, aside, false)       // another key
 	pass(5, 100, n, aside, false)       // a second time
 	pass(5, 99, n, aside, false)        // before the place
-	pass(5, 100+2*n+1, n, aside, false) // and behind its end
+	pass(5, 100+2*n+1, n, aside, false) // behind the end of the place
 	must(WriteFull(out, []byte("between")))
 	must(ReadFull(to, make([]byte, 7)))
 	pass(5, 100+n+1, n, target[100+n+1:], true) // with a gap
 	all.Release()
-	told()
-	pass(5, 100+2*n, n, aside, false) // not any more
+	settle()
+	pass(5, 100+2*n, n, aside, false) // no longer expected
 	whole, err := to.Expect(5, int64(n), target[n:2*n])
 	must(err)
-	told()
+	settle()
 	pass(5, n, n/2, target[n:], true)
 	pass(5, n+n/2, n-n/2, target[n+n/2:], true)
-	pass(5, n, n, aside, false) // it is full
+	pass(5, n, n, aside, false) // all its bytes have arrived
 	whole.Release()
 	region.Release()
 	if region, err = from.Pin(source[7:]); err != nil {
@@ -204,8 +204,8 @@ func placed(t *testing.T, setup Setup) {
 	}
 	left, err := to.Expect(9, 0, target)
 	must(err)
-	told()
-	// What is in place is nobody else's: it cannot be read to another place.
+	settle()
+	// Bytes that are in place cannot be read to another place.
 	must(whenWritable(from, func() error { return from.TrySendPinned(make([]byte, head), region, 0, n) }))
 	k, err := borrow(via)
 	if err != nil || k == nil {
@@ -231,8 +231,8 @@ func placed(t *testing.T, setup Setup) {
 	}
 }
 
-// piecesHeld: blocks that are not released hold up the sender, say that they are scarce, and
-// outlive their link.
+// piecesHeld checks that blocks which are not released hold up the sender, report that they are
+// scarce, and outlive their link.
 func piecesHeld(t *testing.T, setup Setup) {
 	from, to, _, _ := lenders(t, setup)
 	body := random(from.MaxPiece()-1, 5)

@@ -36,7 +36,8 @@ func exchange(t *testing.T, setup Setup) {
 	}
 }
 
-// duplex sends random pieces both ways at once, reader and writer of an end on different threads.
+// duplex sends random pieces in both directions at once, with reader and writer of an end on
+// different threads.
 func duplex(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	const total = 2 << 20
@@ -75,7 +76,7 @@ func duplex(t *testing.T, setup Setup) {
 	wg.Wait()
 }
 
-// nothing: an idle link says ErrAgain, is not readable, and is writable.
+// nothing checks that an idle link returns ErrAgain, is not readable, and is writable.
 func nothing(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	for _, l := range []transport.Link{a, b} {
@@ -84,7 +85,7 @@ func nothing(t *testing.T, setup Setup) {
 			t.Errorf("read of nothing: %d, %v", n, err)
 		}
 		if l.Arm() {
-			t.Error("Arm promises data where there is none")
+			t.Error("Arm promises data on an idle link")
 		}
 		if ready(l.FD(), unix.POLLIN, 20*time.Millisecond) {
 			t.Error("an idle link is readable")
@@ -95,9 +96,9 @@ func nothing(t *testing.T, setup Setup) {
 	}
 }
 
-// full fills a link that nobody reads: ErrAgain within bounds, not writable; writable again, and
-// nothing lost, when the peer reads. A level-triggered descriptor stays ready until the state is
-// gone.
+// full fills a link that is not read: it must return ErrAgain within bounds and stop being
+// writable. When the peer reads it must be writable again without loss. A level-triggered
+// descriptor stays ready as long as the state lasts.
 func full(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	piece := random(100_000, 5)
@@ -108,7 +109,7 @@ func full(t *testing.T, setup Setup) {
 			if n != 0 {
 				t.Fatalf("ErrAgain with %d bytes", n)
 			}
-			// A socket may take a little more when its peer's acknowledgement comes.
+			// A socket may take a little more when its peer's acknowledgement arrives.
 			if ready(a.WriteFD(), unix.POLLOUT, 50*time.Millisecond) {
 				continue
 			}
@@ -145,8 +146,8 @@ func full(t *testing.T, setup Setup) {
 	}
 }
 
-// vectored writes many slices, some empty, with one call, and checks that they are taken in order
-// and left alone.
+// vectored writes many slices, some of them empty, with one call. It checks that they are taken in
+// order and not changed.
 func vectored(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if n, err := a.TryWrite(); n != 0 || err != nil {

@@ -2,7 +2,7 @@
 // transport runs it:
 //
 //	func TestConformance(t *testing.T) {
-//		transporttest.Run(t, transporttest.Setup{Open: …, Can: transporttest.Listening})
+//	\ttransporttest.Run(t, transporttest.Setup{Open: …, Can: transporttest.Listening})
 //	}
 package transporttest
 
@@ -16,24 +16,24 @@ import (
 // Patience bounds every wait; only a broken transport reaches it.
 const Patience = 20 * time.Second
 
-// maxBuffered is more than any transport may take before it says ErrAgain, in bytes.
+// maxBuffered is larger than the number of bytes that any transport may take before ErrAgain.
 const maxBuffered = 64 << 20
 
-// Setup says how links of a transport are made and what they can do.
+// Setup describes how links of a transport are opened, and their capabilities.
 type Setup struct {
-	// Open makes a listener at a fresh address and a dialer that reaches it.
+	// Open opens a listener at a fresh address and a dialer that reaches it.
 	Open func(t *testing.T) (transport.Listener, transport.Dialer)
-	// Can is all that links can do beyond transport.Link. The suite fails if they cannot, or can
-	// more.
+	// Can has all capabilities of links beyond transport.Link. The suite fails if links have fewer
+	// or more.
 	Can Capability
-	// Allocates says why moving bytes takes memory; empty: it does not.
+	// Allocates is the reason why moving bytes allocates memory; empty if it does not.
 	Allocates string
 }
 
 // Capability is a set of optional interfaces of package transport.
 type Capability uint
 
-// The capabilities, by their interfaces.
+// These are the capabilities, by their interfaces.
 const (
 	Listening Capability = 1 << iota
 	Packeted
@@ -62,7 +62,8 @@ var capabilities = []struct {
 
 func is[T transport.Link](l transport.Link) bool { _, ok := l.(T); return ok }
 
-// Run runs the whole suite. Tests of what links cannot do are skipped, and say so.
+// Run runs the whole suite. Tests of capabilities that links do not have are skipped, with a
+// message.
 func Run(t *testing.T, setup Setup) {
 	for _, c := range []struct {
 		name  string
@@ -106,7 +107,7 @@ func Run(t *testing.T, setup Setup) {
 	}
 }
 
-// declared: links can do what is said of them, and no more, at both ends.
+// declared checks that links have the declared capabilities, and no others, at both ends.
 func declared(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	for _, k := range capabilities {

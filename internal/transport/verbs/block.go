@@ -16,25 +16,25 @@ import (
 
 // arena is the memory of a link's blocks. It outlives the link while blocks of it are lent.
 //
-// It is registered twice or more: in the protection domain of the link's receiving queue pair for
-// the peer to write to, and so that no other peer can (link); and in the domains of the devices
-// that send from it, for nobody else (keys).
+// It is registered several times: in the protection domain of the link's receiving queue pair, so
+// that this link's peer can write to it, and no other peer can (link); and in the domains of the
+// devices that send from it, without remote access (keys).
 type arena struct {
 	mem  []byte
-	size int // of a block, bytes
+	size int // size of a block in bytes
 	refs atomic.Int32
 
 	mu   sync.Mutex
 	keys []key
 }
 
-// key is a registration for sending. It holds a reference of the device.
+// key is a registration for sending. It holds a reference to the device.
 type key struct {
 	d  *device
 	mr *verbs.MR
 }
 
-// newArena maps n blocks, with one reference.
+// newArena maps n blocks. The arena has one reference.
 func newArena(n, size int) (*arena, error) {
 	m, err := unix.Mmap(-1, 0, n*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -45,7 +45,7 @@ func newArena(n, size int) (*arena, error) {
 	return a, nil
 }
 
-// on returns the registration for sending with a device, which is made at its first use.
+// on returns the registration for sending with a device, which is made when it is first used.
 func (a *arena) on(d *device) (*verbs.MR, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *arena) on(d *device) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// release takes a reference away; the last one frees the memory.
+// release removes a reference. The last call frees the memory.
 func (a *arena) release() error {
 	if a.refs.Add(-1) > 0 {
 		return nil
@@ -77,11 +77,12 @@ func (a *arena) release() error {
 	return errors.Join(append(errs, unix.Munmap(a.mem))...)
 }
 
-// block is a place in an arena that the peer of the link writes to.
+// block is a place in an arena to which the peer of the link writes.
 type block struct {
-	l    *link
-	i, n int  // which; bytes in it
-	here bool // it has come and is not given back; guarded by the reader's mutex
+	l *link
+	// i is the index of the block, and n the number of bytes in it.
+	i, n int
+	here bool // whether it has arrived and is not given back; guarded by the reader's mutex
 }
 
 var _ transport.Block = (*block)(nil)
@@ -95,13 +96,13 @@ func (b *block) Scarce() bool { return 2*b.l.in.lent() >= len(b.l.in.blocks) }
 
 func (b *block) Release() {
 	l := b.l
-	if l.ref.Acquire() { // else nobody writes to it any more
+	if l.ref.Acquire() { // otherwise the peer no longer writes to it
 		if err := l.in.giveBack(b); err != nil {
 			l.broken(err)
 		}
 		l.ref.Release()
 	}
-	_ = l.arena.release() // an error is of freeing: nothing to be done
+	_ = l.arena.release() // freeing failed: there is nothing to do
 }
 
 var _ transport.Lender = (*link)(nil)
@@ -127,7 +128,8 @@ func (l *link) TryBorrow() (transport.Block, error) {
 
 func (l *link) TrySend(head, body []byte) error {
 	return l.piece(head, len(body), func() (verbs.Range, holder, error) {
-		// The place in our own memory that belongs to the peer's block: free when that is.
+		// The place in this end's memory that belongs to the peer's block is free when the block
+		// is.
 		a, i := l.out.own, l.out.free[0]
 		if a == nil {
 			var err error
@@ -161,8 +163,8 @@ func (l *link) TryLend(head []byte, b transport.Block, from int) error {
 	})
 }
 
-// piece writes a piece of len(head) and n bytes when there is room for it. body gives the memory of
-// the n.
+// piece writes a piece of len(head) and n bytes when there is room for it. body returns the memory
+// of the n bytes.
 func (l *link) piece(head []byte, n int, body func() (verbs.Range, holder, error)) error {
 	if len(head)+n > l.MaxPiece() {
 		return fmt.Errorf("%s: piece of %d bytes, %d at most", l.remote, len(head)+n, l.MaxPiece())

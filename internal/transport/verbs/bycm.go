@@ -18,8 +18,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// cmControl is a connection of the communication manager, with the exchange of private.go. It is
-// about the queue pair that the dialing end writes to; the other one takes the same path.
+// cmControl is a connection of the communication manager, with the exchange of private.go. The
+// connection is for the queue pair that the dialing end writes to; the other queue pair takes the
+// same path.
 type cmControl struct {
 	ch     *verbs.CMChannel
 	id     *verbs.CM
@@ -27,28 +28,28 @@ type cmControl struct {
 	dialed bool
 	peer   string
 	asked  []byte // accepting: the request's private data
-	answer []byte // accepting: what ready is to send
-	qpn    uint32 // own queue pair that the connection is about
+	answer []byte // accepting: the message that ready sends
+	qpn    uint32 // this end's queue pair of the connection
 
 	mu      sync.Mutex
 	state   cmState
-	parting bool          // this end has disconnected, or answered that the peer has
+	parting bool          // this end has disconnected, or has answered the peer's disconnection
 	closed  bool          // close was called
-	ended   chan struct{} // closed when end has returned; nil: it was not called
+	ended   chan struct{} // closed when end has returned; nil if end was not called
 }
 
-// cmState is how far the connection has come.
+// cmState is the state of the connection.
 //
 //	dialing    begun ─the peer answers→ answerable ─ready→ established
 //	accepting  begun ─the peer asks→ answerable ─Accept→ begun ─the peer is established→ established
 //	both       answerable ─Reject→ begun
 //
-// What ends it is asked for elsewhere: parting, closed.
+// Two flags have the end of the connection: parting, closed.
 type cmState uint8
 
 const (
-	cmBegun       cmState = iota // close frees it, and the peer, if it was asked, is told by the kernel
-	cmAnswerable                 // the peer has asked or answered: refuse can reject
+	cmBegun       cmState = iota // close frees the connection; the kernel tells the peer if it was asked
+	cmAnswerable                 // the peer has asked or answered, so refuse can reject
 	cmEstablished                // close disconnects
 )
 
@@ -59,8 +60,8 @@ var cmLegal = [...]uint8{
 	cmEstablished: 0,
 }
 
-// newCM makes one with a channel of its own: of id, which a listener's channel brought, or else a
-// new one.
+// newCM creates a cmControl with a channel of its own: for id, which came from a listener's
+// channel, or otherwise for a new one.
 func newCM(id *verbs.CM) (c *cmControl, err error) {
 	c = &cmControl{id: id}
 	defer func() {
@@ -81,7 +82,7 @@ func newCM(id *verbs.CM) (c *cmControl, err error) {
 	return c, err
 }
 
-// dialCM finds the way to the address; greet asks for the connection.
+// dialCM resolves the address and the route to it. greet requests the connection.
 func dialCM(ctx context.Context, a addr.Verbs) (control, error) {
 	ends, err := lookup(ctx, a.Host)
 	if err != nil {
@@ -93,10 +94,10 @@ func dialCM(ctx context.Context, a addr.Verbs) (control, error) {
 			return c, nil
 		}
 	}
-	return nil, err // of the last one
+	return nil, err // error of the last attempt
 }
 
-// lookup finds the IP addresses of HOST:PORT.
+// lookup returns the IP addresses of HOST:PORT.
 func lookup(ctx context.Context, s string) ([]netip.AddrPort, error) {
 	host, p, err := net.SplitHostPort(s)
 	if err != nil {
@@ -145,7 +146,7 @@ func resolve(ctx context.Context, to netip.AddrPort) (*cmControl, error) {
 	return c, nil
 }
 
-// await returns the next event, if it is of this type. Most others are errors.
+// await returns the next event if it has the wanted type. Most others are errors.
 func (c *cmControl) await(want verbs.CMEventType) (e verbs.CMEvent, err error) {
 	for {
 		err := c.events.wait(func() (got bool, err error) {
@@ -174,7 +175,7 @@ func (c *cmControl) await(want verbs.CMEventType) (e verbs.CMEvent, err error) {
 	}
 }
 
-// rejection is why the peer, or its kernel, does not want the connection.
+// rejection returns the reason for which the peer, or its kernel, has rejected the connection.
 func rejection(e verbs.CMEvent) error {
 	switch e.Status {
 	case verbs.RejectByProgram:
@@ -194,7 +195,7 @@ func (c *cmControl) place(ports []PortInfo) (Place, error) {
 		if !p.Active {
 			return Place{}, notActive(p.String())
 		}
-		return Place{PortInfo: p}, nil // the rest is the communication manager's
+		return Place{PortInfo: p}, nil // the communication manager sets the rest
 	}
 	return Place{}, fmt.Errorf("this host has no RDMA port %s:%d any more", name, n)
 }
@@ -219,14 +220,14 @@ func (c *cmControl) greet(l *link, me *hello) (peer hello, err error) {
 }
 
 func (c *cmControl) join(l *link, me, peer *hello, o Options) error {
-	first, second, theirs, mine := l.out.qp, l.in.qp, peer.out, me.in
+	first, second, peers, mine := l.out.qp, l.in.qp, peer.out, me.in
 	if !c.dialed {
-		first, second, theirs, mine = l.in.qp, l.out.qp, peer.in, me.out
+		first, second, peers, mine = l.in.qp, l.out.qp, peer.in, me.out
 	}
 	for _, qp := range []*verbs.QP{first, second} {
 		path := verbs.Path{Timeout: o.Timeout, Retries: o.Retries}
 		if qp == second {
-			path.QPN, path.SendPSN, path.RecvPSN = theirs.qpn, mine.psn, theirs.psn
+			path.QPN, path.SendPSN, path.RecvPSN = peers.qpn, mine.psn, peers.psn
 		}
 		var remote verbs.Access
 		if qp == l.in.qp {
@@ -243,7 +244,7 @@ func (c *cmControl) join(l *link, me, peer *hello, o Options) error {
 }
 
 func (c *cmControl) ready() error {
-	if c.dialed { // and the answer has said that the peer is
+	if c.dialed { // the answer has said that the peer is ready
 		if err := c.id.Establish(); err != nil {
 			return err
 		}
@@ -260,8 +261,8 @@ func (c *cmControl) ready() error {
 	return nil
 }
 
-// proven has nothing to do: at either end the peer's adapter has acknowledged one number and sent
-// the other. A peer that does not get so far closes.
+// proven does nothing. At either end the peer's adapter has acknowledged one number and sent the
+// other. A peer that does not get so far closes the connection.
 func (c *cmControl) proven() error { return nil }
 
 func (c *cmControl) refuse(reason error) {
@@ -288,18 +289,18 @@ func (c *cmControl) end() error {
 	return fmt.Errorf("peer lost: %w", err)
 }
 
-// part disconnects, once: the peer waits for that, too, if it was first.
+// part disconnects, once. If the peer has disconnected first it waits for that, too.
 func (c *cmControl) part() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.parting {
 		c.parting = true
-		_ = c.id.Disconnect() // an error means that there is no connection any more
+		_ = c.id.Disconnect() // an error means that the connection has ended
 	}
 }
 
-// close waits a little for the peer to answer: if a message of the communication manager is lost it
-// is sent again only as long as its sender is there.
+// close waits a little for the peer's answer, because a lost message of the communication manager
+// is sent again only as long as its sender exists.
 func (c *cmControl) close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -309,7 +310,7 @@ func (c *cmControl) close() error {
 		c.part()
 		c.events.until(time.Now().Add(partingLimit))
 		if ended == nil {
-			_, _ = c.await(verbs.Disconnected) // however it ends, everything is freed
+			_, _ = c.await(verbs.Disconnected) // everything is freed after any result
 		} else {
 			<-ended
 		}
@@ -317,7 +318,7 @@ func (c *cmControl) close() error {
 	return freeCM(c.id, c.events, c.ch)
 }
 
-// freeCM frees what there is, in the order in which one needs the other.
+// freeCM frees the given objects, in the order of their dependencies.
 func freeCM(id *verbs.CM, events *waiter, ch *verbs.CMChannel) error {
 	var errs []error
 	if id != nil {
@@ -335,7 +336,7 @@ func freeCM(id *verbs.CM, events *waiter, ch *verbs.CMChannel) error {
 func (c *cmControl) interrupt()     { c.events.stop() }
 func (c *cmControl) remote() string { return c.peer }
 
-// become moves the connection to the next state.
+// become changes the state of the connection.
 func (c *cmControl) become(s cmState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -356,9 +357,9 @@ type cmAcceptor struct {
 	ch     *verbs.CMChannel
 	id     *verbs.CM
 	events *waiter
-	any    bool // at all addresses
+	any    bool // whether it listens at all addresses
 
-	mu sync.Mutex // held by accept; close frees only when nobody accepts
+	mu sync.Mutex // accept holds it; close frees only when accept does not run
 }
 
 func listenCM(a addr.Verbs) (_ acceptor, err error) {
@@ -390,7 +391,7 @@ func listenCM(a addr.Verbs) (_ acceptor, err error) {
 	return l, l.id.Listen(handshakes)
 }
 
-// bindable is where to listen for HOST:PORT.
+// bindable returns the address at which to listen for HOST:PORT.
 func bindable(s string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {

@@ -82,7 +82,7 @@ func (c tcpControl) join(l *link, me, peer *hello, o Options) error {
 func (c tcpControl) ready() error  { return c.both(kindReady) }
 func (c tcpControl) proven() error { return c.both(kindProven) }
 
-// both sends a message without a body and waits for the peer's.
+// both sends a message without a body and waits for that of the peer.
 func (c tcpControl) both(kind byte) error {
 	if err := send(c, kind, nil); err != nil {
 		return err

@@ -8,14 +8,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// PortInfo is one port of one device, as far as choosing needs it.
+// PortInfo describes one port of one device, as far as it is needed to choose one.
 type PortInfo struct {
 	Device     string
 	Port       int
 	Active     bool
 	State      string // PORT_ACTIVE, PORT_DOWN …
-	InfiniBand bool   // else Ethernet (RoCE)
-	Soft       bool   // soft-RoCE
+	InfiniBand bool   // whether the link layer is InfiniBand; otherwise it is Ethernet (RoCE)
+	Soft       bool   // whether it is soft-RoCE
 	LID        uint16
 	MTU        uint8 // active MTU, 1 to 5
 	GIDs       []GIDInfo
@@ -45,7 +45,7 @@ func (p PortInfo) String() string {
 	return fmt.Sprintf("%s:%d (%s, %s)", p.Device, p.Port, kind, strings.TrimPrefix(p.State, "PORT_"))
 }
 
-// timeout is Options.Timeout of a link that has none.
+// timeout returns the default of Options.Timeout for a link of this port.
 func (p PortInfo) timeout() uint8 {
 	if p.Soft {
 		return softTimeout
@@ -53,22 +53,25 @@ func (p PortInfo) timeout() uint8 {
 	return defaultTimeout
 }
 
-// Place is where a link begins: a port with the entries of its tables.
+// Place is the local end of a link: a port with the entries of its tables.
 type Place struct {
 	PortInfo
 	GID  GIDInfo
-	PKey int // index
+	PKey int // index in the table
 	SL   uint8
 }
 
-// local is this host's end of the TCP connection.
+// local describes this host's end of the TCP connection.
 type local struct {
-	ip   netip.Addr
-	port [16]byte // GID in the hardware address of the IPoIB interface with this IP; zero: it is not IPoIB
-	pkey uint16   // of the IPoIB interface; 0: unknown
+	ip netip.Addr
+	// port is the GID in the hardware address of the IPoIB interface with this IP, or zero if it is
+	// not IPoIB.
+	port [16]byte
+	pkey uint16 // partition key of the IPoIB interface; 0 if unknown
 }
 
-// choose finds the port that the address names or, else, that the local IP address belongs to.
+// choose returns the port that the address names or, if it names none, the port of the local IP
+// address.
 func choose(a addr.Verbs, l local, ports []PortInfo) (Place, error) {
 	var known []string
 	down := ""
@@ -107,7 +110,7 @@ func notActive(port string) error {
 	return fmt.Errorf("RDMA port %s is not active (cable, switch, or no subnet manager?)", port)
 }
 
-// find is the GID to use, if the port fits at all.
+// find returns the GID to use, if the port matches at all.
 func (p PortInfo) find(a addr.Verbs, l local) (GIDInfo, bool) {
 	if a.GID >= 0 {
 		for _, g := range p.GIDs {
@@ -130,7 +133,7 @@ func (p PortInfo) find(a addr.Verbs, l local) (GIDInfo, bool) {
 		if !g.RoCEv2 {
 			continue
 		}
-		if g.GID == l.ip.As16() { // IPv4 stands in a GID as ::ffff:a.b.c.d
+		if g.GID == l.ip.As16() { // an IPv4 address is ::ffff:a.b.c.d in a GID
 			return g, true
 		}
 		if first < 0 || netip.AddrFrom16(g.GID).Is4In6() && !netip.AddrFrom16(p.GIDs[first].GID).Is4In6() {
@@ -143,8 +146,8 @@ func (p PortInfo) find(a addr.Verbs, l local) (GIDInfo, bool) {
 	return GIDInfo{}, false
 }
 
-// partition is the index of the partition key to use. The highest bit, full membership, does not
-// distinguish keys.
+// partition returns the index of the partition key to use. The highest bit, full membership, does
+// not distinguish keys.
 func (p PortInfo) partition(a addr.Verbs, l local) (int, error) {
 	want := a.PKey
 	if want == 0 && p.InfiniBand && a.Device == "" {

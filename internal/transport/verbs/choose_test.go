@@ -12,7 +12,7 @@ func gid(s string) GIDInfo { return GIDInfo{GID: netip.MustParseAddr(s).As16()} 
 
 func roce(i int, s string) GIDInfo { return GIDInfo{i, netip.MustParseAddr(s).As16(), true} }
 
-// ports of a host with an InfiniBand adapter of two ports and a RoCE one.
+// ports returns the ports of a host with an InfiniBand adapter of two ports and a RoCE one.
 func ports() []PortInfo {
 	return []PortInfo{
 		{Device: "mlx5_0", Port: 1, Active: true, State: "PORT_ACTIVE", InfiniBand: true, LID: 7,
@@ -68,7 +68,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Soft-RoCE is given more time to answer, and called what it is.
+// TestSoft checks that soft-RoCE has more time to answer, and is named.
 func TestSoft(t *testing.T) {
 	p := PortInfo{Device: "rxe0", Port: 1, Soft: true}
 	if n, hard := p.timeout(), (PortInfo{}).timeout(); n <= hard || hard == 0 {

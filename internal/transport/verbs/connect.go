@@ -16,12 +16,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/internal/evfd"
 )
 
-// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's
-// blocks, and where a receive expects it.
+// readerAccess is the peer's access to memory of the receiving half's domain: it may write to this
+// link's blocks, and to places where a receive expects data.
 const readerAccess = verbs.RemoteWrite
 
-// newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the
-// control.
+// newLink creates this end's queue pairs and memory. It takes ownership of a reference to the
+// device, but not of the control.
 func newLink(d *device, p Place, c control, o Options) (*link, error) {
 	l := &link{d: d, place: p, control: c, remote: "verbs " + c.remote(), room: -1}
 	l.ref.Free = l.free
@@ -31,7 +31,7 @@ func newLink(d *device, p Place, c control, o Options) (*link, error) {
 	return l, nil
 }
 
-// open makes the parts. After an error destroy frees what was made.
+// open creates the parts. After an error destroy frees the created ones.
 func (l *link) open(o Options) (err error) {
 	if err = l.d.add(l); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (l *link) open(o Options) (err error) {
 	return err
 }
 
-// establish makes the link, the same way at both ends. It takes over a reference of the device and
-// the control, also if it fails.
+// establish connects the link, in the same way at both ends. It takes ownership of a reference to
+// the device and of the control, also if it fails.
 func establish(ctx context.Context, c control, d *device, p Place, o Options) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Proof)
 	defer cancel()
@@ -87,15 +87,15 @@ func establish(ctx context.Context, c control, d *device, p Place, o Options) (*
 		return nil, errors.Join(err, c.close())
 	}
 	if err := l.connect(ctx, o); err != nil {
-		var told refusal
+		var refused refusal
 		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
 			err = fmt.Errorf("connection exchange with %s: %w", c.remote(), ctx.Err())
-		} else if !errors.As(err, &told) {
+		} else if !errors.As(err, &refused) {
 			c.refuse(err)
 		}
 		return nil, errors.Join(err, c.close(), l.destroy())
 	}
-	if !stop() { // the context has ended: what blocks is interrupted or about to be
+	if !stop() { // the context has ended: blocking calls are interrupted or will be soon
 		return nil, errors.Join(ctx.Err(), c.close(), l.destroy())
 	}
 	l.run()
@@ -136,15 +136,15 @@ func (l *link) connect(ctx context.Context, o Options) error {
 	return l.control.proven()
 }
 
-// number makes a first packet sequence number.
+// number returns a random first packet sequence number.
 func number() uint32 {
 	var b [4]byte
 	rand.Read(b[:])
 	return binary.LittleEndian.Uint32(b[:]) & 0xffffff
 }
 
-// prove sends this end's nonce over the queue pair and waits for the peer's. Neither takes credit.
-func (l *link) prove(ctx context.Context, mine, theirs [16]byte) error {
+// prove sends this end's nonce over the queue pair and waits for the peer's. Neither uses credit.
+func (l *link) prove(ctx context.Context, mine, peers [16]byte) error {
 	copy(l.out.bytes(0, len(mine)), mine[:])
 	if err := l.out.post(0, len(mine)); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (l *link) prove(ctx context.Context, mine, theirs [16]byte) error {
 		if l.in.head != l.in.tail && l.out.completed > 0 {
 			break
 		}
-		// The end of the context is looked at from time to time; completions wake at once.
+		// The end of the context is checked now and then; completions wake at once.
 		fds := []unix.PollFd{{Fd: int32(l.in.ch.FD()), Events: unix.POLLIN},
 			{Fd: int32(l.out.ch.FD()), Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, 50); err != nil && err != unix.EINTR {
@@ -179,7 +179,7 @@ func (l *link) prove(ctx context.Context, mine, theirs [16]byte) error {
 		}
 	}
 	a := l.in.ready[0]
-	if a.n != len(theirs) || [16]byte(l.in.bytes(a.slot, len(theirs))) != theirs {
+	if a.n != len(peers) || [16]byte(l.in.bytes(a.slot, len(peers))) != peers {
 		return errors.New("something else answers there")
 	}
 	l.in.head++

@@ -26,7 +26,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
-// ways to connect.
+// ways are the two ways to connect.
 var ways = map[string]string{"tcp": "", "cm": "?connect=cm"}
 
 func eachWay(t *testing.T, test func(t *testing.T, addr string)) {
@@ -46,8 +46,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// liar announces another number than the one that it sends, as a port does that is not the one
-// which answered.
+// liar announces another number than the one that it sends, like a port that is not the one that
+// answered.
 type liar struct{ control }
 
 func (c liar) greet(l *link, me *hello) (hello, error) {
@@ -56,8 +56,8 @@ func (c liar) greet(l *link, me *hello) (hello, error) {
 	return c.control.greet(l, &other)
 }
 
-// TestFabricIdentity: the peer answers, but what comes over the queue pair is not its proof:
-// refused, with the reason.
+// TestFabricIdentity checks a peer that answers, but whose number does not arrive over the queue
+// pair: the link is refused, with the reason.
 func TestFabricIdentity(t *testing.T) {
 	eachWay(t, func(t *testing.T, at string) {
 		a := must[addr.Verbs](t)(addr.ParseVerbs(at))
@@ -93,9 +93,10 @@ func TestFabricIdentity(t *testing.T) {
 	})
 }
 
-// TestPeerKilled: the other process dies without closing; its kernel tells.
+// TestPeerKilled checks that the link ends if the other process dies without closing, because its
+// kernel closes the connection.
 func TestPeerKilled(t *testing.T) {
-	if to := os.Getenv("ZIPPER_VERBS_DIAL"); to != "" { // the child
+	if to := os.Getenv("ZIPPER_VERBS_DIAL"); to != "" { // the child process
 		l := must[transport.Link](t)(Dialer{}.Dial(context.Background(), to))
 		if err := transporttest.WriteFull(l, []byte("here")); err != nil {
 			t.Fatal(err)
@@ -125,8 +126,8 @@ func TestPeerKilled(t *testing.T) {
 	})
 }
 
-// TestCutOff: the peer's adapter does not answer any more, while the connection that the link was
-// made over stands: a reader hears of it when it is asked for.
+// TestCutOff checks a peer whose adapter no longer answers, while the connection over which the
+// link was made still exists: a reader gets an error after a call of Unheard.
 func TestCutOff(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {
 		ln := must[*Listener](t)(Listen(addr, Options{}))
@@ -135,7 +136,7 @@ func TestCutOff(t *testing.T) {
 		if d, known := a.Unheard(); d != 0 || known || a.cause.Load() != nil {
 			t.Errorf("ended: %v", a.cause.Load())
 		}
-		if err := b.in.qp.Fail(); err != nil { // it drops what comes
+		if err := b.in.qp.Fail(); err != nil { // it drops all packets that arrive
 			t.Fatal(err)
 		}
 		if err := transporttest.WriteFull(a, []byte("is there anybody")); err != nil {
@@ -160,8 +161,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestConnectionsLeaveNothing: descriptors and goroutines of links, of dialling in vain and of
-// listeners end.
+// TestConnectionsLeaveNothing checks that descriptors and goroutines of links, of failed dials and
+// of listeners are freed.
 func TestConnectionsLeaveNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {
 		round := func() {
@@ -177,7 +178,7 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 				t.Errorf("nobody listens: %v", err)
 			}
 		}
-		round() // the libraries keep what they open first
+		round() // the first round opens what the libraries keep
 		files, routines := settled(t, 0, 0)
 		for range 5 {
 			round()
@@ -188,8 +189,8 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 	})
 }
 
-// settled counts descriptors and goroutines, when they are no more than wanted, or do not change
-// any more.
+// settled returns the numbers of descriptors and goroutines once they are at most the given ones,
+// or no longer change.
 func settled(t *testing.T, files, routines int) (int, int) {
 	count := func() (int, int) {
 		return len(must[[]os.DirEntry](t)(os.ReadDir("/proc/self/fd"))), runtime.NumGoroutine()
@@ -204,7 +205,7 @@ func settled(t *testing.T, files, routines int) (int, int) {
 	return f, r
 }
 
-// cmEnd is one end of a connection of the communication manager that keeps no rules.
+// cmEnd is one end of a connection of the communication manager that violates the protocol.
 type cmEnd struct {
 	ch *verbs.CMChannel
 	id *verbs.CM
@@ -241,7 +242,7 @@ func (c *cmEnd) await(t *testing.T, want verbs.CMEventType) verbs.CMEvent {
 	return verbs.CMEvent{}
 }
 
-// reach finds the way to a listener.
+// reach resolves the route to a listener.
 func (c *cmEnd) reach(t *testing.T, ln *Listener) {
 	t.Helper()
 	to := netip.MustParseAddrPort(must[addr.Verbs](t)(addr.ParseVerbs(ln.Addr())).Host)
@@ -255,8 +256,8 @@ func (c *cmEnd) reach(t *testing.T, ln *Listener) {
 	c.await(t, verbs.RouteResolved)
 }
 
-// TestHostileRequests: what asks for a connection keeps no rules: it is rejected, with the reason,
-// and the next one is served.
+// TestHostileRequests checks that a request which violates the protocol is rejected, with the
+// reason, and that the next one is served.
 func TestHostileRequests(t *testing.T) {
 	ln := must[*Listener](t)(Listen(net.JoinHostPort(address(t), "0")+"?connect=cm", Options{}))
 	defer ln.Close()
@@ -283,7 +284,7 @@ func TestHostileRequests(t *testing.T) {
 			}
 		})
 	}
-	t.Run("silent", func(t *testing.T) { // it never says that it is ready
+	t.Run("silent", func(t *testing.T) { // it never sends ready
 		c := newCMEnd(t)
 		c.reach(t, ln)
 		if err := c.id.Connect(7, good); err != nil {
@@ -301,7 +302,7 @@ func TestHostileRequests(t *testing.T) {
 	})
 }
 
-// TestHostileAnswers: what answers keeps no rules: Dial fails, and says why.
+// TestHostileAnswers checks that Dial fails with the reason if the answer violates the protocol.
 func TestHostileAnswers(t *testing.T) {
 	host := address(t)
 	h := example()

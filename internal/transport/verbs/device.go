@@ -16,7 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// Survey lists the RDMA ports of this host.
+// Survey returns the RDMA ports of this host.
 func Survey() ([]PortInfo, error) {
 	names, err := verbs.Devices()
 	if err != nil {
@@ -69,7 +69,7 @@ func portsOf(x *verbs.Context) ([]PortInfo, error) {
 	return ports, nil
 }
 
-// Locate is the place that a link uses whose TCP connection has this local address.
+// Locate returns the place that a link uses whose TCP connection has this local address.
 func Locate(a addr.Verbs, from net.Addr) (Place, error) {
 	end, err := localEnd(from)
 	if err != nil {
@@ -82,7 +82,7 @@ func Locate(a addr.Verbs, from net.Addr) (Place, error) {
 	return choose(a, end, ports)
 }
 
-// localEnd describes the interface that has this address.
+// localEnd describes the interface with this address.
 func localEnd(a net.Addr) (local, error) {
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -106,7 +106,7 @@ func localEnd(a net.Addr) (local, error) {
 			if ip, ok := netip.AddrFromSlice(n.IP); !ok || ip.Unmap() != l.ip || len(i.HardwareAddr) != 20 {
 				continue
 			}
-			// IPoIB: queue pair number, 4 bytes, and the port's GID.
+			// An IPoIB hardware address has a queue pair number, 4 bytes, and the port's GID.
 			l.port = [16]byte(i.HardwareAddr[4:])
 			if b, err := os.ReadFile("/sys/class/net/" + i.Name + "/pkey"); err == nil {
 				k, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 0, 16) // 0, unknown, if it is something else
@@ -117,7 +117,7 @@ func localEnd(a net.Addr) (local, error) {
 	return l, nil
 }
 
-// device is an open device with its links. It closes when nobody refers to it any more.
+// device is an open device with its links. It closes when its last reference is released.
 type device struct {
 	ctx    *verbs.Context
 	pd     *verbs.PD
@@ -126,7 +126,7 @@ type device struct {
 	mu    sync.Mutex
 	refs  int
 	links map[*link]struct{}
-	gone  error // the device has failed
+	gone  error // error of a device that has failed
 	done  chan struct{}
 }
 
@@ -149,7 +149,7 @@ func openDevice(name string) (*device, error) {
 	return d, nil
 }
 
-// retain adds a reference; false if the device has failed.
+// retain adds a reference. It returns false if the device has failed.
 func (d *device) retain() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,14 +160,14 @@ func (d *device) retain() bool {
 	return true
 }
 
-// lost is why retain failed.
+// lost returns the error for which retain failed.
 func (d *device) lost() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.gone
 }
 
-// release takes a reference away.
+// release removes a reference.
 func (d *device) release() error {
 	d.mu.Lock()
 	d.refs--
@@ -194,7 +194,7 @@ func (d *device) remove(l *link) {
 	delete(d.links, l)
 }
 
-// watch fails the links that an event is about.
+// watch fails the links that an event concerns.
 func (d *device) watch() {
 	defer close(d.done)
 	for {

@@ -10,15 +10,15 @@ import (
 	"unicode"
 )
 
-// The exchange over TCP before a link is up (private.go has the other way), the same from both
-// ends: hello (or refuse) · ready · proven (or refuse). Every message is: kind, 1 byte; length, 2
-// bytes little endian; that many bytes.
+// This is the exchange over TCP before a link is up (private.go has the other kind), the same from
+// both ends: hello (or refuse) · ready · proven (or refuse). Every message is: kind, 1 byte;
+// length, 2 bytes little endian; that many bytes.
 //
 //	hello   88 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
 //	        GID 16 · for each of two queue pairs number 4, first packet 4 · nonce 16 ·
 //	        blocks 4 · block size 4 · address of the first block 8 · its key 4        (the rest is for later versions)
 //	ready   nothing: queue pairs are connected, receives are posted
-//	proven  nothing: the peer's nonce has come over the queue pair
+//	proven  nothing: the peer's nonce has arrived over the queue pair
 //	refuse  the reason, UTF-8
 const (
 	kindHello  = 1
@@ -32,23 +32,23 @@ const (
 
 var magic = [4]byte{'Z', 'I', 'P', 'V'}
 
-// endpoint is one queue pair as the peer must know it.
+// endpoint is one queue pair as the peer needs to know it.
 type endpoint struct{ qpn, psn uint32 }
 
-// hello is what one end tells the other.
+// hello is the description of one end for the other.
 type hello struct {
-	layer    uint8  // link layer, as verbs number them
+	layer    uint8  // link layer, as numbered by verbs
 	mtu      uint8  // 1 to 5
-	lid      uint16 // InfiniBand
-	slots    uint32 // of the receive ring
+	lid      uint16 // for InfiniBand
+	slots    uint32 // number of buffers of the receive ring
 	slotSize uint32 // bytes
 	gid      [16]byte
-	out, in  endpoint // queue pair that this end writes to, and the one it reads from
+	out, in  endpoint // queue pairs to which this end writes and from which it reads
 	nonce    [16]byte
 	blocks   remoteBlocks
 }
 
-// where is the peer's port, as far as it told.
+// where returns a name of the peer's port, as far as it is known.
 func (h *hello) where() string {
 	if h.gid == [16]byte{} {
 		return ""
@@ -56,14 +56,15 @@ func (h *hello) where() string {
 	return fmt.Sprintf(" with LID %d, GID %s", h.lid, netip.AddrFrom16(h.gid))
 }
 
-// remoteBlocks are the blocks of one end as the other must know them.
+// remoteBlocks are the blocks of one end as the other needs to know them.
 type remoteBlocks struct {
-	n, size uint32 // size in bytes
-	addr    uint64 // of the first; they follow each other
+	// size is in bytes.
+	n, size uint32
+	addr    uint64 // address of the first one; the others follow it
 	key     uint32
 }
 
-// bytes is the hello's body.
+// bytes returns the hello's body.
 func (h *hello) bytes() []byte {
 	b := append([]byte(nil), magic[:]...)
 	b = append(b, version, h.layer, h.mtu, 0)
@@ -85,7 +86,7 @@ func (h *hello) bytes() []byte {
 
 var errForeign = errors.New("what answers there is not the verbs transport (is the port right, and --listen verbs:… at the forwarder?)")
 
-// parseHello checks everything that does not depend on the own end.
+// parseHello parses a hello and checks everything that does not depend on this end.
 func parseHello(b []byte) (h hello, err error) {
 	if err := foreign(b, helloLen); err != nil {
 		return h, err
@@ -105,7 +106,7 @@ func parseHello(b []byte) (h hello, err error) {
 	return h, h.check()
 }
 
-// check bounds what the peer asks for.
+// check bounds the values that the peer asks for.
 func (h *hello) check() error {
 	switch {
 	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
@@ -123,9 +124,8 @@ type refusal string
 
 func (r refusal) Error() string { return "refused: " + string(r) }
 
-// toldRefusal is a refusal in the peer's words, of which nothing reaches a terminal that it would
-// act on.
-func toldRefusal(words []byte) refusal {
+// peerRefusal returns a refusal in the peer's words, without characters that control a terminal.
+func peerRefusal(words []byte) refusal {
 	return refusal(strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
 			return c
@@ -134,7 +134,7 @@ func toldRefusal(words []byte) refusal {
 	}, string(words)))
 }
 
-// Permanent is true: trying again does not help.
+// Permanent returns true: a retry does not help.
 func (refusal) Permanent() bool { return true }
 
 // send writes one message of the exchange.
@@ -144,7 +144,7 @@ func send(w io.Writer, kind byte, body []byte) error {
 	return err
 }
 
-// refuse tells the peer why there is no link; nobody is told if that fails.
+// refuse tells the peer the reason for which there is no link. Errors are ignored.
 func refuse(w io.Writer, reason error) {
 	s := reason.Error()
 	_ = send(w, kindRefuse, []byte(s[:min(len(s), maxMessage)]))
@@ -166,7 +166,7 @@ func receive(r io.Reader, want byte) ([]byte, error) {
 	}
 	switch {
 	case head[0] == kindRefuse:
-		return nil, toldRefusal(body)
+		return nil, peerRefusal(body)
 	case head[0] != want:
 		return nil, fmt.Errorf("message %d of the connection exchange where %d was due", head[0], want)
 	}

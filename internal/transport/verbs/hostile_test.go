@@ -16,12 +16,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
-// TestHostileCredit: a peer that gives back more than it was sent loses its link. It gives one slot
-// more than there are: all of them may be in use when the writer looks.
+// TestHostileCredit checks that a peer which gives back more credit than it got loses its link. It
+// gives back one slot more than there are, because all of them may be in use when the writer looks.
 func TestHostileCredit(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
 	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled,
-		Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.told))}); err != nil {
+		Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.credits))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
@@ -29,8 +29,8 @@ func TestHostileCredit(t *testing.T) {
 	}
 }
 
-// flood writes from a to b until an error ends it, or much longer than until the writer has looked
-// for credit.
+// flood writes from a to b until an error ends it, or until the writer must have looked for credit
+// many times.
 func flood(a, b *link) (err error) {
 	go func() {
 		for transporttest.ReadFull(b, make([]byte, 1000)) == nil {
@@ -42,8 +42,8 @@ func flood(a, b *link) (err error) {
 	return err
 }
 
-// TestHostilePieces: a peer that writes to a block which is not free, or to none, loses its link;
-// what is outside of its blocks is out of its reach.
+// TestHostilePieces checks that a peer which writes to a block that is not free, or does not exist,
+// loses its link, and that it cannot write outside of its blocks.
 func TestHostilePieces(t *testing.T) {
 	write := func(l *link, block int, at uint64, key uint32) error {
 		l.out.mu.Lock()
@@ -101,8 +101,8 @@ func TestHostilePieces(t *testing.T) {
 	})
 }
 
-// TestHostileNotes: a peer that puts what was not expected, or expects in a way that cannot be,
-// loses its link.
+// TestHostileNotes checks that a peer which puts unexpected bytes, or sends invalid notes of
+// places, loses its link.
 func TestHostileNotes(t *testing.T) {
 	u32, u64 := binary.LittleEndian.AppendUint32, binary.LittleEndian.AppendUint64
 	expect := func(number uint32, from, n uint64) []byte {
@@ -151,13 +151,13 @@ func TestHostileNotes(t *testing.T) {
 	}
 }
 
-// TestSpoiled: a message that is lost, comes twice or is cut ends the link before anything of it is
-// read, and so does credit that is lost.
+// TestSpoiled checks that a message which is lost, repeated or cut ends the link before any of it
+// is read, and that lost credit does so, too.
 func TestSpoiled(t *testing.T) {
 	const want = "lost, repeated or cut"
 	for name, k := range map[string]struct {
 		post func(w *writer) error
-		good int // bytes that come before
+		good int // bytes that arrive before
 	}{
 		"lost": {func(w *writer) error { w.posted++; return w.post(1, 100) }, 0},
 		"again": {func(w *writer) error {
@@ -190,15 +190,15 @@ func TestSpoiled(t *testing.T) {
 	}
 	t.Run("credit", func(t *testing.T) {
 		a, b := pair(t, Options{}, Options{})
-		b.in.told++
+		b.in.credits++
 		if err := flood(a, b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
-// TestHeldUntilArrived: a piece's memory is not written to again before the adapter knows that the
-// piece has arrived, although the peer, who has it, has given its block back.
+// TestHeldUntilArrived checks that a piece's memory is not reused before the adapter knows that the
+// piece has arrived, although the peer, which has it, has given its block back.
 func TestHeldUntilArrived(t *testing.T) {
 	a, b := pair(t, Options{Blocks: 1}, Options{Blocks: 1})
 	if err := b.in.qp.Fail(); err != nil { // it acknowledges nothing

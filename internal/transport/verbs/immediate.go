@@ -2,24 +2,23 @@ package verbs
 
 import "fmt"
 
-// immediate is the immediate data of a message. Every message has some: what it is, a value, and
-// its number in its direction of the queue pair, from 0. So the end that it comes to knows that
-// none is missing, has come twice or is cut. A reliable connection promises that, but not every
-// device keeps it (docs/howto/infiniband.md, "Soft-RoCE"), and bytes that a job computes with are
-// worth the look.
+// immediate is the immediate data of a message. Every message has some: its kind, a value, and its
+// number in its direction of the queue pair, from 0. So the receiving end knows that no message is
+// missing, repeated or cut. A reliable connection promises that, but not every device keeps the
+// promise (docs/howto/infiniband.md, "Soft-RoCE"), and the data of a job are worth the check.
 //
 //	kind 3 bits · value 16 bits · number 13 bits
 type immediate uint32
 
-// Kinds of messages.
+// These are the kinds of messages.
 const (
-	ofBytes      = iota // of the stream, in a slot; value: how many, modulo 2^16, as of notes
-	ofPiece             // a piece, in a block; value: which
+	ofBytes      = iota // bytes of the stream, in a slot; value: their number modulo 2^16, as for notes
+	ofPiece             // a piece, in a block; value: the block's index
 	noteExpect          // notes, in a slot: place.go
 	noteWithdraw        //
 	notePlaced          //
-	creditSlots         // nothing; value: how many slots may be used again
-	creditBlock         // nothing; value: which block may be written to again
+	creditSlots         // no data; value: number of slots that may be used again
+	creditBlock         // no data; value: index of the block that may be written to again
 )
 
 func makeImmediate(kind int, value int, number uint64) immediate {
@@ -29,10 +28,9 @@ func makeImmediate(kind int, value int, number uint64) immediate {
 func (i immediate) kind() int  { return int(i >> 29) }
 func (i immediate) value() int { return int(i >> 13 & 0xffff) }
 
-// whole is an error unless this belongs to the message with this number and length, the next that
-// is due.
+// whole returns an error unless the message has this number, the next one, and this length.
 func (i immediate) whole(number uint64, length int) error {
-	n := length // of a piece it is in the head
+	n := length // that of a piece is in its head
 	switch i.kind() {
 	case ofBytes, noteExpect, noteWithdraw, notePlaced:
 		n = i.value()

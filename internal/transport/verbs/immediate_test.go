@@ -19,13 +19,13 @@ func TestImmediate(t *testing.T) {
 		if err := i.whole(c.number, c.length); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
-		// As far away as a message on its way can be.
+		// These are the largest differences that a message in flight can have.
 		for _, d := range []uint64{1, 2, maxSlots + maxBlocks} {
 			if i.whole(c.number+d, c.length) == nil || i.whole(c.number-d, c.length) == nil {
 				t.Errorf("%+v: taken for one %d before or after it", c, d)
 			}
 		}
-		// Cut, or with a packet twice.
+		// The message is cut, or has a packet twice.
 		for _, d := range []int{256, 1024, 4096} {
 			if c.kind != ofPiece && (i.whole(c.number, c.length+d) == nil ||
 				c.length >= d && i.whole(c.number, c.length-d) == nil) {

@@ -18,44 +18,45 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/internal/iovec"
 )
 
-// link is one end. Reader and writer have nothing in common but the cause of a failure.
+// link is one end of a link. Reader and writer only share the cause of a failure.
 type link struct {
 	ref     fdref.Ref
 	d       *device
 	place   Place
 	control control
 	remote  string
-	mem     []byte // both rings
-	arena   *arena // the blocks that the peer writes to
+	mem     []byte // memory of both rings
+	arena   *arena // blocks that the peer writes to
 
 	// The receiving queue pair has a protection domain of its own, so that the peer can write to
-	// this link's blocks and to nothing else.
+	// this link's blocks and to no other memory.
 	pd     *verbs.PD
-	window *verbs.MR // the arena in it
+	window *verbs.MR // registration of the arena in that domain
 
 	in  reader
 	out writer
 
-	sources, targets regions // the program's memory, to send from and to receive into
+	// sources and targets are the program's memory, to send from and to receive into.
+	sources, targets regions
 
 	room   evfd.FD // writable when TryWrite may make progress
-	credit *waiter // for completions of out, on behalf of a writer that waits for room
+	credit *waiter // waits for completions of out, on behalf of a writer that waits for room
 
-	cause   atomic.Pointer[error] // why the link has ended: io.EOF or a failure
+	cause   atomic.Pointer[error] // cause of the link's end: io.EOF or a failure
 	closing chan struct{}         // closed when no call uses the link any more
 	watched chan struct{}         // closed when watch has returned
 }
 
 var _ transport.Listening = (*link)(nil)
 
-// run starts the link's helpers: it is connected.
+// run starts the helper goroutines of a connected link.
 func (l *link) run() {
 	l.closing, l.watched = make(chan struct{}), make(chan struct{})
 	go l.watch()
 	go l.keep()
 }
 
-// watch waits for the end of the connection that the link was made over.
+// watch waits for the end of the connection over which the link was made.
 func (l *link) watch() {
 	defer close(l.watched)
 	cause := l.control.end()
@@ -65,17 +66,18 @@ func (l *link) watch() {
 	l.fail(cause)
 }
 
-// fail ends the link; the first cause stays. Posted receives are flushed, which wakes a reader that
-// sleeps.
+// fail ends the link. The first cause stays. Posted receives are flushed, which wakes a sleeping
+// reader.
 func (l *link) fail(cause error) {
 	if !l.cause.CompareAndSwap(nil, &cause) {
 		return
 	}
-	_, _ = l.in.qp.Fail(), l.out.qp.Fail() // an error means that the device is gone: then there is nothing to flush
+	// An error means that the device has disappeared: then there is nothing to flush.
+	_, _ = l.in.qp.Fail(), l.out.qp.Fail()
 	l.room.Lower()
 }
 
-// broken makes a failure of one half the link's.
+// broken makes a failure of one half the failure of the link.
 func (l *link) broken(err error) {
 	if errors.Is(err, verbs.RetryExceeded) {
 		err = fmt.Errorf("the peer does not answer any more: %w", err)
@@ -83,16 +85,16 @@ func (l *link) broken(err error) {
 	l.fail(fmt.Errorf("%s: %w", l.remote, err))
 }
 
-// failed is broken and returns the link's cause.
+// failed calls broken and returns the link's cause.
 func (l *link) failed(err error) error {
 	l.broken(err)
 	return *l.cause.Load()
 }
 
-// keep lowers room when credit comes, and frees everything at the end.
+// keep lowers room when credit arrives, and frees everything at the end.
 func (l *link) keep() {
 	for {
-		if err := l.credit.wait(l.out.ch.Event); err != nil { // stopped, or the device is gone
+		if err := l.credit.wait(l.out.ch.Event); err != nil { // stopped, or the device has disappeared
 			break
 		}
 		if err := l.out.event(); err != nil {
@@ -102,12 +104,12 @@ func (l *link) keep() {
 	}
 	<-l.closing
 	l.flush()
-	_ = l.control.close() // nobody is left whom an error could tell anything
+	_ = l.control.close() // there is no caller left for an error
 	<-l.watched
 	_ = l.destroy()
 }
 
-// flush waits until the peer's adapter has what was written.
+// flush waits until the peer's adapter has received all written bytes.
 func (l *link) flush() {
 	l.credit.until(time.Now().Add(flushLimit))
 	for l.out.completed < l.out.posted && l.cause.Load() == nil {
@@ -130,7 +132,7 @@ func (l *link) flush() {
 	}
 }
 
-// destroy frees what was made, also by an open that failed half-way.
+// destroy frees all parts, also after an open that failed half-way.
 func (l *link) destroy() error {
 	l.d.remove(l)
 	errs := []error{l.in.close(), l.out.close(), l.sources.close(), l.targets.close()}
@@ -182,14 +184,14 @@ func (l *link) read(p []byte) (n int, err error) {
 		return n > 0, err
 	})
 	if n > 0 {
-		return n, nil // an error comes with the next call
+		return n, nil // the next call returns an error
 	}
 	return 0, err
 }
 
-// get has the reader look for something, and for it again when an event says so.
+// get calls look of the reader, and once more if an event arrives in between.
 func (l *link) get(look func() (got bool, err error)) error {
-	cause := l.cause.Load() // before looking: what came before the end is still read
+	cause := l.cause.Load() // loaded before look, so that messages from before the end are still read
 	got, err := look()
 	if !got && err == nil && l.in.armed {
 		var taken bool
@@ -205,8 +207,8 @@ func (l *link) get(look func() (got bool, err error)) error {
 	case cause != nil && (*cause != io.EOF || l.in.flushed):
 		return *cause
 	}
-	// After the peer's close the flushed receives come behind all messages: they, not the control,
-	// are the end.
+	// After the peer's close the flushed receives follow all messages. They, not the control, are
+	// the end.
 	return transport.ErrAgain
 }
 
@@ -225,12 +227,12 @@ func (l *link) write(bufs [][]byte) (n int, err error) {
 		return n > 0 || iovec.Empty(bufs), err
 	})
 	if n > 0 {
-		return n, nil // an error comes with the next call
+		return n, nil // the next call returns an error
 	}
 	return 0, err
 }
 
-// put has the writer do something, unless it is full.
+// put calls do of the writer, unless the writer is full.
 func (l *link) put(do func() (done bool, err error)) error {
 	if c := l.cause.Load(); c != nil {
 		return l.unwritable(*c)
@@ -239,8 +241,8 @@ func (l *link) put(do func() (done bool, err error)) error {
 	defer l.out.mu.Unlock()
 	done, err := do()
 	if !done && err == nil {
-		// Full: block the descriptor, ask for an event, and look again, because one may have been
-		// missed.
+		// The writer is full: block the descriptor, ask for an event, and look again, because one
+		// may have been missed.
 		l.room.Block()
 		if err = l.out.notify(); err == nil {
 			done, err = do()
@@ -284,9 +286,9 @@ func (l *link) Arm() bool {
 	return l.in.head != l.in.tail || c != nil && (*c != io.EOF || l.in.flushed)
 }
 
-// Unheard never knows, because an adapter that is not answered gives up by itself, after about 2 s
-// with the default Timeout. But a link of which nobody writes any more does not hear of that unless
-// it asks: this does, and if it was so ends the link.
+// Unheard never knows, because an adapter without answers gives up by itself, after about 2 s with
+// the default Timeout. But a link without writes only notices that when it asks. This call does so,
+// and ends the link in that case.
 func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire() {
 		return 0, false

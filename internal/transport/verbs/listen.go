@@ -12,13 +12,13 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// host holds open devices, by name.
+// host has the open devices, by name.
 type host struct {
 	mu      sync.Mutex
 	devices map[string]*device
 }
 
-// any fails if this host has no RDMA port at all.
+// any returns an error if this host has no RDMA port at all.
 func (h *host) any() error {
 	ports, err := Survey()
 	if err == nil && len(ports) == 0 {
@@ -27,8 +27,7 @@ func (h *host) any() error {
 	return err
 }
 
-// pick opens the device of the place that is chosen, and returns it with a reference for the
-// caller.
+// pick opens the device of the chosen place, and returns it with a reference for the caller.
 func (h *host) pick(choice func([]PortInfo) (Place, error)) (*device, Place, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +43,7 @@ func (h *host) pick(choice func([]PortInfo) (Place, error)) (*device, Place, err
 	if d != nil && d.retain() {
 		return d, p, nil
 	}
-	if d != nil { // it failed; its driver may have started anew
+	if d != nil { // it failed; its driver may have restarted
 		delete(h.devices, p.Device)
 		if err := d.release(); err != nil {
 			return nil, p, err
@@ -72,12 +71,12 @@ func (h *host) close() error {
 }
 
 // Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses (addr.Verbs). The zero value
-// works. Safe for concurrent use.
+// works. It is safe for concurrent use.
 type Dialer struct{ Options Options }
 
 var _ transport.Dialer = Dialer{}
 
-// Dial connects; the context bounds the time.
+// Dial connects. The context bounds the time.
 func (d Dialer) Dial(ctx context.Context, to string) (transport.Link, error) {
 	a, err := addr.ParseVerbs(to)
 	if err != nil {
@@ -98,7 +97,7 @@ func (d Dialer) Dial(ctx context.Context, to string) (transport.Link, error) {
 	return l, nil
 }
 
-// link makes the link over a control, which it takes over.
+// link makes a link over a control, of which it takes ownership.
 func (h *host) link(ctx context.Context, c control, o Options) (*link, error) {
 	d, p, err := h.pick(c.place)
 	if err != nil {
@@ -108,7 +107,7 @@ func (h *host) link(ctx context.Context, c control, o Options) (*link, error) {
 	return establish(ctx, c, d, p, o)
 }
 
-// Listener takes links in. Safe for concurrent use.
+// Listener accepts links. It is safe for concurrent use.
 type Listener struct {
 	from   acceptor
 	addr   addr.Verbs
@@ -124,7 +123,7 @@ type Listener struct {
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at "HOST:PORT" or "verbs:HOST:PORT" (addr.Verbs); an empty host means all
+// Listen accepts links at "HOST:PORT" or "verbs:HOST:PORT" (addr.Verbs). An empty host means all
 // addresses, port 0 any free port. It fails if this host has no RDMA port for the address.
 func Listen(at string, o Options) (*Listener, error) {
 	a, err := addr.ParseVerbs(at)
@@ -159,8 +158,8 @@ func Listen(at string, o Options) (*Listener, error) {
 	return l, nil
 }
 
-// serve runs the connection exchanges, each in a goroutine of its own, so that a slow peer holds up
-// nobody.
+// serve runs each connection exchange in a goroutine of its own, so that a slow peer does not hold
+// up others.
 func (l *Listener) serve() {
 	slots := make(chan struct{}, handshakes)
 	for {
@@ -186,7 +185,7 @@ func (l *Listener) take(c control) {
 	k, err := l.host.link(l.ctx, c, l.opt)
 	if err != nil {
 		var mine interface{ Local() bool }
-		if errors.As(err, &mine) { // the peer knows; the operator should, too
+		if errors.As(err, &mine) { // the peer knows the reason; the operator should, too
 			select {
 			case l.broken <- err:
 			default:
@@ -201,10 +200,10 @@ func (l *Listener) take(c control) {
 	}
 }
 
-// Accept blocks for the next link. An error that is not ErrClosed says why a link could not be made
-// at this end.
+// Accept blocks until the next link. An error that is not ErrClosed says why a link could not be
+// made at this end.
 func (l *Listener) Accept() (transport.Link, error) {
-	if l.ctx.Err() != nil { // even if links wait
+	if l.ctx.Err() != nil { // also if links wait
 		return nil, transport.ErrClosed
 	}
 	select {
@@ -217,10 +216,10 @@ func (l *Listener) Accept() (transport.Link, error) {
 	}
 }
 
-// Addr returns "verbs:IP:PORT" as listened on.
+// Addr returns the listening address as "verbs:IP:PORT".
 func (l *Listener) Addr() string { return l.addr.String() }
 
-// Close ends Accept; links that were accepted stay.
+// Close ends Accept. Accepted links stay open.
 func (l *Listener) Close() error {
 	var err error
 	l.once.Do(func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// A piece goes straight into memory of the reader's program when the reader has told of that place.
+// A piece goes directly into memory of the reader's program if the reader has announced that place.
 // Notes are messages in slots:
 //
 //	expect    number of the place 4 · 0 4 · key 8 · its first byte's offset for the key 8 · bytes 8 · address 8 · key of the memory 4
@@ -22,26 +22,27 @@ import (
 //	placed    number of the place 4 · bytes 4 · first byte's offset for the key 8 · head of the piece: the body has been written there before
 //
 // The writer puts every byte of a place once at most, in rising order, and both ends forget the
-// place with its last byte. So a peer that repeats itself cannot change what the program has
-// already been given.
+// place after its last byte. So a peer that repeats a write cannot change bytes that the program
+// has already received.
 const expectLen, withdrawLen, placedLen = 44, 4, 16
 
-// place is where the peer expects pieces.
+// place is a place in which the peer expects pieces.
 type place struct {
 	number   uint32
 	key      uint64
-	from, to int64  // bytes that may still come there
+	from, to int64  // bytes that may still be put there
 	base     uint64 // address of byte 0, which may be before the place
 	rkey     uint32
 }
 
-// expected is a place that the peer has been told of.
+// expected is a place that was announced to the peer.
 type expected struct {
-	l        *link
-	number   uint32
-	memory   span
-	mem      []byte
-	from, to int64 // as in place; mem begins at base
+	l      *link
+	number uint32
+	memory span
+	mem    []byte
+	// from and to are as in place; mem begins at base.
+	from, to int64
 	base     int64
 }
 
@@ -55,7 +56,7 @@ type pinned struct {
 
 func (p *pinned) Release() { p.l.through(p.r.put()) }
 
-// held is a use of a region by a message on its way.
+// held is the use of a region by a message in flight.
 type held struct {
 	l *link
 	r *region
@@ -63,14 +64,14 @@ type held struct {
 
 func (h held) Release() { h.l.through(h.r.put()) }
 
-// through sees to an error of giving memory back.
+// through handles an error of giving memory back.
 func (l *link) through(err error) {
 	if err != nil {
 		l.broken(err)
 	}
 }
 
-// registered makes a set of regions in a protection domain.
+// registered creates a set of regions in a protection domain.
 func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 	return regions{unmaps: u, all: map[*region]struct{}{}, register: func(mem []byte) (registration, error) {
 		if !verbs.ForkCopies() {
@@ -80,8 +81,8 @@ func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 		if err != nil {
 			return nil, err // not a nil *MR
 		}
-		// Where somebody else in the process has called ibv_fork_init (UCX does), the library has
-		// just kept these pages from children, needlessly.
+		// If other code in the process has called ibv_fork_init (as UCX does), the library has just
+		// hidden these pages from child processes, needlessly.
 		all, _ := wholePages(mem)
 		if err := unix.Madvise(all, unix.MADV_DOFORK); err != nil {
 			return nil, errors.Join(fmt.Errorf("madvise: %w", err), mr.Close())
@@ -90,7 +91,8 @@ func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 	}}
 }
 
-// errFork: pages that are shared with other data of the program would be missing in its children.
+// errFork is the error on old kernels. Pages that are shared with other data of the program would
+// be missing in its child processes.
 var errFork = errors.New("this kernel does not copy registered pages on fork (Linux 5.12 does), so the program's memory is not registered")
 
 func (l *link) Pin(mem []byte) (transport.Region, error) {
@@ -134,7 +136,7 @@ func (l *link) Expect(key uint64, from int64, mem []byte) (transport.Region, err
 	return x, nil
 }
 
-// announce tells the peer of a place.
+// announce tells the peer about a place.
 func (l *link) announce(x *expected, key uint64) error {
 	if c := l.cause.Load(); c != nil {
 		return *c
@@ -184,7 +186,7 @@ func (x *expected) Release() {
 	l.through(x.memory.r.put())
 }
 
-// expect numbers a place; false: there are too many.
+// expect numbers a place. It returns false if there are too many.
 func (r *reader) expect(x *expected) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +208,7 @@ func (r *reader) unexpect(x *expected) bool {
 	return ok
 }
 
-// note handles a note of the peer's; whole: it is a piece that is in place.
+// note handles a note of the peer. whole says that it is a piece that is in place.
 func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
 	b := r.bytes(a.slot, n)
 	le := binary.LittleEndian
@@ -241,7 +243,7 @@ func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
 	return false, bad
 }
 
-// expects takes a place of n bytes that the peer tells of.
+// expects adds a place of n bytes that the peer has announced.
 func (w *writer) expects(p place, n int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,31 +255,31 @@ func (w *writer) expects(p place, n int64) bool {
 	return true
 }
 
-// expectsNot forgets a place; it may have got its last byte meanwhile.
+// expectsNot removes a place, which may have got its last byte meanwhile.
 func (w *writer) expectsNot(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.places = slices.DeleteFunc(w.places, func(o place) bool { return o.number == number })
 }
 
-// withdraw says that nothing may be put into a place of ours any more.
+// withdraw tells the peer that nothing may be put into a place of this end any more.
 func (w *writer) withdraw(number uint32) error {
 	return w.note(noteWithdraw, binary.LittleEndian.AppendUint32(nil, number))
 }
 
-// note sends a note; there is room for it.
+// note sends a note, for which there must be room.
 func (w *writer) note(kind int, b []byte) error {
 	i := int(w.posted % uint64(w.slots))
 	return w.postHolding(w.noteIn(kind, i, copy(w.bytes(i, w.size), b)), nil)
 }
 
-// noteIn is the request to send the note of n bytes in a slot.
+// noteIn returns the request to send the note of n bytes in a slot.
 func (w *writer) noteIn(kind, slot, n int) verbs.Request {
 	return verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled,
 		Imm: uint32(makeImmediate(kind, n, w.posted)), Local: w.slot(slot, n)}
 }
 
-// find gives the index of the place for n bytes at an offset for a key, or -1.
+// find returns the index of the place for n bytes at an offset for a key, or -1.
 func (w *writer) find(key uint64, at int64, n int) int {
 	return slices.IndexFunc(w.places, func(p place) bool { return p.key == key && p.from <= at && at+int64(n) <= p.to })
 }
@@ -310,7 +312,8 @@ func (l *link) TryPlace(head []byte, b transport.Block, from int, key uint64, at
 	return err == nil, err
 }
 
-// place writes body to where the peer expects it and sends the head behind it, if there is room.
+// place writes body to the place where the peer expects it and sends the head after it, if there is
+// room.
 func (w *writer) place(head []byte, i int, at int64, body verbs.Range, k *block) (bool, error) {
 	if ok, err := w.ready(); !ok || err != nil {
 		return false, err
@@ -319,7 +322,7 @@ func (w *writer) place(head []byte, i int, at int64, body verbs.Range, k *block)
 	if len(head)+placedLen > w.size {
 		return false, fmt.Errorf("head of %d bytes: too long", len(head))
 	}
-	// In this order: a queue pair delivers what it is given in turn.
+	// The order matters: a queue pair delivers requests in turn.
 	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.RDMAWrite, Local: body, RemoteAddr: p.base + uint64(at),
 		RKey: p.rkey}); err != nil {
 		return false, err

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// The same exchange in the private data of the communication manager's messages. These tell by
-// themselves the queue pair that the dialing end writes to, and all about the path. Little endian;
-// what is behind comes as zeros.
+// This is the same exchange in the private data of the communication manager's messages. These
+// messages have the queue pair that the dialing end writes to, and all data of the path. Little
+// endian; missing bytes at the end arrive as zeros.
 //
 //	request, reply   magic "ZIPV" · version · 0 · slots 2 · slot size 4 · the second queue pair's number 3, first packet 3 · blocks 2 ·
 //	                 block size 4 · address of the first block 8 · its key 4 · nonce 16
 //	rejection        magic "ZIPV" · version · length 1 · that many bytes of the reason, UTF-8
 const (
-	privateLen = 52 // at most 56 fit into a request
+	privateLen = 52 // at most 56 bytes fit into a request
 	reasonLen  = 148 - 6
 )
 
-// private is what one end tells the other; second is the queue pair that the dialing end reads
+// private returns the private data of one end. second is the queue pair that the dialing end reads
 // from.
 func (h *hello) private(second endpoint) []byte {
 	le := binary.LittleEndian
@@ -37,7 +37,7 @@ func (h *hello) private(second endpoint) []byte {
 	return append(b, h.nonce[:]...)
 }
 
-// parsePrivate is the inverse, with the checks of parseHello.
+// parsePrivate is the inverse of private, with the checks of parseHello.
 func parsePrivate(b []byte) (h hello, second endpoint, err error) {
 	if err := foreign(b, privateLen); err != nil {
 		return h, second, err
@@ -53,7 +53,7 @@ func parsePrivate(b []byte) (h hello, second endpoint, err error) {
 	return h, second, h.check()
 }
 
-// privateReason says why there is no link.
+// privateReason returns the private data of a rejection with a reason.
 func privateReason(reason error) []byte {
 	s := reason.Error()
 	s = s[:min(len(s), reasonLen)]
@@ -61,18 +61,18 @@ func privateReason(reason error) []byte {
 	return append(append(b, version, byte(len(s))), s...)
 }
 
-// parseReason makes an error of a rejection's private data: a refusal if the reason is there.
+// parseReason returns the error for a rejection's private data: a refusal if they have a reason.
 func parseReason(b []byte) error {
 	if err := foreign(b, 6); err != nil {
 		return err
 	}
 	if n := int(b[5]); n <= len(b)-6 {
-		return toldRefusal(b[6 : 6+n])
+		return peerRefusal(b[6 : 6+n])
 	}
 	return fmt.Errorf("refused, with a reason of %d bytes in %d", b[5], len(b)-6)
 }
 
-// foreign is an error if this does not begin as what this version tells.
+// foreign returns an error if b does not begin like the private data of this version.
 func foreign(b []byte, want int) error {
 	if len(b) < want || !strings.HasPrefix(string(b), string(magic[:])) {
 		return errForeign

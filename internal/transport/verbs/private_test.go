@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// told is what of a hello goes with the communication manager's messages.
-func told() (hello, endpoint) {
+// sent returns the part of a hello that the communication manager's messages carry.
+func sent() (hello, endpoint) {
 	h := example()
 	return hello{slots: h.slots, slotSize: h.slotSize, nonce: h.nonce, blocks: h.blocks}, endpoint{0x123456, 0xabcdef}
 }
@@ -17,7 +17,7 @@ func TestPrivateGolden(t *testing.T) {
 	const want = "5a495056" + "0400" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" +
 		"0504030201" + "7f0000" + "2b1a0000" +
 		"f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
-	h, second := told()
+	h, second := sent()
 	b := h.private(second)
 	if got := hex.EncodeToString(b); got != want || len(b) != privateLen {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -42,7 +42,7 @@ func TestPrivateBounds(t *testing.T) {
 		"large blocks": func(h *hello, _ *endpoint) { h.blocks.size = maxBlock + 1 },
 		"no pair":      func(_ *hello, e *endpoint) { e.qpn = 0 },
 	} {
-		h, second := told()
+		h, second := sent()
 		spoil(&h, &second)
 		if _, _, err := parsePrivate(h.private(second)); err == nil {
 			t.Errorf("%s: taken", name)
@@ -68,7 +68,7 @@ func TestReason(t *testing.T) {
 }
 
 func FuzzPrivate(f *testing.F) {
-	h, second := told()
+	h, second := sent()
 	f.Add(h.private(second))
 	f.Add(privateReason(errors.New("a reason")))
 	f.Fuzz(func(t *testing.T, b []byte) {

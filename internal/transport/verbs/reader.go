@@ -13,33 +13,36 @@ import (
 // reader is the receiving direction.
 type reader struct {
 	half
-	taken      uint64    // messages that have come
-	ready      []arrival // ring of messages that have come and are not read; as many places as slots
-	head, tail uint64    // of it: next to read, next to fill
-	off        int       // bytes read of the first one
-	freed      int       // slots that are posted again and of which the peer does not know
-	batch      int       // slots worth a credit message
-	armed      bool      // an event is asked for and not yet taken
-	flushed    bool      // an error has ended the queue: no message comes any more
-	failed     error     // of poll
+	taken uint64 // number of messages that have arrived
+	// ready is a ring of messages that have arrived and are not read, with as many entries as
+	// slots.
+	ready      []arrival
+	head, tail uint64 // positions in ready: next to read, next to fill
+	off        int    // bytes read of the first one
+	freed      int    // slots that are posted again without the peer's knowledge
+	batch      int    // number of slots worth a credit message
+	armed      bool   // an event was requested and is not yet taken
+	flushed    bool   // an error has ended the queue: no message arrives any more
+	failed     error  // error of poll
 
-	out *writer // of the same link: notes are for it
+	out *writer // writer of the same link, for notes
 
-	mu      sync.Mutex // of the rest: blocks are given back from any thread
+	mu      sync.Mutex // guards the fields below, because blocks are given back from any thread
 	blocks  []block
-	away    int    // blocks that have come and are not given back
-	owed    []int  // of them: given back, but the peer could not be told yet
-	told    uint64 // credit messages since the link began
-	telling int    // of them on their way
+	away    int    // number of blocks that have arrived and are not given back
+	owed    []int  // indices of blocks that were given back, but not yet to the peer
+	credits uint64 // credit messages since the link began
+	telling int    // credit messages in flight
 
-	expected map[uint32]*expected // places that the peer has been told of
-	places   uint32               // the last one's number
+	expected map[uint32]*expected // places that were announced to the peer
+	places   uint32               // number of the last place
 }
 
 // arrival is a message in a slot, or a piece in a block that used up a slot. Or it is a piece whose
-// body is in place: then the slot has a note, and the piece's head behind it.
+// body is in place: then the slot has a note, followed by the piece's head.
 type arrival struct {
-	slot, n int // n: bytes to read
+	// n is the number of bytes to read.
+	slot, n int
 	block   *block
 	head    int // bytes of the note
 	body    []byte
@@ -56,8 +59,8 @@ func (r *reader) open(l *link, o Options) error {
 	return r.half.open(l.d, l.pd, verbs.QPConfig{Sends: o.Slots + o.Blocks, Recvs: o.Slots})
 }
 
-// start posts all slots. The peer, which has this many slots to send from, lacks less than a
-// quarter of the smaller ring when it waits for credit.
+// start posts all slots. When the peer, which has peerSlots slots to send from, waits for credit,
+// less than a quarter of the smaller ring is missing.
 func (r *reader) start(peerSlots int) error {
 	r.batch = min(r.slots, peerSlots) / 4
 	for i := range r.slots {
@@ -71,14 +74,14 @@ func (r *reader) start(peerSlots int) error {
 func (r *reader) repost(i int) error { return r.qp.PostRecv(uint64(i), r.slot(i, r.slotSize)) }
 
 // poll takes completions: messages, and ends of credit messages. It leaves some only if there are
-// messages to read, because an event tells of later ones only. What has failed stays so, since
-// messages before it may be read first.
+// messages to read, because an event only announces later ones. A failure is kept, because earlier
+// messages may be read first.
 func (r *reader) poll() error {
 	for r.failed == nil {
 		n, err := r.take()
 		r.failed = err
 		if err != nil || n < len(r.got) || r.head != r.tail {
-			if err == nil && r.freed >= r.batch { // notes are read by nobody else
+			if err == nil && r.freed >= r.batch { // no one else reads notes
 				err = r.tell()
 			}
 			return err
@@ -135,7 +138,7 @@ func (r *reader) take() (n int, err error) {
 	return n, nil
 }
 
-// arrived notes a piece that the peer has written to a block.
+// arrived records a piece that the peer has written to a block.
 func (r *reader) arrived(c *verbs.Completion, i int) (*block, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +157,7 @@ func (r *reader) lent() int {
 	return r.away
 }
 
-// read moves what is there into p.
+// read moves available bytes into p.
 func (r *reader) read(p []byte) (n int, err error) {
 	for n < len(p) {
 		if r.head == r.tail {
@@ -169,7 +172,7 @@ func (r *reader) read(p []byte) (n int, err error) {
 			k = copy(p[n:], a.block.Bytes()[r.off:])
 		case r.off < head:
 			k = copy(p[n:], r.bytes(a.slot, a.head+head)[a.head+r.off:])
-		case n > 0: // what is in place is not read together with what is before it
+		case n > 0: // bytes that are in place are not read together with those before
 			return n, r.tell()
 		default:
 			body := a.body[r.off-head:]
@@ -200,7 +203,7 @@ func (r *reader) read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// shift is done with the first arrival; its block is not.
+// shift removes the first arrival, but does not release its block.
 func (r *reader) shift() error {
 	a := &r.ready[r.head%uint64(r.slots)]
 	slot := a.slot
@@ -215,7 +218,7 @@ func (r *reader) consumed(slot int) error {
 	return r.repost(slot)
 }
 
-// next takes the first arrival if it is a block that nothing was read of.
+// next takes the first arrival if it is a block of which nothing was read.
 func (r *reader) next() (b *block, err error) {
 	if r.head == r.tail {
 		err = r.poll()
@@ -230,7 +233,7 @@ func (r *reader) next() (b *block, err error) {
 	return b, err
 }
 
-// tell gives credit back when it is worth a message.
+// tell returns credit when it is worth a message.
 func (r *reader) tell() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +246,7 @@ func (r *reader) tell() error {
 	return r.settle()
 }
 
-// giveBack tells the peer that it may write to a block again. Any thread.
+// giveBack tells the peer that it may write to a block again. Any thread may call it.
 func (r *reader) giveBack(b *block) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +256,7 @@ func (r *reader) giveBack(b *block) error {
 	return r.settle()
 }
 
-// settle tells of the blocks given back, as far as there is room; the rest when messages have
+// settle sends the credits of blocks as far as there is room, and the rest when messages have
 // ended.
 func (r *reader) settle() error {
 	for len(r.owed) > 0 && r.telling < r.slots+len(r.blocks) {
@@ -266,15 +269,15 @@ func (r *reader) settle() error {
 }
 
 func (r *reader) credit(kind, value int) error {
-	imm := makeImmediate(kind, value, r.told)
-	r.told++
+	imm := makeImmediate(kind, value, r.credits)
+	r.credits++
 	r.telling++
 	return r.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(imm)})
 }
 
 // arm asks for an event with the next completion.
 func (r *reader) arm() error {
-	if r.armed { // and if it has come already, the descriptor says so
+	if r.armed { // if the event has arrived already, the descriptor is readable
 		return nil
 	}
 	if err := r.cq.Notify(false); err != nil {
@@ -284,7 +287,7 @@ func (r *reader) arm() error {
 	return nil
 }
 
-// disarm takes the event away, if it has come. Look for completions again after it.
+// disarm takes the event, if it has arrived. The caller must look for completions again.
 func (r *reader) disarm() (bool, error) {
 	got, err := r.ch.Event()
 	if got {

@@ -8,32 +8,32 @@ import (
 	"unsafe"
 )
 
-// Unmaps tells which of its memory the program has given back to the system, or was about to. Safe
-// for concurrent use.
+// Unmaps reports which of its memory the program has given back to the system, or was about to. It
+// is safe for concurrent use.
 type Unmaps interface {
 	// Since calls f for every range noted after the point seen, or for the whole address space if
-	// it does not know any more; it returns the point reached. 0 is before everything.
+	// the ranges are no longer known. It returns the point reached. 0 is before everything.
 	Since(seen uint64, f func(from, to uintptr)) uint64
 }
 
-// registration is a *verbs.MR.
+// registration is a *verbs.MR, or a fake one.
 type registration interface {
 	Bytes() []byte
 	Close() error
 }
 
 // regions registers the program's memory in one protection domain. Without a cache a region is
-// deregistered when its last user has released it. With one it is kept in list, the last used
-// first; what the program unmaps is forgotten before the next use.
+// deregistered when its last user has released it. With a cache it is kept in list, the last used
+// first, and removed before the next use if the program has unmapped it.
 type regions struct {
 	register func(mem []byte) (registration, error)
-	unmaps   Unmaps // nil: no cache
+	unmaps   Unmaps // nil without a cache
 
 	mu     sync.Mutex
-	seen   uint64 // of unmaps
+	seen   uint64 // point of unmaps that was processed last
 	list   []*region
-	bytes  int                  // in the list
-	all    map[*region]struct{} // what is registered
+	bytes  int                  // number of bytes in the list
+	all    map[*region]struct{} // all registered regions
 	closed bool
 }
 
@@ -45,7 +45,7 @@ type region struct {
 	listed bool
 }
 
-// span is where in a region some memory begins.
+// span is the position of some memory in a region.
 type span struct {
 	r   *region
 	off int
@@ -56,7 +56,7 @@ func start(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 func (r *region) from() uintptr { return start(r.mr.Bytes()) }
 func (r *region) to() uintptr   { return r.from() + uintptr(len(r.mr.Bytes())) }
 
-// wholePages is the pages that memory lies on, and where on them it begins.
+// wholePages returns the pages that contain mem, and the offset of mem in them.
 func wholePages(mem []byte) (pages []byte, off int) {
 	page := os.Getpagesize()
 	off = int(start(mem) % uintptr(page))
@@ -66,7 +66,7 @@ func wholePages(mem []byte) (pages []byte, off int) {
 
 var errEnded = errors.New("the link has ended")
 
-// get finds memory registered, or registers it, for one more user.
+// get returns registered memory, and registers it if necessary. It adds a user.
 func (c *regions) get(mem []byte) (span, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,14 +85,14 @@ func (c *regions) get(mem []byte) (span, error) {
 			return span{r, int(at - r.from())}, nil
 		}
 	}
-	if c.unmaps != nil { // the kernel pins no less
+	if c.unmaps != nil { // the kernel pins whole pages anyway
 		mem, off = wholePages(mem)
 		if err := c.shrink(maxKept-1, maxKeptBytes-len(mem)); err != nil {
 			return span{}, err
 		}
 	}
 	mr, err := c.register(mem)
-	if err != nil && len(c.list) > 0 { // perhaps the limit of locked memory: go without what nobody uses
+	if err != nil && len(c.list) > 0 { // perhaps the limit of locked memory: try again without unused registrations
 		if e := c.shrink(0, 0); e != nil {
 			return span{}, errors.Join(err, e)
 		}
@@ -117,7 +117,7 @@ func (r *region) use() {
 	r.of.mu.Unlock()
 }
 
-// put takes a user away. Any thread.
+// put removes a user. Any thread may call it.
 func (r *region) put() error {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *region) put() error {
 	return errors.Join(r.of.forget(), r.end())
 }
 
-// end deregisters what is not in use and not in the list.
+// end deregisters a region that is neither in use nor in the list.
 func (r *region) end() error {
 	if _, there := r.of.all[r]; r.users > 0 || r.listed || !there {
 		return nil
@@ -134,7 +134,7 @@ func (r *region) end() error {
 	return r.mr.Close()
 }
 
-// forget drops what the program has unmapped.
+// forget removes regions that the program has unmapped.
 func (c *regions) forget() error {
 	if c.unmaps == nil {
 		return nil
@@ -150,8 +150,8 @@ func (c *regions) forget() error {
 	return errors.Join(errs...)
 }
 
-// shrink drops what is not in use, the least recently used first, until no more than so many
-// regions and bytes are left, if it can.
+// shrink removes unused regions, the least recently used first, until at most n regions with bytes
+// bytes are left, if it can.
 func (c *regions) shrink(n, bytes int) error {
 	for i := len(c.list) - 1; i >= 0 && (len(c.list) > n || c.bytes > bytes); i-- {
 		if c.list[i].users == 0 {
@@ -171,8 +171,7 @@ func (c *regions) drop(i int) error {
 	return r.end()
 }
 
-// close deregisters everything: no queue pair uses it any more. Those who have it may still put it
-// back.
+// close deregisters everything, because no queue pair uses it any more. Users may still call put.
 func (c *regions) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

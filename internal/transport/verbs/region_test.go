@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notes is Unmaps by hand.
+// notes is an Unmaps whose ranges the test sets.
 type notes [][2]uintptr
 
 func (n *notes) Since(seen uint64, f func(from, to uintptr)) uint64 {
@@ -17,7 +17,7 @@ func (n *notes) Since(seen uint64, f func(from, to uintptr)) uint64 {
 	return uint64(len(*n))
 }
 
-// fakeMR counts what is registered.
+// fakeMR counts the registered bytes.
 type fakeMR struct {
 	mem  []byte
 	live *int
@@ -67,7 +67,7 @@ func pages(t *testing.T, n int) []byte {
 	return m
 }
 
-// TestWithoutCache: a region lives as long as it has users.
+// TestWithoutCache checks that a region lives as long as it has users.
 func TestWithoutCache(t *testing.T) {
 	s := newShelf(nil)
 	m := pages(t, 4)
@@ -89,8 +89,8 @@ func TestWithoutCache(t *testing.T) {
 	}
 }
 
-// TestCache: what was registered is found again until it is unmapped; then it is registered anew,
-// and the old goes when nobody uses it.
+// TestCache checks that registered memory is found again until it is unmapped. Then it is
+// registered again, and the old registration ends with its last user.
 func TestCache(t *testing.T) {
 	n := &notes{}
 	s := newShelf(n)
@@ -103,7 +103,7 @@ func TestCache(t *testing.T) {
 	b.r.put()
 	other := s.must(t, m[4<<12:5<<12])
 	other.r.put()
-	*n = append(*n, [2]uintptr{start(m) + 2<<12, start(m) + 4<<12}) // the third page of a, none of the other
+	*n = append(*n, [2]uintptr{start(m) + 2<<12, start(m) + 4<<12}) // the third page of a, and none of the other
 	c := s.must(t, m[200:1000])
 	if c.r == a.r || s.calls != 3 || s.live != 5<<12 {
 		t.Errorf("after unmapping: %d registrations, %d bytes", s.calls, s.live)
@@ -116,7 +116,7 @@ func TestCache(t *testing.T) {
 		t.Error("what was not unmapped is forgotten")
 	}
 	*n = append(*n, [2]uintptr{0, ^uintptr(0)})
-	c.r.put() // is enough to notice
+	c.r.put() // this call checks the ranges
 	if s.live != 1<<12 {
 		t.Errorf("%d bytes are registered, want the page in use", s.live)
 	}
@@ -129,8 +129,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheBounds: the least recently used goes first, what is in use stays, and a full memory
-// limit empties the cache before it is an error.
+// TestCacheBounds checks that the least recently used regions are removed first, that used ones
+// stay, and that the limit of locked memory empties the cache before it is an error.
 func TestCacheBounds(t *testing.T) {
 	s := newShelf(&notes{})
 	m := pages(t, 2*maxKept)
@@ -139,7 +139,7 @@ func TestCacheBounds(t *testing.T) {
 	for i := 1; i < maxKept; i++ {
 		s.must(t, page(i)).r.put()
 	}
-	s.must(t, page(1)).r.put() // used again: 2 is the oldest now
+	s.must(t, page(1)).r.put() // used again, so that 2 is the oldest now
 	s.must(t, page(maxKept)).r.put()
 	calls := s.calls
 	s.must(t, page(0)).r.put()
@@ -160,7 +160,7 @@ func TestCacheBounds(t *testing.T) {
 	if _, err := s.get(m[20<<12 : 30<<12]); err == nil {
 		t.Error("registered more than the limit")
 	}
-	if held.r.put(); s.live != 1<<12 { // in the list until something else needs its place
+	if held.r.put(); s.live != 1<<12 { // in the list until another region needs its place
 		t.Errorf("%d bytes", s.live)
 	}
 }

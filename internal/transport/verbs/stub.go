@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// ErrNotBuilt is the answer of a program that was built without rdma-core.
+// ErrNotBuilt is the error of a program that was built without rdma-core.
 var ErrNotBuilt error = permanent{errors.New("this build of zipper has no verbs transport: install rdma-core's development files (apt-get install libibverbs-dev librdmacm-dev) and build again with scripts/build, which adds -tags rdma")}
 
 // Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses.
@@ -20,7 +20,7 @@ var _ transport.Dialer = Dialer{}
 // Dial fails with ErrNotBuilt.
 func (Dialer) Dial(context.Context, string) (transport.Link, error) { return nil, ErrNotBuilt }
 
-// Listener takes links in.
+// Listener stands for the listener of the real transport.
 type Listener struct{}
 
 var _ transport.Listener = (*Listener)(nil)
@@ -31,7 +31,7 @@ func Listen(string, Options) (*Listener, error) { return nil, ErrNotBuilt }
 // Accept fails with ErrNotBuilt.
 func (*Listener) Accept() (transport.Link, error) { return nil, ErrNotBuilt }
 
-// Addr is empty.
+// Addr returns "".
 func (*Listener) Addr() string { return "" }
 
 // Close does nothing.

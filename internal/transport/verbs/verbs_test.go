@@ -24,8 +24,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/transporttest"
 )
 
-// host address of an RDMA port of this host. ZIPPER_VERBS_ADDRESS names it and makes its absence a
-// failure.
+// address returns the address of an RDMA port of this host. If ZIPPER_VERBS_ADDRESS names one its
+// absence is a failure.
 func address(t *testing.T) string {
 	t.Helper()
 	if a := os.Getenv("ZIPPER_VERBS_ADDRESS"); a != "" {
@@ -111,7 +111,7 @@ func connected(t *testing.T, ln *Listener, o Options) (dialed, accepted *link) {
 	return d.(*link), r.l.(*link)
 }
 
-// TestRingsOfDifferentSizes: credit works whichever end has the larger ring.
+// TestRingsOfDifferentSizes checks credit with the larger ring at either end.
 func TestRingsOfDifferentSizes(t *testing.T) {
 	a, b := pair(t, Options{Slots: 4, SlotSize: 256}, Options{Slots: 100, SlotSize: 1000})
 	want := make([]byte, 100_000)
@@ -131,8 +131,8 @@ func TestRingsOfDifferentSizes(t *testing.T) {
 	}
 }
 
-// TestBusy: a reader and a writer that never sleep, nor ask for events (--poll busy), move bytes
-// and pieces in both directions.
+// TestBusy checks that a reader and a writer that never sleep, nor ask for events (--poll busy),
+// move bytes and pieces in both directions.
 func TestBusy(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
 	const pieces, small = 20, 1000
@@ -204,13 +204,13 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestForkAfterInit: children have memory that is registered here, although an MPI library has
-// called ibv_fork_init. In a process of its own.
+// TestForkAfterInit checks that child processes have memory that is registered here, although an
+// MPI library has called ibv_fork_init. It runs in a process of its own.
 func TestForkAfterInit(t *testing.T) {
 	host := address(t)
 	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {
 		cmd := exec.Command(self(t), "-test.run", "^TestForkAfterInit$")
-		// the library calls it then
+		// with this variable the library calls it
 		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host, "RDMAV_FORK_SAFE=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -232,7 +232,7 @@ func TestForkAfterInit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Flag dc: not for children.
+	// The flag dc means that child processes do not get the pages.
 	all, ours := 0, false
 	for _, line := range strings.Split(string(maps), "\n") {
 		var from, to uintptr
@@ -249,7 +249,7 @@ func TestForkAfterInit(t *testing.T) {
 	}
 }
 
-// TestLargeMessage: one that is larger than a slot ends the link of the reader.
+// TestLargeMessage checks that a message larger than a slot ends the reader's link.
 func TestLargeMessage(t *testing.T) {
 	a, b := pair(t, Options{SlotSize: 256}, Options{SlotSize: 4096})
 	if err := a.out.post(0, 1000); err != nil {
@@ -261,7 +261,7 @@ func TestLargeMessage(t *testing.T) {
 	}
 }
 
-// TestForeign: what is at the other end of the TCP connection is something else, or silent.
+// TestForeign checks TCP connections to another program, or to a silent one.
 func TestForeign(t *testing.T) {
 	ln, err := net.Listen("tcp", net.JoinHostPort(address(t), "0"))
 	if err != nil {
@@ -294,8 +294,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestMemlock: too low a limit gives an error that names it. In a process of its own, without the
-// capability.
+// TestMemlock checks that the error for a limit that is too low names the limit. It runs in a
+// process of its own, without the capability.
 func TestMemlock(t *testing.T) {
 	host := address(t)
 	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {

@@ -22,10 +22,10 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f := os.NewFile(uintptr(dup), name) // does not block: the flag is of the description, and set
+	f := os.NewFile(uintptr(dup), name) // it does not block: the flag belongs to the description, and is set
 	raw, err := f.SyscallConn()
 	if err == nil {
-		err = f.SetReadDeadline(time.Time{}) // an error if it cannot be polled
+		err = f.SetReadDeadline(time.Time{}) // this fails if it cannot be polled
 	}
 	if err != nil {
 		f.Close()
@@ -34,8 +34,8 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	return &waiter{f, raw}, nil
 }
 
-// wait calls take until it got something or failed, whenever the descriptor is readable.
-// os.ErrDeadlineExceeded after stop or at the time given to until.
+// wait calls take each time that the descriptor is readable, until take returns true or fails. It
+// returns os.ErrDeadlineExceeded after stop or at the time given to until.
 func (w *waiter) wait(take func() (bool, error)) error {
 	var failure error
 	err := w.raw.Read(func(uintptr) bool {
@@ -49,15 +49,15 @@ func (w *waiter) wait(take func() (bool, error)) error {
 	return failure
 }
 
-// sleep returns after stop: then the read fails.
+// sleep returns after stop, because then the read fails.
 func (w *waiter) sleep() {
 	_ = w.raw.Read(func(uintptr) bool { return false })
 }
 
-// stop ends wait and sleep, also future ones. Any thread.
+// stop ends wait and sleep, also future calls. Any thread may call it.
 func (w *waiter) stop() { w.until(time.Unix(1, 0)) }
 
-// until bounds wait.
+// until bounds the time of wait.
 func (w *waiter) until(t time.Time) { w.f.SetReadDeadline(t) } // cannot fail: newWaiter has tried
 
 func (w *waiter) close() error { return w.f.Close() }

@@ -11,19 +11,19 @@ import (
 	"github.com/leidenzipper/zipper/cgo/verbs"
 )
 
-// half is what the two directions of a link have in common: a queue pair with a completion queue
-// and channel of its own, and a ring of slots in registered memory.
+// half is the common part of the two directions of a link: a queue pair with a completion queue and
+// channel of its own, and a ring of slots in registered memory.
 type half struct {
 	ch       *verbs.CompChannel
 	cq       *verbs.CQ
 	qp       *verbs.QP
-	mr       *verbs.MR // of the ring
+	mr       *verbs.MR // registration of the ring
 	slots    int
 	slotSize int
 	got      [32]verbs.Completion
 }
 
-// open makes the parts. After an error close frees what was made.
+// open creates the parts. After an error close frees the created ones.
 func (h *half) open(d *device, pd *verbs.PD, c verbs.QPConfig) (err error) {
 	if h.ch, err = d.ctx.NewCompChannel(); err != nil {
 		return err
@@ -67,32 +67,38 @@ func (h *half) bytes(i, n int) []byte {
 //
 //	completed ≤ posted ≤ allowed ≤ posted + window, posted − completed ≤ slots
 type writer struct {
-	mu sync.Mutex // of everything: besides the thread that writes, keep takes completions
+	mu sync.Mutex // guards all fields, because the writing thread and keep take completions
 	half
-	window    uint64 // the peer's receive slots
+	window    uint64 // number of the peer's receive slots
 	size      int    // bytes of a message: the smaller of both slot sizes
 	posted    uint64
 	completed uint64
-	allowed   uint64 // credit
-	credits   uint64 // credit messages that have come
+	allowed   uint64 // number of messages that the credit allows
+	credits   uint64 // credit messages that have arrived
 
 	remote remoteBlocks
-	free   []uint32 // blocks of the peer that may be written to
-	wrote  []uint64 // by block of the peer: how many messages had been posted with the last piece written to it
-	own    *arena   // memory to send pieces from that are not in a block here; as large as the peer's, made when needed
-	lent   []holder // by slot: the memory besides the slot that its message is sent from
-	lents  int      // of them on their way
-	armed  bool     // an event is asked for and not yet taken
+	free   []uint32 // indices of the peer's blocks that may be written to
+	// wrote has for each block of the peer the number of messages that had been posted with the
+	// last piece written to it.
+	wrote []uint64
+	// own is memory to send pieces from that are not in a block here. It is as large as the peer's,
+	// and made when needed.
+	own *arena
+	// lent has for each slot the further memory that its message is sent from.
+	lent  []holder
+	lents int  // number of its entries in flight
+	armed bool // an event was requested and is not yet taken
 
-	places    []place  // where the peer expects pieces
-	withdrawn []uint32 // places of our own that the peer has to be told are no more
+	places []place // places where the peer expects pieces
+	// withdrawn has places of this end whose withdrawal the peer has not been told yet.
+	withdrawn []uint32
 }
 
 // holder is memory that is held while the adapter reads from it.
 type holder interface{ Release() }
 
-// open makes the queue pair. It never has more messages on their way than it has slots, and a
-// credit message gives at least one back, or a block; so as many receives are enough for credit. A
+// open makes the queue pair. It never has more messages in flight than it has slots. A credit
+// message returns at least one slot, or a block, so as many receives are enough for credit. A
 // message may have a write before it.
 func (w *writer) open(d *device, o Options) error {
 	w.slots, w.slotSize = o.Slots, o.SlotSize
@@ -100,7 +106,7 @@ func (w *writer) open(d *device, o Options) error {
 	return w.half.open(d, d.pd, verbs.QPConfig{Sends: 2 * o.Slots, Recvs: o.Slots + maxBlocks, Inline: 64})
 }
 
-// start posts the receives for credit; the peer has told how many receives it posts.
+// start posts the receives for credit. peer has the number of receives that the peer posts.
 func (w *writer) start(peer *hello) error {
 	w.window, w.size = uint64(min(int(peer.slots), w.slots)), min(w.slotSize, int(peer.slotSize))
 	w.allowed = w.window
@@ -116,12 +122,12 @@ func (w *writer) start(peer *hello) error {
 	return nil
 }
 
-// room is how many messages may be sent now.
+// room returns the number of messages that may be sent now.
 func (w *writer) room() int {
 	return int(min(w.allowed-w.posted, uint64(w.slots)-(w.posted-w.completed)))
 }
 
-// poll takes all completions: ends of sends, and credit. It reports whether there were some.
+// poll takes all completions: ends of sends, and credit. It reports whether there were any.
 func (w *writer) poll() (some bool, err error) {
 	for n := len(w.got); n == len(w.got); {
 		if n, err = w.take(); err != nil {
@@ -154,7 +160,7 @@ func (w *writer) take() (n int, err error) {
 	return n, nil
 }
 
-// finished notes that the peer has a message.
+// finished records that the peer has received a message.
 func (w *writer) finished(id uint64) {
 	w.completed = id + 1
 	if i := id % uint64(w.slots); w.lent[i] != nil {
@@ -164,7 +170,7 @@ func (w *writer) finished(id uint64) {
 	}
 }
 
-// credit takes what a credit message gives.
+// credit adds the credit of a message.
 func (w *writer) credit(c *verbs.Completion) error {
 	imm := immediate(c.Imm)
 	if err := imm.whole(w.credits, c.Len); err != nil {
@@ -185,7 +191,7 @@ func (w *writer) credit(c *verbs.Completion) error {
 		w.posted+w.window-w.allowed, w.window, int(w.remote.n)-len(w.free), w.remote.n)
 }
 
-// notify asks for an event with the next completion. Look for completions again after it.
+// notify asks for an event with the next completion. The caller must look for completions again.
 func (w *writer) notify() error {
 	if w.armed {
 		return nil
@@ -194,7 +200,8 @@ func (w *writer) notify() error {
 	return w.cq.Notify(false)
 }
 
-// event takes completions after an event, and asks for the next while blocks wait to be given back.
+// event takes completions after an event, and asks for the next event while blocks wait to be given
+// back.
 func (w *writer) event() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +215,7 @@ func (w *writer) event() error {
 	return err
 }
 
-// piece writes head and what body gives into a block of the peer, if there is room for it.
+// piece writes head and the bytes from body into a block of the peer, if there is room for it.
 func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (bool, error) {
 	if ok, err := w.ready(); !ok || err != nil {
 		return false, err
@@ -239,13 +246,13 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 }
 
 // vacant reports whether the next piece has a block. The peer may give one back before the adapter
-// knows that the last piece in it has arrived: until then what that was sent from, which goes with
-// the block (TrySend), is the adapter's, to be sent again.
+// knows that the last piece in it has arrived. Until then the adapter needs the memory of that
+// piece, which belongs to the block (TrySend), for a retransmission.
 func (w *writer) vacant() bool { return len(w.free) > 0 && w.wrote[w.free[0]] <= w.completed }
 
-// postHolding posts a message, and holds what it is sent from until the peer has it.
+// postHolding posts a message, and holds its memory until the peer has received it.
 func (w *writer) postHolding(r verbs.Request, b holder) error {
-	if b != nil { // it may be through at once
+	if b != nil { // it may complete at once
 		if err := w.notify(); err != nil {
 			return err
 		}
@@ -261,7 +268,7 @@ func (w *writer) postHolding(r verbs.Request, b holder) error {
 	return nil
 }
 
-// ready reports whether there is room for a message, after notes that are due.
+// ready sends notes that are due, and then reports whether there is room for a message.
 func (w *writer) ready() (bool, error) {
 	for {
 		if w.room() == 0 {
@@ -279,7 +286,7 @@ func (w *writer) ready() (bool, error) {
 	}
 }
 
-// send copies what it can of bufs into slots and posts them.
+// send copies as much of bufs as possible into slots and posts them.
 func (w *writer) send(bufs [][]byte) (n int, err error) {
 	k, off := 0, 0 // next byte to send: bufs[k][off]
 	for {

@@ -1,4 +1,4 @@
-// Package evfd makes eventfds that stand for the two kinds of readiness a Link promises.
+// Package evfd has eventfds for the two kinds of readiness of a transport.Link.
 package evfd
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// full is the highest value of an eventfd's counter: with it the descriptor is not writable
+// full is the highest value of an eventfd's counter. With it the descriptor is not writable
 // (POLLOUT).
 const full = 1<<64 - 2
 
@@ -20,7 +20,7 @@ const full = 1<<64 - 2
 // writing it is writable (POLLOUT) until Block and again after Lower.
 type FD int
 
-// New makes one, not readable and writable.
+// New returns an FD that is not readable, but writable.
 func New() (FD, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -29,19 +29,19 @@ func New() (FD, error) {
 	return FD(highfd.Raise(fd)), nil
 }
 
-// Raise makes it readable. Raising twice is harmless.
+// Raise makes the FD readable. Raising twice is harmless.
 func (f FD) Raise() { f.add(1) }
 
-// Block makes it not writable; it must be lowered.
+// Block makes the FD not writable. It must be in the lowered state.
 func (f FD) Block() { f.add(full) }
 
-// Lower takes back Raise or Block.
+// Lower undoes Raise or Block.
 func (f FD) Lower() {
 	var b [8]byte
 	rawRead(int(f), &b)
 }
 
-// Close frees it.
+// Close closes the FD.
 func (f FD) Close() { unix.Close(int(f)) }
 
 func (f FD) add(v uint64) {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Raw calls, because they do not block. Their errors do not matter: EAGAIN means that the state is
-// there already.
+// rawRead and rawWrite are raw system calls, because they do not block. Their errors do not matter:
+// EAGAIN means that the FD already has the wanted state.
 
 func rawRead(fd int, b *[8]byte) {
 	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(b)), 8)

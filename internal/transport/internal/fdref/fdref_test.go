@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// However uses and closes fall together: Free is called once, never during a use, and nobody uses
-// what is freed.
+// TestFreeOnce checks for any order of uses and closes that Free is called once and never during a
+// use, and that no call uses a freed set.
 func TestFreeOnce(t *testing.T) {
 	for range 300 {
 		var freed, using atomic.Int32

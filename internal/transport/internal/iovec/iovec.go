@@ -1,7 +1,7 @@
-// Package iovec has what transports ask of the list of buffers of a TryWrite.
+// Package iovec has functions of transports for the list of buffers of a TryWrite.
 package iovec
 
-// Empty reports whether there is nothing to write in them.
+// Empty reports whether all buffers are empty.
 func Empty(bufs [][]byte) bool {
 	for _, b := range bufs {
 		if len(b) > 0 {
