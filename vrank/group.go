@@ -2,8 +2,8 @@ package vrank
 
 import "fmt"
 
-// Group is an ordered set of virtual ranks, as an MPI group: position i is the rank in the group.
-// The nil Group is the empty one. Operations never change their operands.
+// Group is an ordered set of virtual ranks, like an MPI group: position i is the rank in the group.
+// The nil Group is empty. Operations never change their operands.
 type Group []int
 
 // Undefined is the rank of a process that is not in a group (MPI_UNDEFINED).
@@ -12,18 +12,18 @@ const Undefined = -1
 // Relation is the outcome of Compare.
 type Relation int
 
-// The relations of MPI_Group_compare.
+// These are the results of MPI_Group_compare.
 const (
 	Unequal   Relation = iota
-	Similar            // same members, other order
-	Identical          // same members, same order
+	Similar            // same members in another order
+	Identical          // same members in the same order
 )
 
-// Range is first, last (included if the stride meets it) and stride; the stride may be negative,
-// not 0.
+// Range has the first and last rank (included if the stride reaches it) and the stride, which may
+// be negative but not 0.
 type Range struct{ First, Last, Stride int }
 
-// World is the group of all ranks of a world of n ranks.
+// World returns the group of all ranks of a world of n ranks.
 func World(n int) Group {
 	g := make(Group, n)
 	for i := range g {
@@ -40,7 +40,7 @@ func (g Group) index() map[int]int {
 	return at
 }
 
-// Rank is the position of a virtual rank, or Undefined.
+// Rank returns the position of a virtual rank, or Undefined.
 func (g Group) Rank(virtual int) int {
 	for i, v := range g {
 		if v == virtual {
@@ -50,7 +50,7 @@ func (g Group) Rank(virtual int) int {
 	return Undefined
 }
 
-// Union has the members of g in order, then those of h that are not in g, in order.
+// Union returns the members of g in order, then those of h that are not in g, in order.
 func (g Group) Union(h Group) Group {
 	u := append(make(Group, 0, len(g)+len(h)), g...)
 	in := g.index()
@@ -62,10 +62,10 @@ func (g Group) Union(h Group) Group {
 	return u
 }
 
-// Intersection has the members of g that are also in h, in the order of g.
+// Intersection returns the members of g that are also in h, in the order of g.
 func (g Group) Intersection(h Group) Group { return g.filter(h, true) }
 
-// Difference has the members of g that are not in h, in the order of g.
+// Difference returns the members of g that are not in h, in the order of g.
 func (g Group) Difference(h Group) Group { return g.filter(h, false) }
 
 func (g Group) filter(h Group, want bool) Group {
@@ -79,7 +79,8 @@ func (g Group) filter(h Group, want bool) Group {
 	return r
 }
 
-// pick marks the positions and refuses those out of range or named twice.
+// pick marks the given positions. It returns an error for a position that is out of range or given
+// twice.
 func (g Group) pick(ranks []int) ([]bool, error) {
 	taken := make([]bool, len(g))
 	for _, r := range ranks {
@@ -94,8 +95,8 @@ func (g Group) pick(ranks []int) ([]bool, error) {
 	return taken, nil
 }
 
-// Incl has the members at the given ranks, in the given order. Each rank must be in the group and
-// be named once.
+// Incl returns the members at the given ranks, in the given order. Each rank must be in the group
+// and be given once.
 func (g Group) Incl(ranks []int) (Group, error) {
 	if _, err := g.pick(ranks); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (g Group) Incl(ranks []int) (Group, error) {
 	return r, nil
 }
 
-// Excl has the members at all other ranks than the given ones, in the order of g.
+// Excl returns the members at all other ranks than the given ones, in the order of g.
 func (g Group) Excl(ranks []int) (Group, error) {
 	taken, err := g.pick(ranks)
 	if err != nil {
@@ -122,7 +123,7 @@ func (g Group) Excl(ranks []int) (Group, error) {
 	return r, nil
 }
 
-// RangeIncl is Incl of all ranks that the ranges name.
+// RangeIncl is Incl for all ranks of the ranges.
 func (g Group) RangeIncl(ranges []Range) (Group, error) {
 	ranks, err := g.expand(ranges)
 	if err != nil {
@@ -131,7 +132,7 @@ func (g Group) RangeIncl(ranges []Range) (Group, error) {
 	return g.Incl(ranks)
 }
 
-// RangeExcl is Excl of all ranks that the ranges name.
+// RangeExcl is Excl for all ranks of the ranges.
 func (g Group) RangeExcl(ranges []Range) (Group, error) {
 	ranks, err := g.expand(ranges)
 	if err != nil {
@@ -159,8 +160,8 @@ func (g Group) expand(ranges []Range) ([]int, error) {
 	return ranks, nil
 }
 
-// Translate gives the ranks in h of the members at the given ranks of g; Undefined for those not in
-// h.
+// Translate returns the ranks in h of the members at the given ranks of g, or Undefined for those
+// that are not in h.
 func (g Group) Translate(ranks []int, h Group) ([]int, error) {
 	at := h.index()
 	out := make([]int, len(ranks))
@@ -176,7 +177,7 @@ func (g Group) Translate(ranks []int, h Group) ([]int, error) {
 	return out, nil
 }
 
-// Compare says how g and h relate.
+// Compare returns the relation between g and h.
 func (g Group) Compare(h Group) Relation {
 	if len(g) != len(h) {
 		return Unequal
@@ -209,7 +210,7 @@ func (g Group) Spans(l *Layout) bool {
 	return false
 }
 
-// Part has the members in one cluster, in the order of g: the local part of a communicator with
+// Part returns the members in one cluster, in the order of g: the local part of a communicator with
 // this group.
 func (g Group) Part(l *Layout, cluster int) Group {
 	var r Group

@@ -63,7 +63,7 @@ func TestRanges(t *testing.T) {
 		{[]Range{{0, 6, 2}}, Group{0, 2, 4, 6}, true},
 		{[]Range{{0, 7, 2}}, Group{0, 2, 4, 6}, true},
 		{[]Range{{6, 1, -2}, {7, 7, 1}}, Group{6, 4, 2, 7}, true},
-		{[]Range{{3, 2, 1}}, Group{}, true}, // no rank between
+		{[]Range{{3, 2, 1}}, Group{}, true}, // no rank in between
 		{[]Range{{0, 3, 1}, {3, 4, 1}}, nil, false},
 		{[]Range{{0, 3, 0}}, nil, false},
 		{[]Range{{8, 9, 1}}, nil, false},
@@ -120,7 +120,7 @@ func TestSpansAndPart(t *testing.T) {
 	}
 }
 
-// The identities of sets hold for random groups.
+// TestSetIdentities checks that the identities of sets hold for random groups.
 func TestSetIdentities(t *testing.T) {
 	const seed = 20261121
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -1,6 +1,6 @@
-// Package vrank knows who is who in a job of several clusters: layouts (virtual rank ↔ cluster and
-// native rank), groups as sets of virtual ranks, and routes over a net of zipper nodes. Everything
-// is pure: no I/O, no state outside the values. Values are safe for concurrent use once made.
+// Package vrank has the layouts of jobs with several clusters (virtual rank ↔ cluster and native
+// rank), groups as sets of virtual ranks, and routes over a network of zipper nodes. All functions
+// are pure: no I/O, no state outside the values. Values are safe for concurrent use once made.
 //
 // Virtual ranks run from 0 to N-1 over all clusters, the first cluster's ranks first, each
 // cluster's in order of native rank.
@@ -16,10 +16,10 @@ import (
 // Cluster is one cluster's share of a job.
 type Cluster struct {
 	Name string
-	Size int // ranks, at least 1
+	Size int // number of ranks, at least 1
 }
 
-// Format writes clusters as users do: "a=4,b=2".
+// Format returns clusters in the form that users write: "a=4,b=2".
 func Format(clusters []Cluster) string {
 	var b strings.Builder
 	for i, c := range clusters {
@@ -34,15 +34,16 @@ func Format(clusters []Cluster) string {
 // Layout is the order and size of all clusters of a job.
 type Layout struct {
 	clusters []Cluster
-	offset   []int // virtual rank of each cluster's native rank 0, and one entry more: the size of the world
+	// offset has the virtual rank of each cluster's native rank 0, and then the size of the world.
+	offset []int
 }
 
-// MaxRanks is the largest world: virtual ranks travel as 32 bits and the highest value means
-// "nobody".
+// MaxRanks is the largest size of a world. Virtual ranks are sent as 32 bits, and the highest value
+// means "nobody".
 const MaxRanks = 1<<31 - 1
 
-// NewLayout checks the clusters: at least one, no name twice, every size at least 1, at most
-// MaxRanks in all.
+// NewLayout checks the clusters: there must be at least one, names must be different, every size
+// must be at least 1, and their sum at most MaxRanks.
 func NewLayout(clusters ...Cluster) (*Layout, error) {
 	if len(clusters) == 0 {
 		return nil, fmt.Errorf("vrank: a layout needs at least one cluster")
@@ -65,16 +66,16 @@ func NewLayout(clusters ...Cluster) (*Layout, error) {
 	return l, nil
 }
 
-// Size is the number of virtual ranks.
+// Size returns the number of virtual ranks.
 func (l *Layout) Size() int { return l.offset[len(l.clusters)] }
 
-// Clusters is the number of clusters.
+// Clusters returns the number of clusters.
 func (l *Layout) Clusters() int { return len(l.clusters) }
 
 // Cluster returns cluster c, 0 ≤ c < Clusters().
 func (l *Layout) Cluster(c int) Cluster { return l.clusters[c] }
 
-// Offset is the virtual rank of native rank 0 of cluster c, 0 ≤ c < Clusters().
+// Offset returns the virtual rank of native rank 0 of cluster c, 0 ≤ c < Clusters().
 func (l *Layout) Offset(c int) int { return l.offset[c] }
 
 // Find returns the index of the cluster with this name.
@@ -83,7 +84,7 @@ func (l *Layout) Find(name string) (int, bool) {
 	return c, c >= 0
 }
 
-// Place returns cluster and native rank of a virtual rank, false when the job has no such rank.
+// Place returns cluster and native rank of a virtual rank. ok is false if the job has no such rank.
 func (l *Layout) Place(virtual int) (cluster, native int, ok bool) {
 	if virtual < 0 || virtual >= l.Size() {
 		return 0, 0, false

@@ -6,26 +6,25 @@ import (
 	"sort"
 )
 
-// Zipper is a zipper node in a net of clusters: it has an adapter on the network of every cluster
-// in Clusters, and may have its own connections to other zippers. Two zippers on the same cluster's
-// network reach each other over it.
+// Zipper is a zipper node in a network of clusters. It has an adapter on the network of every
+// cluster in Clusters, and may have its own connections to other zippers. Two zippers on the same
+// cluster's network reach each other over it.
 type Zipper struct {
 	Name     string
 	Clusters []int // indices of clusters
-	Peers    []int // indices of zippers; a connection counts both ways
+	Peers    []int // indices of zippers; a connection counts for both
 }
 
-// Routes holds the shortest ways from every zipper to every cluster, counted in zippers.
+// Routes has the shortest routes from every zipper to every cluster, counted in zippers.
 type Routes struct {
 	zippers  []Zipper
 	clusters int
 	next     [][]int // neighbours of each zipper, ascending
-	distance [][]int // [cluster][zipper]: zippers still to pass after this one; -1 unreachable
+	distance [][]int // [cluster][zipper] number of further zippers on the route; -1 if unreachable
 }
 
-// NewRoutes works out the routes for clusters 0 … clusters-1. It is an error when an index is out
-// of range, or when the zippers leave two clusters without a way to each other; the error names
-// them by index.
+// NewRoutes computes the routes for clusters 0 … clusters-1. It returns an error if an index is out
+// of range, or if there is no route between two clusters; the error names them by index.
 func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	r := &Routes{clusters: clusters, zippers: make([]Zipper, len(zippers)), next: make([][]int, len(zippers))}
 	on := make([][]int, clusters) // zippers on each cluster's network
@@ -70,10 +69,10 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	return r, nil
 }
 
-// Tree is NewRoutes for zippers that join named networks in a chain or a tree, so that exactly one
-// way leads from each to each other. on[i] are the networks that zipper i is on. A network is a
-// cluster's, or one without ranks (from index clusters on). What is refused: a zipper that closes a
-// loop, a network that is left alone, and a network without ranks that only one zipper is on.
+// Tree is NewRoutes for zippers that join named networks in a chain or a tree, so that there is
+// exactly one route between any two. on[i] has the networks that zipper i is on. A network is a
+// cluster's, or one without ranks (from index clusters on). Errors: a zipper that closes a loop, a
+// network without zippers, and a network without ranks with only one zipper.
 func Tree(names []string, clusters int, on [][]int) (*Routes, error) {
 	numbers := make([]int, len(on))
 	for i := range numbers {
@@ -82,14 +81,14 @@ func Tree(names []string, clusters int, on [][]int) (*Routes, error) {
 	return tree(names, clusters, on, numbers)
 }
 
-// Rows is Tree for a net in which several zippers may stand side by side, on the same networks: a
-// stage. It takes such a net apart into rows, each with one zipper of every stage, so that each row
-// is a tree by itself: rows[k] are the indices of row k's zippers, in the same order of stages, and
+// Rows is Tree for a network in which several zippers may be side by side, on the same networks: a
+// stage. It divides the network into rows, each with one zipper of every stage, so that each row is
+// a tree by itself. rows[k] has the indices of row k's zippers, in the same order of stages, and
 // the routes hold for the places in any row. There are as many rows as the largest stage has
-// zippers; a smaller one gives its zippers to several rows, in turn.
+// zippers. A smaller stage gives its zippers to several rows, in turn.
 func Rows(names []string, clusters int, on [][]int) (rows [][]int, routes *Routes, err error) {
 	var stages [][]int // indices of the zippers on the same networks
-	var first []int    // of each stage
+	var first []int    // first zipper of each stage
 	var of [][]int     // networks of each stage
 next:
 	for i, networks := range on {
@@ -119,9 +118,9 @@ next:
 	return rows, routes, nil
 }
 
-// tree does Tree's work; numbers are what errors call the zippers, from 0.
+// tree implements Tree. numbers has the numbers of the zippers in errors, from 0.
 func tree(names []string, clusters int, on [][]int, numbers []int) (*Routes, error) {
-	joined := make([]int, len(names)) // union-find: networks that the zippers so far join have the same root
+	joined := make([]int, len(names)) // union-find: networks that are joined by the zippers so far have the same root
 	for i := range joined {
 		joined[i] = i
 	}
@@ -169,7 +168,7 @@ func tree(names []string, clusters int, on [][]int, numbers []int) (*Routes, err
 	return NewRoutes(len(names), zippers)
 }
 
-// search is a breadth-first search from the zippers at distance 0.
+// search does a breadth-first search from the zippers at distance 0.
 func (r *Routes) search(start []int) []int {
 	d := make([]int, len(r.zippers))
 	for i := range d {
@@ -189,13 +188,13 @@ func (r *Routes) search(start []int) []int {
 	return d
 }
 
-// Distance is the number of zippers a message passes after this one on its way to the cluster: 0
-// when the zipper delivers itself, -1 when there is no way.
+// Distance returns the number of zippers that a message passes after this one on its route to the
+// cluster: 0 if the zipper delivers it itself, -1 if there is no route.
 func (r *Routes) Distance(zipper, cluster int) int { return r.distance[cluster][zipper] }
 
-// Next returns the zippers that come next on shortest ways from a zipper to a cluster, in ascending
-// order: several when there is a choice, none when the zipper is on the cluster's network itself.
-// Following any of them ends: each is one nearer.
+// Next returns the next zippers on the shortest routes from a zipper to a cluster, in ascending
+// order: several if there is a choice, none if the zipper is on the cluster's network itself. Each
+// of them is closer to the cluster, so following any of them ends.
 func (r *Routes) Next(zipper, cluster int) []int {
 	d := r.distance[cluster]
 	var hops []int
@@ -207,8 +206,8 @@ func (r *Routes) Next(zipper, cluster int) []int {
 	return hops
 }
 
-// Rails returns the zippers on cluster from's network that begin shortest ways to cluster to, in
-// ascending order: what a rank may spread its messages over.
+// Rails returns the zippers on cluster from's network with which the shortest routes to cluster to
+// begin, in ascending order. A rank may spread its messages over them.
 func (r *Routes) Rails(from, to int) []int {
 	var rails []int
 	best := -1

@@ -29,7 +29,8 @@ func TestTwoRails(t *testing.T) {
 	}
 }
 
-// Three clusters in a row, 0 -z0- 1 -z1- 2: the zippers meet on cluster 1's network.
+// TestRowOverAClustersNetwork checks three clusters in a row, 0 -z0- 1 -z1- 2: the zippers meet on
+// cluster 1's network.
 func TestRowOverAClustersNetwork(t *testing.T) {
 	r := routes(t, 3, Zipper{"z0", []int{0, 1}, nil}, Zipper{"z1", []int{1, 2}, nil})
 	if r.Distance(0, 2) != 1 || !slices.Equal(r.Next(0, 2), []int{1}) {
@@ -40,7 +41,7 @@ func TestRowOverAClustersNetwork(t *testing.T) {
 	}
 }
 
-// A tree: z0 in the middle knows only other zippers.
+// TestTreeOfZippers checks a tree in which z0 in the middle is only connected to other zippers.
 func TestTreeOfZippers(t *testing.T) {
 	r := routes(t, 3, Zipper{"z0", nil, []int{1, 2, 3}}, Zipper{"z1", []int{0}, nil}, Zipper{"z2", []int{1}, nil},
 		Zipper{"z3", []int{2}, nil})
@@ -59,8 +60,8 @@ func TestTreeOfZippers(t *testing.T) {
 	}
 }
 
-// Whatever choice is taken at every hop, a message arrives after as many hops as the distance says:
-// also in a ring.
+// TestEveryChoiceArrives checks that a message arrives after as many hops as the distance says for
+// every choice at every hop, also in a ring.
 func TestEveryChoiceArrives(t *testing.T) {
 	const n = 6
 	var z []Zipper
