@@ -13,14 +13,14 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Both ways round, for the cluster of rank 0 does more.
+// abiSplits has both orders of the libraries, because the cluster of rank 0 does more work.
 var abiSplits = []split{
 	{"2+1", []Cluster{A(2, OpenMPI), B(1, MPICH)}},
 	{"2+1 reverse", []Cluster{A(2, MPICH), B(1, OpenMPI)}},
 }
 
-// newABI skips the test where no MPI library has MPI 5's standard ABI, unless ZIPPER_ABI says that
-// they must have it (scripts/test abi).
+// newABI skips the test if no MPI library has MPI 5's standard ABI, unless ZIPPER_ABI requires that
+// the libraries have it (scripts/test abi).
 func newABI(t *testing.T) *Bed {
 	t.Helper()
 	b := New(t)
@@ -35,8 +35,8 @@ func newABI(t *testing.T) *Bed {
 	return b
 }
 
-// nativeABI runs a program of the standard ABI on one library alone: its own libmpi_abi.so.1 is
-// found first.
+// nativeABI runs a program of the standard ABI on one library alone, whose libmpi_abi.so.1 is found
+// first.
 func (b *Bed) nativeABI(mpi string, ranks int, argv ...string) Result {
 	b.T.Helper()
 	lib, err := native.FindABI(spec.MPI(mpi), "")
@@ -50,7 +50,7 @@ func (b *Bed) nativeABI(mpi string, ranks int, argv ...string) Result {
 	return b.Native(mpi, ranks, append([]string{"env", "LD_LIBRARY_PATH=" + dir}, argv...)...)
 }
 
-// askABI is asked what a program does on each library alone.
+// askABI returns witnesses of a program's behaviour on each library alone.
 func (b *Bed) askABI(ranks int, argv ...string) *witnesses {
 	return &witnesses{mpis: []string{OpenMPI, MPICH}, ask: func(mpi string) Result {
 		return b.nativeABI(mpi, ranks, append([]string{"timeout", nativeLimit}, argv...)...)
@@ -63,7 +63,8 @@ func TestABIPrograms(t *testing.T) {
 	b := newABI(t)
 	for _, p := range programs {
 		compiler := map[string]string{".c": "build/mpicc-abi", ".cc": "build/mpicxx-abi"}[filepath.Ext(p.file)]
-		if compiler == "" || len(p.splits) == 0 { // Fortran: TestABIFortran; the others are of the long tests
+		// TestABIFortran covers Fortran; the others are in the long tests
+		if compiler == "" || len(p.splits) == 0 {
 			continue
 		}
 		t.Run(p.title(), func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestABIPrograms(t *testing.T) {
 	}
 }
 
-// compileABI builds a program for the standard ABI and gives its path.
+// compileABI builds a program for the standard ABI and returns its path.
 func (b *Bed) compileABI(compiler, file string, flags ...string) string {
 	b.T.Helper()
 	out := filepath.Join(b.Root, "build", "e2e", "abi", strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
@@ -98,9 +99,9 @@ func (b *Bed) compileABI(compiler, file string, flags ...string) string {
 	return out
 }
 
-// TestABIFortran shows that there is no Fortran to run: the libraries' files of the standard ABI
-// have no function of Fortran's, so a program does not link natively. Where one has, this fails,
-// and the programs in Fortran belong into TestABIPrograms.
+// TestABIFortran checks that the libraries' files of the standard ABI have no Fortran functions, so
+// that a Fortran program does not link natively. If a library gets them this test fails, and the
+// Fortran programs must be added to TestABIPrograms.
 func TestABIFortran(t *testing.T) {
 	b := newABI(t)
 	out := filepath.Join(t.TempDir(), "f77")
@@ -135,7 +136,7 @@ func TestABIFortran(t *testing.T) {
 	b.Fails(b.Run(nil, nil, b.Zipper, "fc", "--mpi", "abi", "-o", out, "test/programs/fortran/f77.f"), 1, "has a Fortran library")
 }
 
-// TestABIPython runs a program in Python that opens libmpi_abi.so.1: the same file and the same
+// TestABIPython runs a Python program that opens libmpi_abi.so.1, with the same file and the same
 // interpreter in both clusters.
 func TestABIPython(t *testing.T) {
 	b := newABI(t)
@@ -150,10 +151,10 @@ func TestABIPython(t *testing.T) {
 	}
 }
 
-// TestABIExample: the README of examples/abi is right.
+// TestABIExample checks that the README of examples/abi is correct.
 func TestABIExample(t *testing.T) { newABI(t).follow("examples/abi/README.md") }
 
-// oneBinary is the README's example "One binary".
+// oneBinary returns the README's example "One binary".
 func (b *Bed) oneBinary() string {
 	b.T.Helper()
 	text, err := os.ReadFile(filepath.Join(b.Root, "README.md"))
@@ -167,10 +168,10 @@ func (b *Bed) oneBinary() string {
 	return string(found[1])
 }
 
-// TestReadmeOneBinary: the README has that example, also where nothing can run it.
+// TestReadmeOneBinary checks that the README has that example, also where it cannot be run.
 func TestReadmeOneBinary(t *testing.T) { New(t).oneBinary() }
 
-// TestABIReadme runs the example "One binary" of the README as it stands there.
+// TestABIReadme runs the README's example "One binary" as it is printed there.
 func TestABIReadme(t *testing.T) {
 	b := newABI(t)
 	example := b.oneBinary()
@@ -191,7 +192,7 @@ func TestABIReadme(t *testing.T) {
 			t.Errorf("no %q:\n%v", want, r)
 		}
 	}
-	// What MMPI is linked with runs natively, too.
+	// A program that is linked with MMPI runs natively too.
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		if r := b.OK(b.nativeABI(mpi, 2, filepath.Join(dir, "prog"))); !strings.Contains(r.Stdout, "verified") {
 			t.Errorf("natively on %s:\n%v", mpi, r)

@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestAccounting: a forwarder writes a record of each job that has run: whose it was, in which
-// batch job, what it sent and how it ended. zipper status and the log name who, too.
+// TestAccounting checks that a forwarder writes a record of each job that has run: its user, its
+// batch job, its traffic and its result. zipper status and the log name the user too.
 func TestAccounting(t *testing.T) {
 	b := New(t)
 	file := filepath.Join(t.TempDir(), "jobs")
@@ -23,7 +23,8 @@ func TestAccounting(t *testing.T) {
 	who := []string{"USER=alice", "SLURM_JOB_ID=4711"}
 	prog, stop := b.Compile(OpenMPI, "test/programs/c/stream.c"), filepath.Join(t.TempDir(), "stop")
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}})
-	// Not all of Slurm's variables: then Open MPI would ask Slurm for hosts.
+	// Some of Slurm's variables are left out, because with all of them Open MPI would ask Slurm for
+	// hosts.
 	p := b.Start(nil, []string{"ZIPPER_ORIGIN=user=alice slurm=4711"}, append(args, "--", prog, stop)...)
 	b.WaitFor(time.Minute, "the job to run", func() bool { return strings.Contains(p.Stdout(), "round 2") })
 	if r := b.OK(b.Run(nil, nil, b.Zipper, "status", status)); !strings.Contains(r.Stdout, "user=alice slurm=4711") {

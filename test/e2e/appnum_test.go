@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestAppnum has a job of two programs, one in each cluster, of builds of one program, and of three
-// clusters with two programs. MPI_APPNUM tells the programs apart, as it does natively where one
+// TestAppnum checks that MPI_APPNUM distinguishes the programs of a job: with one program in each
+// cluster, with builds of one program, and in three clusters with two programs, as natively if one
 // mpirun starts both.
 func TestAppnum(t *testing.T) {
 	for _, pair := range [][2]string{{OpenMPI, OpenMPI}, {MPICH, MPICH}, {OpenMPI, MPICH}} {
 		t.Run(pair[0]+" "+pair[1], func(t *testing.T) {
 			b := New(t)
 			dir := t.TempDir()
-			named := func(name string, mpi string) string { // the program under a name of its own
+			named := func(name string, mpi string) string { // the program under another name
 				to, source := filepath.Join(dir, name+"."+mpi), "test/programs/c/appnum.c"
 				if name == "fortran" {
 					source = "test/programs/fortran/appnum.f90"
@@ -62,8 +62,8 @@ func TestAppnum(t *testing.T) {
 	}
 }
 
-// TestAppnumOfHalves: each half knows its own program only, so the attribute has no value, in C and
-// in Fortran, unless the user has said it.
+// TestAppnumOfHalves checks that the attribute has no value in C and in Fortran, because each half
+// knows its own program only, unless the user has set it.
 func TestAppnumOfHalves(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()

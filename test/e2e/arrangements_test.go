@@ -57,7 +57,7 @@ func TestLabArrangements(t *testing.T) {
 		l := l.in(t)
 		l.cannot(l.arranged("up, down", ends, a, hub, c), path, why...)
 	}
-	// two at a time, since some only wait
+	// two jobs at a time, since some of them mostly wait
 	t.Run("jobs", func(t *testing.T) {
 		t.Run("a hub that both dial", func(t *testing.T) {
 			run(t, "up, down", ends, []string{a, hub, c}, "1", "2")
@@ -95,8 +95,8 @@ func TestLabArrangements(t *testing.T) {
 	})
 }
 
-// lostRow has a job over two trunks side by side, between border nodes of their own, lose one of
-// these for good: it goes on over the other one, and every byte is right.
+// lostRow checks that a job over two parallel trunks between border nodes of their own goes on over
+// one trunk when the other is lost for good, and that every byte is correct.
 func (l *lab) lostRow() {
 	b := l.b
 	job := l.arranged("wan", []string{"{name: a, login: a1, ranks: 2, mpi: openmpi}",

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// blamed matches what says of a bad buffer that something else is wrong, and traces of Go.
+// blamed matches messages that give another cause than a bad buffer, and stack traces of Go.
 var blamed = regexp.MustCompile(`bad address|it is opened again|times in a row|cannot be registered|goroutine |runtime\.|fatal error|survived`)
 
-// TestBadBuffer has the last rank give MPI a buffer that is not there, in messages that a copy, a
-// read, a pipe and a collective carry. It ends by the signal that it gets natively, with a line
-// that names the buffer. Natively large messages of one host fail otherwise (process_vm_readv), so
-// small ones are compared.
+// TestBadBuffer lets the last rank pass MPI a buffer that is not mapped, in messages that a copy, a
+// read, a pipe and a collective transfer. The rank ends by the signal that it gets natively, with a
+// line that names the buffer. Natively large messages inside a host fail in another way
+// (process_vm_readv), so small ones are compared.
 func TestBadBuffer(t *testing.T) {
 	ways := []string{"recv", "irecv", "polled", "persistent", "probed", "send", "isend", "bcast", "gather", "typed",
 		"put", "get", "target", "unmapped", "cut", "file", "late", "later"}
@@ -23,9 +23,9 @@ func TestBadBuffer(t *testing.T) {
 	if long() {
 		sizes = []int{8, 1024, 200_000, 16 << 20}
 	}
-	unnamed := []string{"typed"} // native MPI unpacks it, and gets the signal
-	// Open MPI's mpirun takes 2 s to end a job whose rank got a signal. The short form therefore
-	// has a few ways there, and all of them over MPICH.
+	unnamed := []string{"typed"} // native MPI unpacks the message, and gets the signal
+	// Open MPI's mpirun takes 2 s to end a job in which a rank got a signal. The short form
+	// therefore has few cases on Open MPI, and all of them on MPICH.
 	few := map[string][]string{
 		oneOne.name:    {"recv", "polled", "bcast", "put", "cut", "later"},
 		mixedPair.name: {"recv", "file"},
@@ -44,7 +44,8 @@ func TestBadBuffer(t *testing.T) {
 				if way == "file" {
 					want = 135
 				}
-				if !strings.HasPrefix(way, "late") { // natively nothing comes while the program is not in MPI
+				// natively no message arrives while the program is outside of MPI
+				if !strings.HasPrefix(way, "late") {
 					native := b.Native(last, 2, b.Compile(last, "test/programs/c/bad_buffer.c"), way, "8")
 					if native.Status&127 != want-128 { // MPICH's mpirun ends with the signal's number
 						t.Errorf("natively it ends otherwise: %v", native)
@@ -63,8 +64,8 @@ func TestBadBuffer(t *testing.T) {
 	}
 }
 
-// TestBadBufferNamed has a receive of which a part lies in memory, and a program that does not
-// handle the signal: the line names the message.
+// TestBadBufferNamed checks that the line names the message for a receive buffer of which only a
+// part is mapped, in a program that does not handle the signal.
 func TestBadBufferNamed(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mpichPair}, func(b *Bed, s split) {
 		r := b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/bad_buffer.c"), "cut", "200000")
@@ -75,8 +76,8 @@ func TestBadBufferNamed(t *testing.T) {
 	})
 }
 
-// TestBadBufferRepaired has a signal handler of the program's make the buffer writable, as a
-// collector does that notes what is written: the message arrives, whatever its size.
+// TestBadBufferRepaired checks that a message of any size arrives if a signal handler of the
+// program's makes the buffer writable, as a garbage collector that tracks writes does.
 func TestBadBufferRepaired(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mixedPair, mpichPair}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/bad_buffer.c")

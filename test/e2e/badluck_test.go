@@ -47,8 +47,8 @@ func TestForwarderKilled(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestForwarderStopped: the only forwarder, stopped for longer than a silent link is kept where
-// there is another one, takes no job with it.
+// TestForwarderStopped checks that the job survives if the only forwarder is stopped for longer
+// than a silent link is kept where there is another forwarder.
 func TestForwarderStopped(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()
@@ -56,7 +56,7 @@ func TestForwarderStopped(t *testing.T) {
 	p := b.Start(nil, nil, append(append(args, "--"), bad(b), "ring", "12")...)
 	b.waiting(p, 2)
 	f.Signal(syscall.SIGSTOP)
-	time.Sleep(11 * time.Second) // a ping after 2 s, 6 s for its answer
+	time.Sleep(11 * time.Second) // a ping after 2 s, and 6 s for its answer
 	f.Signal(syscall.SIGCONT)
 	r := p.Wait()
 	b.OK(r)
@@ -66,7 +66,7 @@ func TestForwarderStopped(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// waiting waits until so many ranks of a job of badluck say that they wait.
+// waiting waits until a number of ranks of a badluck job report that they wait.
 func (b *Bed) waiting(p *Proc, ranks int) {
 	b.T.Helper()
 	b.WaitFor(90*time.Second, fmt.Sprintf("%d ranks to wait", ranks), func() bool {
@@ -112,12 +112,12 @@ func TestRankKilled(t *testing.T) {
 	}
 }
 
-// nativeKills is how many jobs killsUntilHidden starts at most. MPICH 4.2 hides one in three to
-// ten.
+// nativeKills is the largest number of jobs that killsUntilHidden starts. MPICH 4.2 hides the
+// failure of one job in three to ten.
 const nativeKills = 30
 
 // killsUntilHidden kills a process of native jobs on MPICH, one job after the other, until one ends
-// with status 0, and says how many that took; 0: none ended so.
+// with status 0. It returns the number of jobs, or 0 if none ended so.
 func (b *Bed) killsUntilHidden(prog string) int {
 	b.T.Helper()
 	prog = strings.Replace(prog, "{mpi}", MPICH, 1)
@@ -153,7 +153,8 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestAbortInHandler: the error handler is called with the engine's lock held.
+// TestAbortInHandler checks that an error handler that is called with the engine's lock held can
+// call MPI_Abort.
 func TestAbortInHandler(t *testing.T) {
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		t.Run(mpi, func(t *testing.T) {
@@ -171,14 +172,14 @@ func TestExitStatus(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "kill", "9", "0"), 128+9)
 }
 
-// TestLaunchersSayItOnce: what each cluster's launcher prints in a frame when its processes have
-// failed is shown once, after the cause.
-func TestLaunchersSayItOnce(t *testing.T) {
+// TestLauncherFrameShownOnce checks that the framed text that each cluster's launcher prints after
+// a failure of its processes is shown once, after the cause.
+func TestLauncherFrameShownOnce(t *testing.T) {
 	for mpi, frame := range map[string]string{OpenMPI: "exited with non-zero status", MPICH: "BAD TERMINATION"} {
 		t.Run(mpi, func(t *testing.T) {
 			b := New(t)
 			how := []string{"exit", "7", "2"}
-			if mpi == MPICH { // which says so of signals only
+			if mpi == MPICH { // MPICH prints the frame for signals only
 				how = []string{"kill", "9", "2"}
 			}
 			r := b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, mpi), C(1, mpi)}}, append([]string{bad(b)}, how...)...)
@@ -195,10 +196,10 @@ func TestLaunchersSayItOnce(t *testing.T) {
 	}
 }
 
-// TestBoxOfAHandledFailure: what an mpirun inside the program prints in a frame is shown when the
-// program goes on and ends well. The script prints it in place of MPICH's launcher, which natively
-// ends by SIGPIPE before that in one of some hundred runs.
-func TestBoxOfAHandledFailure(t *testing.T) {
+// TestHandledFailureKeepsFrame checks that the framed text of an mpirun inside the program is shown
+// if the program handles the failure and ends well. The script prints it instead of MPICH's
+// launcher, which natively ends by SIGPIPE before that in one of some hundred runs.
+func TestHandledFailureKeepsFrame(t *testing.T) {
 	line := strings.Repeat("=", 83) + "\n"
 	box := line + "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n" + line +
 		"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n" +
@@ -220,8 +221,9 @@ func TestBoxOfAHandledFailure(t *testing.T) {
 	}
 }
 
-// TestCrash: the backtrace that Open MPI prints leads into the program, as it does natively.
-func TestCrash(t *testing.T) {
+// TestCrashHasNativeBacktrace checks that the backtrace that Open MPI prints leads into the
+// program, as it does natively.
+func TestCrashHasNativeBacktrace(t *testing.T) {
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	frame := prog + "("
@@ -247,11 +249,11 @@ func TestGarbageToForwarder(t *testing.T) {
 			junk[k] = byte(k*i*7 + i)
 		}
 		if _, err := c.Write(junk); err != nil {
-			t.Logf("write %d: %v", i, err) // it may have been refused already
+			t.Logf("write %d: %v", i, err) // the forwarder may have closed the connection already
 		}
 		c.Close()
 	}
-	// The running job is untouched and another one is served.
+	// The running job is not affected, and another one is served.
 	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b),
 		"finish"))
 	select {
@@ -301,8 +303,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestLauncherKilled: kill -9 leaves nobody to clean up; the kernel and the broken links have to
-// end everything.
+// TestLauncherKilled checks that all processes end after kill -9 of the launcher, which then cannot
+// clean up: the kernel and the broken links have to end them.
 func TestLauncherKilled(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
@@ -368,14 +370,16 @@ func TestStandardInput(t *testing.T) {
 	}
 }
 
-// TestStandardInputUnread: input that nobody reads to its end is no failure.
-func TestStandardInputUnread(t *testing.T) {
+// TestUnreadStandardInputIsNoError checks that a job ends well although it does not read its input
+// to the end.
+func TestUnreadStandardInputIsNoError(t *testing.T) {
 	b := New(t)
 	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Stdin: make([]byte, 4<<20)}, bad(b), "finish"))
 }
 
-// TestOutputLost: that output cannot be written is said, whatever the launcher makes of it.
-func TestOutputLost(t *testing.T) {
+// TestLostOutputIsReported checks that a failure to write output is reported, whatever the launcher
+// does.
+func TestLostOutputIsReported(t *testing.T) {
 	b := New(t)
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}})
 	r := b.Run(nil, nil, append(append([]string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, args...), "--", bad(b),
@@ -384,7 +388,8 @@ func TestOutputLost(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestOrderInEnvironment: zipper run knows of the order that its ranks find in the environment.
+// TestOrderInEnvironment checks that zipper run uses the order of ranks that the ranks find in the
+// environment.
 func TestOrderInEnvironment(t *testing.T) {
 	b := New(t)
 	t.Setenv("ZIPPER_ORDER", "b,a")
@@ -417,10 +422,10 @@ func TestTaggedOutputAndSummary(t *testing.T) {
 	}
 }
 
-// TestTaggedLines: long lines that all ranks write at once keep their one tag and their order. Of
-// the launchers of MPICH and of Open MPI since version 5 nothing is asked: they mix lines that are
-// written in pieces, and do not say whose a piece is.
-func TestTaggedLines(t *testing.T) {
+// TestTaggedLinesKeepOrder checks that long lines that all ranks write at once keep their one tag
+// and their order. The launchers of MPICH and of Open MPI since version 5 are not checked: they mix
+// lines that are written in pieces, without the rank of a piece.
+func TestTaggedLinesKeepOrder(t *testing.T) {
 	if v := version(OpenMPI); !strings.HasPrefix(v, "4.") {
 		t.Skipf("the launcher of Open MPI %s mixes pieces of lines and does not say whose they are", v)
 	}

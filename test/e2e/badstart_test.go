@@ -13,11 +13,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// joinHalf is what a cluster's half of a job says when it joins.
+// joinHalf has the settings with which a cluster's half of a job joins.
 type joinHalf struct{ secret, cluster, layout string }
 
-// refusesSecond lets one half gather and then another join, which must be refused with the words;
-// the first must end as well, and fail, saying why.
+// refusesSecond lets one half gather and then another one join, which must be refused with these
+// words. The first half must fail too, with the reason.
 func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...string) {
 	b.T.Helper()
 	f := b.StartForwarder()
@@ -65,9 +65,9 @@ func TestForwarderDemandsSecret(t *testing.T) {
 	b.OK(b.Zipped(j, bad(b), "finish"))
 }
 
-// TestForwarderNotThere: that nobody listens is said while ranks still try, and once more at the
-// end, for the job.
-func TestForwarderNotThere(t *testing.T) {
+// TestForwarderNotListening checks that a missing forwarder is reported while ranks still try, and
+// once more at the end, for the job.
+func TestForwarderNotListening(t *testing.T) {
 	b := New(t)
 	const addr = "127.0.0.1:1"
 	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
@@ -89,8 +89,7 @@ func TestWrongJob(t *testing.T) {
 
 func TestWrongProtocolVersion(t *testing.T) {
 	b := New(t)
-	// A forwarder of a future version: its challenge begins with the version, whatever comes after
-	// it.
+	// A forwarder of a future version: its challenge begins with the version, whatever follows.
 	f := b.StartForwarder()
 	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {
@@ -104,7 +103,7 @@ func TestWrongProtocolVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := n - wire.ChallengeLen
-	binary.LittleEndian.PutUint32(frame[header:], 99)   // the newest version that it speaks,
+	binary.LittleEndian.PutUint32(frame[header:], 99)   // the newest version that it supports,
 	binary.LittleEndian.PutUint32(frame[header+4:], 99) // and the oldest
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
@@ -189,7 +188,8 @@ func TestForwarderUnreachable(t *testing.T) {
 func TestNeverInit(t *testing.T) {
 	b := New(t)
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}}, bad(b), "noinit"), 1, "MPI_Init")
-	// One cluster's program joins, the other's does not: the first must not wait for its time-out.
+	// The program of one cluster joins, that of the other does not: the first must not wait for its
+	// time-out.
 	mpi := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: mpi},
 		{Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/bin/true"}}, Timeout: "100s"}, "-", "finish")
@@ -205,7 +205,7 @@ func TestStaticProgram(t *testing.T) {
 	exe := strings.TrimSuffix(src, ".c")
 	b.OK(b.Run(nil, nil, "gcc", "-static", "-o", exe, src))
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, exe), 1, "statically linked", "zipper cc")
-	// Behind a script it is found out by its ranks never joining.
+	// For a script the error is found only because its ranks never join.
 	script := exe + ".sh"
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+exe+"\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -213,8 +213,8 @@ func TestStaticProgram(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, script), 1, "statically linked", "MPI_Init")
 }
 
-// TestAddressSpace: where a batch system limits it to less than the engine reserves, the ranks say
-// so instead of crashing in Go's start.
+// TestAddressSpace checks that the ranks report a limit of address space, as batch systems set it,
+// that is below what the engine reserves, instead of crashing in Go's start.
 func TestAddressSpace(t *testing.T) {
 	b := New(t)
 	clusters := []Cluster{A(1, OpenMPI), B(1, MPICH)}
@@ -271,9 +271,9 @@ func TestUnwritableRunDirectory(t *testing.T) {
 	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
-// TestDoubtfulVariables: what libmmpi does not understand in its variables is told once, and the
-// job runs.
-func TestDoubtfulVariables(t *testing.T) {
+// TestUnknownSettingsAreReportedOnce checks that values of libmmpi's variables that it does not
+// understand are reported once, and that the job runs.
+func TestUnknownSettingsAreReportedOnce(t *testing.T) {
 	b := New(t)
 	for setting, word := range map[string]string{
 		"ZIPPER_SERVED_WINDOWS=off":       "ZIPPER_SERVED_WINDOWS=off is neither 0 nor 1",
@@ -290,8 +290,9 @@ func TestDoubtfulVariables(t *testing.T) {
 	}
 }
 
-// TestMessages: what a user gets wrong first says what to do.
-func TestMessages(t *testing.T) {
+// TestErrorsNameTheRemedy checks that the most common mistakes of users get an error that says what
+// to do.
+func TestErrorsNameTheRemedy(t *testing.T) {
 	b := New(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s"), 0o644); err != nil {
@@ -358,9 +359,9 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestExecSpeaksForItsHost: what is wrong on one host only is told, once, though rank 0 is on
-// another.
-func TestExecSpeaksForItsHost(t *testing.T) {
+// TestExecReportsErrorOfItsHost checks that an error of one host only is reported, once, although
+// rank 0 is on another host.
+func TestExecReportsErrorOfItsHost(t *testing.T) {
 	b := New(t)
 	job := []string{"ZIPPER_JOB=j", "ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_CLUSTER=a", "ZIPPER_LAYOUT=a=4"}
 	exec := func(argv []string, env ...string) Result {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBenchWrongUse: what cannot work is said before anything is measured, in one line, with the
-// status for wrong use.
+// TestBenchWrongUse checks that impossible requests are reported before any measurement, in one
+// line, with the status for wrong use.
 func TestBenchWrongUse(t *testing.T) {
 	b := New(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -37,15 +37,15 @@ func TestBenchWrongUse(t *testing.T) {
 	}
 }
 
-// TestBenchFails: the reason is what a rank said.
+// TestBenchFails checks that the reason of a failure is the message of a rank.
 func TestBenchFails(t *testing.T) {
 	b := New(t)
 	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "osu", "--mode", "native", "--cluster", "a=1", "latency"), 1,
 		"latency on native: exit status 1: osu: ")
 }
 
-// TestBenchInterrupted: a measurement that a signal ends shows the rounds that were whole, says so
-// and ends as a signal does.
+// TestBenchInterrupted checks that a measurement which a signal ends shows the complete rounds,
+// reports the interruption and ends by the signal.
 func TestBenchInterrupted(t *testing.T) {
 	b := New(t)
 	for _, c := range [][]string{{"compare", "--max", "4"}, {"scale", "--ranks", "1", "--size", "4"}} {

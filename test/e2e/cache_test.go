@@ -2,8 +2,9 @@ package e2e
 
 import "testing"
 
-// TestRegistrationCache: with the library that watches the program's memory preloaded, programs
-// print what they print natively. Over TCP nothing is registered; scripts/verbs-lab does the rest.
+// TestRegistrationCache checks that programs print their native output with the library preloaded
+// that watches the program's memory. Over TCP no memory is registered; scripts/verbs-lab tests the
+// rest.
 func TestRegistrationCache(t *testing.T) {
 	b := New(t)
 	clusters := mixedPair.clusters

@@ -6,8 +6,8 @@ import (
 )
 
 // TestChildrenAreRefused checks that a child process of a rank gets an error from MPI, however it
-// was made, and that no frame of it reaches another rank: with level sealed it would have a nonce
-// that the rank uses as well.
+// was made, and that no frame of the child reaches another rank: with level sealed it would reuse a
+// nonce of the rank.
 func TestChildrenAreRefused(t *testing.T) {
 	for _, level := range []string{"checked", "sealed"} {
 		for _, job := range []Job{
@@ -21,7 +21,7 @@ func TestChildrenAreRefused(t *testing.T) {
 				if n := strings.Count(r.Stdout, " are refused\n"); n != 9 {
 					t.Errorf("%d lines of children, want 9:\n%s", n, r.Stdout)
 				}
-				// for each rank and way: three calls of one child and one of another
+				// for each rank and way: three calls of one child and one of another child
 				if n := strings.Count(r.Stderr, ": it has no part in the job: "); n != 3*3*4 {
 					t.Errorf("%d calls are refused, want %d:\n%s", n, 3*3*4, r.Stderr)
 				}

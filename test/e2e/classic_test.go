@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The classic protocol is slow, not different: the same output as native.
+// TestClassic checks that the classic protocol, though slow, has the native output.
 func TestClassic(t *testing.T) {
 	b := New(t)
 	random := b.Compile(OpenMPI, "test/programs/c/random.c")
@@ -31,7 +31,8 @@ func TestClassic(t *testing.T) {
 		"h2"}}, random, "6", "10"), 2, "one zipper")
 }
 
-// Settings that must be equal in all clusters are compared when they join.
+// TestSettingsDiffer checks that settings which must be equal in all clusters are compared when the
+// clusters join.
 func TestSettingsDiffer(t *testing.T) {
 	t.Parallel() // mostly waits for a time-out
 	b := New(t)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestClosedDescriptors checks that a program that closes its files twice closes none of MMPI's
-// descriptors, that one that does close them gets one error that says so, and that nothing is
-// written into the files that it has opened since.
+// TestClosedDescriptors checks that a program that closes its files twice closes no descriptor of
+// MMPI's. A program that does close them gets one error that reports it, and nothing is written
+// into files that the program has opened since.
 func TestClosedDescriptors(t *testing.T) {
 	for _, c := range []struct {
 		how  string
@@ -29,7 +29,7 @@ func TestClosedDescriptors(t *testing.T) {
 				if err != nil || len(files) != 40 && !c.ends {
 					t.Errorf("%d files, %v", len(files), err)
 				}
-				for _, f := range files { // a job that ends may do so before all are written
+				for _, f := range files { // the job may end before all files are written
 					if text, err := os.ReadFile(f); err != nil || !strings.HasPrefix("mine\n", string(text)) {
 						t.Errorf("%s: %q, %v", f, text, err)
 					}

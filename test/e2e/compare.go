@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// Result is how a command came out.
+// Result is the result of a command.
 type Result struct {
 	Command string
 	Stdout  string
 	Stderr  string
-	Status  int // exit status; 128 + signal when a signal ended it
-	Took    time.Duration
+	// Status is the exit status, or 128 + signal if a signal ended the command.
+	Status int
+	Took   time.Duration
 }
 
-// String shows the whole of it, for failure messages.
+// String returns all of it, for failure messages.
 func (r Result) String() string {
 	return fmt.Sprintf("%s\nexit status %d after %v\n--- stdout\n%s--- stderr\n%s---", r.Command, r.Status,
 		r.Took.Round(time.Millisecond), r.Stdout, r.Stderr)
@@ -32,7 +33,7 @@ func (b *Bed) OK(r Result) Result {
 	return r
 }
 
-// Fails checks that the command ended with the status and said all the words on standard error.
+// Fails checks that the command ended with the status and printed all the words on standard error.
 func (b *Bed) Fails(r Result, status int, words ...string) {
 	b.T.Helper()
 	if r.Status != status {
@@ -45,7 +46,7 @@ func (b *Bed) Fails(r Result, status int, words ...string) {
 	}
 }
 
-// Summary reads the last line of standard error, which --json has written; others may come before
+// Summary reads the last line of standard error, which --json has written; other lines may precede
 // it.
 func (b *Bed) Summary(r Result, out any) {
 	b.T.Helper()
@@ -55,9 +56,9 @@ func (b *Bed) Summary(r Result, out any) {
 	}
 }
 
-// Same compares the lines of two outputs; ranks print in any order, so the lines are sorted first.
-// edit, if not nil, changes each line before (to drop timings); a line that it makes empty is left
-// out.
+// Same compares the lines of two outputs. Ranks print in any order, so the lines are sorted first.
+// edit, if not nil, changes each line before the comparison (to remove timings); a line that
+// becomes empty is dropped.
 func (b *Bed) Same(native, zipped Result, edit func(string) string) {
 	b.T.Helper()
 	want, got := lines(native.Stdout, edit), lines(zipped.Stdout, edit)
@@ -96,8 +97,8 @@ func firstDifference(want, got []string) string {
 	return "none"
 }
 
-// Differential runs a program natively with MPI library mpi and zipped over the clusters, both must
-// succeed, and compares what they print. argv may use "{mpi}".
+// Differential runs a program natively with MPI library mpi and zipped over the clusters. Both runs
+// must succeed and print the same. argv may contain "{mpi}".
 func (b *Bed) Differential(mpi string, clusters []Cluster, edit func(string) string, argv ...string) {
 	b.T.Helper()
 	ranks := 0

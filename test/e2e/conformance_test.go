@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// TestUnsupported runs a program that checks that what the conformance table calls an error is one,
-// at every rank.
+// TestUnsupported checks that the calls which the conformance table lists as errors are errors at
+// every rank.
 func TestUnsupported(t *testing.T) {
 	for _, s := range []split{twoOne, mixed, mpichPair} {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
-			// Clusters on one host share its file system: without that word files are refused, too.
+			// Clusters on one host share its file system: without the user's declaration files are
+			// refused too.
 			j := Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS="}}
 			r := b.OK(b.Zipped(j, compileFor(b, s.clusters, "c/unsupported.c")))
 			if got, want := strings.Count(r.Stdout, " is refused\n"), 2*(10+2)*s.ranks(); got != want {
@@ -24,8 +25,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestConformanceTable fails when docs/reference/conformance.md is not what the generator makes of
-// the libraries just built.
+// TestConformanceTable checks that docs/reference/conformance.md is the generator's output for the
+// libraries just built.
 func TestConformanceTable(t *testing.T) {
 	if o, m := version(OpenMPI), version(MPICH); !strings.HasPrefix(o, "4.1.") || !strings.HasPrefix(m, "4.0.") {
 		t.Skipf("the table is of the functions of Open MPI 4.1 and MPICH 4.0, here are %s and %s", o, m)
@@ -43,14 +44,14 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
-// mpi5 makes the list of what MPI 5.0's functions do and gives its path.
+// mpi5 makes the list of MPI 5.0's functions and their effects, and returns its path.
 func (b *Bed) mpi5() string {
 	b.T.Helper()
 	prototypes, err := os.ReadFile(filepath.Join(b.Root, "cgo/libmmpi/gen/mpi5.txt"))
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	dir := filepath.Join(b.T.TempDir(), "abi") // the column's name
+	dir := filepath.Join(b.T.TempDir(), "abi") // the name of the column
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		b.T.Fatal(err)
 	}
@@ -60,9 +61,9 @@ func (b *Bed) mpi5() string {
 	return filepath.Join(dir, "functions.tsv")
 }
 
-// TestABIConformance: the functions of MPI 5.0 that the conformance table has are those that the
-// library for the standard ABI was made of. They are all that the libraries' own headers have of
-// MPI 4.0, 4.1 and 5.0.
+// TestABIConformance checks that the conformance table's functions of MPI 5.0 are those from which
+// the library for the standard ABI was made: all functions of MPI 4.0, 4.1 and 5.0 that the
+// libraries' own headers have.
 func TestABIConformance(t *testing.T) {
 	b := newABI(t)
 	read := func(file string) []string {

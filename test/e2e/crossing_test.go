@@ -16,8 +16,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-// least gives the fewest payload bytes that a collective of m bytes per rank with root 0 sends from
-// a cluster of a ranks to a later one of b, and back: what the other side needs, each byte once.
+// least returns the smallest number of payload bytes that a collective of m bytes per rank with
+// root 0 must send from a cluster of a ranks to a later one of b, and back, with each byte sent
+// once.
 func least(op string, a, b, m int) (there, back int) {
 	switch op {
 	case "bcast", "scan", "exscan":
@@ -40,8 +41,8 @@ func least(op string, a, b, m int) (there, back int) {
 	return 0, 0
 }
 
-// TestCollectivesCrossOnce counts with a forwarder of its own what each collective takes between
-// the clusters.
+// TestCollectivesCrossOnce counts, with a forwarder of its own, the bytes that each collective
+// sends between the clusters.
 func TestCollectivesCrossOnce(t *testing.T) {
 	New(t)
 	overSplits(t, "", []split{oneOne, twoTwo, threeFour}, func(b *Bed, s split) {
@@ -76,7 +77,7 @@ func TestCollectivesCrossOnce(t *testing.T) {
 	})
 }
 
-// follow reads what rank 0 of coll_crossing.c prints and compares counters from line to line.
+// follow reads the output of rank 0 of coll_crossing.c and compares counters from line to line.
 func follow(t *testing.T, lines *bufio.Scanner, stdin io.Writer, f *forwarder.Forwarder, id string, s split) {
 	crossed := func() (v [2]int) {
 		for _, j := range f.Status().Jobs {
@@ -105,8 +106,8 @@ func follow(t *testing.T, lines *bufio.Scanner, stdin io.Writer, f *forwarder.Fo
 		if op != "nothing" {
 			seen++
 			now := crossed()
-			// A forwarder counts a frame after it has sent it on: what is missing may be a moment
-			// late.
+			// A forwarder counts a frame after it has sent it on, so the counters may lag for a
+			// moment.
 			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) &&
 				(now[0] < before[0]+there || now[1] < before[1]+back); now = crossed() {
 				time.Sleep(time.Millisecond)

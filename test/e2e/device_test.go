@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDeviceMemory has programs send from and receive into memory that the driver of a device, a
-// fake one, says the host cannot touch. They open it after MPI_Init.
+// TestDeviceMemory checks that sends and receives fail if the driver of a device, a fake one,
+// reports that the host cannot access the buffer. Programs open the driver after MPI_Init.
 func TestDeviceMemory(t *testing.T) {
 	for file, name := range map[string]string{"libcuda.so.1": "CUDA", "libamdhip64.so.6": "ROCm",
 		"libze_loader.so.1": "Level Zero"} {
@@ -15,7 +15,8 @@ func TestDeviceMemory(t *testing.T) {
 			driver := filepath.Join(b.T.TempDir(), file)
 			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-Wl,-soname,"+file, "-o", driver,
 				"test/programs/c/fakedriver.c"))
-			none := filepath.Join(b.T.TempDir(), file) // of the same name, as hwloc loads one for MPI libraries
+			// a library of the same name, as hwloc loads one for MPI libraries
+			none := filepath.Join(b.T.TempDir(), file)
 			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-DNO_DEVICES", "-Wl,-soname,"+file, "-o", none,
 				"test/programs/c/fakedriver.c"))
 			j, path := Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/device.c")

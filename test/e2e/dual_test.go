@@ -13,7 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-// payload adds up what went through a forwarder from one cluster to another, in jobs that are over.
+// payload returns the payload bytes that a forwarder has relayed from one cluster to another in
+// finished jobs.
 func payload(s forwarder.Status, from, to string) (n uint64) {
 	for _, j := range s.Past {
 		for _, d := range j.Traffic {
@@ -25,7 +26,7 @@ func payload(s forwarder.Status, from, to string) (n uint64) {
 	return n
 }
 
-// over waits until a forwarder's jobs have ended, and checks that they did so well.
+// over waits until a forwarder's jobs have ended, and checks that they ended well.
 func over(b *Bed, jobs int, status func() forwarder.Status) forwarder.Status {
 	b.T.Helper()
 	b.WaitFor(20*time.Second, "the forwarder to see its jobs end", func() bool { return len(status().Past) == jobs })
@@ -38,9 +39,10 @@ func over(b *Bed, jobs int, status func() forwarder.Status) forwarder.Status {
 	return s
 }
 
-// The random tester gives the same output natively, and over clusters with direct links. All ranks
-// of a cluster have such links, and then no payload goes through the forwarder; or one of two has,
-// and then only the other one's payload does; or both clusters are at home on both networks.
+// TestDual checks that the random tester prints the same natively and over clusters with direct
+// links. If all ranks of a cluster have such links, no payload goes through the forwarder; if one
+// of two ranks has them, only the other one's payload does; or both clusters are connected to both
+// networks.
 func TestDual(t *testing.T) {
 	b := New(t)
 	const source = "test/programs/c/random.c"
@@ -54,8 +56,9 @@ func TestDual(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		clusters []Cluster
-		dual     []string // by cluster
-		through  bool     // the forwarder has payload to carry
+		dual     []string // dual is the setting of each cluster.
+		// through is whether the forwarder relays payload.
+		through bool
 	}{
 		{"all of a", []Cluster{A(2, OpenMPI), B(1, MPICH)}, []string{"127.0.0.1", ""}, false},
 		{"all of b", []Cluster{A(1, MPICH), B(2, OpenMPI)}, []string{"", "a@127.0.0.1:7610"}, false},
@@ -90,7 +93,7 @@ func TestDual(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused before anything starts.
+// TestDualRefused checks that impossible settings are refused before anything starts.
 func TestDualRefused(t *testing.T) {
 	b := New(t)
 	for dual, want := range map[string]string{
@@ -106,8 +109,9 @@ func TestDualRefused(t *testing.T) {
 		Flags: []string{"--protocol", "classic"}}, "true"), 2, "classic has no direct links")
 }
 
-// An address of no node is told of; the job runs through the forwarder.
-func TestDualNobodysAddress(t *testing.T) {
+// TestDualUnknownAddressFallsBack checks that an address of no node is reported, and that the job
+// runs through the forwarder.
+func TestDualUnknownAddressFallsBack(t *testing.T) {
 	b := New(t)
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=b@192.0.2.1"},
 		B(1, OpenMPI)}}, bad(b), "finish"))
@@ -117,9 +121,10 @@ func TestDualNobodysAddress(t *testing.T) {
 	}
 }
 
-// TestDualElsewhere: a rank says that it takes direct links at an address of no forwarder. Others
-// dial it only if their user allows it; else they say so, and messages go through the forwarder.
-func TestDualElsewhere(t *testing.T) {
+// TestDualForeignAddressNeedsPermission has a rank offer direct links at an address that is not the
+// forwarder's. Other ranks dial it only if their user allows it; otherwise they report it, and
+// messages go through the forwarder.
+func TestDualForeignAddressNeedsPermission(t *testing.T) {
 	for _, c := range []struct {
 		name, allow string
 	}{{"not allowed", ""}, {"allowed", "127.0.0.2"}, {"network allowed", "127.0.0.0/30"}} {
@@ -147,7 +152,8 @@ func TestDualElsewhere(t *testing.T) {
 	}
 }
 
-// Clusters that share no network, one with a node's worth of ranks on the zipper node.
+// TestDualLab has clusters that share no network, one with a host's number of ranks on the zipper
+// node.
 func TestDualLab(t *testing.T) {
 	l := newLab(t)
 	b := l.b
@@ -168,8 +174,8 @@ func TestDualLab(t *testing.T) {
 	if n := last(); n != 0 || strings.Contains(r.Stderr, "warning") {
 		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
 	}
-	// The link is ended again and again, by the kernel: the stream does not notice, and goes back
-	// to the direct link.
+	// The kernel ends the link repeatedly: the stream is not affected, and returns to the direct
+	// link.
 	r = run(job("b@10.81.2.1:7500", onZ1), func(more func(string)) {
 		for range 5 {
 			k := b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-K", "sport", "=", ":7500")
@@ -187,13 +193,13 @@ func TestDualLab(t *testing.T) {
 	if n := last(); n > total/2 {
 		t.Errorf("%d of about %d bytes went through the forwarder: the direct link is not used again", n, total)
 	}
-	// An address that cluster b does not reach: said at both ends, and everything goes through the
+	// An address that cluster b cannot reach: both ends report it, and everything goes through the
 	// forwarder.
 	r = run(job("b@10.81.1.1", onZ1), none)
 	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "no direct link with rank") != 2 {
 		t.Errorf("%d bytes of payload through the forwarder, warnings:\n%v", n, r)
 	}
-	// The ranks of a are on other nodes: everything goes through the forwarder, and that is said
+	// The ranks of a are on other nodes: everything goes through the forwarder, which is reported
 	// once.
 	r = run(job("b@10.81.2.1", "login: a1, ranks: 1"), none)
 	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "warning") != 1 ||

@@ -14,11 +14,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestEnding starts jobs that work with several threads and end, one after the other. Any of their
-// processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then. One
-// job in five goes over a path with delays, and all of the long run's thousand. Where one does not
-// end, what all its threads do is printed, and what the forwarder shows.
-func TestEnding(t *testing.T) {
+// TestJobsEndUnderLoad starts jobs that work with several threads and end, one after the other.
+// Processes of the job (ranks, launchers, the forwarder in zipper run) lose their processor at
+// random. One job in five runs over a path with delays, and so do all of the long run's thousand
+// jobs. If a job does not end, the stacks of all its threads are printed, and the forwarder's
+// status.
+func TestJobsEndUnderLoad(t *testing.T) {
 	each := 6
 	if long() {
 		each = 250
@@ -33,7 +34,7 @@ func TestEnding(t *testing.T) {
 			f := lasting.StartForwarder("--status", "127.0.0.1:0")
 			slow := meddle(t, f.Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
 				if random.IntN(4) == 0 {
-					time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // that is the delay
+					time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // the delay of the path
 				}
 				return [][]byte{frame}
 			})
@@ -59,16 +60,16 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// endsWell runs a job, perhaps over the forwarder, while its processes are stopped at random; the
-// seed says when and which. False: all has ended but a launcher that does natively what this one
-// did.
+// endsWell runs a job, over the forwarder if f is not nil, while its processes are stopped at
+// random; the seed determines when and which. It returns false if all processes have ended except a
+// launcher that does so natively too.
 func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) bool {
 	b.T.Helper()
-	patience := b.Limit / 2 // so there is time to look
+	patience := b.Limit / 2 // leaves time for a look at the processes
 	args, id := b.runArgs(j)
 	p := b.Start(nil, j.Env, append(append(args, "--"), argv...)...)
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
-	disturb := seed%4 != 0                   // some run as they like
+	disturb := seed%4 != 0                   // some jobs run undisturbed
 	for begin := time.Now(); ; {
 		pause := time.Duration(random.IntN(120)) * time.Millisecond
 		select {
@@ -94,19 +95,20 @@ func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) bool {
 		}
 		v := victims[random.IntN(len(victims))]
 		if syscall.Kill(v, syscall.SIGSTOP) == nil {
-			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // it is away that long
-			_ = syscall.Kill(v, syscall.SIGCONT)                          // it may have been killed by its launcher
+			// the time for which the process is stopped
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+			_ = syscall.Kill(v, syscall.SIGCONT) // its launcher may have killed it
 		}
 	}
 }
 
-// onlyPrterun tells whether nothing is left of a job but Open MPI's launcher, from version 5 on.
-// That of 6.0.0rc2 alone (mpirun -n 2, without zipper), stopped now and then with the processes it
-// has started, was found asleep for good behind them in three runs of twenty.
+// onlyPrterun reports whether Open MPI's launcher, from version 5 on, is all that is left of a job.
+// The launcher of 6.0.0rc2 alone (mpirun -n 2, without zipper), stopped at random with the
+// processes that it has started, was found asleep for good after them in three runs of twenty.
 func onlyPrterun(id string) bool {
 	pids := Processes(id)
 	for _, pid := range pids {
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended meanwhile
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // the process may have ended meanwhile
 		if strings.TrimSpace(string(name)) != "prterun" {
 			return false
 		}
@@ -114,13 +116,15 @@ func onlyPrterun(id string) bool {
 	return len(pids) > 0
 }
 
-// stacks says which processes of a job are left, and what their threads do, as gdb sees it.
+// stacks returns the remaining processes of a job, with the stacks of their threads as gdb prints
+// them.
 func stacks(id string) string {
 	var out strings.Builder
 	pids := Processes(id)
 	slices.Sort(pids)
 	for _, pid := range pids {
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended meanwhile
+		// the process may have ended meanwhile
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		o, err := exec.Command("gdb", "-p", fmt.Sprint(pid), "-batch", "-ex", "thread apply all bt 25").CombinedOutput()
 		fmt.Fprintf(&out, "--- process %d: %q, %s(gdb: %v)\n%s\n", pid, command, stat, err, o)

@@ -23,9 +23,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestFloods: one address does all that a stranger may to a forwarder with its default bounds. All
-// the while a job that runs goes on without a pause of half a second, and jobs join within 2 s.
-// Status and metrics answer, the forwarder stays within its memory, and its log is short.
+// TestFloods lets one address do all that a stranger may do to a forwarder with its default bounds.
+// Meanwhile a running job makes progress without a pause of half a second, and jobs join within 2
+// s. Status and metrics answer, the forwarder stays within its memory, and its log is short.
 func TestFloods(t *testing.T) {
 	pair := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
 	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}
@@ -66,8 +66,7 @@ func TestFloods(t *testing.T) {
 			defer wait.Wait()
 			defer stop()
 
-			// The job that runs, and beside it what this machine does to anybody who sleeps a
-			// moment.
+			// The running job, and beside it the time by which this machine delays any sleep.
 			var pause, late atomic.Int64
 			wait.Go(func() {
 				for ctx.Err() == nil {
@@ -132,8 +131,8 @@ func TestFloods(t *testing.T) {
 			if d := time.Duration(pause.Load()); d > 500*time.Millisecond+slow() {
 				t.Errorf("the running job paused for %v", d)
 			}
-			// Besides what is kept: Go's heap before it is collected, and the kernel's buffers of
-			// nobody.
+			// Further memory is used by Go's heap before it is collected, and by the kernel's
+			// buffers.
 			if n := resident(t, f.Cmd.Process.Pid) - before; n > 2*memory<<20 {
 				t.Errorf("the forwarder has grown by %d MiB, where it may keep %d", n>>20, memory)
 			}
@@ -148,11 +147,11 @@ func TestFloods(t *testing.T) {
 
 func raise(most *atomic.Int64, d time.Duration) {
 	if int64(d) > most.Load() {
-		most.Store(int64(d)) // one writer
+		most.Store(int64(d)) // there is one writer
 	}
 }
 
-// resident is the most memory that a process has had, in bytes.
+// resident returns the peak memory of a process in bytes.
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
@@ -179,14 +178,14 @@ func floodIdentity(job string, rank int, layout []wire.Cluster) handshake.Identi
 		Library: "lib", Model: "m", Host: "host", TimeoutMS: 60_000}
 }
 
-// stranger connects from an address that no good job has.
+// stranger connects from an address that no legitimate job has.
 func stranger(addr string) (net.Conn, error) { return connectFrom("127.0.0.2", addr) }
 
 func connectFrom(from, addr string) (net.Conn, error) {
 	return handshaketest.Connect(from, addr, 2*time.Minute)
 }
 
-// joined is a rank's connection after its Layout.
+// joined returns a rank's connection after its Layout.
 func joined(from, addr string, id handshake.Identity) (net.Conn, error) {
 	c, err := connectFrom(from, addr)
 	if err != nil {
@@ -236,7 +235,7 @@ func joinPair(t *testing.T, addr, job string) *pairOfRanks {
 	return p
 }
 
-// ping sends a message there and one back.
+// ping sends a message there and one back, and returns the time.
 func (p *pairOfRanks) ping(t *testing.T) time.Duration {
 	begin := time.Now()
 	p.seq++
@@ -270,8 +269,8 @@ func (p *pairOfRanks) close() {
 	}
 }
 
-// floodQueues has the ranks of a job send to each other without reading. It returns when none of
-// them can send any more, because the queues are full.
+// floodQueues lets the ranks of a job send to each other without reading. It returns when none of
+// them can send any more because the queues are full.
 func floodQueues(ctx context.Context, wait *sync.WaitGroup, addr string, begun chan struct{}) {
 	const half = 3
 	layout := []wire.Cluster{{Name: "a", Size: half}, {Name: "b", Size: half}}

@@ -33,7 +33,8 @@ func (b *Bed) goBuild(mpi, pkg string, command ...string) string {
 	return out
 }
 
-// The Go API gives the same natively and over clusters, at each thread level.
+// TestGoAPI checks that the Go API has the same results natively and over clusters, at each thread
+// level.
 func TestGoAPI(t *testing.T) {
 	b := New(t)
 	prog := b.goProgram(OpenMPI, "./test/programs/goapi")
@@ -58,7 +59,7 @@ func TestGoExample(t *testing.T) {
 	}
 }
 
-// The examples of the package's documentation, natively and over clusters.
+// TestGoDocExamples runs the examples of the package's documentation natively and over clusters.
 func TestGoDocExamples(t *testing.T) {
 	b := New(t)
 	prog := b.goBuild(OpenMPI, "./mmpi", "test", "-c")
@@ -72,8 +73,8 @@ func TestGoDocExamples(t *testing.T) {
 	}
 }
 
-// Every NAS kernel verifies its result natively, over clusters, and with both MPI libraries in one
-// job.
+// TestNPB checks that every NAS kernel verifies its result natively, over clusters, and with both
+// MPI libraries in one job.
 func TestNPB(t *testing.T) {
 	b := New(t)
 	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
@@ -95,7 +96,8 @@ func TestNPB(t *testing.T) {
 	}
 }
 
-// Every OSU-style benchmark runs over clusters and gives a figure for every size.
+// TestOSU checks that every OSU-style benchmark runs over clusters and prints a figure for every
+// size.
 func TestOSU(t *testing.T) {
 	b := New(t)
 	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
@@ -132,8 +134,8 @@ func TestOSU(t *testing.T) {
 		"no benchmark")
 }
 
-// Every Netgauge-style pattern runs over the MPI modules on the zipped path; a pair that cannot is
-// refused with the reason.
+// TestBenchNet checks that every Netgauge-style pattern runs over the MPI modules on the zipped
+// path, and that an impossible pair is refused with the reason.
 func TestBenchNet(t *testing.T) {
 	b := New(t)
 	for _, pattern := range []string{"one_to_one", "one_to_n", "n_to_one", "ping_ping", "overlap", "loggp", "plogp"} {
@@ -159,8 +161,8 @@ func TestBenchNet(t *testing.T) {
 	}
 }
 
-// One-sided puts with a flag carry the patterns natively and over clusters; what needs nonblocking
-// operations is refused.
+// TestBenchNetPut checks that one-sided puts with a flag carry the patterns natively and over
+// clusters, and that patterns which need nonblocking operations are refused.
 func TestBenchNetPut(t *testing.T) {
 	b := New(t)
 	for _, mode := range []string{"native", "zipped"} {
@@ -179,7 +181,8 @@ func TestBenchNetPut(t *testing.T) {
 	}
 }
 
-// What the matrix says crossed is what the forwarder counted.
+// TestNPBMatrix checks that the matrix has the traffic between clusters that the forwarder has
+// counted.
 func TestNPBMatrix(t *testing.T) {
 	b := New(t)
 	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "npb", "--matrix", "--format", "json", "--cluster", "a=2", "--cluster",
@@ -209,7 +212,8 @@ func TestNPBMatrix(t *testing.T) {
 	}
 }
 
-// TestBenchScale measures on several numbers of ranks, natively and zipped in turn, and draws it.
+// TestBenchScale measures on several numbers of ranks, natively and zipped in turn, and draws the
+// result.
 func TestBenchScale(t *testing.T) {
 	b := New(t)
 	picture := filepath.Join(t.TempDir(), "scale.svg")

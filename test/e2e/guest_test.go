@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// guests are programs for which a library in their process must be a good guest
-// (docs/design/guest.md). They run over each library and over both.
+// guests are programs in whose process a library must be a good guest (docs/design/guest.md). They
+// run over each library and over both.
 var guests = []program{
 	{file: "c/coroutines.c"},
 	{name: "traps_before", file: "c/traps.c", args: []string{"before"}},
@@ -24,8 +24,8 @@ var guests = []program{
 	{file: "c/signal_thread.c", args: []string{"15", "10", "14", "17", "27", "34", "64"}, flags: []string{"-pthread"}},
 }
 
-// TestGuests compares the programs of guests with their native runs.
-func TestGuests(t *testing.T) {
+// TestGuestPrograms compares the programs of guests with their native runs.
+func TestGuestPrograms(t *testing.T) {
 	New(t)
 	for _, p := range guests {
 		t.Run(p.title(), func(t *testing.T) {
@@ -37,9 +37,9 @@ func TestGuests(t *testing.T) {
 	}
 }
 
-// TestClosedPlugin has a program close the plug-in that brought MPI, while the engine's threads
-// run. A call of the plug-in's starts MPI, or its constructor.
-func TestClosedPlugin(t *testing.T) {
+// TestPluginMayBeClosed lets a program close the plug-in that loaded MPI while the engine's threads
+// run. MPI is started by a call of the plug-in's, or by its constructor.
+func TestPluginMayBeClosed(t *testing.T) {
 	for _, begins := range []string{"CALL", "CONSTRUCTOR"} {
 		overSplits(t, begins, []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 			host, plugin := b.compilePlain("c/plugin_host.c"), compileFor(b, s.clusters, "c/plugin.c", "-shared", "-fPIC",
@@ -63,23 +63,23 @@ func TestRelativeLibraryPath(t *testing.T) {
 	})
 }
 
-// TestIdentity has a program of root become another user in the middle of a job. Natively Open MPI
-// warns of its segments, which it may not remove.
-func TestIdentity(t *testing.T) {
+// TestUserMayChange lets a program of root become another user in the middle of a job. Natively
+// Open MPI warns about its segments, which that user may not remove.
+func TestUserMayChange(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/identity.c")))
 	})
 }
 
-// TestExitOfThread has a thread exit with a status while the first one waits in MPI.
+// TestExitOfThread lets a thread exit with a status while the first thread waits in MPI.
 func TestExitOfThread(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		b.Fails(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/exits.c", "-pthread"), "thread"), 3)
 	})
 }
 
-// TestTwoRuntimes has a program load a library with a Go runtime of its own.
-func TestTwoRuntimes(t *testing.T) {
+// TestProgramWithGoRuntime lets a program load a library with a Go runtime of its own.
+func TestProgramWithGoRuntime(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "guest.so")
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		if _, err := os.Stat(library); err != nil {
@@ -91,16 +91,16 @@ func TestTwoRuntimes(t *testing.T) {
 	})
 }
 
-// TestWithoutFirstThread ends the first thread of a process. By UCX_TLS=self,posix,sysv,tcp, as
-// zipper run has it for MPICH, UCX 1.13 aborts then in MPI_Finalize, natively too.
-func TestWithoutFirstThread(t *testing.T) {
+// TestFirstThreadMayEnd ends the first thread of a process. With UCX_TLS=self,posix,sysv,tcp, which
+// zipper run sets for MPICH, UCX 1.13 then aborts in MPI_Finalize, natively too.
+func TestFirstThreadMayEnd(t *testing.T) {
 	overSplits(t, "", []split{oneOne}, func(b *Bed, s split) {
 		b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/lives.c", "-pthread"), "first")
 	})
 }
 
-// TestDataLimit checks that the error names the limit where one of data leaves too little, and that
-// one which leaves enough does not matter.
+// TestDataLimit checks that the error names a limit of data that leaves too little, and that a
+// limit which leaves enough has no effect.
 func TestDataLimit(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		limited := func(kib string) Result {
@@ -116,8 +116,8 @@ func TestDataLimit(t *testing.T) {
 	})
 }
 
-// TestInheritedSignals checks that a program ignores and blocks what the launcher was started to
-// ignore and to block, as far as the native launcher passes that on.
+// TestInheritedSignals checks that a program ignores and blocks the signals that the launcher was
+// started to ignore and to block, as far as the native launcher passes that on.
 func TestInheritedSignals(t *testing.T) {
 	words := []string{"env", "--ignore-signal=IO,WINCH,XFSZ", "--block-signal=VTALRM,IO"}
 	for _, mpi := range []string{OpenMPI, MPICH} {

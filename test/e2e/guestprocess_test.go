@@ -13,7 +13,7 @@ import (
 // pairs are two clusters of one MPI library each, or of both.
 var pairs = [][2]string{{OpenMPI, OpenMPI}, {MPICH, MPICH}, {OpenMPI, MPICH}}
 
-// compilePair compiles a C program for both and returns its path, with "{mpi}".
+// compilePair compiles a C program for both libraries and returns its path, with "{mpi}".
 func (b *Bed) compilePair(file string, extra ...string) string {
 	b.T.Helper()
 	one := b.Compile(OpenMPI, "test/programs/c/"+file, extra...)
@@ -37,8 +37,8 @@ func TestOwnEnvironment(t *testing.T) {
 	}
 }
 
-// TestVariablesForGo checks that variables which a user sets for programs in Go of his own change
-// nothing, and do not show.
+// TestVariablesForGo checks that variables which a user sets for Go programs of their own have no
+// effect, and stay unchanged.
 func TestVariablesForGo(t *testing.T) {
 	b := New(t)
 	program := b.compilePair("signals.c")
@@ -49,7 +49,8 @@ func TestVariablesForGo(t *testing.T) {
 	}
 }
 
-// TestProcessAsNatively checks that MPI_Init changes of the process what it changes natively.
+// TestProcessAsNatively checks that MPI_Init changes the same properties of the process as
+// natively.
 func TestProcessAsNatively(t *testing.T) {
 	b := New(t)
 	program := b.compilePair("inherited.c")
@@ -67,7 +68,7 @@ func TestProcessAsNatively(t *testing.T) {
 	}
 }
 
-// engineThreads is Z_ENGINE_THREADS.
+// engineThreads returns Z_ENGINE_THREADS.
 func engineThreads(b *Bed) int {
 	b.T.Helper()
 	text, err := os.ReadFile(filepath.Join(b.Root, "cgo", "abi", "lib", "limits.h"))
@@ -82,7 +83,7 @@ func engineThreads(b *Bed) int {
 	return n
 }
 
-// mostThreads is the largest number of threads of a rank in the output of fewthreads.c.
+// mostThreads returns the largest number of threads of a rank in the output of fewthreads.c.
 func mostThreads(b *Bed, r Result) int {
 	b.T.Helper()
 	most := 0
@@ -96,8 +97,8 @@ func mostThreads(b *Bed, r Result) int {
 	return most
 }
 
-// TestThreadsOfARank checks that a rank has no more threads beside those that it has natively than
-// the documents say.
+// TestThreadsOfARank checks that a rank has no more threads, beside its native ones, than
+// documented.
 func TestThreadsOfARank(t *testing.T) {
 	b := New(t)
 	program := b.compilePair("fewthreads.c", "-rdynamic")
@@ -114,8 +115,8 @@ func TestThreadsOfARank(t *testing.T) {
 	}
 }
 
-// TestTooFewThreads checks that the error names the limit and the number of threads where one
-// cannot be made: the first, with which the runtime starts, or a later one.
+// TestTooFewThreads checks that the error names the limit and the number of threads if a thread
+// cannot be made: the first one, with which the runtime starts, or a later one.
 func TestTooFewThreads(t *testing.T) {
 	b := New(t)
 	program := b.compilePair("fewthreads.c", "-rdynamic")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestHandlers compares what a program sees of its own signal handlers, alternate stacks and masks
-// with its native run: nothing of what the engine needs of them shows.
+// TestHandlers compares a program's view of its own signal handlers, alternate stacks and masks
+// with its native run: the engine's changes are not visible.
 func TestHandlers(t *testing.T) {
 	for _, file := range []string{"c/actions.c", "c/altstack.c", "c/masks.c"} {
 		overSplits(t, program{file: file}.title(), byLength([]split{oneOne, mpichPair, mixedPair}, every), func(b *Bed, s split) {

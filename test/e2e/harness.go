@@ -17,24 +17,25 @@ import (
 	"github.com/leidenzipper/zipper/launch/native"
 )
 
-// MPI libraries.
+// The MPI libraries.
 const (
 	OpenMPI = "openmpi"
 	MPICH   = "mpich"
 )
 
-// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests,
-// which do more, it is twice as much.
+// Limit bounds every run; a run that takes longer is killed and fails its test. In the long tests,
+// which do more, the limit is doubled.
 const Limit = 2 * time.Minute
 
-// Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI: MPICH's
-// ranks never yield.
+// Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI, because
+// MPICH's ranks never yield.
 type Cluster struct {
 	Name    string
 	Ranks   int
 	MPI     string
-	Program string // empty: that of the job
-	Dir     string // working directory; empty: the repository's root
+	Program string // Program is that of the cluster; empty: that of the job.
+	// Dir is the working directory; empty: the repository's root.
+	Dir string
 }
 
 // A, B and C are the usual clusters.
@@ -42,22 +43,22 @@ func A(ranks int, mpi string) Cluster { return Cluster{Name: "a", Ranks: ranks, 
 func B(ranks int, mpi string) Cluster { return Cluster{Name: "b", Ranks: ranks, MPI: mpi} }
 func C(ranks int, mpi string) Cluster { return Cluster{Name: "c", Ranks: ranks, MPI: mpi} }
 
-// Bed is where a test runs.
+// Bed is the environment of a test.
 type Bed struct {
 	T      *testing.T
-	Root   string        // of the repository
+	Root   string        // Root is the repository's.
 	Zipper string        // bin/zipper
-	Limit  time.Duration // of every run
+	Limit  time.Duration // Limit is that of every run.
 }
 
-// long tells whether the long tests are asked for.
+// long reports whether the long tests are requested.
 func long() bool { return os.Getenv("ZIPPER_LONG") != "" }
 
-// wanted is how these tests are asked for.
+// wanted tells how these tests are requested.
 var wanted = optional.Tests{Variable: "ZIPPER_E2E",
 	Why: "end-to-end tests run with ZIPPER_E2E=1 after scripts/build (scripts/test does both)"}
 
-// New skips the test unless end-to-end tests are asked for.
+// New skips the test unless end-to-end tests are requested.
 func New(t *testing.T) *Bed {
 	t.Helper()
 	wanted.Skip(t)
@@ -77,7 +78,8 @@ func New(t *testing.T) *Bed {
 	return b
 }
 
-var compiled sync.Map // output path → *compilation: every program is built once per test process
+// compiled maps an output path to a *compilation: every program is built once per test process.
+var compiled sync.Map
 
 type compilation struct {
 	once sync.Once
@@ -111,7 +113,7 @@ func (b *Bed) Compile(mpi, source string, extra ...string) string {
 		if c.err = os.MkdirAll(filepath.Dir(out), 0o755); c.err != nil {
 			return
 		}
-		made := fmt.Sprintf("%s.%d", out, os.Getpid()) // other tests may run what is there
+		made := fmt.Sprintf("%s.%d", out, os.Getpid()) // other tests may be running the program
 		args := []string{"-O1", "-g", "-o", made, src}
 		if strings.HasPrefix(compiler, "mpif") {
 			args = append(args, "-J"+filepath.Dir(out))
@@ -149,8 +151,8 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	}
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
 	env := []string{"OMPI_MCA_mpi_yield_when_idle=1"}
-	// As zipper run: other components for windows crash or fail where a process may not read
-	// another one's memory (Open MPI 4), or where several threads make windows at once.
+	// The same as in zipper run: other components for windows crash or fail if a process may not
+	// read another one's memory (Open MPI 4), or if several threads make windows at once.
 	osc := "^ucx"
 	if strings.HasPrefix(version(OpenMPI), "4.") {
 		osc = "^rdma,ucx"
@@ -158,11 +160,11 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	env = append(env, "OMPI_MCA_osc="+osc)
 	p := b.Start(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
 	r := p.Wait()
-	p.endRest() // it would take the processors of the zipped run that follows
+	p.endRest() // left-over processes would take the processors of the zipped run that follows
 	return r
 }
 
-// version is that of the MPI library installed.
+// version returns the version of the installed MPI library.
 func version(mpi string) string { return versions[mpi]() }
 
 var versions = map[string]func() string{
@@ -178,14 +180,16 @@ func ask(mpirun string) string {
 // Job describes a zipped run.
 type Job struct {
 	Clusters []Cluster
-	Stdin    []byte   // for virtual rank 0; nil: none
-	Flags    []string // more flags for zipper run
-	Env      []string // more environment for it
-	Timeout  string   // for joining; default 60s
+	// Stdin is the input of virtual rank 0; nil: none.
+	Stdin []byte
+	Flags []string // Flags are further flags for zipper run.
+	Env   []string // Env is further environment for zipper run.
+	// Timeout is that for joining; default 60s.
+	Timeout string
 }
 
 // Zipped runs a program as one job over the clusters and checks that nothing is left of it. "{mpi}"
-// in argv stands for each cluster's MPI library.
+// in argv is replaced by each cluster's MPI library.
 func (b *Bed) Zipped(j Job, argv ...string) Result {
 	b.T.Helper()
 	return b.zippedBy(nil, j, argv...)
@@ -201,7 +205,7 @@ func (b *Bed) zippedBy(words []string, j Job, argv ...string) Result {
 	return r
 }
 
-// runArgs is the command line of zipper run up to the program, and the job's id.
+// runArgs returns the command line of zipper run up to the program, and the job's id.
 func (b *Bed) runArgs(j Job) (args []string, id string) {
 	id = JobID(b.T)
 	args = []string{b.Zipper, "run", "--job", id}
@@ -229,7 +233,7 @@ var jobs struct {
 	n int
 }
 
-// JobID makes a job id that no other test has.
+// JobID returns a job id that no other test has.
 func JobID(t *testing.T) string {
 	jobs.Lock()
 	defer jobs.Unlock()
@@ -243,25 +247,25 @@ func JobID(t *testing.T) string {
 	return fmt.Sprintf("e2e-%d-%d-%s", os.Getpid(), jobs.n, name)
 }
 
-// SecretOf gives a secret that is long enough, for each word another one.
+// SecretOf returns a secret that is long enough, a different one for each word.
 func SecretOf(word string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(word))) }
 
-// Forwarder is a forwarder that runs by itself.
+// Forwarder is a forwarder that runs as a process of its own.
 type Forwarder struct {
 	*Proc
 	Addr string
 }
 
-// StartForwarder starts one on a free port of the loopback interface.
+// StartForwarder starts a forwarder on a free port of the loopback interface.
 func (b *Bed) StartForwarder(flags ...string) *Forwarder {
 	b.T.Helper()
 	return b.StartForwarderAt("127.0.0.1:0", flags...)
 }
 
-// waitForwarder is how long one may take to listen.
+// waitForwarder is the longest time until a forwarder listens.
 const waitForwarder = 20 * time.Second
 
-// StartForwarderAt starts one at an address of the loopback interface.
+// StartForwarderAt starts a forwarder at an address of the loopback interface.
 func (b *Bed) StartForwarderAt(addr string, flags ...string) *Forwarder {
 	b.T.Helper()
 	p := b.Serve(nil, append([]string{b.Zipper, "forwarder", "--listen", addr, "--log", "info"},

@@ -21,8 +21,8 @@ func hopFlags(ab, bc *Forwarder) []string {
 	return []string{"--zipper", ab.Addr + "=a,b", "--zipper", bc.Addr + "=b,c"}
 }
 
-// Three clusters in a row: the same output as native, with point to point, collectives and
-// communicators at random.
+// TestHops checks that three clusters in a row have the native output, with point to point,
+// collectives and communicators at random.
 func TestHops(t *testing.T) {
 	b := New(t)
 	ab, bc := b.StartForwarder(), b.StartForwarder()
@@ -49,19 +49,19 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// Windows over three clusters in a row.
+// TestWindowsHops checks windows over three clusters in a row.
 func TestWindowsHops(t *testing.T) {
 	b := New(t)
 	ab, bc := b.StartForwarder(), b.StartForwarder()
 	windows(b, hopFlags(ab, bc), []split{oneOneOne, mixedThree})
 }
 
-// A rank that is killed ends the job in all clusters, as does a forwarder that is not started
-// again, with an error that names it.
+// TestHopsKilled checks that a killed rank, or a killed forwarder that is not restarted, ends the
+// job in all clusters with an error that names it.
 func TestHopsKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
-	// pairs 0 - 2 and 1 - 3: one of them over both forwarders
+	// pairs 0 - 2 and 1 - 3, of which one communicates over both forwarders
 	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
 	begin := func(ab, bc *Forwarder) (*Proc, string) {
 		args, id := b.runArgs(Job{Clusters: clusters, Flags: append(hopFlags(ab, bc), "--patience", "5s")})
@@ -113,8 +113,8 @@ func rowFlags(bc string, ab ...string) []string {
 	return flags
 }
 
-// Two forwarders side by side between a and b: both carry what goes from a to c and back, and the
-// output is the native one.
+// TestHopsSideBySide checks that two parallel forwarders between a and b both carry traffic from a
+// to c and back, and that the output is the native one.
 func TestHopsSideBySide(t *testing.T) {
 	b := New(t)
 	var forwarders []*forwarder.Forwarder
@@ -133,7 +133,7 @@ func TestHopsSideBySide(t *testing.T) {
 	for i, f := range forwarders {
 		jobs := 1
 		if i == 0 {
-			jobs = 2 // it is in both rows
+			jobs = 2 // the forwarder is in both rows
 		}
 		s := over(b, jobs, f.Status)
 		for _, way := range [][2]string{{"a", "c"}, {"c", "a"}} {
@@ -144,12 +144,13 @@ func TestHopsSideBySide(t *testing.T) {
 	}
 }
 
-// Of two forwarders side by side one is killed in the middle of transfers over both stages, of
-// messages or of one-sided operations: the job goes on over the other one, and every byte is right.
-// When that one is killed too the job ends, with an error that says why.
+// TestHopsSideBySideKilled kills one of two parallel forwarders in the middle of transfers over
+// both stages, of messages or of one-sided operations: the job goes on over the other one, and
+// every byte is correct. When that one is killed too the job ends, with an error that names the
+// reason.
 func TestHopsSideBySideKilled(t *testing.T) {
 	b := New(t)
-	carried := func(f *Forwarder) (n uint64) { // from a to c, in the job that runs
+	carried := func(f *Forwarder) (n uint64) { // from a to c, in the running job
 		_, addr, _ := strings.Cut(f.Stderr(), "status")
 		addr = addr[strings.Index(addr, "127.0.0.1:"):]
 		addr, _, _ = strings.Cut(addr, `"`)
@@ -167,14 +168,14 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	bc, two := b.StartForwarder(), b.StartForwarder("--status", "127.0.0.1:0")
 	var one *Forwarder
 	var id string
-	rows := 0 // that bc has seen end
+	rows := 0 // the number of rows whose end bc has seen
 	ended := func() {
 		rows += 2
 		b.WaitFor(30*time.Second, "the forwarder between b and c to see both rows end",
 			func() bool { return strings.Count(bc.Stderr(), "\tjob ended\t") == rows })
 		b.NothingLeft(id)
 	}
-	// Pairs 0 - 2 and 1 - 3: one of them over both stages.
+	// Pairs 0 - 2 and 1 - 3, of which one communicates over both stages.
 	begin := func(program, stop string, first bool) (p *Proc, more func(what string)) {
 		one = b.StartForwarder("--status", "127.0.0.1:0")
 		flags := rowFlags(bc.Addr, two.Addr, one.Addr)
@@ -201,7 +202,7 @@ func TestHopsSideBySideKilled(t *testing.T) {
 			func() bool { return carried(two) >= before+4<<20 })
 		return p, more
 	}
-	// small pieces go by pair: those from 1 to 3 in the second row
+	// small pieces are distributed by pair: those from 1 to 3 go to the second row
 	for _, program := range []string{"stream.c", "rma_stream.c"} {
 		stop := filepath.Join(t.TempDir(), "stop")
 		p, _ := begin(program, stop, program == "stream.c")
@@ -224,7 +225,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	ended()
 }
 
-// What cannot work is said before anything starts, or by those who wait in vain.
+// TestHopsRefused checks that impossible routes are reported before anything starts, or by the
+// processes that wait in vain.
 func TestHopsRefused(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "examples/cg/cg.c")
@@ -239,8 +241,8 @@ func TestHopsRefused(t *testing.T) {
 	b.Fails(r, 1, "127.0.0.1:9")
 }
 
-// Three clusters on networks of their own, each zipper node known by a different address on each of
-// its two: nothing but the forwarders joins them.
+// TestHopsLab has three clusters on networks of their own, where each zipper node is known by a
+// different address on each of its two networks: only the forwarders connect them.
 func TestHopsLab(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

@@ -11,7 +11,7 @@ import (
 
 var hostKeyLogged = regexp.MustCompile(`host key\s+\{"key": "([^"]*)"`)
 
-// hostKey is what a forwarder has logged.
+// hostKey returns the host key that a forwarder has logged.
 func hostKey(t *testing.T, f *Forwarder) string {
 	t.Helper()
 	m := hostKeyLogged.FindStringSubmatch(f.Stderr())
@@ -21,8 +21,8 @@ func hostKey(t *testing.T, f *Forwarder) string {
 	return m[1]
 }
 
-// TestHostKeys: a job runs through the forwarder whose key it has, whatever way it came by it, and
-// through no other.
+// TestHostKeys checks that a job runs through the forwarder whose key it has, however it got the
+// key, and through no other.
 func TestHostKeys(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
@@ -65,14 +65,15 @@ func TestHostKeys(t *testing.T) {
 	}
 	b.OK(run(strict, "--zipper", f.Addr))
 	b.OK(run(strict)) // the forwarder of the run itself
-	// Somebody else takes the address over.
+	// Another forwarder takes over the address.
 	f.Signal(syscall.SIGTERM)
 	f.Wait()
 	b.StartForwarderAt(f.Addr, "--host-key", filepath.Join(dir, "other"))
 	refuses("another forwarder at the address", run(accept, "--zipper", f.Addr), "wrong host key")
 }
 
-// TestHostKeyIsKept: a forwarder has the same key at its next start, without being told where.
+// TestHostKeyIsKept checks that a forwarder has the same key at its next start, without a path
+// being given.
 func TestHostKeyIsKept(t *testing.T) {
 	b := New(t)
 	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
@@ -89,9 +90,9 @@ func TestHostKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestForwardersHaveTheirKeys: in a job of several hops the forwarders prove their keys to each
-// other.
-func TestForwardersHaveTheirKeys(t *testing.T) {
+// TestForwardersProveTheirKeys checks that the forwarders of a job of several hops prove their keys
+// to each other.
+func TestForwardersProveTheirKeys(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
 	x := b.StartForwarder("--host-key", filepath.Join(dir, "x"))

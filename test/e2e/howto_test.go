@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// step is a block of commands, or a file, on a page that says what to do.
+// step is a block of commands, or a file, of a page of instructions.
 type step struct{ where, kind, text string }
 
-// steps takes the fenced blocks out of a page: each for the node that the paragraph before it
-// names.
+// steps returns the fenced blocks of a page, each with the node that the paragraph before it names.
 func steps(page string) (all []step) {
 	block := regexp.MustCompile("(?m)^ *(?:On (\\w+):\\n *)?```(\\w*)\\n([^`]*?)^ *```$")
 	for _, m := range block.FindAllStringSubmatch(page, -1) {
@@ -27,8 +26,9 @@ func steps(page string) (all []step) {
 	return all
 }
 
-// docs/tutorial/3-two-sites.md from top to bottom, between two sites with a firewall. Only what is
-// another in the lab than at a reader's is put in its place: the remote shell, and the program.
+// TestLabHowTo follows docs/tutorial/3-two-sites.md from top to bottom, between two sites with a
+// firewall. Only the parts that differ between the lab and a reader's sites are replaced: the
+// remote shell, and the program.
 func TestLabHowTo(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--open", "gB:7475")
 	b := l.b

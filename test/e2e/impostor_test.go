@@ -7,7 +7,7 @@ import (
 )
 
 // TestImpostorSignalsNobody checks that drain and reload send no signal to a forwarder that another
-// process names in an answer of its own: root would send it to that of any user.
+// process names in an answer of its own: root would send it to a forwarder of any user.
 func TestImpostorSignalsNobody(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")

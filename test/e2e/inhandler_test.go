@@ -9,35 +9,36 @@ import (
 	"testing"
 )
 
-// What the last rank of c/handler.c does when the signal comes. exchange and receive wait in the
-// engine, probe enters it all the time, collective and any wait in native MPI and in the engine.
+// The actions of the last rank of c/handler.c when the signal arrives. exchange and receive wait in
+// the engine, probe enters it repeatedly, collective and any wait in native MPI and in the engine.
 var (
 	handlerWaits = []string{"receive", "any", "threads", "probe", "compute", "exchange", "collective", "finalize", "fault"}
 	handlerEnds  = []string{"MPI_Abort", "exit", "_exit", "abort", "raise", "crash"}
 )
 
-// endOf is the exit status of a job whose handler does that. MPICH's own launcher gives the number
-// of a signal without 128.
+// endOf is the exit status of a job whose handler ends it in this way. MPICH's own launcher returns
+// the number of a signal without 128.
 var endOf = map[string]int{"MPI_Abort": 42, "exit": 42, "_exit": 42, "abort": 128 + 6, "raise": 128 + 15,
 	"crash": 128 + 11}
 
-// goTrace matches what Go's runtime prints when it ends a process.
+// goTrace matches the text that Go's runtime prints when it ends a process.
 var goTrace = regexp.MustCompile(`goroutine [0-9]+|fatal error: |\bruntime\.|SIG[A-Z]+: |PC=0x`)
 
 // inHandler is one job that a handler ends.
 type inHandler struct {
-	wait, end    string
-	first, last  string // MPI library of the two clusters
+	wait, end string
+	// first and last are the MPI libraries of the two clusters.
+	first, last  string
 	microseconds int
 }
 
-// check runs the job: it ends as it does natively, whatever the handler interrupts, and the other
-// cluster learns the status that MPI_Abort was given.
+// check runs the job and checks that it ends as it does natively, whatever the handler interrupts,
+// and that the other cluster learns the status that was passed to MPI_Abort.
 func (h inHandler) check(b *Bed) {
 	b.T.Helper()
 	clusters := []Cluster{A(2, h.first), B(2, h.last)}
 	if h.end != "MPI_Abort" {
-		clusters[1].Ranks = 1 // MPICH's launcher mixes the statuses of several
+		clusters[1].Ranks = 1 // MPICH's launcher mixes the statuses of several ranks
 	}
 	r := b.Zipped(Job{Clusters: clusters}, compileFor(b, clusters, "c/handler.c", "-pthread"), h.wait, h.end,
 		fmt.Sprint(h.microseconds))
@@ -92,8 +93,8 @@ func TestEndInHandlerAsNatively(t *testing.T) {
 	}
 }
 
-// TestEndInHandlerLong ends jobs at times, in waits and in ways that are drawn at random: so many
-// jobs as ZIPPER_RUNS says, 60 without it.
+// TestEndInHandlerLong ends jobs at times, in waits and in ways that are drawn at random:
+// ZIPPER_RUNS jobs, or 60 if it is not set.
 func TestEndInHandlerLong(t *testing.T) {
 	runs, err := strconv.Atoi(os.Getenv("ZIPPER_RUNS"))
 	if err != nil {

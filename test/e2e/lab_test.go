@@ -20,8 +20,8 @@ type lab struct {
 	fwd *Proc
 }
 
-// newLab sets the lab up, proves that the clusters are apart, and starts a forwarder on the zipper
-// node.
+// newLab sets up the lab, checks that the clusters cannot reach each other, and starts a forwarder
+// on the zipper node.
 func newLab(t *testing.T) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -48,7 +48,7 @@ func newLab(t *testing.T) *lab {
 // job writes a job file for the lab; a and b are the two clusters' own entries.
 func (l *lab) job(a, b string) string { return l.jobAt("7475", "login: a1, "+a, "login: b1, "+b) }
 
-// jobAt is the same for a forwarder at another port, with clusters that may begin elsewhere.
+// jobAt does the same for a forwarder at another port, with clusters that may begin on other nodes.
 func (l *lab) jobAt(port, a, b string) string {
 	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
 	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[2]s\"}\nclusters:\n- {name: a, %s}\n- {name: b, %s}\n",
@@ -59,8 +59,8 @@ func (l *lab) jobAt(port, a, b string) string {
 	return file
 }
 
-// relayed gives the payload of one job after the other that a forwarder has relayed; status is
-// where z1 answers.
+// relayed returns a function that returns the payload of one job after the other that a forwarder
+// has relayed; status is the address of z1's status.
 func (l *lab) relayed(status string) func() uint64 {
 	jobs, before := 0, uint64(0)
 	return func() uint64 {
@@ -78,7 +78,8 @@ func (l *lab) relayed(status string) func() uint64 {
 	}
 }
 
-// stream starts test/programs/c/stream.c. more waits for it to go on, stop has it end well.
+// stream starts test/programs/c/stream.c. more waits until it goes on, stop ends it and checks that
+// it ends well.
 func (l *lab) stream(prog, job string) (p *Proc, more func(what string), stop func() Result) {
 	file := filepath.Join(l.b.T.TempDir(), "stop")
 	p = l.b.Start(nil, l.env, l.b.Zipper, "run", "--file", job, "--", prog, file)
@@ -126,7 +127,7 @@ func TestLab(t *testing.T) {
 			}
 		})
 	}
-	// in order in one cluster, in turn in the other: what each host combines first
+	// in order in one cluster, in turn in the other: the data that each host combines first
 	// (collectives/grid.go)
 	t.Run("two ranks on each host", func(t *testing.T) {
 		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1),

@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/netgauge"
 )
 
-// Between two nodes of the lab every module of zipper bench net that needs a network works, raw
-// Ethernet too.
+// TestLabNet checks that every module of zipper bench net that needs a network works between two
+// nodes of the lab, raw Ethernet included.
 func TestLabNet(t *testing.T) {
 	l := newLab(t)
 	b := l.b

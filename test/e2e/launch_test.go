@@ -50,9 +50,10 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSlowHalf: a cluster that takes its time to start is no reason for a warning while zipper run
-// sees that it is still starting. It takes longer than a forwarder that is not the run's own waits.
-func TestSlowHalf(t *testing.T) {
+// TestSlowClusterStartIsNoWarning checks that a cluster whose start takes long causes no warning
+// while zipper run sees that it is still starting. The start takes longer than a forwarder that is
+// not the run's own waits.
+func TestSlowClusterStartIsNoWarning(t *testing.T) {
 	b := New(t)
 	script := fmt.Sprintf(`[ "$ZIPPER_CLUSTER" = a ] || sleep %d; exec "$@"`, forwarder.Patience/time.Second+1)
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Timeout: "10m"}, "/bin/sh", "-c", script,
@@ -62,8 +63,8 @@ func TestSlowHalf(t *testing.T) {
 	}
 }
 
-// standIn writes a remote shell that runs its words on this host with ssh's manners: another
-// directory, a fresh environment.
+// standIn writes a remote shell that runs its words on this host as ssh would: in another
+// directory, with a fresh environment.
 func standIn(t *testing.T) string {
 	rsh := filepath.Join(t.TempDir(), "rsh")
 	script := "#!/bin/sh\nshift\ncd /\nexec env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c \"$*\"\n"
@@ -90,8 +91,9 @@ func TestJobFileOverRemoteShell(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestRemoteShellBreaks: the connection to one cluster is cut; both clusters' processes end.
-func TestRemoteShellBreaks(t *testing.T) {
+// TestLostRemoteShellEndsJob cuts the connection to one cluster, and checks that both clusters'
+// processes end.
+func TestLostRemoteShellEndsJob(t *testing.T) {
 	b := New(t)
 	args, id := b.runArgs(Job{Flags: []string{"--rsh", standIn(t), "--cluster", "a=1,mpi=openmpi,login=here",
 		"--cluster", "b=1,mpi=mpich,login=here"}})
@@ -129,8 +131,8 @@ func TestLinkedProgram(t *testing.T) {
 	}
 }
 
-// The examples in each language, linked by the wrapper for it, run with a different MPI library per
-// cluster; each verifies its own result.
+// TestExamplePrograms checks that the examples in each language, linked by its wrapper, run with a
+// different MPI library in each cluster and verify their own results.
 func TestExamplePrograms(t *testing.T) {
 	b := New(t)
 	for _, e := range []struct{ wrapper, source, want string }{
@@ -175,7 +177,7 @@ func TestManyClusters(t *testing.T) {
 	}
 }
 
-// TestSeveralJobs: one forwarder, two jobs at a time, each with a secret of its own.
+// TestSeveralJobs runs two jobs at a time over one forwarder, each with a secret of its own.
 func TestSeveralJobs(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "none")
@@ -193,9 +195,9 @@ func TestSeveralJobs(t *testing.T) {
 	}
 }
 
-// TestUsersPath: ranks find programs and libraries where the user's shell does. Open MPI's mpirun,
-// called by its path, puts its own directories first.
-func TestUsersPath(t *testing.T) {
+// TestRanksUseTheUsersPath checks that ranks find programs and libraries in the user's path. Open
+// MPI's mpirun, called by its path, puts its own directories first.
+func TestRanksUseTheUsersPath(t *testing.T) {
 	b := New(t)
 	path := t.TempDir() + ":" + os.Getenv("PATH")
 	for _, mpi := range []string{OpenMPI, MPICH} {

@@ -16,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
 )
 
-// twoSites sets the lab up with a long link between two border nodes, or others as the options say,
-// and proves that it is as asked.
+// twoSites sets up the lab with a long link between two border nodes, or other nodes in options,
+// and checks that the link is as requested.
 func twoSites(t *testing.T, options ...string) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -32,14 +32,14 @@ func twoSites(t *testing.T, options ...string) *lab {
 	return l
 }
 
-// lab runs a command of scripts/lab and gives what it prints.
+// lab runs a command of scripts/lab and returns its output.
 func (l *lab) lab(words ...string) string {
 	l.b.T.Helper()
 	return l.b.OK(l.b.Run(nil, l.env, append([]string{"scripts/lab"}, words...)...)).Stdout
 }
 
-// line is what has passed the long link, or the one of that number, from its first end and from the
-// other.
+// line returns the statistics of the long link, or of the one with that number, from its first end
+// and from the other.
 func (l *lab) line(number ...string) (ways []delayline.Stats) {
 	l.b.T.Helper()
 	out := l.lab(slices.Concat([]string{"line"}, number, []string{"stats"})...)
@@ -49,8 +49,8 @@ func (l *lab) line(number ...string) (ways []delayline.Stats) {
 	return ways
 }
 
-// Delay and loss are as asked; with its clusters a long link apart a job does what it does
-// elsewhere.
+// TestLabLong checks that delay and loss are as requested, and that a job whose clusters are a long
+// link apart has its usual output.
 func TestLabLong(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--rate", "1gbit", "--queue", "2MB")
 	b := l.b
@@ -70,7 +70,7 @@ func TestLabLong(t *testing.T) {
 		for _, way := range l.line() {
 			late = max(late, way.LateMax)
 		}
-		// The upper bound is for busy machines.
+		// The upper bound allows for busy machines.
 		if most := 40e3 + 30e3 + 2*float64(late.Microseconds()); least < 40e3 || least > most {
 			t.Errorf("a round trip took %.0f us, want 40000 to %.0f", least, most)
 		}
@@ -87,7 +87,8 @@ func TestLabLong(t *testing.T) {
 		}
 		l.lab("line", "set", "loss=0")
 	})
-	t.Run("one forwarder", func(t *testing.T) { // on gA, so the long link is between it and the ranks of b
+	// on gA, so that the long link is between the forwarder and the ranks of b
+	t.Run("one forwarder", func(t *testing.T) {
 		l.lab("line", "set", "delay=5ms")
 		l.lab("route", "far")
 		fwd := b.Serve(l.env, "scripts/lab", "on", "gA", b.Zipper, "forwarder", "--log", "info")
@@ -124,8 +125,8 @@ func TestLabLong(t *testing.T) {
 	})
 }
 
-// Through the firewall goes one port, in one direction; what makes no sense is refused before
-// anything is set up.
+// TestLabLongFirewall checks that the firewall lets one port pass in one direction, and that
+// impossible options are refused before anything is set up.
 func TestLabLongFirewall(t *testing.T) {
 	l := twoSites(t, "--delay", "1ms", "--open", "gB:7475")
 	for _, c := range [][]string{
@@ -143,8 +144,8 @@ func TestLabLongFirewall(t *testing.T) {
 	}
 }
 
-// scripts/bench longhaul in its short form: every kind of target has its row, with the long link's
-// lateness or a reason.
+// TestLabLongBench runs scripts/bench longhaul in its short form: every kind of target has a row,
+// with the long link's lateness or a reason.
 func TestLabLongBench(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

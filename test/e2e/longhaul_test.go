@@ -19,14 +19,14 @@ func newSites(t *testing.T, options ...string) *lab {
 	return l
 }
 
-// forwarders starts one on each border node.
+// forwarders starts a forwarder on each border node.
 func (l *lab) forwarders(options ...string) {
 	for _, node := range []string{"gA", "gB"} {
 		l.forwarder(node, options...)
 	}
 }
 
-// forwarder starts one.
+// forwarder starts a forwarder on a node.
 func (l *lab) forwarder(node string, options ...string) *Proc {
 	f := l.b.Serve(l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"},
 		options...)...)
@@ -35,8 +35,8 @@ func (l *lab) forwarder(node string, options ...string) *Proc {
 	return f
 }
 
-// sites writes a job file: a on Open MPI at one site, b on MPICH at the other, and how each border
-// node is on the long link.
+// sites writes a job file: a on Open MPI at one site, b on MPICH at the other, and the place of
+// each border node on the long link.
 func (l *lab) sites(zippers ...string) string {
 	return l.arranged("wan", []string{"{name: a, login: a1, ranks: 2, mpi: openmpi}",
 		"{name: b, login: b1, ranks: 2, mpi: mpich}"}, zippers...)
@@ -53,15 +53,15 @@ func (l *lab) arranged(networks string, clusters []string, zippers ...string) st
 	return file
 }
 
-// in is the lab for a subtest.
+// in returns the lab for a subtest.
 func (l *lab) in(t *testing.T) *lab {
 	b := *l.b
 	b.T = t
 	return &lab{b: &b, env: l.env}
 }
 
-// cannot has doctor and run say, each within its time-out, why the clusters of a job cannot be
-// joined, with what to do.
+// cannot checks that doctor and run report, each within its time-out, why the clusters of a job
+// cannot be joined, and what to do.
 func (l *lab) cannot(job, prog string, why ...string) {
 	b := l.b
 	b.T.Helper()
@@ -80,7 +80,7 @@ func (l *lab) cannot(job, prog string, why ...string) {
 	}
 }
 
-// advice are what cannot looks for.
+// advice is the advice for which cannot looks.
 var advice = []string{"let that port in?", "check addresses, routes and firewalls", "give it an address there",
 	"net.ipv4.tcp_mtu_probing=1"}
 
@@ -92,8 +92,9 @@ const (
 	wanB  = `, wan: "10.81.4.2:7475"`
 )
 
-// Two sites whose border nodes share a long link only, on which connections to one port of one of
-// them pass: jobs run as natively, and doctor and run say what is wrong where they cannot.
+// TestLabTwoSites has two sites whose border nodes share only a long link, on which only
+// connections to one port of one of them pass. Jobs run as natively, and doctor and run report the
+// reason where they cannot.
 func TestLabTwoSites(t *testing.T) {
 	l := newSites(t, "--open", "gB:7475") // a firewall lets only connections to that port pass
 	b := l.b
@@ -135,11 +136,11 @@ func TestLabTwoSites(t *testing.T) {
 			t.Errorf("from gB:\n%v", r)
 		}
 	})
-	// The half whose patience ends first says what it knows: its forwarder cannot reach the other
-	// one, or is not reached.
+	// The half whose time-out expires first reports the state of its forwarder, which cannot reach
+	// the other one, or is not reached.
 	t.Run("errors", func(t *testing.T) {
 		for _, tc := range []struct{ name, gA, gB, want string }{
-			// gA listens, and nothing may come in there.
+			// gA listens, but no connection may come in there.
 			{"wrong side dials", "{" + fmt.Sprintf(siteA, wanA) + "}", "{" + fmt.Sprintf(siteB, "") + ", dial: [wan]}",
 				"cannot reach the forwarder 10.81.4.1:7475"},
 			{"closed port", "{" + fmt.Sprintf(siteA, "") + ", dial: [wan]}",
@@ -158,9 +159,9 @@ func TestLabTwoSites(t *testing.T) {
 	})
 }
 
-// Two trunks side by side over the long link: they have several connections each, as the status of
-// both ends shows. One of these goes silent in the middle of transfers: it is found dead and opened
-// again, and every byte of the job is right.
+// TestLabTrunk has two parallel trunks over the long link, of several connections each, as the
+// status of both ends shows. One connection goes silent in the middle of transfers: it is found
+// dead and opened again, and every byte of the job is correct.
 func TestLabTrunk(t *testing.T) {
 	l := newSites(t)
 	l.forwarders("--listen", ":7485", "--status", "127.0.0.1:7486")
@@ -202,7 +203,7 @@ func TestLabTrunk(t *testing.T) {
 		t.Fatalf("connections of gA: %q", connections)
 	}
 	_, port, _ := strings.Cut(connections[2], ":")
-	// Nothing of it gets in any more, so neither end hears of what it sends.
+	// No packet to the port passes any more, so neither end receives what the other sends.
 	l.lab("on", "gA", "nft", "add table ip silent; add chain ip silent in { type filter hook input priority 0; }; "+
 		"add rule ip silent in tcp dport "+port+" drop")
 	shows("gA", "127.0.0.1:7476", regexp.MustCompile(`5 connections, .*1 lost so far`))

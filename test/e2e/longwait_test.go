@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// TestLongWait: ranks that wait long in a collective sleep, whether they lead their cluster or
-// follow. (Native MPI spins, so there is nothing to compare with.)
+// TestLongWait checks that ranks that wait long in a collective sleep, whether they lead their
+// cluster or follow. (Native MPI spins, so there is nothing to compare with.)
 func TestLongWait(t *testing.T) {
 	for _, job := range []Job{
 		{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}},

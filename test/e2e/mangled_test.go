@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// harmer does to one frame of about so many, of those that belong to running jobs, what a bad
-// network does: a bit is flipped, the frame is cut short or left out, comes twice, or junk before
-// it. With what it does it stops after most times.
+// harmer returns a function that damages one frame in about `of` frames of running jobs, as a bad
+// network does: a bit is flipped, the frame is cut short, dropped or duplicated, or junk precedes
+// it. It stops after most times.
 func harmer(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h wire.Header, frame []byte) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 5))
 	return func(_ bool, h wire.Header, frame []byte) [][]byte {
@@ -42,10 +42,10 @@ func harmer(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h w
 	}
 }
 
-// TestMangledJobs: jobs of both MPI libraries whose networks damage frames, between ranks and
-// forwarders and between forwarders, print what they print natively: messages, collectives and
-// communicators at random, and windows.
-func TestMangledJobs(t *testing.T) {
+// TestDamagedFramesAreRepaired checks that jobs of both MPI libraries print their native output
+// while their networks damage frames between ranks and forwarders and between forwarders: messages,
+// collectives and communicators at random, and windows.
+func TestDamagedFramesAreRepaired(t *testing.T) {
 	b := New(t)
 	clusters := []Cluster{A(2, OpenMPI), B(1, MPICH)}
 	between := func(f *Forwarder, seed uint64, done *atomic.Int64) string {
@@ -88,10 +88,10 @@ func TestMangledJobs(t *testing.T) {
 	}
 }
 
-// TestInventedBye: at level checked a Bye that no forwarder has said is a lost link, and the job
-// goes on. One in the name of a rank the forwarder has to believe: the job ends, and says why. At
-// level sealed neither does anything (TestSealedMeddling).
-func TestInventedBye(t *testing.T) {
+// TestForgedBye checks that at level checked a Bye that no forwarder has sent counts as a lost
+// link, and the job goes on. The forwarder has to believe a Bye in the name of a rank: the job
+// ends, with the reason. At level sealed neither has an effect (TestSealedMeddling).
+func TestForgedBye(t *testing.T) {
 	for _, toRank := range []bool{true, false} {
 		t.Run(map[bool]string{true: "of the forwarder", false: "of a rank"}[toRank], func(t *testing.T) {
 			b := New(t)

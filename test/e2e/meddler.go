@@ -10,14 +10,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// meddler stands between ranks and their forwarder. It keeps all that goes by, and does to frames
-// what it is told.
+// meddler is a proxy between ranks and their forwarder. It records all frames, and changes them as
+// edit does.
 type meddler struct {
 	Addr string
 
 	mu   sync.Mutex
 	seen bytes.Buffer
-	edit func(toRank bool, h wire.Header, frame []byte) [][]byte // with mu; nil: nothing is done
+	// edit is protected by mu; nil: frames are not changed.
+	edit func(toRank bool, h wire.Header, frame []byte) [][]byte
 }
 
 // meddle starts a meddler in front of a forwarder.
@@ -56,7 +57,7 @@ func meddle(t *testing.T, forwarder string, edit func(toRank bool, h wire.Header
 	return m
 }
 
-// carry brings frames from one end to the other until one of them closes.
+// carry passes frames from one end to the other until one of them closes.
 func (m *meddler) carry(from io.Reader, to io.Writer, toRank bool) {
 	head := make([]byte, wire.HeaderLen)
 	for {
@@ -86,7 +87,7 @@ func (m *meddler) carry(from io.Reader, to io.Writer, toRank bool) {
 	}
 }
 
-// Seen is all that went by so far, in both directions.
+// Seen returns all bytes so far, in both directions.
 func (m *meddler) Seen() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()

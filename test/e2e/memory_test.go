@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/dial"
 )
 
-// stoppedOf lists those processes of a job that run a program and are stopped.
+// stoppedOf lists the processes of a job that run a program and are stopped.
 func stoppedOf(id, program string) (pids []int) {
 	for _, p := range Processes(id) {
 		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
@@ -26,10 +26,11 @@ func stoppedOf(id, program string) (pids []int) {
 	return pids
 }
 
-// Receivers have cleared their senders and then read nothing. Two forwarders in a row keep no more
-// than a job may, and those who send are held back. Another job on the same forwarders runs as if
-// nothing were, and when the receivers go on every byte arrives. 32 pairs with ZIPPER_LONG=1.
-func TestReceiversStopped(t *testing.T) {
+// TestStoppedReceiversBoundMemory has receivers that have granted credit to their senders and then
+// read nothing. Two forwarders in a row keep no more than a job may, and the senders are held back.
+// Another job on the same forwarders runs undisturbed, and when the receivers go on every byte
+// arrives. 32 pairs with ZIPPER_LONG=1.
+func TestStoppedReceiversBoundMemory(t *testing.T) {
 	b := New(t)
 	const most = 4 << 20
 	pairs := 4
@@ -63,7 +64,7 @@ func TestReceiversStopped(t *testing.T) {
 	}
 	b.Same(b.OK(b.Native(OpenMPI, 4, other)),
 		b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: flags}, other)), nil)
-	// A forwarder reads up to a megabyte more of each link before it looks again.
+	// A forwarder reads up to a megabyte more of each link before it checks again.
 	n := queued()
 	if n > 2*(most+(pairs+1)<<20) || n < 1<<20 {
 		t.Errorf("both forwarders keep %d bytes for receivers that do not read", n)

@@ -15,9 +15,10 @@ func TestSplitCluster(t *testing.T) {
 	})
 }
 
-// TestSessions runs a program of sessions, without MPI_Init and with it before and after the first
-// session, over the clusters whose library has them. It prints the same each time, and natively
-// only one is run: MPICH 4.0 crashes in a session after the last one without MPI_Init.
+// TestSessions runs a program with sessions, without MPI_Init and with it before and after the
+// first session, over clusters whose library has sessions. It prints the same each time, and only
+// one of the runs is done natively: MPICH 4.0 crashes in a session after the last one without
+// MPI_Init.
 func TestSessions(t *testing.T) {
 	for _, first := range []string{"without", "before", "after"} {
 		overSplits(t, first, withMPI4(), func(b *Bed, s split) {
@@ -29,24 +30,24 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionErrors has errors raised on the handlers that MPI wants, without a native run: MPICH
-// 4.0 raises them on MPI_COMM_WORLD.
+// TestSessionErrors checks that errors are raised on the handlers that MPI requires, without a
+// native run: MPICH 4.0 raises them on MPI_COMM_WORLD.
 func TestSessionErrors(t *testing.T) {
 	overSplits(t, "", withMPI4(), func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/session_errors.c")))
 	})
 }
 
-// withMPI4 are splits of MPICH, whose sessions and partitioned communication work natively. Open
-// MPI 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
-// ("MPI_SUCCESS: no errors", fatal); partitioned.c gets parts that are not there, "wrong numbers in
-// a part that has arrived is 1200, want 0", and then stands still.
+// withMPI4 returns splits of MPICH, whose sessions and partitioned communication work natively.
+// Open MPI 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
+// ("MPI_SUCCESS: no errors", fatal); partitioned.c receives parts that were not sent, "wrong
+// numbers in a part that has arrived is 1200, want 0", and then hangs.
 func withMPI4() []split {
 	return []split{mpichPair, {"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}}
 }
 
-// TestPartitioned sends in parts between all processes, also from several threads, and so that each
-// part has to arrive by itself.
+// TestPartitioned sends in parts between all processes, also from several threads, and such that
+// each part has to arrive separately.
 func TestPartitioned(t *testing.T) {
 	for _, how := range []string{"early", "threads"} {
 		overSplits(t, how, withMPI4(), func(b *Bed, s split) {

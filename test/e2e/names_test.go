@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHostNames has clusters with hosts of one name: each process finds those of its own cluster by
-// MPI_Get_processor_name, and no others.
+// TestHostNames has clusters with hosts of the same name: each process finds those of its own
+// cluster by MPI_Get_processor_name, and no others.
 func TestHostNames(t *testing.T) {
 	overSplits(t, "", byLength([]split{twoOne, mixed}, every), func(b *Bed, s split) {
 		host, err := os.Hostname()
@@ -25,9 +25,9 @@ func TestHostNames(t *testing.T) {
 	})
 }
 
-// TestConstants has a program count by constants of mpi.h that two libraries do not agree in: it
-// ends, and is told which.
-func TestConstants(t *testing.T) {
+// TestDifferingConstantsAreNamed checks that a program that takes counts from constants of mpi.h in
+// which two libraries differ ends with an error that names the constant.
+func TestDifferingConstantsAreNamed(t *testing.T) {
 	for what, want := range map[string]string{
 		"processor": "MPI_MAX_PROCESSOR_NAME (256, 128)",
 		"error":     "MPI_MAX_ERROR_STRING (256, 512)",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Clusters that share no network, with a forwarder whose kernel passes connections between ranks
-// on.
+// TestNATLab has clusters that share no network, with a forwarder whose kernel forwards connections
+// between ranks.
 func TestNATLab(t *testing.T) {
 	l := newLab(t)
 	b := l.b
@@ -20,8 +20,8 @@ func TestNATLab(t *testing.T) {
 		"127.0.0.1:7487"}
 	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	// The firewall of docs/howto/direct-links.md: nothing else is forwarded, for a node that has z1
-	// as its gateway neither.
+	// The firewall of docs/howto/direct-links.md: no other traffic is forwarded, not even for a
+	// node that has z1 as its gateway.
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft",
 		"add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
@@ -51,15 +51,15 @@ func TestNATLab(t *testing.T) {
 	})
 
 	one := "ranks: 1, mpi: openmpi"
-	// What is passed on is counted where a rank's connections are: those to the zipper node that do
-	// not lead to the forwarder.
+	// The forwarded connections are counted at a rank's node: those to the zipper node that do not
+	// lead to the forwarder.
 	direct := func() int {
 		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1",
 			"and", "dport", "!=", ":7486"))
 		return strings.Count(r.Stdout, "10.81.2.1:")
 	}
-	// the kernel passes nothing on any more, and says nothing: the stream goes on through the
-	// forwarder, and then back
+	// the kernel stops forwarding without a notice: the stream goes on through the forwarder, and
+	// then returns
 	t.Run("cut", func(t *testing.T) {
 		_, more, stop := l.stream(stream, job(one, one))
 		if n := direct(); n != 1 {
@@ -76,7 +76,7 @@ func TestNATLab(t *testing.T) {
 			t.Errorf("%d bytes of payload through the forwarder, though nothing was passed on for a while", n)
 		}
 	})
-	t.Run("killed", func(t *testing.T) { // with the forwarder go its rules, and the job
+	t.Run("killed", func(t *testing.T) { // the forwarder's rules end with it, and so does the job
 		r, _, _ := l.stream(stream, job(one, one))
 		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c",
 			"ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)

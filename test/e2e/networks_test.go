@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Clusters that share no forwarder, over networks without ranks: the same output as native with
-// point to point, collectives and communicators at random, and every forwarder sees the job end
-// well.
+// TestNetworks has clusters that share no forwarder, over networks without ranks: the output is the
+// native one with point to point, collectives and communicators at random, and every forwarder sees
+// the job end well.
 func TestNetworks(t *testing.T) {
 	two := []Cluster{A(2, OpenMPI), B(2, MPICH)}
 	three := []Cluster{A(1, OpenMPI), B(2, MPICH), C(1, OpenMPI)}
@@ -19,7 +19,8 @@ func TestNetworks(t *testing.T) {
 		name     string
 		clusters []Cluster
 		networks []string
-		zippers  []string // Z1, Z2 … stand for the forwarders' addresses
+		// zippers has Z1, Z2 … in place of the forwarders' addresses.
+		zippers []string
 	}{
 		{"border nodes", two, []string{"wan"}, []string{"a@Z1+wan@Z1", "b@Z2+wan@Z2"}},
 		{"only a dials", two, []string{"wan"}, []string{"b@Z1+wan@Z1", "a@Z2+wan"}},
@@ -62,7 +63,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// What cannot be opened is said before anything starts, with what to do.
+// TestNetworksRefused checks that links which cannot be opened are reported before anything starts,
+// with the remedy.
 func TestNetworksRefused(t *testing.T) {
 	b := New(t)
 	for _, tc := range []struct{ zippers, want string }{
@@ -81,17 +83,17 @@ func TestNetworksRefused(t *testing.T) {
 	}
 }
 
-// zipper doctor has a job gather over all forwarders, and says which link between them cannot be
-// made and what to do; zipper run says the same.
+// TestNetworksDoctor checks that zipper doctor lets a job gather over all forwarders, and reports
+// which link between them cannot be made and what to do; zipper run reports the same.
 func TestNetworksDoctor(t *testing.T) {
 	b := New(t)
 	y, z := b.StartForwarder(), b.StartForwarder()
 	prog := b.Compile(OpenMPI, "test/programs/c/p2p_modes.c")
-	const closed = "127.0.0.1:1" // nobody listens on port 1
+	const closed = "127.0.0.1:1" // no process listens on port 1
 	for _, tc := range []struct {
 		name  string
 		flags []string
-		want  string // in the error; empty: all is well
+		want  string // want is in the error; empty: there is none.
 	}{
 		{"good", []string{"a@" + y.Addr + "+wan", "b@" + z.Addr + "+wan@" + z.Addr}, ""},
 		{"closed port", []string{"a@" + y.Addr + "+wan", "b@" + z.Addr + "+wan@" + closed},
@@ -127,9 +129,9 @@ func TestNetworksDoctor(t *testing.T) {
 		func() bool { return strings.Contains(z.Stderr(), `job ended`) })
 }
 
-// Two trunks side by side between two sites: a border node of one is killed in the middle of
-// transfers, and the job goes on over the other, with every byte right. Started again, it is used
-// again: now one of the other trunk is killed.
+// TestNetworksSideBySideKilled has two parallel trunks between two sites. A border node of one
+// trunk is killed in the middle of transfers, and the job goes on over the other, with every byte
+// correct. After its restart the border node is used again: then one of the other trunk is killed.
 func TestNetworksSideBySideKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
@@ -168,8 +170,8 @@ func TestNetworksSideBySideKilled(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// Two sites with one border node each: one is killed in the middle of transfers and started again,
-// then the other. What was on its way there is sent again; every byte is right.
+// TestNetworksRestarted has two sites with one border node each. One is killed in the middle of
+// transfers and restarted, then the other. Data in flight are sent again; every byte is correct.
 func TestNetworksRestarted(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// compilePlain builds a program that is no MPI program for the compiler.
+// compilePlain builds a program that the compiler does not link to MPI.
 func (b *Bed) compilePlain(file string, flags ...string) string {
 	b.T.Helper()
 	out := filepath.Join(b.T.TempDir(), strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
@@ -19,7 +19,7 @@ func (b *Bed) compilePlain(file string, flags ...string) string {
 	return out
 }
 
-// libraryOf is the path of an MPI library, as its compiler links programs to it.
+// libraryOf returns the path of an MPI library, as its compiler links programs to it.
 func (b *Bed) libraryOf(mpi string) string {
 	b.T.Helper()
 	path := b.Compile(mpi, "test/programs/c/pairs.c")
@@ -34,13 +34,14 @@ func (b *Bed) libraryOf(mpi string) string {
 	return ""
 }
 
-// TestOpened runs programs that reach an MPI library by dlopen and dlsym, past what is preloaded,
-// as bindings of interpreters do.
-func TestOpened(t *testing.T) {
+// TestLibraryOpenedByDlopen runs programs that reach an MPI library by dlopen and dlsym, where
+// preloading has no effect, as bindings of interpreters do.
+func TestLibraryOpenedByDlopen(t *testing.T) {
 	for _, s := range []split{oneOne, mpichPair, mixed} {
 		overSplits(t, "", []split{s}, func(b *Bed, s split) {
 			path := b.compilePlain("c/opened.c")
-			mpi, library := s.clusters[0].MPI, "libmpi.so" // the development link, whose it is
+			// the development link, which may be that of either library
+			mpi, library := s.clusters[0].MPI, "libmpi.so"
 			if s.clusters[1].MPI == mpi {
 				library = b.libraryOf(mpi)
 			}
@@ -64,15 +65,15 @@ func TestOpened(t *testing.T) {
 	}
 }
 
-// TestOtherLibrary has programs load the MPI library that their cluster does not run: that is
-// refused by name, however they come by it.
-func TestOtherLibrary(t *testing.T) {
+// TestWrongMPILibraryIsRefused has programs load an MPI library that their cluster does not run: it
+// is refused by name, however it is loaded.
+func TestWrongMPILibraryIsRefused(t *testing.T) {
 	b := New(t)
 	const advice = "mpi=mpich"
 	job := Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}
 	mpich := b.libraryOf(MPICH)
 	b.Fails(b.Zipped(job, b.compilePlain("c/opened.c"), mpich), 1, mpich, "Intel MPI", advice)
-	// A program whose own library is linked to it.
+	// A program to which its own library is linked.
 	dir := t.TempDir()
 	part, source := filepath.Join(dir, "libpart.so"), filepath.Join(dir, "main.c")
 	if err := os.WriteFile(source, []byte("int main(int c, char **v) { int mpi(int, char **); return mpi(c, v); }\n"), 0o600); err != nil {
@@ -84,6 +85,6 @@ func TestOtherLibrary(t *testing.T) {
 	b.OK(b.Run(nil, nil, "cc", "-o", program, source, "-L"+dir, "-lpart", "-Wl,-rpath,"+dir,
 		"-Wl,--allow-shlib-undefined"))
 	b.Fails(b.Zipped(job, program), 127, "libpart.so", "libmpich.so.12", advice)
-	// Linked to it itself: refused before anything is started.
+	// A program that is linked to the library itself is refused before anything is started.
 	b.Fails(b.Zipped(job, b.Compile(MPICH, "test/programs/c/pairs.c")), 1, "libmpich.so.12", advice)
 }

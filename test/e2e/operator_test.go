@@ -19,8 +19,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// stream starts a job whose ranks send until a file is there, and waits until they do; it returns
-// the job and what ends it.
+// stream starts a job whose ranks send until a file exists, and waits until they do. It returns the
+// job and a function that ends it.
 func (b *Bed) stream(flags ...string) (p *Proc, stop func() Result) {
 	t := b.T
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
@@ -45,7 +45,7 @@ func (b *Bed) goesOn(p *Proc) {
 	b.WaitFor(time.Minute, "the stream to go on", func() bool { return strings.Count(p.Stdout(), "round ") >= from+3 })
 }
 
-// statusOf is where a forwarder shows its status.
+// statusOf returns the address of a forwarder's status.
 func statusOf(f *Forwarder) string {
 	_, after, _ := strings.Cut(f.Stderr(), "status\t")
 	_, after, _ = strings.Cut(after, `"address": "`)
@@ -53,7 +53,7 @@ func statusOf(f *Forwarder) string {
 	return at
 }
 
-// TestReloadAndDrain: what an administrator does to a forwarder under a running job loses nothing.
+// TestReloadAndDrain checks that reload and drain of a forwarder under a running job lose nothing.
 func TestReloadAndDrain(t *testing.T) {
 	b := New(t)
 	file := filepath.Join(t.TempDir(), "forwarder.yaml")
@@ -107,8 +107,9 @@ func TestReloadAndDrain(t *testing.T) {
 	b.Fails(zipper("drain", at), 1, "no forwarder shows its status")
 }
 
-// TestDrainAmongStrangers: a forwarder can be drained, and shows its status, while strangers have
-// jobs whose status is longer than zipper reads. The status says how many jobs it leaves out.
+// TestDrainAmongStrangers checks that a forwarder can be drained, and shows its status, while
+// strangers have jobs whose status is longer than zipper reads. The status contains the number of
+// jobs that it leaves out.
 func TestDrainAmongStrangers(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")
@@ -144,9 +145,9 @@ func TestDrainAmongStrangers(t *testing.T) {
 	}
 }
 
-// TestIdleClientsLeaveRoom: clients that keep connections to the status address open take a
-// forwarder no descriptors that ranks need, and keep nobody from its status.
-func TestIdleClientsLeaveRoom(t *testing.T) {
+// TestIdleStatusClientsLeaveDescriptors checks that clients that keep connections to the status
+// address open use no descriptors that ranks need, and keep no other client from the status.
+func TestIdleStatusClientsLeaveDescriptors(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")
 	at := statusOf(f)
@@ -175,13 +176,13 @@ func TestIdleClientsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestNotReloaded: commands that cannot be followed say why.
-func TestNotReloaded(t *testing.T) {
+// TestReloadErrorsNameTheReason checks that commands which cannot be carried out report why.
+func TestReloadErrorsNameTheReason(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "127.0.0.1:0")
 	b.Fails(b.Run(nil, nil, b.Zipper, "reload", statusOf(f)), 1, "started without --config")
 	b.Fails(b.Run(nil, nil, b.Zipper, "forwarder", "--config", "/nowhere"), 2, "/nowhere")
-	// What says that it is a forwarder, and that it is process 1.
+	// A server that claims to be a forwarder, and to be process 1.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -201,8 +202,8 @@ func TestNotReloaded(t *testing.T) {
 	b.Fails(b.Run(nil, nil, b.Zipper, "drain", ln.Addr().String()), 1, "no zipper forwarder here")
 }
 
-// TestSystemd: systemd hears when a forwarder listens, reloads, lives and stops, and a socket that
-// it has opened is used.
+// TestSystemd checks that systemd is notified when a forwarder listens, reloads, lives and stops,
+// and that a socket which systemd has opened is used.
 func TestSystemd(t *testing.T) {
 	b := New(t)
 	at := filepath.Join(t.TempDir(), "notify")

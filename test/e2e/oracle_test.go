@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// natives keeps what programs print natively: it is the same for every split of as many ranks.
+// natives caches the native output of programs, which is the same for every split of as many ranks.
 type natives struct {
 	mu sync.Mutex
 	of map[string]Result
@@ -36,10 +36,10 @@ func (n *natives) run(b *Bed, ranks int, argv ...string) Result {
 	return r
 }
 
-// nativeLimit is how many seconds a program may take natively, where it is not known to end.
+// nativeLimit is the longest time in seconds of a native run that is not known to end.
 const nativeLimit = "40"
 
-// witnesses are MPI libraries of which each is asked at most once what a program does on it alone.
+// witnesses are MPI libraries on each of which a program is run alone at most once.
 type witnesses struct {
 	mpis []string
 	ask  func(mpi string) Result
@@ -58,13 +58,13 @@ func (w *witnesses) of(mpi string) Result {
 	return r
 }
 
-// broken tells whether a native run has failed. MPICH 4.2's launcher says that all is well, now and
-// then, of processes that have called MPI_Abort.
+// broken reports whether a native run has failed. MPICH 4.2's launcher sometimes reports success
+// for processes that have called MPI_Abort.
 func broken(r Result) bool {
 	return r.Status != 0 || strings.Contains("\n"+r.Stderr, "\nAbort(")
 }
 
-// faults says on which libraries it fails, and how; empty: on none.
+// faults describes the libraries on which the program fails, or is empty if there are none.
 func (w *witnesses) faults() string {
 	var out []string
 	for _, mpi := range w.mpis {
@@ -86,8 +86,9 @@ func (w *witnesses) faults() string {
 	return strings.Join(out, "\n")
 }
 
-// compare runs a program zipped; it must print what it prints on one library alone. If it fails or
-// does not end, so must it on one of them natively: then the test is skipped, and says how.
+// compare runs a program zipped, which must print its output on one library alone. If it fails or
+// does not end, it must do so on one of the libraries natively: the test is then skipped, with the
+// failure.
 func (b *Bed) compare(w *witnesses, j Job, argv ...string) {
 	b.T.Helper()
 	zipped := b.zippedBy([]string{"timeout", fmt.Sprint((b.Limit * 3 / 4).Seconds())}, j, argv...)
@@ -114,8 +115,8 @@ func (b *Bed) compare(w *witnesses, j Job, argv ...string) {
 	b.T.Errorf("zipped output differs from native output:\n%s\n%v", differ, zipped)
 }
 
-// asNatively compares a program, with "{mpi}" in its path, zipped with itself on Open MPI alone.
-// Where not all is right natively compare decides, by the libraries of the job.
+// asNatively compares a zipped program, with "{mpi}" in its path, with itself on Open MPI alone. If
+// the native libraries have faults compare decides, with the libraries of the job.
 func (b *Bed) asNatively(j Job, argv ...string) {
 	b.T.Helper()
 	if allRightNatively() {
@@ -126,14 +127,14 @@ func (b *Bed) asNatively(j Job, argv ...string) {
 	b.compare(b.askLibraries(j, argv...), j, argv...)
 }
 
-// allRightNatively: with the libraries of Debian 12 all programs are right there. Of others,
-// release candidates among them, not all are.
+// allRightNatively reports whether all programs work natively, which they do with the libraries of
+// Debian 12, but not with all others, among which are release candidates.
 func allRightNatively() bool {
 	return strings.HasPrefix(version(OpenMPI), "4.1.") && strings.HasPrefix(version(MPICH), "4.0.")
 }
 
-// okOrAsNatively fails the test if a job has failed, or skips it, where the program, with "{mpi}"
-// in its path, fails on one of the job's libraries alone, too.
+// okOrAsNatively fails the test if a job has failed, or skips it if the program, with "{mpi}" in
+// its path, fails on one of the job's libraries alone too.
 func (b *Bed) okOrAsNatively(r Result, j Job, argv ...string) {
 	b.T.Helper()
 	if r.Status != 0 && !allRightNatively() {
@@ -144,12 +145,12 @@ func (b *Bed) okOrAsNatively(r Result, j Job, argv ...string) {
 	b.OK(r)
 }
 
-// askLibraries is asked what a program, with "{mpi}" in its path, does on each of the job's
+// askLibraries returns witnesses of a program, with "{mpi}" in its path, on each of the job's
 // libraries alone, with the job's environment.
 func (b *Bed) askLibraries(j Job, argv ...string) *witnesses {
 	ranks := split{clusters: j.Clusters}.ranks()
 	w := &witnesses{ask: func(mpi string) Result {
-		// The launcher, too: processes that were spawned have no limit
+		// The launcher is limited too, because spawned processes have no limit
 		return b.nativeBy([]string{"timeout", "-k", "10", "60"}, mpi, ranks,
 			slices.Concat([]string{"timeout", nativeLimit, "env"}, j.Env, forMPI(mpi, argv))...)
 	}}
@@ -165,8 +166,8 @@ func forMPI(mpi string, argv []string) []string {
 	return append([]string{strings.ReplaceAll(argv[0], "{mpi}", mpi)}, argv[1:]...)
 }
 
-// compileFor builds a program for every MPI library of the split and gives its path with "{mpi}" in
-// it.
+// compileFor builds a program for every MPI library of the split and returns its path with "{mpi}"
+// in it.
 func compileFor(b *Bed, clusters []Cluster, file string, flags ...string) string {
 	b.T.Helper()
 	var path string

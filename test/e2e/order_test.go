@@ -11,14 +11,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
-// woven has the clusters' ranks in another order than virtual rank: rank 0 of MPI_COMM_WORLD is in
-// b.
+// woven has the clusters' ranks in another order than that of virtual ranks: rank 0 of
+// MPI_COMM_WORLD is in b.
 var woven = struct {
 	clusters []Cluster
 	flags    []string
 }{[]Cluster{A(2, OpenMPI), B(2, MPICH)}, []string{"--order", "b,a,b,a"}}
 
-// TestOrder: programs print the same whatever the order of ranks.
+// TestOrder checks that programs print the same whatever the order of ranks.
 func TestOrder(t *testing.T) {
 	New(t)
 	for _, file := range []string{"p2p_modes", "p2p_wildcard", "p2p_probe", "coll_basic", "coll_ops", "coll_vector",
@@ -31,7 +31,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Standard input, tags and the summary go by the ranks of MPI_COMM_WORLD.
+// TestOrderOfStreams checks that standard input, tags and the summary use the ranks of
+// MPI_COMM_WORLD.
 func TestOrderOfStreams(t *testing.T) {
 	b := New(t)
 	r := b.OK(b.Zipped(Job{Clusters: woven.clusters, Stdin: []byte("one\ntwo\n"),
@@ -54,7 +55,7 @@ func TestOrderOfStreams(t *testing.T) {
 	}
 }
 
-// Halves that were told different orders do not start.
+// TestOrdersDiffer checks that halves with different orders do not start.
 func TestOrdersDiffer(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "none")
@@ -81,8 +82,8 @@ func TestOrdersDiffer(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// pairsPlan writes a platform whose clusters have these hosts, two each, and the plan for what
-// pairs.c sends, as name and what stands beside it.
+// pairsPlan writes a platform whose clusters have these hosts, two each, and the plan for the
+// traffic of pairs.c. It returns the plan's name and the text beside it.
 func pairsPlan(b *Bed, hosts [2][]string) (plan string) {
 	b.T.Helper()
 	dir := b.T.TempDir()
@@ -109,7 +110,7 @@ func pairsPlan(b *Bed, hosts [2][]string) (plan string) {
 	return plan
 }
 
-// thisHost is this host by two names: Open MPI's sequential mapper knows it by its own only.
+// thisHost is this host by two names: Open MPI's sequential mapper knows it by its own name only.
 func thisHost(b *Bed) [2][]string {
 	b.T.Helper()
 	name, err := os.Hostname()
@@ -119,8 +120,8 @@ func thisHost(b *Bed) [2][]string {
 	return [2][]string{{name}, {"localhost"}}
 }
 
-// The launchers take the files of a plan as they are: a rankfile of Open MPI, which binds each rank
-// to its slot, and a list of hosts of MPICH.
+// TestLaunchersTakePlans checks that the launchers accept the files of a plan: a rankfile of Open
+// MPI, which binds each rank to its slot, and a list of hosts of MPICH.
 func TestLaunchersTakePlans(t *testing.T) {
 	b := New(t)
 	plan := pairsPlan(b, thisHost(b))
@@ -148,8 +149,8 @@ func TestLaunchersTakePlans(t *testing.T) {
 	}
 }
 
-// planned runs pairs.c by a plan. It checks that every rank is where the plan says, if hosts can be
-// told apart, and that nothing but the ends of the program crosses.
+// planned runs pairs.c by a plan. It checks that every rank is on the host of the plan, if hosts
+// can be distinguished, and that only the ends of the program cross.
 func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 	b.T.Helper()
 	f, err := os.Open(plan)
@@ -198,7 +199,7 @@ func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 	}
 }
 
-// A planned job on this host. Cluster by cluster all of its 40 MB cross.
+// TestPlannedJob runs a planned job on this host. Cluster by cluster all of its 40 MB would cross.
 func TestPlannedJob(t *testing.T) {
 	b := New(t)
 	plan := pairsPlan(b, thisHost(b))

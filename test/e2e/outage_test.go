@@ -17,8 +17,8 @@ type longStream struct {
 	stop string
 }
 
-// overTrunks begins one between gA and gB, over one trunk or several side by side: each is between
-// forwarders at a port.
+// overTrunks begins a stream between gA and gB, over one trunk or several parallel ones, each of
+// which is between forwarders at a port.
 func (l *lab) overTrunks(prog string, ports ...string) *longStream {
 	var zippers []string
 	for _, port := range ports {
@@ -37,7 +37,7 @@ func (l *lab) streams(prog, job string) *longStream {
 
 func (s *longStream) rounds() int { return strings.Count(s.p.Stdout(), "round ") }
 
-// goesOn waits for the stream to go on.
+// goesOn waits until the stream goes on.
 func (s *longStream) goesOn(what string) {
 	s.l.b.T.Helper()
 	from := s.rounds()
@@ -49,7 +49,7 @@ func (s *longStream) goesOn(what string) {
 	s.l.b.WaitFor(time.Minute, what, func() bool { return s.rounds() >= from+2 })
 }
 
-// end has the stream end well, with every byte right.
+// end ends the stream, and checks that every byte is correct.
 func (s *longStream) end() Result {
 	s.l.b.T.Helper()
 	if err := os.WriteFile(s.stop, nil, 0o600); err != nil {
@@ -58,8 +58,8 @@ func (s *longStream) end() Result {
 	return s.l.b.OK(s.p.Wait())
 }
 
-// Large packets vanish on the long link: doctor and run name the black hole within their time-outs,
-// and the remedies that they name work.
+// TestLabBlackHole drops large packets on the long link: doctor and run name the black hole within
+// their time-outs, and the remedies that they name work.
 func TestLabBlackHole(t *testing.T) {
 	l := newSites(t, "--blackhole", "1400")
 	b := l.b
@@ -82,9 +82,9 @@ func TestLabBlackHole(t *testing.T) {
 	b.OK(run())
 }
 
-// The long link is cut for 20 s under two jobs, one over one trunk and one over two side by side,
-// all of which go with it; then each border node's forwarder is killed and started again. The jobs
-// go on, and every byte is right.
+// TestLabOutage cuts the long link for 20 s under two jobs, one over one trunk and one over two
+// parallel ones, which are all cut; then each border node's forwarder is killed and restarted. The
+// jobs go on, and every byte is correct.
 func TestLabOutage(t *testing.T) {
 	l := newSites(t)
 	b := l.b

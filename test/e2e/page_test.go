@@ -24,8 +24,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 )
 
-// browser is a headless Chromium that has a page open. What it complains of, and requests to others
-// than the page's host, or for more than files, fail the test at its end.
+// browser is a headless Chromium with an open page. Complaints of the browser, and requests to
+// other hosts than the page's or for more than files, fail the test at its end.
 type browser struct {
 	b   *Bed
 	ctx context.Context
@@ -96,7 +96,7 @@ func (w *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// text is what an expression of JavaScript gives, as text.
+// text returns the value of a JavaScript expression as text.
 func (w *browser) text(js string) string {
 	w.b.T.Helper()
 	s, err := chromedp.Run(w.ctx, chromedp.Evaluate[string]("String("+js+")"))
@@ -106,7 +106,7 @@ func (w *browser) text(js string) string {
 	return s
 }
 
-// contrast is the least contrast of text with what is behind it (WCAG 2), of all texts of the page.
+// contrast is the least contrast of text with its background (WCAG 2), of all texts of the page.
 const contrast = `(() => {
   const rgb = s => s.match(/[\d.]+/g).map(Number)
   const light = c => { const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -122,9 +122,9 @@ const contrast = `(() => {
   return least.toFixed(2)
 })()`
 
-// TestPage has headless Chromium look at a forwarder while a job runs: it sees the job, its matrix
-// and a rate that moves, by keyboard, too, light and dark. ZIPPER_PICTURE names a file for a
-// picture of it: docs/figures/page.png is made so.
+// TestPage opens a forwarder's page in headless Chromium while a job runs: it shows the job, its
+// matrix and a changing rate, by keyboard too, light and dark. ZIPPER_PICTURE names a file for a
+// picture of the page, which makes docs/figures/page.png.
 func TestPage(t *testing.T) {
 	b := New(t)
 	status := freePort(t)
@@ -150,8 +150,8 @@ func TestPage(t *testing.T) {
 	}
 	b.WaitFor(20*time.Second, "a chart", func() bool { return len(w.text(`document.querySelector('#rate .line').getAttribute('d')`)) > 60 })
 
-	// By keyboard: past the skip link to the button, which stops the page; on to the job's matrix
-	// and links.
+	// By keyboard: past the skip link to the button, which pauses the page; then to the job's
+	// matrix and links.
 	w.do("keys", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(" "))
 	seen(5*time.Second, "the page to pause", `document.querySelector('#live').textContent === 'paused' && document.activeElement.id === 'pause'`)
 	w.do("keys", chromedp.KeyEvent(" "), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab),
@@ -217,8 +217,9 @@ func (m *many) Status() forwarder.Status {
 	return s
 }
 
-// TestPageOfMany: with 50 jobs of 1000 ranks a refresh takes less than 200 ms.
-func TestPageOfMany(t *testing.T) {
+// TestPageOf50JobsRefreshesFast checks that with 50 jobs of 1000 ranks a refresh takes less than
+// 200 ms.
+func TestPageOf50JobsRefreshesFast(t *testing.T) {
 	b := New(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,7 +240,7 @@ func TestPageOfMany(t *testing.T) {
 		t.Errorf("articles, cells, bold: %s, want 50 800 0", n)
 	}
 	t.Logf("milliseconds of refreshes, the first of which makes all: %s", w.text("times"))
-	// On a busy machine single ones wait for others' processes.
+	// On a busy machine single refreshes wait for other processes.
 	if m := w.text("times.slice(1).sort((a, b) => a - b)[3]"); len(m) > 3 || len(m) == 3 && m >= "200" {
 		t.Errorf("half of the refreshes take %s ms or more, want less than 200", m)
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// One of two zipper nodes is cut off from one cluster's network in the middle of a transfer,
-// without a word to anybody: no connection is closed. Both sides notice within seconds, each by
-// itself, and the job goes on over the other zipper node.
+// TestPartition cuts one of two zipper nodes off from one cluster's network in the middle of a
+// transfer, without closing any connection. Both sides notice it within seconds, each by itself,
+// and the job goes on over the other zipper node.
 func TestPartition(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

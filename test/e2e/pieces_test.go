@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// smallPieces are settings under which ordinary sizes go the way of large ones: many segments,
-// turning leaders, nothing combined.
+// smallPieces are settings under which ordinary sizes are handled like large ones: many segments,
+// rotating leaders, no combining.
 const smallPieces = "segment=1K,chunk=300,window=64K,leaders=2,slice=64,combine=1,combineblock=1,few=1,pair=700,localdepth=1"
 
 // TestCollectivesInSmallPieces runs the programs of collectives with smallPieces.
@@ -17,7 +17,7 @@ func TestCollectivesInSmallPieces(t *testing.T) {
 		}
 		overSplits(t, file, byLength(short, every), func(b *Bed, s split) {
 			path := compileFor(b, s.clusters, file)
-			b.OK(b.Zipped(Job{Clusters: s.clusters, Env: env}, path)) // the programs check what they get
+			b.OK(b.Zipped(Job{Clusters: s.clusters, Env: env}, path)) // the programs check what they receive
 		})
 	}
 }

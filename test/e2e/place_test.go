@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// placeScript writes a script that prints the rank, the size and the cluster that zipper exec tells
-// it before it becomes the program: a wrapper with a log for each rank would do so.
+// placeScript writes a script that prints the rank, the size and the cluster that zipper exec sets
+// for it before it becomes the program, as a wrapper with a log for each rank does.
 func placeScript(b *Bed) string {
 	b.T.Helper()
 	path := filepath.Join(b.T.TempDir(), "wrapper")
@@ -22,7 +22,8 @@ func placeScript(b *Bed) string {
 	return path
 }
 
-// scriptLines are what placeScript prints, in order of rank: clusters has each rank's.
+// scriptLines are the output of placeScript in the order of rank; clusters has the cluster of each
+// rank.
 func scriptLines(clusters ...string) (want []string) {
 	for rank, c := range clusters {
 		want = append(want, fmt.Sprintf("script %d of %d in %s, launcher %d of %d", rank, len(clusters), c, rank,
@@ -41,9 +42,9 @@ func printed(stdout string) (got []string) {
 	return got
 }
 
-// TestPlaceBeforeInit: programs and scripts find the rank in MPI_COMM_WORLD in the launcher's
-// variables before MPI_Init, as they do natively, and in ours.
-func TestPlaceBeforeInit(t *testing.T) {
+// TestRankInEnvironmentBeforeInit checks that programs and scripts find the rank in MPI_COMM_WORLD
+// before MPI_Init, in the launcher's variables, as they do natively, and in zipper's.
+func TestRankInEnvironmentBeforeInit(t *testing.T) {
 	twoMPICH := split{"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}
 	overSplits(t, "", []split{twoTwo, twoMPICH, mixed}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/place.c")
@@ -62,10 +63,10 @@ func TestPlaceBeforeInit(t *testing.T) {
 	})
 }
 
-// TestPlaceOfHalves: halves that mpirun starts by themselves know their places too, also through a
-// second zipper exec. One that was started with another number of processes than the layout says is
-// told none.
-func TestPlaceOfHalves(t *testing.T) {
+// TestRankInEnvironmentOfHalves checks that halves which mpirun starts separately find their ranks
+// too, also through a second zipper exec. A half that was started with another number of processes
+// than the layout has gets none.
+func TestRankInEnvironmentOfHalves(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--status", "none")
 	id := JobID(t)
@@ -100,8 +101,8 @@ func TestPlaceOfHalves(t *testing.T) {
 	}
 }
 
-// TestNestedMpirun: a script with an mpirun of its own is told what to do, in place of a job of its
-// own for each rank.
+// TestNestedMpirun checks that a script with an mpirun of its own gets an error that says what to
+// do, instead of a job of its own for each rank.
 func TestNestedMpirun(t *testing.T) {
 	for _, ranks := range []string{"2", "4"} { // of the cluster, and of the job
 		t.Run(ranks, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestNestedMpirun(t *testing.T) {
 			}
 		})
 	}
-	b := New(t) // Open MPI's refuses to be nested, and says so
+	b := New(t) // Open MPI's mpirun refuses to be nested, and reports it
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)

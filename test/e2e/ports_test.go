@@ -13,8 +13,8 @@ import (
 // couple is two jobs of one program that find each other.
 type couple struct {
 	*Bed
-	program string    // "{mpi}" stands for the library
-	secrets [2]string // files
+	program string    // program contains "{mpi}" in place of the library.
+	secrets [2]string // secrets are files.
 	accept  Job
 	connect Job
 }
@@ -40,8 +40,8 @@ func (c *couple) start(side int, argv ...string) (*Proc, string) {
 	return c.Start(nil, j.Env, args...), id
 }
 
-// run starts both, which tell each other of the port at the place, and waits for both: each prints
-// its report.
+// run starts both jobs, which exchange the port by the place, and waits for both: each prints its
+// report.
 func (c *couple) run(place string, argv ...string) {
 	c.T.Helper()
 	first, one := c.start(0, append([]string{"accept", place}, argv...)...)
@@ -57,8 +57,8 @@ func (c *couple) run(place string, argv ...string) {
 
 func pair(x, y string) []Cluster { return []Cluster{A(2, x), B(1, y)} }
 
-// Two jobs that were started independently connect, exchange messages of all sizes and collectives,
-// part, and connect again.
+// TestPorts has two jobs that were started independently connect, exchange messages of all sizes
+// and collectives, disconnect, and connect again.
 func TestPorts(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/ports.c")
@@ -100,8 +100,9 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Windows and files over a connection, whose communicator has processes of both jobs.
-func TestPortsShared(t *testing.T) {
+// TestPortsWindowsAndFiles checks windows and files over a connection, whose communicator has
+// processes of both jobs.
+func TestPortsWindowsAndFiles(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/ports_shared.c")
 	f, g := b.StartForwarder(), b.StartForwarder()
@@ -127,8 +128,9 @@ func TestPortsShared(t *testing.T) {
 	}
 }
 
-// A job of one cluster that may be connected to others is as natively in all the rest. Of MPICH
-// only what Debian's 4.0 gets right natively: it loses puts, and fails in some other programs.
+// TestPortsOneCluster checks that a job of one cluster that may be connected to others has native
+// output in all other respects. With MPICH only those programs run that Debian's 4.0 handles
+// correctly natively: it loses puts, and fails in some other programs.
 func TestPortsOneCluster(t *testing.T) {
 	New(t)
 	short := []string{"p2p_modes", "requests", "coll_vector", "comm_make", "intercomm", "intercoll", "group_algebra",
@@ -144,7 +146,7 @@ func TestPortsOneCluster(t *testing.T) {
 			splits = splits[:1]
 		}
 		overSplits(t, p.title(), asked(splits), func(b *Bed, s split) {
-			// Nobody is there at the address: it takes a forwarder only to connect
+			// No forwarder listens at the address, because only a connection needs one
 			j := Job{Clusters: s.clusters, Flags: []string{"--zipper", "127.0.0.1:9"}}
 			if b.asPolled(p, s, j) {
 				return
@@ -154,8 +156,8 @@ func TestPortsOneCluster(t *testing.T) {
 	}
 }
 
-// The halves of one job connect: natively where both are in one cluster.
-func TestPortsInside(t *testing.T) {
+// TestPortsWithinOneJob connects the halves of one job: natively if both are in one cluster.
+func TestPortsWithinOneJob(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/ports.c")
 	for _, clusters := range [][]Cluster{
@@ -168,7 +170,7 @@ func TestPortsInside(t *testing.T) {
 	}
 }
 
-// Another secret does not connect, and is told why.
+// TestPortsSecret checks that a job with another secret cannot connect, and is told why.
 func TestPortsSecret(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/ports.c")
@@ -190,7 +192,8 @@ func TestPortsSecret(t *testing.T) {
 	c.NothingLeft(one)
 }
 
-// A job that is lost is an error at the other, whose handler may go on; that one is not lost.
+// TestPortsLost checks that a lost job is an error at the other job, whose handler may go on; the
+// other job is not lost.
 func TestPortsLost(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/ports_lost.c")

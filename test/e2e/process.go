@@ -16,20 +16,21 @@ import (
 	"time"
 )
 
-// Run runs any command to its end, within its limit, from the repository's root.
+// Run runs a command to its end, within its limit, from the repository's root.
 func (b *Bed) Run(stdin []byte, env []string, argv ...string) Result {
 	b.T.Helper()
 	p := b.Start(stdin, env, argv...)
 	return p.Wait()
 }
 
-// Proc is a command that runs.
+// Proc is a running command.
 type Proc struct {
-	b      *Bed
-	Cmd    *exec.Cmd
-	out    buffer
-	errs   buffer
-	mark   string // in the environment of all that it starts
+	b    *Bed
+	Cmd  *exec.Cmd
+	out  buffer
+	errs buffer
+	// mark is in the environment of all processes that the command starts.
+	mark   string
 	begin  time.Time
 	done   chan struct{}
 	cancel context.CancelFunc
@@ -46,9 +47,9 @@ type buffer struct {
 func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.b.Write(p) }
 func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
 
-// Start starts a command in a process group of its own; it is killed when its limit or the test
-// ends, and what it has started and left behind, with the test. If the tests themselves are killed
-// it is told to end.
+// Start starts a command in a process group of its own. The command is killed when its limit or the
+// test ends, and the processes that it leaves behind at the end of the test. If the tests
+// themselves are killed it is told to end.
 func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
@@ -56,7 +57,7 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 		done: make(chan struct{}), cancel: cancel}
 	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.Cmd.Dir = b.Root
-	// Where Python has no buffer it writes a line in two pieces, between which others' lines come.
+	// Without a buffer Python writes a line in two pieces, between which others' lines may come.
 	p.Cmd.Env = append(append(os.Environ(), "PYTHONUNBUFFERED=", p.mark), env...)
 	if stdin != nil {
 		p.Cmd.Stdin = bytes.NewReader(stdin)
@@ -85,15 +86,16 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	return p
 }
 
-// endRest kills what the command has left behind: processes that it has started and their
-// launcher did not end, which may compute for good. Only native runs may leave any (NothingLeft).
+// endRest kills the processes that the command has left behind: processes that it has started and
+// that their launcher did not end, which may compute for good. Only native runs may leave any
+// (NothingLeft).
 func (p *Proc) endRest() {
 	for _, pid := range having(p.mark) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended meanwhile
 	}
 }
 
-// Serve starts a command that is there as long as the test, which the limit of a run is not for.
+// Serve starts a command that runs as long as the test, without the limit of a run.
 func (b *Bed) Serve(env []string, argv ...string) *Proc {
 	b.T.Helper()
 	c := *b
@@ -101,16 +103,16 @@ func (b *Bed) Serve(env []string, argv ...string) *Proc {
 	return c.Start(nil, env, argv...)
 }
 
-// asLongAsTests is longer than go test lets tests take.
+// asLongAsTests is longer than the time that go test gives to tests.
 const asLongAsTests = 24 * time.Hour
 
-// Stdout is what it has written so far.
+// Stdout returns the standard output so far.
 func (p *Proc) Stdout() string { return p.out.String() }
 
-// Stderr is what it has written so far.
+// Stderr returns the standard error so far.
 func (p *Proc) Stderr() string { return p.errs.String() }
 
-// Signal sends one to the command itself.
+// Signal sends a signal to the command itself.
 func (p *Proc) Signal(s syscall.Signal) {
 	p.b.T.Helper()
 	if err := p.Cmd.Process.Signal(s); err != nil {
@@ -118,7 +120,7 @@ func (p *Proc) Signal(s syscall.Signal) {
 	}
 }
 
-// Wait waits for its end.
+// Wait waits for the end of the command.
 func (p *Proc) Wait() Result {
 	p.b.T.Helper()
 	<-p.done
@@ -134,7 +136,7 @@ func (p *Proc) Wait() Result {
 	return r
 }
 
-// WaitFor polls until ok; it fails the test after limit, with what it was waiting for.
+// WaitFor polls until ok returns true. It fails the test after limit, naming the awaited event.
 func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
 	b.T.Helper()
 	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -144,10 +146,10 @@ func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// Processes lists the processes whose environment says that they belong to the job.
+// Processes lists the processes that have the job's id in their environment.
 func Processes(id string) []int { return having("ZIPPER_JOB=" + id) }
 
-// having lists the processes that started with a variable of this value.
+// having lists the processes that were started with a variable of this value.
 func having(variable string) []int {
 	var pids []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -163,7 +165,7 @@ func having(variable string) []int {
 	return pids
 }
 
-// NothingLeft fails the test if processes or files of the job are still there.
+// NothingLeft fails the test if processes or files of the job still exist.
 func (b *Bed) NothingLeft(id string) {
 	b.T.Helper()
 	for _, p := range Processes(id) {
@@ -180,7 +182,7 @@ func (b *Bed) NothingLeft(id string) {
 	}
 }
 
-// errNoProcess tells that nothing matched.
+// errNoProcess reports that no process matched.
 var errNoProcess = errors.New("no such process")
 
 // Victim finds a process of the job that runs the program.

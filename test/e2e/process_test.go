@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestRestEnds: what a command leaves behind is gone after its test.
-func TestRestEnds(t *testing.T) {
+// TestLeftoverProcessesAreKilled checks that the processes which a command leaves behind are gone
+// after its test.
+func TestLeftoverProcessesAreKilled(t *testing.T) {
 	b := New(t)
 	var mark string
 	t.Run("command", func(t *testing.T) {

@@ -14,7 +14,7 @@ func (b *Bed) profiler(s split, file string, flags ...string) string {
 }
 
 // TestGperftools profiles a job by gperftools, which unwinds in a signal handler without
-// SA_ONSTACK, at a rate at which a lock that a handler waits for is met at once.
+// SA_ONSTACK, at a rate at which a lock that a handler waits for is hit at once.
 func TestGperftools(t *testing.T) {
 	rounds := "2000"
 	if long() {
@@ -46,7 +46,7 @@ func TestRprof(t *testing.T) {
 }
 
 // TestJVM has a Java virtual machine in each process, which is profiled by signals, and whose own
-// signals go on working.
+// signals continue to work.
 func TestJVM(t *testing.T) {
 	New(t)
 	if !long() {

@@ -9,14 +9,17 @@ import (
 	"time"
 )
 
-// program is one program of test/programs and how it is run.
+// program is one program of test/programs and its arguments.
 type program struct {
-	name   string // of the subtest; empty: the file's base name
-	file   string // below test/programs
-	args   []string
-	splits []split // in the short run; the long run takes them all
-	only   []split // if not nil, the long run takes these instead of all
-	flags  []string
+	// name is that of the subtest; empty: the file's base name.
+	name string
+	file string // file is below test/programs.
+	args []string
+	// splits are those of the short run; the long run takes all of them.
+	splits []split
+	// only, if not nil, has the splits of the long run.
+	only  []split
+	flags []string
 }
 
 func (p program) title() string {
@@ -51,7 +54,7 @@ var programs = []program{
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
 	{file: "c/coll_overlap.c", splits: []split{oneThree, threeFour, mixed}},
-	// a persistent collective needs MPI 4 everywhere
+	// a persistent collective needs MPI 4 in all clusters
 	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)},
 	{file: "c/window.c", splits: []split{oneOne, twoOne, mixed}},
 	{file: "c/isendrecv.c", splits: []split{mpichPair, mixed}},
@@ -109,8 +112,8 @@ func TestPrograms(t *testing.T) {
 }
 
 // asPolled decides, where Open MPI 6 has threads in a cluster of several ranks, by native runs that
-// wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 stands still,
-// not always, with messages of a host under way. False: there is no need for that.
+// wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 sometimes
+// hangs, with messages inside a host in flight. It returns false if there is no need for that.
 func (b *Bed) asPolled(p program, s split, j Job) bool {
 	b.T.Helper()
 	if p.title() != "threads_multiple" || !strings.HasPrefix(version(OpenMPI), "6.") ||
@@ -132,8 +135,8 @@ func (b *Bed) asPolled(p program, s split, j Job) bool {
 	return true
 }
 
-// TestTruncation asks for truncated messages longer than Open MPI itself gets right inside a host,
-// so between remote ranks only.
+// TestTruncation sends truncated messages longer than Open MPI itself handles correctly inside a
+// host, so it runs between remote ranks only.
 func TestTruncation(t *testing.T) {
 	overSplits(t, "", []split{oneOne, oneOneOne, mixedPair}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/p2p_errors.c")
@@ -142,16 +145,16 @@ func TestTruncation(t *testing.T) {
 }
 
 // TestIntercollRoots checks nonblocking collectives with a root between two groups without a native
-// run, which hung on 3 ranks of Open MPI 4.1 (the cause was not investigated): the program knows
-// what is right.
+// run, which hung on 3 ranks of Open MPI 4.1 (the cause was not investigated): the program verifies
+// its own results.
 func TestIntercollRoots(t *testing.T) {
 	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/intercoll.c"), "all"))
 	})
 }
 
-// TestThreadsDuplicate has collectives of several threads wait for duplications, without a native
-// run, which Open MPI does not survive.
+// TestThreadsDuplicate lets collectives of several threads wait for duplications, without a native
+// run, in which Open MPI crashes.
 func TestThreadsDuplicate(t *testing.T) {
 	overSplits(t, "", []split{oneOneOne, mpichPair}, func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/threads.c", "-pthread"), "duplicates"))
@@ -159,7 +162,7 @@ func TestThreadsDuplicate(t *testing.T) {
 }
 
 // TestWindowThreads uses windows from several threads at once, without a native run: the program
-// knows what is right.
+// verifies its own results.
 func TestWindowThreads(t *testing.T) {
 	overSplits(t, "", byLength([]split{twoOne, mixed}, every), func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")
@@ -168,7 +171,8 @@ func TestWindowThreads(t *testing.T) {
 	})
 }
 
-// TestContexts makes communicators until one library has no more, which natively is another number.
+// TestContexts makes communicators until one library has no more, which natively happens at another
+// number.
 func TestContexts(t *testing.T) {
 	overSplits(t, "", byLength([]split{mixedPair}, []split{mixedPair, mixed, mpichPair}), func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/comm_limit.c")
@@ -177,8 +181,8 @@ func TestContexts(t *testing.T) {
 	})
 }
 
-// TestWindowStorm has many small operations on windows at once, without a native run: in MPICH 4.0
-// four processes with such threads do not end.
+// TestWindowStorm makes many small operations on windows at once, without a native run: in MPICH
+// 4.0 four processes with such threads do not end.
 func TestWindowStorm(t *testing.T) {
 	overSplits(t, "", byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/rma_storm.c", "-pthread")))
@@ -186,8 +190,8 @@ func TestWindowStorm(t *testing.T) {
 }
 
 // TestLarge moves more bytes at once than an int counts, and more elements by the big-count
-// functions, which only MPI 4 has. The program knows what is right: natively Open MPI 4.1 takes
-// minutes for it. It needs 6 GiB of memory.
+// functions, which only MPI 4 has. The program verifies its own results, because natively Open MPI
+// 4.1 takes minutes. It needs 6 GiB of memory.
 func TestLarge(t *testing.T) {
 	for _, run := range []struct {
 		what   string
@@ -203,7 +207,7 @@ func TestLarge(t *testing.T) {
 		{"file", nil, []split{oneOne, mixedPair, mpichPair}},
 	} {
 		overSplits(t, run.what, byLength(run.splits, run.long), func(b *Bed, s split) {
-			b.Limit = 10 * time.Minute // for 5 GiB and more several times over, while others compute
+			b.Limit = 10 * time.Minute // for 5 GiB and more several times, while other tests compute
 			j, arg := Job{Clusters: s.clusters}, run.what
 			if arg == "file" {
 				arg = b.T.TempDir()
@@ -215,14 +219,15 @@ func TestLarge(t *testing.T) {
 }
 
 // TestWindowsInside uses windows inside clusters while messages and collectives between clusters
-// have to go on: served ones, those of shared memory and native ones (of Open MPI: Debian's MPICH
-// loses puts).
+// have to make progress: served ones, those of shared memory and native ones (of Open MPI, because
+// Debian's MPICH loses puts).
 func TestWindowsInside(t *testing.T) {
 	for _, run := range []struct {
 		arg    string
 		splits []split
 		long   []split
-		differ bool // natively it is another program, or hangs: the program knows what is right
+		// differ: natively it is another program, or hangs; the program verifies its own results.
+		differ bool
 	}{
 		{"", []split{twoOne, oneThree, mixed}, every, false},
 		{"asks", []split{twoOne, mixed}, every, true},
@@ -268,8 +273,8 @@ func TestReorder(t *testing.T) {
 	})
 }
 
-// TestFiles compares MPI-IO over clusters that see one directory with a native run: declared by the
-// program, and by the user.
+// TestFiles compares MPI-IO over clusters that share one directory with a native run: declared by
+// the program, and by the user.
 func TestFiles(t *testing.T) {
 	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
 		t := b.T
@@ -282,9 +287,9 @@ func TestFiles(t *testing.T) {
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}},
 			path, dir, "environment")), nil)
-		// All clusters are on this host, as zipper run sees.
+		// All clusters are on this host, as zipper run detects.
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "environment")), nil)
-		// A choice of the user's that would undo what other clusters write: not followed.
+		// A setting of the user's that would undo what other clusters write is not followed.
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters,
 			Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")),
 			nil)
@@ -294,8 +299,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestFileErrors has files that cannot be opened, under a handler of the program's, files that are
-// left open at MPI_Finalize, and hints with the names of hosts.
+// TestFileErrors has files that cannot be opened, with an error handler of the program's, files
+// that are left open at MPI_Finalize, and hints with the names of hosts.
 func TestFileErrors(t *testing.T) {
 	for _, what := range []string{"handler", "forgiving", "hosts", "left"} {
 		overSplits(t, what, byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
@@ -304,10 +309,10 @@ func TestFileErrors(t *testing.T) {
 	}
 }
 
-// python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
+// python3 is Debian's, which has mpi4py for Open MPI; another one may precede it in the path.
 const python3 = "/usr/bin/python3"
 
-// TestMPI4Py runs Python programs: pickled objects, buffers, windows, handlers of signals, pools of
+// TestMPI4Py runs Python programs: pickled objects, buffers, windows, signal handlers, pools of
 // workers (mpi4py.futures).
 func TestMPI4Py(t *testing.T) {
 	New(t)

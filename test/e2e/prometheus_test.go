@@ -20,10 +20,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// TestPrometheus has a real Prometheus scrape two forwarders while a job runs over both. Its own
-// tool finds nothing wrong with the metrics and the rules of dist/prometheus; each query of the
-// dashboard and of the rules returns data; no label clashes with one of Prometheus's; and when a
-// forwarder is gone the alert that says so is raised, while what it has relayed stays known.
+// TestPrometheus lets a real Prometheus scrape two forwarders while a job runs over both. Its own
+// tool accepts the metrics and the rules of dist/prometheus; each query of the dashboard and of the
+// rules returns data; no label clashes with one of Prometheus's; and when a forwarder is gone the
+// alert for that is raised, while its relayed traffic stays known.
 func TestPrometheus(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// prometheus is a running one.
+// prometheus is a running Prometheus.
 type prometheus struct {
 	b    *Bed
 	addr string
@@ -116,7 +116,7 @@ scrape_configs:
 	return p
 }
 
-// value is what a query returns; empty: nothing.
+// value returns the result of a query, or "" if there is none.
 func (p *prometheus) value(query string) string {
 	p.b.T.Helper()
 	var answer struct {
@@ -133,7 +133,7 @@ func (p *prometheus) value(query string) string {
 	return text
 }
 
-// dashboardQueries are those of all panels, with what Grafana puts in for variables.
+// dashboardQueries returns the queries of all panels, with Grafana's variables replaced.
 func dashboardQueries(b *Bed) (list []string) {
 	var board struct {
 		Panels []struct{ Targets []struct{ Expr string } }
@@ -147,10 +147,11 @@ func dashboardQueries(b *Bed) (list []string) {
 	return list
 }
 
-// threshold is the end of an alert's expression: without it there is a value while all is well.
+// threshold matches the end of an alert's expression: without it there is a value while all is
+// well.
 var threshold = regexp.MustCompile(` (>|==) [0-9.]+$`)
 
-// ruleQueries are those of all rules, of alerts without the threshold.
+// ruleQueries returns the queries of all rules, those of alerts without the threshold.
 func ruleQueries(b *Bed) (list []string) {
 	var rules struct {
 		Groups []struct {
@@ -184,7 +185,7 @@ func decode(b *Bed, name string, unmarshal func([]byte, any) error, into any) {
 	}
 }
 
-// freePort is an address of the loopback interface that nobody listens on.
+// freePort returns an address of the loopback interface on which no process listens.
 func freePort(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", freeport.Of(t, 1)[0])

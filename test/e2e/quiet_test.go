@@ -2,9 +2,9 @@ package e2e
 
 import "testing"
 
-// TestQuiet: what MMPI has running in a process leaves the cores to the program when there is
-// nothing to do.
-func TestQuiet(t *testing.T) {
+// TestIdleEngineUsesNoCore checks that MMPI's threads in a process leave the cores to the program
+// while there is nothing to do.
+func TestIdleEngineUsesNoCore(t *testing.T) {
 	for _, job := range []Job{
 		{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}},
 		{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}},

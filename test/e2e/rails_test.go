@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// One of two forwarders is killed in the middle of transfers, of messages or of one-sided
-// operations: the job goes on, and every byte is right. Started again, the forwarder is used again.
+// TestForwarderKilledAndRestarted kills one of two forwarders in the middle of transfers, of
+// messages or of one-sided operations: the job goes on, and every byte is correct. After its
+// restart the forwarder is used again.
 func TestForwarderKilledAndRestarted(t *testing.T) {
 	for _, program := range []string{"stream.c", "rma_stream.c"} {
 		t.Run(program, func(t *testing.T) { killAndRestart(New(t), program) })
@@ -42,7 +43,7 @@ func killAndRestart(b *Bed, program string) {
 	b.WaitFor(time.Minute, "all to join the forwarder that is back",
 		func() bool { return strings.Contains(one.Stderr(), "job runs") })
 	more("the stream to go on")
-	// Now the other one goes: the first must be in use.
+	// Now the other one is killed, so the first must be in use.
 	two.Signal(syscall.SIGKILL)
 	two.Wait()
 	more("the stream to go on over the forwarder that is back")
@@ -62,7 +63,8 @@ func killAndRestart(b *Bed, program string) {
 	t.Log("longest", strings.TrimSpace(worst))
 }
 
-// Of two forwarders one has not been started: the job runs over the other, and the user is told.
+// TestForwarderMissing checks that if one of two forwarders has not been started the job runs over
+// the other, and the user is told.
 func TestForwarderMissing(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
@@ -82,7 +84,8 @@ func TestForwarderMissing(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// Windows over two forwarders: operations arrive in order, whichever way they come.
+// TestWindowsRails checks that operations on windows over two forwarders arrive in order, whichever
+// forwarder relays them.
 func TestWindowsRails(t *testing.T) {
 	b := New(t)
 	one, two := b.StartForwarder(), b.StartForwarder()

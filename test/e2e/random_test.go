@@ -11,10 +11,11 @@ import (
 )
 
 // TestRandom runs the randomized tester (test/programs/c/random.c): random graphs of sends and
-// receives, collectives and communicators. 600 operations with seed 1 and with a new seed on every
-// run; --long: over all splits, the new one with 10 000 operations. ZIPPER_SEED=n runs that one
-// only, ZIPPER_OPERATIONS=n as many. A failing seed is minimized: the test prints the command that
-// shows the failure with the fewest operations found.
+// receives, collectives and communicators. The short form has 600 operations with seed 1 and with a
+// new seed on every run; --long: over all splits, the new seed with 10 000 operations.
+// ZIPPER_SEED=n runs that seed only, ZIPPER_OPERATIONS=n sets the number of operations. A failing
+// seed is minimized: the test prints the command that shows the failure with the fewest operations
+// found.
 func TestRandom(t *testing.T) {
 	New(t)
 	few, many, splits := 600, 600, []split{twoOne, oneOneOne, mixed}
@@ -56,7 +57,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// zippedWithin runs a job and tells whether it was over in time; otherwise it is interrupted.
+// zippedWithin runs a job and reports whether it ended in time; otherwise the job is interrupted.
 func zippedWithin(b *Bed, s split, limit time.Duration, argv ...string) (r Result, over bool) {
 	b.T.Helper()
 	args, _ := b.runArgs(Job{Clusters: s.clusters})
@@ -71,13 +72,13 @@ func zippedWithin(b *Bed, s split, limit time.Duration, argv ...string) (r Resul
 }
 
 // minimize finds operations that can be left out while fails stays true (delta debugging: halves,
-// quarters, … then one by one), and returns the list of what to leave out. It stops after about the
-// time given.
+// quarters, … then one by one), and returns the list of those to leave out. It stops after about
+// the given time.
 func minimize(operations int, within time.Duration, fails func(skip string) bool) string {
 	end := time.Now().Add(within)
 	out := make([]bool, operations)
 	for size := operations / 2; size >= 1; size /= 2 {
-		// from the end: what comes after the failure goes first
+		// from the end: the operations after the failure are left out first
 		for from := operations - size; ; from = max(0, from-size) {
 			tried := append([]bool(nil), out...)
 			changed := false
@@ -112,7 +113,7 @@ func ranges(set []bool) string {
 }
 
 func TestMinimize(t *testing.T) {
-	// Fails only if operations 17 and 400 are both there.
+	// Fails only if operations 17 and 400 are both in the list.
 	runs := 0
 	got := minimize(1000, time.Minute, func(skip string) bool {
 		runs++

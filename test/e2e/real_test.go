@@ -56,7 +56,7 @@ var (
 	hpccLocations = regexp.MustCompile(`(?m)^Found (\d+) errors in \d+ locations.*$`)
 )
 
-// hpccProblems names what in hpcc's report is not as it must be.
+// hpccProblems lists the problems in hpcc's report.
 func hpccProblems(report string) []string {
 	var bad []string
 	if !regexp.MustCompile(`(?m)^Success=1$`).MatchString(report) {
@@ -84,7 +84,8 @@ func hpccProblems(report string) []string {
 		}
 	}
 	locations := hpccLocations.FindAllStringSubmatch(report, -1)
-	if len(locations) != 4 { // MPIRandomAccess and SingleRandomAccess, each with two generators of random numbers
+	// MPIRandomAccess and SingleRandomAccess, each with two generators of random numbers
+	if len(locations) != 4 {
 		bad = append(bad, fmt.Sprintf("%d counts of wrong locations, want 4", len(locations)))
 	}
 	for _, m := range locations {
@@ -113,8 +114,8 @@ func TestHPCC(t *testing.T) {
 		}
 		argv := []string{"hpcc"}
 		if s.ranks() > 4 {
-			// On more ranks MPIRandomAccess throws updates away under any MPI, natively too:
-			// hpcc_order.c says how, and hinders it.
+			// On more ranks MPIRandomAccess discards updates under any MPI, natively too;
+			// hpcc_order.c explains and prevents it.
 			tool := b.Compile(OpenMPI, "test/programs/c/hpcc_order.c", "-shared", "-fPIC")
 			argv = []string{"env", "LD_PRELOAD=" + tool + ":" + filepath.Join(b.Root, "lib", "libmmpi-openmpi.so"),
 				"hpcc"}

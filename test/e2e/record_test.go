@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// The recorded matrix of NPB CG agrees with what the forwarder counted between the clusters.
+// TestRecordedMatrix checks that the recorded matrix of NPB CG agrees with the forwarder's counts
+// between the clusters.
 func TestRecordedMatrix(t *testing.T) {
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		t.Run(mpi, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestForwarderRestarted: the only forwarder is told to end (SIGTERM) in the middle of transfers
-// and started again, twice. The job goes on, over both libraries, and every byte is right.
+// TestForwarderRestarted ends the only forwarder (SIGTERM) in the middle of transfers and restarts
+// it, twice. The job goes on, over both libraries, and every byte is correct.
 func TestForwarderRestarted(t *testing.T) {
 	for _, program := range []string{"stream.c", "rma_stream.c"} {
 		t.Run(program, func(t *testing.T) {
@@ -44,9 +44,9 @@ func TestForwarderRestarted(t *testing.T) {
 	}
 }
 
-// TestForwarderRestartedAmongJobs checks that jobs outlive the restart of a forwarder at which only
-// one of them may gather at once. A stopped rank keeps the first job from being complete while the
-// second one is refused.
+// TestForwarderRestartedAmongJobs checks that jobs survive the restart of a forwarder at which only
+// one of them may gather at a time. A stopped rank keeps the first job from being complete while
+// the second one is refused.
 func TestForwarderRestartedAmongJobs(t *testing.T) {
 	b := New(t)
 	prog := b.both("test/programs/c/stream.c")
@@ -100,8 +100,8 @@ func (b *Bed) both(source string) string {
 	return strings.Replace(b.Compile(OpenMPI, source), "/"+OpenMPI+"/", "/{mpi}/", 1)
 }
 
-// TestForwarderEnds: what ends jobs at once with their only forwarder, or when they have waited for
-// the next one in vain, and what they are told.
+// TestForwarderEnds checks which events end jobs at once with their only forwarder, or after they
+// have waited for its restart in vain, and which errors they report.
 func TestForwarderEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -145,9 +145,9 @@ func TestForwarderEnds(t *testing.T) {
 	}
 }
 
-// TestStopIsCarriedThrough: SIGTERM does not cut short a forwarder that is ending its jobs, as
-// happens when a service is stopped right after zipper stop. The forwarder waits for a rank that is
-// stopped and does not close its link.
+// TestStopIsCarriedThrough checks that SIGTERM does not cut short a forwarder that is ending its
+// jobs, as happens when a service is stopped right after zipper stop. The forwarder waits for a
+// rank that is stopped and does not close its link.
 func TestStopIsCarriedThrough(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()
@@ -174,8 +174,8 @@ func TestStopIsCarriedThrough(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestForwarderEndsWhileGathering: a rank that waits for the other cluster is told why it cannot
-// join, because a job that has not begun cannot be resumed.
+// TestForwarderEndsWhileGathering checks that a rank that waits for the other cluster is told why
+// it cannot join, because a job that has not begun cannot be resumed.
 func TestForwarderEndsWhileGathering(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()

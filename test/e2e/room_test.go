@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/optional"
 )
 
-// inMounts are words before a command that run it with file systems mounted by a script, in a mount
-// namespace.
+// inMounts returns words before a command that run it with file systems mounted by a script, in a
+// mount namespace.
 func inMounts(t *testing.T, script string, args ...string) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -23,13 +23,13 @@ func inMounts(t *testing.T, script string, args ...string) []string {
 	return append(words, args...)
 }
 
-// TestSmallRunDirectory runs programs whose files, or whose memory that ranks share, have little
-// room: they end well, or the error names the place.
+// TestSmallRunDirectory runs programs with little room for their files, or for the memory that
+// ranks share: they end well, or the error names the directory.
 func TestSmallRunDirectory(t *testing.T) {
 	for _, tc := range []struct {
 		name, mpi, disk, memory string
 		ranks                   int    // of each cluster
-		want                    string // in the error; "": it ends well
+		want                    string // want is in the error; "": the job ends well.
 	}{
 		{"room", OpenMPI, "20m", "64m", 2, ""},
 		{"one cluster's room", OpenMPI, "12m", "64m", 2, "the run directory has no room: "},
@@ -57,7 +57,7 @@ func TestSmallRunDirectory(t *testing.T) {
 	}
 }
 
-// TestWithoutProc checks that the error names what is missing.
+// TestWithoutProc checks that the error names /proc if it is missing.
 func TestWithoutProc(t *testing.T) {
 	b := New(t)
 	program := b.Compile(OpenMPI, "test/programs/c/isendrecv.c")

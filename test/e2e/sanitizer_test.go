@@ -18,12 +18,12 @@ func TestSanitizers(t *testing.T) {
 		env  []string
 		s    split
 	}{
-		// MPI libraries leave memory at their end, which is no leak of ours
+		// MPI libraries leave memory allocated at their end, which is not a leak of MMPI's
 		{"address", []string{"ASAN_OPTIONS=detect_leaks=0"}, mixedPair},
 		{"address", []string{"ASAN_OPTIONS=detect_leaks=0", preloaded}, oneOne},
 		{"address", []string{"ASAN_OPTIONS=detect_leaks=0", preloaded}, mpichPair},
-		// MPICH 4.0 crashes natively when it ends with the thread sanitizer
-		// At the address of PMIx 5's shared memory the sanitizer has something else
+		// MPICH 4.0 crashes natively when it ends with the thread sanitizer. At the address of PMIx
+		// 5's shared memory the sanitizer has other data
 		{"thread", []string{"TSAN_OPTIONS=report_bugs=0", "PMIX_MCA_gds=hash"}, oneOne},
 	} {
 		overSplits(t, run.kind+" "+strings.Join(run.env, " "), []split{run.s}, func(b *Bed, s split) {
@@ -55,8 +55,8 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// TestValgrind runs a program in valgrind, which reports the program's fault and nothing of the
-// engine.
+// TestValgrind runs a program in valgrind, which reports the program's fault and none of the
+// engine's.
 func TestValgrind(t *testing.T) {
 	overSplits(t, "", byLength([]split{oneOne}, []split{oneOne, mpichPair, mixedPair}), func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/sanitized.c")
@@ -71,16 +71,16 @@ func TestValgrind(t *testing.T) {
 	})
 }
 
-// TestStray has scripts start MPI without MMPI, which every process would do in a world of its own
-// for the minute that it takes: the job ends early, and says why.
-func TestStray(t *testing.T) {
+// TestProgramWithoutMMPIIsReported has scripts start MPI without MMPI, so that every process runs
+// in a world of its own for a minute: the job ends early, with the reason.
+func TestProgramWithoutMMPIIsReported(t *testing.T) {
 	const alone = `import ctypes, time
 mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
 mpi.MPI_Init(None, None)
 time.sleep(300)
 `
 	b := New(t)
-	// Open MPI 5 does not begin without HOME
+	// Open MPI 5 does not start without HOME
 	for _, how := range [][]string{{"-i", "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")},
 		{"-u", "LD_AUDIT", "LD_PRELOAD=libm.so.6"}} {
 		argv := append(append([]string{"/usr/bin/env"}, how...), python3, "-c", alone)

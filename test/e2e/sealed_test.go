@@ -10,14 +10,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// What the program test/programs/c/secret.c sends.
+// The messages of test/programs/c/secret.c.
 const (
 	secretTag  = 0x5ea1ed
 	secretText = "attack at dawn! "
 )
 
-// secretProgram compiles it for both libraries and gives its path, with {mpi} in it, and its native
-// output on two ranks.
+// secretProgram compiles the program for both libraries and returns its path, with {mpi} in it, and
+// its native output on two ranks.
 func secretProgram(b *Bed, rounds string) (path string, native Result) {
 	const source = "test/programs/c/secret.c"
 	b.Compile(MPICH, source)
@@ -25,8 +25,8 @@ func secretProgram(b *Bed, rounds string) (path string, native Result) {
 	return strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1), b.OK(b.Native(OpenMPI, 2, prog, rounds))
 }
 
-// matching gives the part of a frame's envelope that says for which receive it is: communicator,
-// tag and kind; nil for a frame that has none, or that cannot be read.
+// matching returns the part of a frame's envelope that determines the receive: communicator, tag
+// and kind. It returns nil for a frame without envelope, or one that cannot be read.
 func matching(h wire.Header, frame []byte) []byte {
 	if h.Flags&wire.FlagSealed != 0 || h.Type != wire.TypeEager && h.Type != wire.TypeRTS {
 		return nil
@@ -38,13 +38,13 @@ func matching(h wire.Header, frame []byte) []byte {
 	return bytes.Clone(frame[wire.HeaderLen:][:16])
 }
 
-// TestSealedCapture: who reads along between ranks and forwarder finds the program's data, tags and
-// communicators in a job that is not sealed, and none of them in one that is.
+// TestSealedCapture checks that an eavesdropper between ranks and forwarder finds the program's
+// data, tags and communicators in a job that is not sealed, and none of them in a sealed one.
 func TestSealedCapture(t *testing.T) {
 	b := New(t)
 	prog, native := secretProgram(b, "3")
 	f := b.StartForwarder()
-	var envelopes [][]byte // of the job that is not sealed; the same contexts and tags are in both
+	var envelopes [][]byte // those of the unsealed job; both jobs have the same contexts and tags
 	for _, level := range []string{"checked", "sealed"} {
 		m := meddle(t, f.Addr, func(_ bool, h wire.Header, frame []byte) [][]byte {
 			if e := matching(h, frame); e != nil && level == "checked" {
@@ -75,8 +75,8 @@ func TestSealedCapture(t *testing.T) {
 	}
 }
 
-// TestSealedMeddling: what somebody on the way does to a sealed job's frames is noticed by the
-// ranks and never delivered, and the job goes on.
+// TestSealedMeddling checks that changes of a sealed job's frames on their way are detected by the
+// ranks and never delivered, and that the job goes on.
 func TestSealedMeddling(t *testing.T) {
 	const forged, repeated, plain = "is not what its sender has sealed", "it has come before", "it is not sealed"
 	again := func(frame []byte, change func(h *wire.Header)) []byte {
@@ -94,10 +94,12 @@ func TestSealedMeddling(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		typ  wire.Type // of the frame that it is done with, or instead of which something else comes
+		typ  wire.Type // typ is that of the frame that is changed or replaced.
 		do   func(frame []byte) [][]byte
 		want string
-		up   bool // from the rank to the forwarder, which notices it; else the other way
+		// up is the direction from the rank to the forwarder, which detects the change; false: the
+		// other direction.
+		up bool
 	}{
 		{"change a segment", wire.TypeData, flipped, forged, false},
 		{"change a message", wire.TypeEager, flipped, forged, false},
@@ -156,12 +158,13 @@ func TestSealedMeddling(t *testing.T) {
 			if strings.Contains(r.Stderr, "gotcha") || strings.Contains(r.Stderr, "secret.c:") {
 				t.Errorf("it was delivered:\n%v", r)
 			}
-			b.Same(native, b.OK(r), nil) // the link was made again
+			b.Same(native, b.OK(r), nil) // the link was re-established
 		})
 	}
 }
 
-// TestSealedWrongSecret: two halves with different secrets do not become a job, and say why.
+// TestSealedWrongSecret checks that two halves with different secrets do not become a job, and
+// report why.
 func TestSealedWrongSecret(t *testing.T) {
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
@@ -184,7 +187,7 @@ func TestSealedWrongSecret(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestSealedWindows: one-sided operations of a sealed job do what they do natively.
+// TestSealedWindows checks that one-sided operations of a sealed job have their native results.
 func TestSealedWindows(t *testing.T) {
 	b := New(t)
 	b.Limit *= 4 // the forwarder serves several jobs
@@ -192,8 +195,8 @@ func TestSealedWindows(t *testing.T) {
 	windows(b, []string{"--zipper", f.Addr, "--level", "sealed"}, some[1:])
 }
 
-// TestSealedNatively: programs print over a sealed job what they print natively: through one and
-// two forwarders, with direct links, and over several hops.
+// TestSealedNatively checks that programs print their native output over a sealed job: through one
+// and two forwarders, with direct links, and over several hops.
 func TestSealedNatively(t *testing.T) {
 	b := New(t)
 	const source = "test/programs/c/random.c"

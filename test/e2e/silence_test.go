@@ -8,11 +8,11 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestSilence: for a while nothing gets through between a cluster and its only forwarder, which
-// neither end is told of. The link is made again, what was on its way is sent again, and nothing is
-// lost: the program checks every byte. 20 s and a sealed job with ZIPPER_LONG=1.
-func TestSilence(t *testing.T) {
-	silence, levels := 9*time.Second, []string{"checked"} // longer than a link is waited for
+// TestSilentLinkReconnects lets no packet pass between a cluster and its only forwarder for a
+// while, without closing a connection. The link is re-established, data in flight are sent again,
+// and nothing is lost: the program checks every byte. 20 s and a sealed job with ZIPPER_LONG=1.
+func TestSilentLinkReconnects(t *testing.T) {
+	silence, levels := 9*time.Second, []string{"checked"} // longer than the patience for a link
 	if long() {
 		silence, levels = 20*time.Second, []string{"checked", "sealed"}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestSite: what make docs makes shows the documents in a browser, from files, asks nobody for
-// anything, has every page in its menu, and finds words.
+// TestSite checks that the output of make docs shows the documents in a browser, from files, makes
+// no request to any host, has every page in its menu, and finds words.
 func TestSite(t *testing.T) {
 	b := New(t)
 	b.OK(b.Run(nil, nil, "scripts/docs"))

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSpawn has programs start processes by themselves, from communicators inside a cluster: in
-// jobs of several clusters, in one of one cluster that may be connected to others, and in one that
-// is its library's alone.
+// TestSpawn lets programs spawn processes from communicators inside a cluster: in jobs of several
+// clusters, in a job of one cluster that may be connected to others, and in a job of one cluster
+// without a forwarder.
 func TestSpawn(t *testing.T) {
 	for _, run := range []struct {
 		title  string
@@ -15,7 +15,7 @@ func TestSpawn(t *testing.T) {
 		flags  []string
 	}{
 		{"", []split{twoOne, mixed, mpichPair, {"1+2 mixed", []Cluster{A(1, MPICH), B(2, OpenMPI)}}}, nil},
-		// Nobody is there at the address: it takes a forwarder only to connect
+		// No forwarder listens at the address, because only a connection needs one
 		{"connectable", oneCluster, []string{"--zipper", "127.0.0.1:9"}},
 		{"alone", oneCluster, nil},
 	} {
@@ -34,7 +34,7 @@ func TestSpawnPython(t *testing.T) {
 	})
 }
 
-// spawns is asNatively for a program that starts processes.
+// spawns is asNatively for a program that spawns processes.
 func (b *Bed) spawns(j Job, argv ...string) {
 	b.T.Helper()
 	if !allRightNatively() {
@@ -49,9 +49,9 @@ func (b *Bed) spawns(j Job, argv ...string) {
 	b.Same(b.OK(native), b.OK(zipped), nil)
 }
 
-// unlessStill runs something again that stood still. Open MPI 4.1 does so natively, one time in 30
-// on an idle machine and more often on a busy one: a process that is spawned waits in PMIx_Init for
-// an answer of its daemon.
+// unlessStill runs a command again if it has hung. Open MPI 4.1 hangs natively, one time in 30 on
+// an idle machine and more often on a busy one: a spawned process waits in PMIx_Init for an answer
+// of its daemon.
 func (b *Bed) unlessStill(run func() Result) (r Result) {
 	b.T.Helper()
 	const tries, stoodStill = 4, 124 // exit status by timeout(1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// split is a way to divide a job's ranks over clusters.
+// split is a division of a job's ranks over clusters.
 type split struct {
 	name     string
 	clusters []Cluster
@@ -21,7 +21,7 @@ func (s split) ranks() int {
 	return n
 }
 
-// The splits. Clusters of more than two ranks use Open MPI: MPICH's ranks never yield.
+// The splits. Clusters of more than two ranks use Open MPI, because MPICH's ranks never yield.
 var (
 	oneOne      = split{"1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}
 	twoOne      = split{"2+1", []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}
@@ -48,7 +48,7 @@ func overSplits(t *testing.T, title string, splits []split, test func(b *Bed, s 
 	}
 }
 
-// byLength chooses the splits of the short run or of the long one.
+// byLength returns the splits of the short run or of the long one.
 func byLength(short, longer []split) []split {
 	if long() {
 		return longer
@@ -56,7 +56,7 @@ func byLength(short, longer []split) []split {
 	return short
 }
 
-// asked leaves of the splits the one that ZIPPER_SPLIT names, if it is set.
+// asked returns the split that ZIPPER_SPLIT names, if it is set, or all splits.
 func asked(splits []split) []split {
 	want := os.Getenv("ZIPPER_SPLIT")
 	if want == "" {

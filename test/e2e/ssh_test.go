@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sshd runs a server of OpenSSH on gB, on the long link, and gives the command that logs in there
+// sshd runs an OpenSSH server on gB, on the long link, and returns the command that logs in there
 // from gA.
 func (l *lab) sshd() (login string) {
 	b := l.b
@@ -34,7 +34,7 @@ func (l *lab) sshd() (login string) {
 			b.T.Fatal(err)
 		}
 	}
-	const own = "/run/sshd" // which its package makes when the system starts
+	const own = "/run/sshd" // the package makes this directory when the system starts
 	if err := os.Mkdir(own, 0o755); err == nil {
 		b.T.Cleanup(func() { os.Remove(own) })
 	}
@@ -51,10 +51,10 @@ func (l *lab) sshd() (login string) {
 	return login
 }
 
-// carriers are the processes of ssh that carry links from gA.
+// carriers returns the ssh processes that carry links from gA.
 func (l *lab) carriers() (pids []int) {
 	for _, word := range strings.Fields(l.b.Run(nil, nil, "ip", "netns", "pids", l.name()+"-gA").Stdout) {
-		line, _ := os.ReadFile("/proc/" + word + "/cmdline") // an error: it has ended
+		line, _ := os.ReadFile("/proc/" + word + "/cmdline") // an error: the process has ended
 		if bytes.HasPrefix(line, []byte("ssh\x00")) && bytes.Contains(line, []byte("\x00-W\x00")) &&
 			bytes.Contains(line, []byte("/user\x00")) {
 			pid, _ := strconv.Atoi(word)
@@ -64,9 +64,9 @@ func (l *lab) carriers() (pids []int) {
 	return pids
 }
 
-// Nothing gets from one site to the other but ssh: a trunk's connections are carried by commands of
-// it, jobs run as natively, and what is carried by one that is killed is sent again. What ssh says
-// when it does not get there is in the forwarder's log.
+// TestLabSSH lets only ssh pass from one site to the other: a trunk's connections are carried by
+// ssh commands, jobs run as natively, and data of a killed ssh are sent again. The error of an ssh
+// that cannot connect is in the forwarder's log.
 func TestLabSSH(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--open", "gB:22")
 	login := l.sshd()
@@ -75,7 +75,7 @@ func TestLabSSH(t *testing.T) {
 		return l.forwarder("gA", "--listen", ":"+port, "--status", "127.0.0.1:1"+port, "--dial-by",
 			"10.81.4.2:7475="+login+" -W localhost:7475")
 	}
-	// which is nobody's
+	// a key that belongs to no user
 	good, bad := dialling("7475", login), dialling("7485", strings.Replace(login, "/user ", "/host ", 1))
 	if !strings.Contains(good.Stderr(), "slower than by TCP") {
 		t.Errorf("not told that it is slower:\n%s", good.Stderr())
@@ -120,7 +120,7 @@ func TestLabSSH(t *testing.T) {
 	})
 }
 
-// both compiles a program of C for both libraries, and gives its path with {mpi} in it.
+// both compiles a C program for both libraries, and returns its path with {mpi} in it.
 func (l *lab) both(name string) string {
 	l.b.Compile(MPICH, "test/programs/c/"+name)
 	return strings.Replace(l.b.Compile(OpenMPI, "test/programs/c/"+name), "/"+OpenMPI+"/", "/{mpi}/", 1)

@@ -15,9 +15,9 @@ const (
 	standstillWarning  = "all processes have waited for " + standstillPatience
 )
 
-// TestStandstill has ranks call different functions: when all of them wait, the user is told in
-// which functions.
-func TestStandstill(t *testing.T) {
+// TestStandstillIsReported has ranks call different functions: when all of them wait, the user gets
+// a warning that names the functions.
+func TestStandstillIsReported(t *testing.T) {
 	const both = "waits in MPI_Barrier (1 of 2), MPI_Recv (1 of 2)"
 	for _, run := range []struct {
 		split split
@@ -41,7 +41,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// noWarning checks that a run has ended well, and that nobody was warned of a standstill.
+// noWarning checks that a run has ended well, without a warning about a standstill.
 func (b *Bed) noWarning(r Result) {
 	b.T.Helper()
 	if b.OK(r); strings.Contains(r.Stderr, standstillWarning) {
@@ -49,8 +49,8 @@ func (b *Bed) noWarning(r Result) {
 	}
 }
 
-// TestSlowMessagesAreNoStandstill has all ranks in one wait for longer than the patience, while
-// messages come one by one.
+// TestSlowMessagesAreNoStandstill keeps all ranks in one wait for longer than the patience, while
+// messages arrive one by one.
 func TestSlowMessagesAreNoStandstill(t *testing.T) {
 	overSplits(t, "", []split{oneOne, {"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}}, func(b *Bed, s split) {
 		slow := meddle(b.T, b.StartForwarder().Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
@@ -65,7 +65,8 @@ func TestSlowMessagesAreNoStandstill(t *testing.T) {
 	})
 }
 
-// TestWaitingThreadIsNoStandstill has one thread of each rank wait for as long as another computes.
+// TestWaitingThreadIsNoStandstill lets one thread of each rank wait for as long as another one
+// computes.
 func TestWaitingThreadIsNoStandstill(t *testing.T) {
 	overSplits(t, "", []split{twoTwo, mixed}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/longwaits.c", "-pthread")
@@ -74,8 +75,8 @@ func TestWaitingThreadIsNoStandstill(t *testing.T) {
 	})
 }
 
-// TestWaitForChildrenIsNoStandstill has all ranks wait until a process that one of them has started
-// has done its work. MPICH 4.0 of Debian starts none.
+// TestWaitForChildrenIsNoStandstill lets all ranks wait until a process that one of them has
+// spawned has finished. Debian's MPICH 4.0 cannot spawn.
 func TestWaitForChildrenIsNoStandstill(t *testing.T) {
 	overSplits(t, "", []split{twoTwo}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/longwaits.c", "-pthread")
@@ -86,7 +87,7 @@ func TestWaitForChildrenIsNoStandstill(t *testing.T) {
 	})
 }
 
-// TestWaitForOtherJobIsNoStandstill has all ranks of a job wait for a job that is connected to it.
+// TestWaitForOtherJobIsNoStandstill lets all ranks of a job wait for a job that is connected to it.
 func TestWaitForOtherJobIsNoStandstill(t *testing.T) {
 	b := New(t)
 	c := newCouple(b, "test/programs/c/longwaits.c")

@@ -24,14 +24,14 @@ func (b *Bed) measure() (program string) {
 	return program
 }
 
-// scripts/bench sweep in its short form: every operation has its line, in every mode, and none
-// fails.
+// TestLabSweep runs scripts/bench sweep in its short form: every operation has its line, in every
+// mode, and none fails.
 func TestLabSweep(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {
 		t.Skip("the isolated lab needs root")
 	}
-	b.Limit *= 4 // a busy machine: there are many operations
+	b.Limit *= 4 // there are many operations, and the machine may be busy
 	program := b.measure()
 	listed := slices.DeleteFunc(strings.Fields(b.OK(b.Run(nil, nil, program, "list")).Stdout), func(name string) bool {
 		return slices.Contains([]string{"stream", "both", "block"}, name) // of the plan longhaul

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a new one: the end that a shell has, while its other end stays open.
+// terminal opens a new terminal and returns the shell's end, while its other end stays open.
 func terminal(t *testing.T) *os.File {
 	t.Helper()
 	_, shell := terminalPair(t)
 	return shell
 }
 
-// terminalPair opens a new one: the end at which a person sits, and the one that a shell has.
+// terminalPair opens a new terminal and returns the user's end and the shell's.
 func terminalPair(t *testing.T) (person, shell *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -43,8 +43,8 @@ func terminalPair(t *testing.T) (person, shell *os.File) {
 	return person, shell
 }
 
-// TestBackgroundOfTerminal: a job that was started with & in a shell at a terminal runs to its end,
-// though its standard input is the terminal.
+// TestBackgroundOfTerminal checks that a job which was started with & in a shell at a terminal runs
+// to its end, though its standard input is the terminal.
 func TestBackgroundOfTerminal(t *testing.T) {
 	b := New(t)
 	id := JobID(t)
@@ -54,7 +54,8 @@ func TestBackgroundOfTerminal(t *testing.T) {
 		b.Zipper+" run --job "+id+" --cluster a=1,mpi=openmpi --cluster b=1,mpi=mpich -- "+bad(b)+" stdin & wait $!; echo status $?")
 	var out buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal(t), &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // of its standard input
+	// the terminal is that of its standard input
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "others read 0 bytes\n") ||
 		!strings.Contains(out.String(), "status 0\n") {

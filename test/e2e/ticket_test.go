@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTickets: a forwarder with the site's public key runs the jobs that have its tickets, and no
-// others.
+// TestTickets checks that a forwarder with the site's public key runs the jobs that have its
+// tickets, and no others.
 func TestTickets(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
@@ -16,7 +16,7 @@ func TestTickets(t *testing.T) {
 	b.OK(b.Run(nil, nil, b.Zipper, "ticket", "--make-key", site))
 	b.OK(b.Run(nil, nil, b.Zipper, "secret", secret))
 	f := b.StartForwarder("--ticket-key", site+".pub")
-	// ticket makes one for a user's job, as the site does: it needs the job's key only.
+	// ticket makes a ticket for a user's job, as the site does: it needs the job's key only.
 	ticket := func(job, ranks, expires string) string {
 		key := strings.TrimSpace(b.OK(b.Run(nil, nil, b.Zipper, "ticket", "--secret-file", secret, "--job",
 			job)).Stdout)
@@ -56,7 +56,8 @@ func TestTickets(t *testing.T) {
 			b.Fails(r, r.Status, "no ticket", c.want)
 		}
 	}
-	// The halves bring it, too. Of another run: of this one's id a half has just failed.
+	// The halves have tickets too. The job's id is a new one, because a half with the old one has
+	// just failed.
 	id = JobID(t)
 	t.Setenv("ZIPPER_TICKET_FILE", ticket(id, "2", "1h"))
 	t.Setenv("ZIPPER_SECRET_FILE", secret)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTool: a profiling tool, preloaded or linked into the program, sees the calls of a zipped run
-// as it sees those of a native one, and its own calls reach all ranks.
+// TestTool checks that a profiling tool, preloaded or linked into the program, sees the calls of a
+// zipped run as it sees those of a native one, and that its own calls reach all ranks.
 func TestTool(t *testing.T) {
 	overSplits(t, "", []split{twoOne, mpichPair}, func(b *Bed, s split) {
 		t := b.T
@@ -24,7 +24,7 @@ func TestTool(t *testing.T) {
 			}
 			j := Job{Clusters: s.clusters}
 			if how == "preloaded" {
-				// as a user has it in his environment; zipper run itself is no MPI program
+				// as in a user's environment; zipper run itself is no MPI program
 				j.Env, argv = []string{"LD_PRELOAD=" + tool}, argv[2:]
 			}
 			b.Same(native, b.OK(b.Zipped(j, argv...)), nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// zipper tune writes a table that a job takes, whatever it has chosen; a table that is none is
-// refused before anything starts.
+// TestTune checks that zipper tune writes a table that a job accepts, whatever its content, and
+// that a malformed table is refused before anything starts.
 func TestTune(t *testing.T) {
 	b := New(t)
 	b.Limit *= 4 // 30 jobs

@@ -13,8 +13,8 @@ type block struct{ kind, text string }
 
 var fenced = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
-// page reads the blocks of a page that the tests run: commands (sh), each followed by lines of what
-// they print (text), in which … stands for anything.
+// page returns the blocks of a page that the tests run: commands (sh), each followed by the lines
+// of their output (text), in which … stands for any text.
 func (b *Bed) page(name string) []block {
 	b.T.Helper()
 	text, err := os.ReadFile(filepath.Join(b.Root, name))
@@ -33,8 +33,8 @@ func (b *Bed) page(name string) []block {
 	return blocks
 }
 
-// follow runs the commands of pages from top to bottom in one shell, in a folder in which the
-// project is as in its own, and compares what they print.
+// follow runs the commands of pages from top to bottom in one shell, in a folder with the project's
+// files, and compares their output.
 func (b *Bed) follow(pages ...string) {
 	b.T.Helper()
 	dir := b.T.TempDir()
@@ -67,12 +67,12 @@ func (b *Bed) follow(pages ...string) {
 	}
 }
 
-// TestTutorial: the first page's commands do what it says.
+// TestTutorial checks that the commands of the first page have their output.
 func TestTutorial(t *testing.T) {
 	New(t).follow("docs/tutorial/1-one-machine.md")
 }
 
-// TestLabTutorial: so do the second one's, which goes on from it.
+// TestLabTutorial checks the same for the second page, which continues the first.
 func TestLabTutorial(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -82,10 +82,10 @@ func TestLabTutorial(t *testing.T) {
 	b.follow("docs/tutorial/1-one-machine.md", "docs/tutorial/2-two-networks.md")
 }
 
-// elsewhere are examples that need more than others, and the tests that run them.
+// elsewhere are examples that need more than others, with the tests that run them.
 var elsewhere = map[string]string{"ring": "TestGoExample", "abi": "TestABIExample", "slurm": "TestPair of test/slurm"}
 
-// TestExampleFolders: each example's README is right.
+// TestExampleFolders checks that each example's README is correct.
 func TestExampleFolders(t *testing.T) {
 	b := New(t)
 	pages, err := filepath.Glob(filepath.Join(b.Root, "examples/*/README.md"))

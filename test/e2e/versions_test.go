@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// nextRelease makes an installation whose program and engine are a version of the protocol ahead of
-// ours, and speak ours too, and returns its root.
+// nextRelease makes an installation whose program and engine are one version of the protocol ahead
+// of this one, and also support this version. It returns the installation's root.
 func nextRelease(b *Bed) string {
 	b.T.Helper()
 	root := b.T.TempDir()
@@ -51,7 +51,8 @@ func (b *Bed) buildNext(out string, what ...string) {
 	}
 }
 
-// TestVersions: what COMPATIBILITY.md says of releases whose protocols are one version apart.
+// TestVersions checks the statements of COMPATIBILITY.md about releases whose protocols are one
+// version apart.
 func TestVersions(t *testing.T) {
 	b := New(t)
 	root := nextRelease(b)
@@ -63,11 +64,11 @@ func TestVersions(t *testing.T) {
 			"--cluster", "b=1,mpi=mpich", "--", program, "finish")
 	}
 	ours, theirs := b.StartForwarder(), next.StartForwarder()
-	b.OK(run(b, theirs.Addr))   // forwarders go first
-	b.OK(run(&next, ours.Addr)) // ranks that are ahead speak what the forwarder does
+	b.OK(run(b, theirs.Addr))   // forwarders are updated first
+	b.OK(run(&next, ours.Addr)) // newer ranks use the forwarder's version
 	b.OK(run(&next, theirs.Addr))
 
-	// The two clusters of a job have one release.
+	// The two clusters of a job have the same release.
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(SecretOf("versions")), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal starts a command of which a terminal is standard output and error, and returns what is
-// shown there.
+// onTerminal starts a command whose standard output and error are a terminal, and returns the text
+// that is shown there.
 func onTerminal(b *Bed, argv ...string) (*exec.Cmd, *buffer) {
 	b.T.Helper()
 	person, shell := terminalPair(b.T)
@@ -31,8 +31,8 @@ func onTerminal(b *Bed, argv ...string) (*exec.Cmd, *buffer) {
 	return cmd, &shown
 }
 
-// TestWatch: on a terminal zipper status --watch shows a running job with a rate, again and again
-// over itself, in as many columns as there are; Ctrl-C ends it well.
+// TestWatch checks that on a terminal zipper status --watch shows a running job with a rate,
+// repeatedly in place, in the terminal's columns; Ctrl-C ends it well.
 func TestWatch(t *testing.T) {
 	b := New(t)
 	status := freePort(t)
@@ -68,8 +68,8 @@ func TestWatch(t *testing.T) {
 	b.OK(job.Wait())
 }
 
-// TestProgressLine: while a job gathers zipper run says on a terminal what it waits for, and takes
-// the line away when the job runs; elsewhere it says nothing.
+// TestProgressLine checks that while a job gathers zipper run reports on a terminal what it waits
+// for, and removes the line when the job runs; without a terminal it prints nothing.
 func TestProgressLine(t *testing.T) {
 	b := New(t)
 	late := t.TempDir() + "/late"
