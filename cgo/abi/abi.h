@@ -320,7 +320,7 @@ typedef struct z_local {
   /* s. */                                                                                                            \
   F(void, ze_abort, (int32_t code))                                                                                   \
   /* Returns the text of the error of this thread's last failed call. It is valid until this */                       \
-  /* thread's next call, whatever other threads do. */                                                                \
+  /* thread's next call, also if other threads make calls. */                                                         \
   F(const char *, ze_error, (void))                                                                                   \
   /* Returns a new context id of this process, for communicators over the link. */                                    \
   F(uint64_t, ze_next_context, (int32_t link))                                                                        \
@@ -401,9 +401,9 @@ typedef struct z_local {
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \
   /* Waits at the port for another job (accepts = 1) or connects to the job that waits there */                       \
-  /* (0). One of the n processes in world calls it for all, and it works in the background: */                        \
-  /* when cell is done ze_result has the result, and *plan, of cell->bytes bytes, is what all */                      \
-  /* of them pass to ze_join. The caller frees *plan. */                                                              \
+  /* (0), in the background. One of the n processes in world calls it for all of them. When */                        \
+  /* cell is done ze_result has the result, and *plan, of cell->bytes bytes, must be passed to */                     \
+  /* ze_join by all of them. The caller frees *plan. */                                                               \
   F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
   /* Joins the connection of a plan. *n is the number of its processes, of which the first */                         \
   /* *low are of the accepting side, and *numbers has their process numbers; the caller frees */                      \

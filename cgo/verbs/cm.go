@@ -191,9 +191,9 @@ const (
 type CMEvent struct {
 	Type   CMEventType
 	Status int // Status is 0, a negative errno, or the reason of Rejected.
-	// Of ConnectRequest, ConnectResponse, Rejected and Established:
-	QPN uint32 // QPN is the peer's queue pair.
-	// Data is the peer's private data, padded with zeros.
+	// QPN is the peer's queue pair, in ConnectRequest, ConnectResponse, Rejected and Established.
+	QPN uint32
+	// Data is the peer's private data, padded with zeros, in the same events.
 	Data []byte
 	// New, in a ConnectRequest, is the new connection, on the channel of the listening CM. The
 	// caller owns it.

@@ -35,7 +35,7 @@ func (p *PD) Close() error {
 	return nil
 }
 
-// Access is the set of accesses to registered memory that are allowed, besides local reading.
+// Access is the set of accesses to registered memory that are allowed in addition to local reading.
 type Access int
 
 const (

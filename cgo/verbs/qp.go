@@ -191,10 +191,9 @@ type Path struct {
 	// SendPSN and RecvPSN are the first packet sequence numbers, of 24 bits.
 	SendPSN, RecvPSN uint32
 
-	// Of Reliable only:
-	// Timeout is that of an acknowledgement: 4.096 µs · 2^Timeout.
+	// Timeout is that of an acknowledgement: 4.096 µs · 2^Timeout. Only Reliable has it.
 	Timeout uint8
-	Retries uint8 // Retries is at most 7.
+	Retries uint8 // Retries is at most 7. Only Reliable has them.
 }
 
 // Connect moves the queue pair to ready-to-receive and ready-to-send. The peer must have posted
@@ -290,7 +289,7 @@ type Request struct {
 	// More follows Local unless it is empty; Local is not empty then.
 	More Range
 	Imm  uint32
-	// Of RDMA operations:
+	// RemoteAddr and RKey are the address and the key of the peer's memory, in RDMA operations.
 	RemoteAddr uint64
 	RKey       uint32
 }

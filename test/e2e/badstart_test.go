@@ -89,7 +89,8 @@ func TestWrongJob(t *testing.T) {
 
 func TestWrongProtocolVersion(t *testing.T) {
 	b := New(t)
-	// A forwarder of a future version: its challenge begins with the version, whatever follows.
+	// A forwarder of a future version: its challenge begins with the version; the rest may have any
+	// form.
 	f := b.StartForwarder()
 	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {

@@ -46,10 +46,10 @@ func TestSettingsDiffer(t *testing.T) {
 			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "20s", "--mpi", OpenMPI, "--", prog, "32")
 	}
 	one, two := half("a", "leaders=2"), half("b", "leaders=3")
-	said := one.Wait().Stderr + two.Wait().Stderr
-	if !strings.Contains(said, "they must be equal in all clusters") || !strings.Contains(said, "leaders=2") ||
-		!strings.Contains(said, "leaders=3") {
-		t.Errorf("said:\n%s", said)
+	stderr := one.Wait().Stderr + two.Wait().Stderr
+	if !strings.Contains(stderr, "they must be equal in all clusters") || !strings.Contains(stderr, "leaders=2") ||
+		!strings.Contains(stderr, "leaders=3") {
+		t.Errorf("stderr:\n%s", stderr)
 	}
 	b.NothingLeft(id)
 	one, two = half("a", "leaders=4"), half("b", "")

@@ -145,8 +145,8 @@ func TestDualForeignAddressNeedsPermission(t *testing.T) {
 			if through := payload(s, "a", "b") > 0; through != (c.allow == "") {
 				t.Errorf("payload through the forwarder: %v", through)
 			}
-			if told := strings.Contains(r.Stderr, "no address of the job's forwarder"); told != (c.allow == "") {
-				t.Errorf("the user is told: %v\n%v", told, r)
+			if warned := strings.Contains(r.Stderr, "no address of the job's forwarder"); warned != (c.allow == "") {
+				t.Errorf("the user was warned: %v\n%v", warned, r)
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func (l *lab) cannot(job, prog string, why ...string) {
 	doctor := b.Start(nil, l.env, b.Zipper, "doctor", "--file", job)
 	run := b.Start(nil, l.env, b.Zipper, "run", "--timeout", "8s", "--file", job, "--", prog, "3", "60")
 	r := doctor.Wait()
-	if said := r.Stdout + r.Stderr; r.Status == 0 || !strings.Contains(said, why[0]) || !says(said, advice) ||
+	if output := r.Stdout + r.Stderr; r.Status == 0 || !strings.Contains(output, why[0]) || !says(output, advice) ||
 		r.Took > 40*time.Second {
 		b.T.Errorf("doctor: want %q, and what to do\n%v", why[0], r)
 	}

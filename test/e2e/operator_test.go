@@ -207,17 +207,17 @@ func TestReloadErrorsNameTheReason(t *testing.T) {
 func TestSystemd(t *testing.T) {
 	b := New(t)
 	at := filepath.Join(t.TempDir(), "notify")
-	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
+	notified, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer told.Close()
+	defer notified.Close()
 	hears := func(want string) {
 		t.Helper()
 		for end := time.Now().Add(waitForwarder); ; {
-			_ = told.SetReadDeadline(end)
+			_ = notified.SetReadDeadline(end)
 			text := make([]byte, 256)
-			n, err := told.Read(text)
+			n, err := notified.Read(text)
 			if err != nil {
 				t.Fatalf("systemd does not hear %s: %v", want, err)
 			}

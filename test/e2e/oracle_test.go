@@ -41,19 +41,19 @@ const nativeLimit = "40"
 
 // witnesses are MPI libraries on each of which a program is run alone at most once.
 type witnesses struct {
-	mpis []string
-	ask  func(mpi string) Result
-	said map[string]Result
+	mpis    []string
+	ask     func(mpi string) Result
+	results map[string]Result
 }
 
 func (w *witnesses) of(mpi string) Result {
-	r, ok := w.said[mpi]
+	r, ok := w.results[mpi]
 	if !ok {
 		r = w.ask(mpi)
-		if w.said == nil {
-			w.said = map[string]Result{}
+		if w.results == nil {
+			w.results = map[string]Result{}
 		}
-		w.said[mpi] = r
+		w.results[mpi] = r
 	}
 	return r
 }

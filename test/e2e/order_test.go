@@ -68,16 +68,16 @@ func TestOrdersDiffer(t *testing.T) {
 			"ZIPPER_FORWARDERS=" + f.Addr},
 			b.Zipper, "join", "--cluster", cluster, "--order", order, "--mpi", OpenMPI, "--", prog, "finish"))
 	}
-	said := ""
+	stderr := ""
 	for _, p := range procs {
 		r := p.Wait()
-		said += r.Stderr
+		stderr += r.Stderr
 		if r.Status == 0 {
 			t.Errorf("it ran:\n%v", r)
 		}
 	}
-	if !strings.Contains(said, "ZIPPER_ORDER=") || !strings.Contains(said, "must be equal in all clusters") {
-		t.Errorf("no reason is given:\n%s", said)
+	if !strings.Contains(stderr, "ZIPPER_ORDER=") || !strings.Contains(stderr, "must be equal in all clusters") {
+		t.Errorf("no reason is given:\n%s", stderr)
 	}
 	b.NothingLeft(id)
 }

@@ -75,8 +75,8 @@ func TestForwarderMissing(t *testing.T) {
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
 		Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
 	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
-	told := "cannot join forwarder " + two.Addr + "; 1 of 2 forwarders in use, it is tried again"
-	b.WaitFor(time.Minute, "both clusters to tell of it", func() bool { return strings.Count(p.Stderr(), told) == 2 })
+	warning := "cannot join forwarder " + two.Addr + "; 1 of 2 forwarders in use, it is tried again"
+	b.WaitFor(time.Minute, "both clusters to tell of it", func() bool { return strings.Count(p.Stderr(), warning) == 2 })
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -104,10 +104,13 @@ func (b *Bed) both(source string) string {
 // have waited for its restart in vain, and which errors they report.
 func TestForwarderEnds(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		end   syscall.Signal // 0: zipper stop
-		own   bool           // the forwarder serves this job only (--job)
-		flags []string       // of the job
+		name string
+		// end is the signal that ends the forwarder; 0: zipper stop.
+		end syscall.Signal
+		// own is whether the forwarder serves this job only (--job).
+		own bool
+		// flags are the flags of the job.
+		flags []string
 		says  string
 	}{
 		{name: "zipper stop", says: "job ended by the forwarder: the forwarder is shutting down"},

@@ -28,8 +28,10 @@ func inMounts(t *testing.T, script string, args ...string) []string {
 func TestSmallRunDirectory(t *testing.T) {
 	for _, tc := range []struct {
 		name, mpi, disk, memory string
-		ranks                   int    // of each cluster
-		want                    string // want is in the error; "": the job ends well.
+		// ranks is the number of ranks of each cluster.
+		ranks int
+		// want is in the error; "": the job ends well.
+		want string
 	}{
 		{"room", OpenMPI, "20m", "64m", 2, ""},
 		{"one cluster's room", OpenMPI, "12m", "64m", 2, "the run directory has no room: "},

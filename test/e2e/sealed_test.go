@@ -148,11 +148,11 @@ func TestSealedMeddling(t *testing.T) {
 			if n < 5 {
 				t.Fatalf("only %d frames went by", n)
 			}
-			said := r.Stderr
+			log := r.Stderr
 			if c.up {
-				said = f.Stderr()
+				log = f.Stderr()
 			}
-			if !strings.Contains(said, c.want) {
+			if !strings.Contains(log, c.want) {
 				t.Errorf("nobody has noticed that %q:\n%v", c.want, r)
 			}
 			if strings.Contains(r.Stderr, "gotcha") || strings.Contains(r.Stderr, "secret.c:") {

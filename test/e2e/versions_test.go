@@ -63,10 +63,10 @@ func TestVersions(t *testing.T) {
 		return b.Run(nil, nil, b.Zipper, "run", "--zipper", zipper, "--cluster", "a=1,mpi=openmpi",
 			"--cluster", "b=1,mpi=mpich", "--", program, "finish")
 	}
-	ours, theirs := b.StartForwarder(), next.StartForwarder()
-	b.OK(run(b, theirs.Addr))   // forwarders are updated first
+	ours, newer := b.StartForwarder(), next.StartForwarder()
+	b.OK(run(b, newer.Addr))    // forwarders are updated first
 	b.OK(run(&next, ours.Addr)) // newer ranks use the forwarder's version
-	b.OK(run(&next, theirs.Addr))
+	b.OK(run(&next, newer.Addr))
 
 	// The two clusters of a job have the same release.
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -75,11 +75,11 @@ func TestVersions(t *testing.T) {
 	}
 	half := func(b *Bed, cluster, mpi string) *Proc {
 		return b.Start(nil, nil, b.Zipper, "join", "--job", "versions", "--secret-file", secret, "--zipper",
-			theirs.Addr,
+			newer.Addr,
 			"--layout", "a=1,b=1", "--cluster", cluster, "--mpi", mpi, "--timeout", "20s", "--", program, "finish")
 	}
 	first := half(b, "a", OpenMPI)
-	b.WaitFor(waitForwarder, "the first half", func() bool { return strings.Contains(theirs.Stderr(), "job begins to gather") })
+	b.WaitFor(waitForwarder, "the first half", func() bool { return strings.Contains(newer.Stderr(), "job begins to gather") })
 	second := half(&next, "b", MPICH)
 	for _, p := range []*Proc{second, first} {
 		r := p.Wait()

@@ -24,15 +24,15 @@ const (
 	gid = 65534
 )
 
-// Site is what the clusters share: a folder that everybody may read, an installation of zipper, and
-// munge, by which Slurm's parts know each other.
+// Site is shared by the clusters: a folder that all users may read, an installation of zipper, and
+// munge, by which Slurm's daemons authenticate each other.
 type Site struct {
 	t    *testing.T
 	Dir  string
-	Home string // the user's
+	Home string // Home is the user's.
 }
 
-// NewSite makes a site for the time of a test. Like all here it fails the test on errors.
+// NewSite makes a site for the time of a test. Like all functions here it fails the test on errors.
 func NewSite(t *testing.T) *Site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "slurm")
@@ -97,13 +97,13 @@ func (s *Site) mkdir(name string, mode os.FileMode) {
 	s.do(os.Chmod(s.path(name), mode))
 }
 
-// daemon starts a program that the test's end ends.
+// daemon starts a program that is ended at the end of the test.
 func (s *Site) daemon(name string, args ...string) (pid int) {
 	s.t.Helper()
 	var log bytes.Buffer
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.WaitDelay = 5 * time.Second // what slurmd started may have the log
+	cmd.WaitDelay = 5 * time.Second // processes that slurmd has started may keep the log open
 	s.do(cmd.Start())
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -117,7 +117,7 @@ func (s *Site) daemon(name string, args ...string) (pid int) {
 
 func tail(log string) string { return log[max(0, len(log)-4000):] }
 
-// until waits for something that a daemon does.
+// until waits until done returns true, for something that a daemon does.
 func (s *Site) until(what string, done func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(100 * time.Millisecond) {
@@ -127,7 +127,7 @@ func (s *Site) until(what string, done func() bool) {
 	}
 }
 
-// outputs are what jobs have printed so far, and what the logs of their prologs say.
+// outputs returns the output of jobs so far, and the logs of their prologs.
 func (s *Site) outputs() string {
 	var b strings.Builder
 	for _, pattern := range []string{s.path("home", "*-*"), s.path("run", "*", "log")} {
@@ -140,15 +140,17 @@ func (s *Site) outputs() string {
 	return b.String()
 }
 
-// Cluster is one of Slurm's, with two nodes of four processors each.
+// Cluster is a cluster of Slurm's with two nodes of four processors each.
 type Cluster struct {
-	site    *Site
-	Name    string
-	daemons []int  // process ids of its slurmds
-	group   string // the control group that limits their memory; empty: none
+	site *Site
+	Name string
+	// daemons are the process ids of its slurmds.
+	daemons []int
+	// group is the control group that limits their memory; empty: there is none.
+	group string
 }
 
-// Cluster starts a cluster for the time of the test; more are lines of its configuration.
+// Cluster starts a cluster for the time of the test; more are further lines of its configuration.
 func (s *Site) Cluster(name string, more ...string) *Cluster {
 	s.t.Helper()
 	host, err := os.Hostname()
@@ -195,20 +197,20 @@ KillWait=5
 		c.daemons = append(c.daemons, s.daemon("slurmd", "-D", "-N", node, "-f", c.conf()))
 	}
 	s.until("cluster "+name+" is idle", c.idle)
-	// What is not told that a job has ended stays.
+	// A daemon that does not learn of the end of a job keeps processes running.
 	s.t.Cleanup(func() { s.until("cluster "+name+" is idle again", c.idle) })
 	return c
 }
 
-// limitMemory puts what the cluster's nodes start from now on into a control group of so many
-// bytes, in either kind of hierarchy; ok: that could be done.
+// limitMemory puts the processes that the cluster's nodes start from now on into a control group
+// with a limit of bytes, in either kind of hierarchy. It reports whether that succeeded.
 func (c *Cluster) limitMemory(bytes int) (ok bool) {
 	c.site.t.Helper()
 	root, limit := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(root); err != nil {
 		root, limit = "/sys/fs/cgroup", "memory.max"
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"),
-			0o600) // or there is no limit below
+			0o600) // otherwise there is no limit below
 	}
 	group := filepath.Join(root, filepath.Base(c.site.Dir)+"-"+c.Name)
 	c.group = group
@@ -230,7 +232,8 @@ func (c *Cluster) limitMemory(bytes int) (ok bool) {
 	return true
 }
 
-// killed is how many processes the kernel has killed in the control group that limits memory.
+// killed returns the number of processes that the kernel has killed in the control group that
+// limits memory.
 func (c *Cluster) killed() (n int) {
 	c.site.t.Helper()
 	for _, name := range []string{"memory.events", "memory.oom_control"} { // of either kind
@@ -246,13 +249,13 @@ func (c *Cluster) killed() (n int) {
 	return n
 }
 
-// secondNode changes what the controller holds of the cluster's second node.
+// secondNode changes the controller's record of the cluster's second node.
 func (c *Cluster) secondNode(changes ...string) {
 	c.site.t.Helper()
 	c.Administer(append([]string{"scontrol", "update", "nodename=" + c.Name + "2"}, changes...)...)
 }
 
-// idle reports whether no job is there, nor its end being seen to.
+// idle reports whether there is no job, not even one that is being cleaned up.
 func (c *Cluster) idle() bool {
 	out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
 	return strings.TrimSpace(string(out)) == "idle 2"
@@ -260,7 +263,7 @@ func (c *Cluster) idle() bool {
 
 func (c *Cluster) conf() string { return c.site.path(c.Name, "slurm.conf") }
 
-// command is a command of the user's at the cluster.
+// command returns a command of the user's at the cluster.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.site.Home
@@ -290,7 +293,7 @@ func (c *Cluster) Submit(script string, options ...string) Job {
 	return Job{c, id}
 }
 
-// SubmitIn submits a batch script as it stands, from a folder, by a user on whose PATH zipper is.
+// SubmitIn submits a batch script unchanged, from a folder, by a user whose PATH has zipper.
 func (c *Cluster) SubmitIn(dir, script string) Job {
 	c.site.t.Helper()
 	cmd := c.command("sbatch", "--parsable", "-o", filepath.Join(c.site.Home, c.Name+"-%j"))
@@ -305,7 +308,7 @@ func (c *Cluster) SubmitIn(dir, script string) Job {
 	return Job{c, id}
 }
 
-// State is the job's, as Slurm says it: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED …
+// State returns the job's state in Slurm's words: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED …
 func (j Job) State() string {
 	out, _ := j.cluster.command("scontrol", "-o", "show", "job", j.ID).Output()
 	for f := range strings.FieldsSeq(string(out)) {
@@ -316,7 +319,7 @@ func (j Job) State() string {
 	return ""
 }
 
-// Wait waits for the job's end, and gives its state and what it printed.
+// Wait waits for the job's end, and returns its state and its output.
 func (j Job) Wait() (state, output string) {
 	j.cluster.site.t.Helper()
 	j.cluster.site.until("the end of job "+j.ID+" of "+j.cluster.Name, func() bool {
@@ -326,7 +329,7 @@ func (j Job) Wait() (state, output string) {
 	return state, j.Output()
 }
 
-// Output is what the job has printed so far.
+// Output returns the job's output so far.
 func (j Job) Output() string {
 	b, _ := os.ReadFile(filepath.Join(j.cluster.site.Home, j.cluster.Name+"-"+j.ID))
 	return string(b)

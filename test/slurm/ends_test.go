@@ -10,24 +10,31 @@ import (
 	"time"
 )
 
-// endsIn is how long the other half may take to end.
+// endsIn is the longest time until the other half has ended.
 const endsIn = 5 * time.Second
 
 // ending is a way in which a half ends.
 type ending struct {
-	name    string
-	program string   // of the half that ends, if not the usual one
-	usual   string   // of both halves, if not a long calculation
-	options []string // of its job
-	// ends it, once the job runs, and says from when it has; nil: it does by itself
-	end   func(half Job) (at time.Time)
-	state string            // of its job
-	cause string            // in what the other half prints, after "cluster NAME "
-	env   map[string]string // of both
+	name string
+	// program is that of the half that ends, if it is not the usual one.
+	program string
+	// usual is the program of both halves, if it is not a long calculation.
+	usual string
+	// options are those of the ending half's batch job.
+	options []string
+	// end ends the half, once the job runs, and returns the time of the end; nil: the half ends by
+	// itself.
+	end func(half Job) (at time.Time)
+	// state is that of the ending half's batch job.
+	state string
+	// cause is in the other half's output, after "cluster NAME ".
+	cause string
+	// env is that of both halves.
+	env map[string]string
 }
 
-// TestEnds: however a half ends, of either MPI library, the other one ends within seconds and names
-// the cause.
+// TestEnds checks that however a half ends, with either MPI library, the other one ends within
+// seconds and names the cause.
 func TestEnds(t *testing.T) {
 	long(t)
 	s := site(t)
@@ -41,7 +48,8 @@ func TestEnds(t *testing.T) {
 		{name: "time limit", state: "TIMEOUT", cause: "reached its time limit of ",
 			end: func(j Job) time.Time {
 				j.cluster.Administer("scontrol", "update", "jobid="+j.ID, "EndTime=now+2")
-				s.until("Slurm ends the job", func() bool { return j.State() != "RUNNING" }) // it looks twice a minute
+				// Slurm checks twice a minute
+				s.until("Slurm ends the job", func() bool { return j.State() != "RUNNING" })
 				return time.Now()
 			}},
 		{name: "node failure", options: []string{"-N", "2", "--no-requeue"}, state: "NODE_FAIL",
@@ -125,7 +133,7 @@ func (e ending) try(t *testing.T, s *Site, ends, other *Cluster) {
 	}
 }
 
-// endedAt is when a half's launcher had ended, as its script says.
+// endedAt returns the time at which a half's launcher had ended, according to its script.
 func endedAt(output string) time.Time {
 	_, at, _ := strings.Cut(output, "ended at ")
 	ns, _ := strconv.ParseInt(strings.TrimSpace(at), 10, 64)

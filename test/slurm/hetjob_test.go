@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHetjob: the groups of a heterogeneous job are clusters by themselves, of one MPI library or
-// of two, started by srun with what each library needs.
+// TestHetjob checks that the groups of a heterogeneous job can be clusters, of one MPI library or
+// of two, started by srun with the options of each library.
 func TestHetjob(t *testing.T) {
 	long(t)
 	s := site(t)
@@ -22,7 +22,7 @@ func TestHetjob(t *testing.T) {
 		state, output := run(clusters, "cg-{mpi}'", "")
 		solved(t, state, output)
 	}
-	// The exit status is the one that mpirun would give, whatever srun makes of it.
+	// The exit status is the one that mpirun would return, also where srun changes it.
 	for _, tc := range []struct {
 		program string
 		status  int

@@ -28,8 +28,8 @@ func (n *node) log() []byte {
 }
 
 // TestForwarderLogIsBounded checks that no process of the job's user can fill the file system of
-// root's directory, or change what the log has: also one outside of the forwarder's namespace that
-// takes over the forwarder's descriptor.
+// root's directory, or change the content of the log. One of the processes is outside of the
+// forwarder's namespace and takes over the forwarder's descriptor.
 func TestForwarderLogIsBounded(t *testing.T) {
 	const variable = "ZIPPER_TEST_LOG"
 	switch part, pid, _ := strings.Cut(os.Getenv(variable), " "); part {
@@ -101,7 +101,7 @@ func takeOver(t *testing.T, part, pid string) {
 		t.Fatal(err)
 	}
 	if part == "truncate" {
-		_ = unix.Ftruncate(output, 0) // fails if it is no file
+		_ = unix.Ftruncate(output, 0) // fails if it is not a file
 		return
 	}
 	f := os.NewFile(uintptr(output), "output")
@@ -112,8 +112,8 @@ func takeOver(t *testing.T, part, pid string) {
 	}
 }
 
-// TestForwarderLogHasLastLine checks that the log has all that a forwarder has printed which ends
-// by itself, and that descendants which keep its output open end with it.
+// TestForwarderLogHasLastLine checks that the log has the whole output of a forwarder that ends by
+// itself, and that descendants which keep its output open end with it.
 func TestForwarderLogHasLastLine(t *testing.T) {
 	n := newNode(t)
 	n.do(os.WriteFile(n.path("zipper"), []byte(`#!/bin/sh

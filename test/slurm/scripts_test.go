@@ -16,16 +16,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// node is a gateway on which prolog and epilog run as root, without a Slurm: the test is slurmd.
+// node is a gateway on which prolog and epilog run as root, without Slurm: the test acts as slurmd.
 type node struct {
 	t    *testing.T
-	dir  string // a directory that the job's user can read
-	home string // the job's user's own
-	run  string // ZIPPER_RUN
-	port int    // the forwarder's
+	dir  string // dir is a directory that the job's user can read.
+	home string // home is the directory of the job's user.
+	run  string // run is ZIPPER_RUN.
+	port int    // port is the forwarder's.
 }
 
-// ours are the permissions of a file that belongs to its owner alone.
+// ours are the permissions of a file that only its owner may access.
 const ours = 0o600
 
 func newNode(t *testing.T) *node {
@@ -56,7 +56,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// jobFile writes the job's file, which names the secret's.
+// jobFile writes the job's file, which names that of the secret.
 func (n *node) jobFile(secret string) {
 	n.t.Helper()
 	n.do(os.WriteFile(n.path("home", "job.env"), fmt.Appendf(nil,
@@ -74,8 +74,8 @@ func (n *node) do(err error) {
 	}
 }
 
-// script runs prolog or epilog as slurmd does, and fails the test if it does not return, or with a
-// status other than 0, which would take the node out of service.
+// script runs prolog or epilog as slurmd does. It fails the test if the script does not return, or
+// returns a status other than 0, which would take the node out of service.
 func (n *node) script(name string, env ...string) (output string) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute) // the scripts' own bounds are 10 s and 15 s
@@ -85,18 +85,18 @@ func (n *node) script(name string, env ...string) (output string) {
 		fmt.Sprintf("SLURM_JOB_UID=%d", uid), "SPANK_ZIPPER_FORWARDER=" + n.path("home", "job.env"), "ZIPPER=" + n.path("zipper"),
 		"ZIPPER_GATEWAYS=" + n.path("gateways"), "ZIPPER_RUN=" + n.run}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// slurmd kills what is left of the script's process group
+	// slurmd kills the remaining processes of the script's process group
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		n.t.Errorf("%s: %v (%v)\n%s", name, err, ctx.Err(), out)
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually there is none
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually there is no process left
 	return string(out)
 }
 
-// user runs a command of the shell as the job's user, in its home.
+// user runs a shell command as the job's user, in its home.
 func (n *node) user(script string) (ok bool) {
 	n.t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -105,8 +105,8 @@ func (n *node) user(script string) (ok bool) {
 	return cmd.Run() == nil
 }
 
-// left are the processes with the node's directory on their command lines or in their environments,
-// and what they have started, other than the test itself.
+// left returns the processes with the node's directory on their command lines or in their
+// environments, and their descendants, other than the test itself.
 func (n *node) left() (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
@@ -119,7 +119,7 @@ func (n *node) left() (found []string) {
 	return found
 }
 
-// ended fails the test if anything of the job is there after the epilog.
+// ended fails the test if a process or file of the job is left after the epilog.
 func (n *node) ended() {
 	n.t.Helper()
 	if left := n.left(); len(left) > 0 {
@@ -130,7 +130,7 @@ func (n *node) ended() {
 	}
 }
 
-// listens waits until the forwarder takes connections.
+// listens waits until the forwarder accepts connections.
 func (n *node) listens() {
 	n.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -146,7 +146,7 @@ func (n *node) listens() {
 	}
 }
 
-// hostile are commands that put something in the way of a reader or a writer of "$FILE".
+// hostile are commands that put an obstacle to a reader or a writer in the place of "$FILE".
 var hostile = map[string]string{
 	"fifo":      `mkfifo "$FILE"`,
 	"urandom":   `ln -s /dev/urandom "$FILE"`,
@@ -157,8 +157,8 @@ var hostile = map[string]string{
 	"nothing":   `true`,
 }
 
-// TestPrologEndsForwarder checks that a forwarder serves between prolog and epilog, and that the
-// records of the two are root's alone.
+// TestPrologEndsForwarder checks that a forwarder serves between prolog and epilog, and that only
+// root can access the records of the two.
 func TestPrologEndsForwarder(t *testing.T) {
 	n := newNode(t)
 	n.jobFile("secret") // beside the job's file
@@ -191,7 +191,7 @@ func TestHostileJobFile(t *testing.T) {
 	}
 }
 
-// TestHostileRecord checks that the epilog ends the forwarder, whatever the job's user puts in the
+// TestHostileRecord checks that the epilog ends the forwarder, whatever the job's user puts in
 // place of the record of its process.
 func TestHostileRecord(t *testing.T) {
 	for name, command := range hostile {
@@ -207,7 +207,7 @@ func TestHostileRecord(t *testing.T) {
 	}
 }
 
-// TestHostileRunDirectory checks that prolog and epilog write to and remove from a directory of
+// TestHostileRunDirectory checks that prolog and epilog write to and remove from directories of
 // root's only.
 func TestHostileRunDirectory(t *testing.T) {
 	for name, command := range map[string]string{

@@ -22,7 +22,7 @@ func site(t *testing.T) *Site {
 	return NewSite(t)
 }
 
-// solved checks a job that has printed what examples/cg/cg.c says on four ranks.
+// solved checks that a job has printed the result of examples/cg/cg.c on four ranks.
 func solved(t *testing.T, state, output string) {
 	t.Helper()
 	if state != "COMPLETED" || !strings.Contains(output, "on 4 ranks") || !strings.Contains(output, "verified") {
@@ -30,8 +30,8 @@ func solved(t *testing.T, state, output string) {
 	}
 }
 
-// TestSharedAllocation: both clusters of zipper run are in one allocation of two nodes. The two
-// launchers' steps do not wait for each other.
+// TestSharedAllocation checks a job of zipper run whose clusters share one allocation of two nodes.
+// The two launchers' steps do not wait for each other.
 func TestSharedAllocation(t *testing.T) {
 	s := site(t)
 	a := s.Cluster("a")
@@ -43,8 +43,8 @@ func TestSharedAllocation(t *testing.T) {
 // mpiOf are the MPI libraries of a job's clusters, by name.
 var mpiOf = map[string]string{"a": "openmpi", "b": "mpich"}
 
-// halves are the scripts of a job whose halves are batch jobs of two controllers, by cluster, and
-// where its forwarder tells its status.
+// halves returns the scripts, by cluster, of a job whose halves are batch jobs of two controllers,
+// and the address of its forwarder's status.
 func halves(s *Site, program string) (scripts map[string]string, status string) {
 	s.t.Helper()
 	ports := freeport.Of(s.t, 2)
@@ -69,7 +69,8 @@ func halves(s *Site, program string) (scripts map[string]string, status string) 
 	return scripts, status
 }
 
-// TestTwoJobs: each half is a batch job of its own controller, in either order.
+// TestTwoJobs checks a job of which each half is a batch job of its own controller, started in
+// either order.
 func TestTwoJobs(t *testing.T) {
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
@@ -94,7 +95,7 @@ func TestTwoJobs(t *testing.T) {
 	}
 }
 
-// TestPair: the two batch scripts of examples/slurm do what its README says.
+// TestPair checks that the two batch scripts of examples/slurm do what its README describes.
 func TestPair(t *testing.T) {
 	s := site(t)
 	port := freeport.Of(t, 1)[0]
@@ -130,10 +131,10 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// other is the other one of two clusters.
+// other returns the other one of two clusters.
 func other(cluster string) string { return map[string]string{"a": "b", "b": "a"}[cluster] }
 
-// state of a job that may not be there yet.
+// state returns the state of a job that may not have been submitted yet.
 func (j Job) state() string {
 	if j.cluster == nil {
 		return ""
@@ -141,7 +142,7 @@ func (j Job) state() string {
 	return j.State()
 }
 
-// long skips a test unless the long ones are asked for: a batch system takes its time.
+// long skips a test unless the long ones are requested, because a batch system is slow.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZIPPER_LONG") == "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// TestPlugin: a heterogeneous job whose tasks the SPANK plug-in wraps, over a forwarder that the
-// prolog starts on the job's gateway node for a licence, and that ends with the job; one that the
-// job does not use is ended by the epilog.
+// TestPlugin runs a heterogeneous job whose tasks the SPANK plug-in wraps, over a forwarder that
+// the prolog starts on the job's gateway node for a licence, and that ends with the job. The epilog
+// ends a forwarder that its job does not use.
 func TestPlugin(t *testing.T) {
 	long(t)
 	s := site(t)
@@ -26,7 +26,7 @@ func TestPlugin(t *testing.T) {
 		head := fmt.Sprintf("#!/bin/sh\nexport ZIPPER=%s ZIPPER_GATEWAYS=%s ZIPPER_RUN=%s\n", s.Zipper(),
 			s.path("gateways"), s.path("run"))
 		if name == "zipper-task" {
-			head = "" // the user's environment is not to have these
+			head = "" // the user's environment must not have these
 		}
 		s.do(os.WriteFile(s.path(name), []byte(head+string(text)), 0o755)) //nolint:gosec // Slurm runs it
 	}
@@ -56,7 +56,7 @@ func TestPlugin(t *testing.T) {
 	groups := []string{"-N", "1", "-n", "2", "-L", "zipper", "--zipper-forwarder=job.env", ":", "-N", "1", "-n", "2"}
 	state, output := a.Submit(script+"wait $pid0 && wait $pid1 || exit\n"+ended, groups...).Wait()
 	solved(t, state, output)
-	// a job that never joins: the forwarder is there while the job is
+	// a job that never joins: the forwarder runs while the job runs
 	alone := a.Submit("for i in $(seq 100); do pgrep -u nobody -f 'forwarder --job j ' && sleep 600; sleep 0.1; done\necho none; exit 1\n", groups...)
 	s.until("its forwarder runs", func() bool { return strings.TrimSpace(alone.Output()) != "" })
 	alone.Cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// TestSubmit: zipper submit at cluster a gives b its half through a remote shell; a job that ends
-// well, and one of which b's half is cancelled, running and still in the queue.
+// TestSubmit checks zipper submit at cluster a, which submits b's half through a remote shell: with
+// a job that ends well, and with one whose half on b is cancelled, while running and while queued.
 func TestSubmit(t *testing.T) {
 	long(t)
 	s := site(t)
@@ -65,7 +65,7 @@ clusters:
 			tc.state == "PENDING" || took > 30*time.Second {
 			t.Errorf("%s: %v after %v\n%s\n%s", tc.state, err, took, out, errs)
 		}
-		// by the half itself, or by zipper submit if that had no time to, or never began
+		// by the half itself, or by zipper submit if the half had no time for that, or never began
 		if !strings.Contains(out.String(), "cluster b was cancelled by its batch system (scancel, Slurm job "+id) {
 			t.Errorf("%s: a's half does not name the cause:\n%s\n%s", tc.state, out, errs)
 		}
@@ -74,7 +74,7 @@ clusters:
 	if left, _ := os.ReadDir(s.path("home", ".zipper", "jobs")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	// a half alone is not put back into the queue, and the scripts can be had without submitting
+	// a half alone is not requeued, and the scripts can be printed without submitting
 	script, err := a.command(s.Zipper(), "submit", "--script", s.path("job.yaml")).CombinedOutput()
 	if err != nil || strings.Count(string(script), "#SBATCH --no-requeue") != 2 ||
 		strings.Contains(string(script), "ZIPPER_SECRET") {

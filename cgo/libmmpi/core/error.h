@@ -30,7 +30,7 @@ int z_raise_cell(zcomm *c, const z_cell *cell, const char *function);
 int z_native_class(int rc);
 
 /* Ends the job in all clusters because the native call `function` has failed with rc. It is for
- * calls without which the shim loses track of what is in progress. */
+ * calls without which the shim loses track of its operations. */
 void z_native_failed(int rc, const char *function) __attribute__((noreturn));
 
 /* Ends the job by z_native_failed if rc, the result of such a call, is an error. */

@@ -44,7 +44,7 @@ static struct {
 } ending;
 
 static void abort_all(int code) {
-  z_drain_stderr(); /* what the program has written about its end */
+  z_drain_stderr(); /* the program's message about its end */
   Z_ENGINE(ze_abort(code));
 }
 
@@ -105,10 +105,10 @@ int z_refuse(const char *function) {
 
 /* ---- output before the end ----
  *
- * MPICH's launcher ends as soon as it learns that a process has called MPI_Abort. What its daemon
- * has not yet read of the process's standard error is lost then. On a busy host the daemon may be
- * delayed and see the abort first. The daemon forwards in the order in which it reads, so a process
- * that waits until its output has been read does not lose it. */
+ * MPICH's launcher ends as soon as it learns that a process has called MPI_Abort, and output that
+ * its daemon has not yet read from the process's standard error is lost then. On a busy host the
+ * daemon may be delayed and see the abort first. The daemon forwards in the order in which it
+ * reads, so a process that waits until its output has been read does not lose it. */
 
 /* Whether standard error is a pipe or a socket with bytes that have not been read. */
 static int unread(void) {

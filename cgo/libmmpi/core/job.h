@@ -1,4 +1,4 @@
-/* What this process knows of its job, and its locks. */
+/* The process's state in its job, and its locks. */
 #ifndef ZIPPER_JOB_H
 #define ZIPPER_JOB_H
 #include "core/real.h"
@@ -50,7 +50,7 @@ static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
 int z_refuse(const char *function);
 
 extern int z_threads;           /* 1 if MPI_THREAD_MULTIPLE was granted */
-extern volatile int32_t z_busy; /* what the engine has in progress, enum z_activity; the engine sets it */
+extern volatile int32_t z_busy; /* the engine's activity, enum z_activity; the engine sets it */
 /* The number of the shim's own operations that advance only when the shim polls them
  * (comm/idup.c). */
 extern int32_t z_pending;
@@ -110,10 +110,10 @@ static inline void z_record_wait(int begins) {
   } while (0)
 
 /* Ends the job in all clusters because memory is exhausted; `what` names the allocation in the
- * message. It is for the few bytes without which the shim loses track of what is in progress or of
- * the owner of a handle. A call that can still fail raises MPI_ERR_NO_MEM instead and leaves
- * everything unchanged. Such calls allocate what the program sizes: buffers, and one entry for each
- * rank or request. */
+ * message. It is for the few bytes without which the shim loses track of its operations or of the
+ * owner of a handle. A call that can still fail raises MPI_ERR_NO_MEM instead and leaves everything
+ * unchanged. Such calls allocate memory whose size the program determines: buffers, and one entry
+ * for each rank or request. */
 void z_no_memory(const char *what) __attribute__((noreturn));
 
 /* Ends the job in all clusters as MPI_Abort does, and returns the error code of native MPI_Abort if

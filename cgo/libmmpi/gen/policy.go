@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The policies: what the wrapper of a function does.
+// The policies of wrappers.
 const (
 	own    = "own"    // z_X in a job that spans clusters, otherwise native
 	inside = "inside" // as own, but z_X refuses arguments that span clusters

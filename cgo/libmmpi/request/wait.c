@@ -146,7 +146,7 @@ void z_poll_if_busy(void) {
   if (z_busy) z_poll();
 }
 
-/* What can end a wait. */
+/* The events that can end a wait. */
 enum wait_for {
   NATIVE, /* native MPI alone */
   /* Native MPI alone, for a collective. It may take long, so the wait finally sleeps, as one for

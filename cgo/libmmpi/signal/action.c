@@ -1,5 +1,5 @@
-/* Signal actions: SA_ONSTACK is added to the action of a handler, and removed again from what the
- * program sees.
+/* Signal actions: SA_ONSTACK is added to the action of a handler, and removed again from the action
+ * that the program sees.
  *
  * The kernel records that it was added, by a second flag that is set together with it and has no
  * effect on handlers on most machines. So record and action change atomically, whichever threads

@@ -1,5 +1,5 @@
-/* The actions of signals, as the program has set them and asks for them: before MPI_Init and after,
- * by each function that sets some, in handlers, threads and children. */
+/* The program's view of its signal actions: before MPI_Init and after, by each function that sets
+ * actions, in handlers, threads and children. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -18,7 +18,7 @@ static void one(int n) { (void)n, came++; }
 static void other(int n) { (void)n, came++; }
 static void another(int n, siginfo_t *info, void *context) { (void)n, (void)info, (void)context, came++; }
 
-/* What a handler's own action is while it runs: with SA_RESETHAND it has gone. */
+/* Reads a handler's own action while it runs: with SA_RESETHAND it is the default. */
 static void asks(int n) {
   struct sigaction was;
   sigaction(n, NULL, &was);
@@ -117,7 +117,8 @@ static void in_children(void) {
   note("after the children");
 }
 
-/* Sets two actions in turn. What was there before is one of them, with its own flags. */
+/* Sets two actions in turn, and checks that the previous action is one of them, with its own
+ * flags. */
 static void *in_turn(void *unused) {
   struct sigaction plain = {.sa_handler = one}, with = {.sa_handler = other, .sa_flags = SA_ONSTACK}, was;
   for (int i = 0; i < ROUNDS; i++) {

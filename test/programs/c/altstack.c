@@ -1,5 +1,5 @@
-/* The alternate stack of each thread, as the program has set it and asks for it; and handlers with
- * SA_ONSTACK and without, which both have the stack that they need. */
+/* The program's view of the alternate stack of each thread; and handlers with SA_ONSTACK and
+ * without, which both have the stack that they need. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <alloca.h>
@@ -11,7 +11,7 @@ enum { SMALL = 16 << 10, LARGE = 1 << 20, NEEDED = 64 << 10 };
 
 static char small[2][SMALL], large[2][LARGE];
 static _Thread_local volatile sig_atomic_t came, on_large;
-static _Thread_local int which; /* stack of this thread's two */
+static _Thread_local int which; /* the one of this thread's two stacks that is set */
 
 /* Needs more than the small stack. */
 static void needs_much(int n) {

@@ -1,7 +1,6 @@
-/* MPI_APPNUM: the number of the program among those of the job. The arguments are the number that
- * this program must have; none: it has no value. All processes of a program find each other by it.
- * Natively: mpirun -n 2 appnum 0 : -n 2 appnum 1.
- */
+/* MPI_APPNUM: the number of the program among those of the job. The argument is the number that
+ * this program must have; without it MPI_APPNUM must have no value. All processes of a program find
+ * each other by it. Natively: mpirun -n 2 appnum 0 : -n 2 appnum 1. */
 #include "check.h"
 
 int main(int argc, char **argv) {

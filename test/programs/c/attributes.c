@@ -50,11 +50,11 @@ int main(int argc, char **argv) {
   SAME(flag, 0, "attribute with NULL_COPY_FN");
   MPI_Comm_get_attr(d, k4, &p, &flag);
   CHECK(flag && p == base, "attribute with DUP_FN");
-  MPI_Comm_split(c, 0, -me, &e); /* attributes do not go along */
+  MPI_Comm_split(c, 0, -me, &e); /* attributes are not copied */
   MPI_Comm_get_attr(e, k4, &p, &flag);
   SAME(flag, 0, "attribute after a split");
   SAME(copies, 2, "copy callbacks after a split");
-  MPI_Comm_set_attr(d, k1, base + 50); /* replacing deletes */
+  MPI_Comm_set_attr(d, k1, base + 50); /* replacing a value deletes the old one */
   SAME(deletes, 1, "delete callbacks");
   MPI_Comm_delete_attr(d, k1);
   SAME(deletes, 2, "delete callbacks");
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   MPI_Comm_free_keyval(&k1), MPI_Comm_free_keyval(&k2), MPI_Comm_free_keyval(&k3), MPI_Comm_free_keyval(&k4);
   CHECK(k1 == MPI_KEYVAL_INVALID, "keyval left");
 
-  /* a copy callback that fails makes the dup fail, everywhere alike */
+  /* a copy callback that fails makes the dup fail, in all processes */
   MPI_Comm_create_keyval(refuse_copy, MPI_COMM_NULL_DELETE_FN, &k1, NULL);
   MPI_Comm_dup(MPI_COMM_WORLD, &c);
   MPI_Comm_set_attr(c, k1, base);

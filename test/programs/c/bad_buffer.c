@@ -1,12 +1,12 @@
-/* The last rank gives MPI a buffer that is not there, in a message with rank 0: arguments are the
- * way, and the bytes of the message. Natively and zipped it ends by the signal of such an access.
+/* The last rank passes MPI a buffer that is not mapped, in a message with rank 0. The arguments are
+ * the way and the size of the message in bytes. Natively and zipped the rank ends by the signal of
+ * such an access.
  *
- * Ways: how the buffer is used (recv, irecv, polled, persistent, probed, send, isend, bcast,
- * gather, typed, put, get, target), or what is wrong with it in a receive: unmapped, cut (it ends
- * before the message does), file (a mapped file that has become shorter; SIGBUS). late: the receive
- * completes while the program is not in MPI; later: the same for a buffer that is cut. repaired: a
- * handler of the program's makes it writable, and the message has to arrive whole.
- */
+ * A way is the use of the buffer (recv, irecv, polled, persistent, probed, send, isend, bcast,
+ * gather, typed, put, get, target), or its fault in a receive: unmapped, cut (it ends before the
+ * message does), file (a mapped file that has become shorter; SIGBUS). late: the receive completes
+ * while the program is outside of MPI; later: the same with a buffer that is cut. repaired: a
+ * handler of the program's makes the buffer writable, and the whole message has to arrive. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <signal.h>
@@ -26,7 +26,7 @@ static char *mapped(int protection) {
   return p;
 }
 
-/* Memory that ends in the middle of the message, or a page before its end. */
+/* Returns memory that ends in the middle of the message, or a page before its end. */
 static char *cut(int in_file) {
   int length = bytes / 2 / PAGE * PAGE;
   if (!in_file) {
@@ -77,7 +77,7 @@ static void receive(void) {
   } else if (is("late") || is("later")) {
     MPI_Irecv(bad, bytes, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &q);
     MPI_Send(NULL, 0, MPI_BYTE, 0, 8, MPI_COMM_WORLD);
-    pause(); /* the signal ends it */
+    pause(); /* the signal ends the process */
   } else if (is("persistent")) {
     MPI_Recv_init(bad, bytes, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &q);
     MPI_Start(&q);

@@ -45,7 +45,7 @@ static void ring(int seconds) {
   const double end = MPI_Wtime() + seconds;
   printf("waiting %d\n", rank);
   fflush(stdout);
-  for (long count = 0, next = 0; next >= 0; count++) { /* below 0: the last round */
+  for (long count = 0, next = 0; next >= 0; count++) { /* a negative number: this is the last round */
     if (rank == 0) {
       next = MPI_Wtime() < end ? count * size : -1;
       MPI_Send(&next, 1, MPI_LONG, 1, 0, MPI_COMM_WORLD);
@@ -62,8 +62,8 @@ static void ring(int seconds) {
   if (rank == 0) printf("the ring was never broken\n");
 }
 
-/* Line i of rank r is a number of times the letter of r, and i: Open MPI's launcher reads it in
- * pieces of 4 KiB. */
+/* Prints lines: line i of rank r is a number of times the letter of r, and i. Open MPI's launcher
+ * reads it in pieces of 4 KiB. */
 static void lines(void) {
   static char line[20000];
   setvbuf(stdout, NULL, _IOFBF, 3000);
@@ -76,15 +76,15 @@ static void lines(void) {
   fflush(stdout);
 }
 
-/* A rank that is stopped (SIGSTOP) must not keep the others from exchanging messages over the same
+/* Stops a rank (SIGSTOP), which must not keep the others from exchanging messages over the same
  * zipper. */
 static void stopped(int victim) {
   int first = -1, last = -1, value = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == victim) {
     for (int r = 1; r < size; r++) MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    /* No other rank is in the barrier any more, where it could need this process. The test lets it
-     * go on, and it takes the messages that have been sent meanwhile. */
+    /* No other rank is in the barrier any more, where it could need this process. The test
+     * continues the process, which then receives the messages that have been sent meanwhile. */
     raise(SIGSTOP);
   } else {
     MPI_Send(&value, 1, MPI_INT, victim, 6, MPI_COMM_WORLD);
@@ -100,7 +100,7 @@ static void stopped(int victim) {
     MPI_Request q;
     if (rank == 0) {
       MPI_Isend(buf, bytes, MPI_CHAR, victim, 1, MPI_COMM_WORLD, &q);
-      for (int i = 0; i < 1000; i++) { /* small ones as well: credit must bound what the forwarder holds */
+      for (int i = 0; i < 1000; i++) { /* small messages too: credit must bound the memory of the forwarder */
         MPI_Request s;
         MPI_Isend(&i, 1, MPI_INT, victim, 2, MPI_COMM_WORLD, &s);
         MPI_Request_free(&s);
@@ -120,7 +120,8 @@ static void stopped(int victim) {
     free(buf);
     return;
   }
-  for (int i = 0; i < 200; i++) { /* between the first and the last of the others, which are in different clusters */
+  /* between the first and the last of the other ranks, which are in different clusters */
+  for (int i = 0; i < 200; i++) {
     if (rank == first) {
       MPI_Send(&i, 1, MPI_INT, last, 4, MPI_COMM_WORLD);
       MPI_Recv(&value, 1, MPI_INT, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -132,8 +133,9 @@ static void stopped(int victim) {
   if (rank == last) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
 }
 
-/* A handler of the program's own that ends the job, of an error that native MPI finds while the
- * engine asks it: a message from rank 1 that is too long for rank 0's receive from anybody. */
+/* An error handler of the program's that ends the job, for an error that native MPI finds while the
+ * engine calls it: a message from rank 1 that is too long for rank 0's receive from
+ * MPI_ANY_SOURCE. */
 static void ends(MPI_Comm *comm, int *code, ...) {
   (void)code;
   MPI_Abort(*comm, 43);
@@ -152,7 +154,7 @@ static void handler(void) {
   wait_for_ever();
 }
 
-/* Not static, nor inlined: its name is to be seen in a backtrace. */
+/* Neither static nor inlined, so that its name is in a backtrace. */
 __attribute__((noinline)) void crash(void) { *(volatile int *)8 = 1; }
 
 int main(int argc, char **argv) {

@@ -1,8 +1,7 @@
-/* What every test program shares. A program collects lines of results, which must be the same on
- * every run and under every interleaving; at the end rank 0 prints the lines of all ranks in order
- * of rank. What a program can check by itself it checks (CHECK): a failure is printed on standard
- * error at once and makes the exit status 1.
- */
+/* Common functions of the test programs. A program collects lines of results, which must be the
+ * same on every run and under every interleaving; at the end rank 0 prints the lines of all ranks
+ * in the order of rank. Results that a program can check by itself it checks (CHECK): a failure is
+ * printed on standard error at once and makes the exit status 1. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <mpi.h>
@@ -63,7 +62,8 @@ static inline uint64_t mix(uint64_t x) {
 static inline uint64_t draw(uint64_t *state) { return mix((*state)++); }
 static inline int below(uint64_t *state, int n) { return (int)(draw(state) % (uint64_t)n); }
 
-/* A pattern that depends on every one of its arguments, and whether a buffer holds it. */
+/* Fill a buffer with a pattern that depends on every argument, and check whether a buffer holds
+ * it. */
 static inline void fill(void *p, size_t n, uint64_t seed) {
   unsigned char *c = p;
   for (size_t i = 0; i < n; i += 8) {
@@ -86,7 +86,7 @@ static inline void start(int *argc, char ***argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &np);
 }
 
-/* Prints the report of all of comm, whose rank `me` this is. */
+/* Prints the report of all ranks of comm, in which this process has rank `me`. */
 static inline void report(MPI_Comm comm) {
   enum { tag = 32001 };
   if (me != 0) {

@@ -1,8 +1,7 @@
 /* Child processes that call MPI, made by fork, by _Fork and by the raw system call clone, of which
  * the last two call no handlers of pthread_atfork. A child has a copy of the rank's keys and
- * counters, so its messages must not get onto the wire. It may ask what is local, such as its rank.
- * The rank itself goes on undisturbed.
- */
+ * counters, so its messages must not be sent. It may call local functions, for example for its
+ * rank. The rank itself goes on undisturbed. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <sched.h>
@@ -22,7 +21,7 @@ static const struct {
   pid_t (*make)(void);
 } ways[] = {{"fork", by_fork}, {"_Fork", by_bare_fork}, {"clone", by_clone}};
 
-/* What a child has found. */
+/* The results of a child's calls. */
 struct found {
   int rank, size, send, recv, barrier;
 };
@@ -38,7 +37,7 @@ static void be_child(int pipe) {
   _exit(write(pipe, &f, sizeof f) != sizeof f);
 }
 
-/* Messages around the ring, of which the receivers know what is in them. */
+/* Sends messages around the ring, whose content the receivers know. */
 static void ring(int round) {
   for (int i = 0; i < 20; i++) {
     int out = 1000 * me + 20 * round + i, in = -1, left = (me + np - 1) % np;
@@ -73,7 +72,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (!(child = ways[i].make())) {
       MPI_Barrier(MPI_COMM_WORLD);
-      _exit(0); /* not refused */
+      _exit(0); /* the call was not refused */
     }
     int status = status_of(child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%s: status %#x of a child that is refused", ways[i].name,

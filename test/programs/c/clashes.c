@@ -1,5 +1,5 @@
-/* A program that exports names which are also in the engine, in its Go runtime and in MMPI: each
- * keeps its own. It is compiled with -rdynamic, as programs are that print backtraces. */
+/* A program that exports names which also exist in the engine, in its Go runtime and in MMPI: each
+ * keeps its own. It is compiled with -rdynamic, like programs that print backtraces. */
 #include "check.h"
 
 enum { ROUNDS = 100, BYTES = 100000 };

@@ -6,8 +6,7 @@
  *            would: the job ends with an error that says so
  *   timers   the same with timers
  *
- * What it has written into its files, in the directory that the second argument names, must stay as
- * it is.
+ * The content of its files, in the directory that the second argument names, must stay unchanged.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -26,7 +25,7 @@ static void ring(void) {
   }
 }
 
-/* Every rank waits for long enough to sleep, for which MPI may need a descriptor. */
+/* Lets every rank wait for long enough to sleep, for which MPI may need a descriptor. */
 static void long_wait(void) {
   for (int rank = 0; rank < np; rank++) {
     if (rank == me) usleep(100000);
@@ -34,7 +33,7 @@ static void long_wait(void) {
   }
 }
 
-/* Closes what has such a name in /proc/self/fd, from HIGH on. */
+/* Closes the descriptors from HIGH on that have this name in /proc/self/fd. */
 static int close_high(const char *what) {
   int n = 0;
   for (int fd = HIGH; fd < 5000; fd++) {
@@ -48,7 +47,7 @@ static int close_high(const char *what) {
   return n;
 }
 
-/* Counts the descriptors from a number to another whose names have such a part. */
+/* Counts the descriptors from one number to another whose names contain `what`. */
 static int count(const char *what, int from, int to) {
   int n = 0;
   for (int fd = from; fd < to; fd++) {
@@ -90,7 +89,7 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < FILES; i++) files[i] = open_file(dir, i);
   ring();
-  if (!strcmp(how, "timers")) /* the progress thread may notice first, but does so in any case */
+  if (!strcmp(how, "timers")) /* the progress thread may notice it first, but notices it in any case */
     for (;;) ring();
   line("%d files", FILES);
   return finish();

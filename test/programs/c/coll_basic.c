@@ -1,5 +1,4 @@
-/* Every collective of MPI-1 with predefined operators, every root, sizes from nothing to 300 000
- * ints. */
+/* Every collective of MPI-1 with predefined operators, every root, sizes from 0 to 300 000 ints. */
 #include "check.h"
 
 static long long got_sum;
@@ -8,7 +7,7 @@ static long long got_sum;
 static int value(int rank, int i) { return (int)(mix((uint64_t)rank << 32 | (unsigned)i) & 0xffff); }
 
 int main(int argc, char **argv) {
-  /* 240: on 7 ranks the result of a small allgather is no small broadcast any more */
+  /* 240: on 7 ranks the result of a small allgather is then no longer a small broadcast */
   static const int sizes[] = {0, 1, 5, 240, 1000, 17000, 300000};
   start(&argc, &argv);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -98,7 +97,7 @@ int main(int argc, char **argv) {
         if (form == 2) MPI_Exscan(send, all, n, MPI_INT, handles[o], MPI_COMM_WORLD), last = me - 1;
         if (form == 3) MPI_Reduce_scatter_block(send, all, n, MPI_INT, handles[o], MPI_COMM_WORLD), from = me * n;
         if (form == 4) {
-          /* uneven: the first rank gets what the last one does not */
+          /* uneven: elements are moved from the last rank to the first */
           if (np > 1) counts[0] += n / 2, counts[np - 1] -= n / 2;
           MPI_Reduce_scatter(send, all, counts, MPI_INT, handles[o], MPI_COMM_WORLD);
           for (int p = 0; p < me; p++) from += counts[p];
@@ -139,7 +138,7 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     line("%d: %016llx", n, (unsigned long long)got_sum);
   }
-  /* A barrier is one: nobody leaves before the last has come. */
+  /* A barrier must work: no process leaves it before the last has entered it. */
   for (int last = 0; last < np; last++) {
     int token = 0;
     if (me == last) {
@@ -148,7 +147,7 @@ int main(int argc, char **argv) {
     } else MPI_Send(&token, 1, MPI_INT, last, 5, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  /* Many small ones in a row, roots turning: they must not mix. */
+  /* Many small collectives in a row with rotating roots must not mix. */
   for (int i = 0; i < 300; i++) {
     int x = me == i % np ? i : -1, y = me + i, z = 0;
     MPI_Bcast(&x, 1, MPI_INT, i % np, MPI_COMM_WORLD);

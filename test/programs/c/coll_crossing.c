@@ -1,7 +1,6 @@
 /* One collective after the other, each with a given number of bytes per rank (alltoall,
- * reduce_scatter: per pair of ranks). Rank 0 prints what has just been done and waits for a line of
- * input, so that somebody can read counters while nothing moves.
- */
+ * reduce_scatter: per pair of ranks). Rank 0 prints the last collective and waits for a line of
+ * input, so that the test can read counters while nothing is in flight. */
 #include "check.h"
 
 static void pause_after(const char *name, long bytes) {

@@ -1,6 +1,5 @@
 /* Nonblocking collectives: all of them, several outstanding at once, mixed with point to point and
- * with blocking collectives, completed by every form of Wait and Test.
- */
+ * with blocking collectives, completed by every form of Wait and Test. */
 #include "check.h"
 
 static int value(int from, int to, int i) { return from * 100000 + to * 1000 + i % 1000; }
@@ -113,7 +112,7 @@ int main(int argc, char **argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &dup);
   MPI_Status st;
   /* freed with an operation pending in a communicator of one: Open MPI 4.1 alone never completes it
-   * unless another communicator has been at this */
+   * unless another communicator has run a nonblocking collective */
   int one = me + 1, same = 0;
   MPI_Comm alone;
   MPI_Request last;
@@ -141,7 +140,7 @@ int main(int argc, char **argv) {
         if (root == 0) line("kind %d: %016llx", kind, (unsigned long long)h);
       }
   /* many at once on two communicators, with point to point around them; each rank completes them in
-   * its own way */
+   * an order of its own */
   for (int round = 0; round < 8; round++) {
     enum { MANY = 2 * KINDS };
     operation o[MANY];

@@ -17,7 +17,7 @@ static void op_compose(void *in, void *inout, int *n, MPI_Datatype *type) {
   (void)type;
   for (int i = 0; i < *n; i++) g[i] = compose(f[i], g[i]);
 }
-/* The same through a derived type with a gap: one element is two ints of three. */
+/* Composes the maps of a derived type with a gap, of which one element is two ints of three. */
 static void op_compose_gap(void *in, void *inout, int *n, MPI_Datatype *type) {
   int *f = in, *g = inout;
   MPI_Aint lb, extent;

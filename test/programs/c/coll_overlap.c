@@ -1,9 +1,8 @@
-/* Small collectives under way on several communicators of the same processes at once: each has
- * another order of ranks, so another rank 0 in every cluster; every process starts them
- * communicator by communicator in an order of its own; some communicators are freed and made anew.
- * Then large ones, the first on communicators just made: an allgather brings blocks of this cluster
- * and of others by stages that are under way together.
- */
+/* Small collectives in progress on several communicators of the same processes at once. Each
+ * communicator has another order of ranks, so another rank 0 in every cluster; every process starts
+ * them communicator by communicator in an order of its own; some communicators are freed and made
+ * again. Then large ones follow, the first on communicators just made: an allgather brings blocks
+ * of this cluster and of others by stages that overlap. */
 #include "check.h"
 
 enum { COMMS = 5, ROUNDS = 40, KINDS = 5, NP = 64 };
@@ -15,7 +14,7 @@ typedef struct {
 
 static int value(int comm, int round, int from, int to) { return ((comm * 64 + round) * NP + from) * NP + to; }
 
-/* Two of each communicator: an allreduce and another. */
+/* Begins two collectives on each communicator: an allreduce and another one. */
 static void begin(operation *o, MPI_Comm comm, int c, int round) {
   int rank;
   static int in[COMMS];
@@ -86,7 +85,7 @@ int main(int argc, char **argv) {
     uint64_t h = 0;
     for (int c = 0; c < COMMS; c++) h = mix(h ^ end(&o[c], comms[c], c, round));
     line("round %d: %016llx", round, (unsigned long long)h);
-    if (round % 8 == 7) { /* the next has another rank 0 */
+    if (round % 8 == 7) { /* the next communicator has another rank 0 */
       int c = 1 + round / 8 % (COMMS - 1);
       MPI_Comm_free(&comms[c]);
       MPI_Comm_split(MPI_COMM_WORLD, 0, (me * 5 + round) % (2 * np + 1), &comms[c]);

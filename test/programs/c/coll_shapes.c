@@ -23,7 +23,7 @@ static MPI_Comm comm;
 static const char *shape;
 static int rank, size, n, counts[64], displs[64], total;
 
-/* The elements at..at+count of the composition of ranks first..last. */
+/* Checks the elements at..at+count of the composition of ranks first..last. */
 static void expect(const char *what, const map *got, int first, int last, int at, int count) {
   for (int i = 0; i < count; i++) {
     map m = map_of(first, at + i);
@@ -59,7 +59,8 @@ static void reductions(map *a, map *b) {
   expect("reduce_scatter", b, 0, size - 1, displs[rank], counts[rank]);
 }
 
-/* The same bits on every rank and at every repetition, though float sums depend on the order. */
+/* Checks that every rank and every repetition has the same bits, though float sums depend on the
+ * order. */
 static void float_sums(void) {
   double *a = malloc(n * sizeof *a), *b = malloc(n * sizeof *b), *c = malloc(n * sizeof *c);
   for (int i = 0; i < n; i++) a[i] = (double)(int64_t)mix((uint64_t)(rank * 1000003 + i)) / 3e7;

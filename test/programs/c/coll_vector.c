@@ -3,7 +3,7 @@
 #include "check.h"
 
 static int value(int from, int to, int i) { return from * 1000000 + to * 10000 + i % 10000; }
-/* how much rank p has for rank q; some have nothing */
+/* the number of elements that rank p has for rank q, which may be 0 */
 static int amount(int p, int q, int scale) { return (p * 3 + q * 5) % 4 == 1 ? 0 : ((p + 2 * q) % 5 + 1) * scale; }
 
 int main(int argc, char **argv) {
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     line("scale %d: %016llx", scale, (unsigned long long)h);
     free(a), free(b);
   }
-  /* Derived types: a column is sent, a row received, and the other way round. */
+  /* Derived types: a column is sent and a row received, and vice versa. */
   enum { R = 40 };
   MPI_Datatype column, spaced;
   MPI_Type_vector(R, 1, np, MPI_INT, &column);

@@ -1,11 +1,11 @@
-/* MPI_Comm_free and MPI_Comm_disconnect with attributes and with operations under way: callbacks
- * run inside, one that fails keeps the communicator, and what was started ends as if it were still
- * there. */
+/* MPI_Comm_free and MPI_Comm_disconnect with attributes and with operations in progress: callbacks
+ * run inside, a callback that fails keeps the communicator, and operations that were started
+ * complete as if the communicator still existed. */
 #include "check.h"
 
 enum { KEYS = 3, LONG = 300000 };
 
-static MPI_Comm freed; /* what is being freed */
+static MPI_Comm freed; /* the communicator that is being freed */
 static int refusing;   /* the value whose callback fails, or 0 */
 static int deleted[10], ndeleted;
 
@@ -14,7 +14,7 @@ static int gone(MPI_Comm comm, int key, void *value, void *extra) {
   CHECK(comm == freed, "the communicator of the callback");
   int size = -1, sum = -1, rank = -1;
   MPI_Comm_size(comm, &size), MPI_Comm_rank(comm, &rank);
-  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm); /* it is all there still */
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm); /* the communicator is still complete */
   SAME(sum, size * (size - 1) / 2, "sum in a callback");
   deleted[ndeleted++ % 10] = (int)(long)value;
   return refusing == (int)(long)value ? MPI_ERR_OTHER : MPI_SUCCESS;
@@ -37,8 +37,9 @@ static void note(MPI_Comm *comm, int *code, ...) {
   calls++;
 }
 
-/* Natively, and so in a job of one cluster, Open MPI 4's MPI_Comm_disconnect hides the error, and
- * MPICH 4 frees in both. */
+/* Whether errors have the effects that MPI requires. Natively, and so in a job of one cluster, Open
+ * MPI 4's MPI_Comm_disconnect hides the error, and MPICH 4 frees the communicator in both
+ * functions. */
 static int as_mpi_wants(ending *end) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   const char *layout = getenv("ZIPPER_LAYOUT");
@@ -76,7 +77,7 @@ static void refused(ending *end) {
   MPI_Errhandler_free(&noting);
 }
 
-/* Receives, sends and a collective outlive the communicator. */
+/* Checks that receives, sends and a collective outlive the communicator. */
 static void pending(void) {
   MPI_Comm c;
   MPI_Request r[5];
@@ -103,7 +104,7 @@ static void pending(void) {
   free(out), free(in);
 }
 
-/* A receive that nobody sends to is given up after the communicator. */
+/* Cancels a receive without a sender after its communicator was freed. */
 static void given_up(void) {
   MPI_Comm c;
   MPI_Request r[2];
@@ -120,7 +121,7 @@ static void given_up(void) {
   MPI_Request_free(&r[1]);
 }
 
-/* Attributes of keyvals that were freed before, or deleted before. */
+/* Checks attributes of keyvals that were freed before, or deleted before. */
 static void orphans(void) {
   MPI_Comm c;
   int k;
@@ -132,7 +133,7 @@ static void orphans(void) {
   MPI_Comm_delete_attr(c, keys[1]);
   MPI_Comm_free(&c);
   SAME(ndeleted, 4, "callbacks");
-  MPI_Comm_dup(MPI_COMM_WORLD, &c); /* of that keyval there is nothing left */
+  MPI_Comm_dup(MPI_COMM_WORLD, &c); /* no attribute of that keyval is left */
   MPI_Comm_free(&c);
   SAME(ndeleted, 4, "callbacks after another communicator");
 }

@@ -54,7 +54,8 @@ int main(int argc, char **argv) {
   MPI_Allreduce(got, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   SAME(least[0], -least[1], "the least and the greatest number of communicators");
   SAME(least[0], n, "communicators here");
-  for (int round = 0; round < KINDS && n < most; round++) { /* again: nobody is a communicator ahead */
+  /* several rounds, so that no rank is a communicator ahead */
+  for (int round = 0; round < KINDS && n < most; round++) {
     MPI_Comm c;
     CHECK(make(round, &c) != MPI_SUCCESS, "one more, of kind %d", round);
   }

@@ -1,10 +1,9 @@
 /* Making communicators: dup, split with keys that interleave the ranks, create, create_group, idup,
- * dup_with_info, split_type; compare; point to point and collectives on each; results that are
- * smaller than the world, of one rank, or nobody's.
- */
+ * dup_with_info, split_type; comparison; point to point and collectives on each; results that are
+ * smaller than the world, of one rank, or without this rank. */
 #include "check.h"
 
-/* Uses every rank of the communicator: its members must be world ranks want[0..n). */
+/* Uses every rank of the communicator, whose members must be world ranks want[0..n). */
 static uint64_t use(const char *what, MPI_Comm comm, const int *want, int n) {
   int rank, size, x, y = -1, world[64];
   MPI_Comm_rank(comm, &rank);
@@ -73,7 +72,7 @@ int main(int argc, char **argv) {
   SAY("dup_with_info", use("dup_with_info", d, all, np));
   MPI_Comm_free(&d);
 
-  /* duplications of one communicator under way while others are made from another one, in calls
+  /* duplications of one communicator in progress while others are made from another one, in calls
    * that block */
   for (int k = 0; k < 8; k++) {
     MPI_Comm copies[3];
@@ -94,7 +93,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 3; i++) MPI_Comm_free(&copies[i]);
   }
 
-  /* messages of one communicator do not show in another */
+  /* messages of one communicator do not appear in another */
   int x = 1, y = 2, got = 0, right = (me + 1) % np, left = (me + np - 1) % np;
   MPI_Request q[2];
   MPI_Isend(&x, 1, MPI_INT, right, 0, c, &q[0]);
@@ -105,14 +104,14 @@ int main(int argc, char **argv) {
   SAME(got, 1, "message of the dup");
   MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
 
-  /* split: reversed; interleaved; even and odd; each alone; some nowhere; equal keys keep the
-   * order */
+  /* split: reversed; interleaved; even and odd; each alone; some without a color; equal keys keep
+   * the order */
   MPI_Comm_split(MPI_COMM_WORLD, 0, -me, &d);
   for (int i = 0; i < np; i++) some[i] = np - 1 - i;
   SAY("reversed", use("reversed", d, some, np));
   MPI_Comm_compare(d, MPI_COMM_WORLD, &result);
   SAME(result, np == 1 ? MPI_CONGRUENT : MPI_SIMILAR, "reversed compared with the world");
-  MPI_Comm_split(d, 1, me % 2 * 100 + me, &e); /* even ones first, out of the reversed one */
+  MPI_Comm_split(d, 1, me % 2 * 100 + me, &e); /* even ranks first, from the reversed communicator */
   n = 0;
   for (int i = 0; i < np; i += 2) some[n++] = i;
   for (int i = 1; i < np; i += 2) some[n++] = i;
@@ -150,7 +149,7 @@ int main(int argc, char **argv) {
   CHECK(size >= 1 && size <= np, "split_type gave %d", size);
   MPI_Comm_free(&d);
 
-  /* create and create_group, the group in another order; not everybody is in it */
+  /* create and create_group with the group in another order, without some of the ranks */
   MPI_Group world, group;
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   n = 0;
@@ -181,7 +180,7 @@ int main(int argc, char **argv) {
   CHECK(d == MPI_COMM_NULL, "create with an empty group");
   MPI_Group_free(&world);
 
-  /* freed with messages under way: they arrive all the same */
+  /* freed with messages in flight, which arrive all the same */
   MPI_Comm_dup(c, &d);
   int in[20000], out[20000];
   fill(out, sizeof out, me);

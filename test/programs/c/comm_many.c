@@ -1,4 +1,4 @@
-/* Many communicators at once, many made and freed in a row, and each keeps its messages apart. */
+/* Many communicators at once, and many made and freed in a row; each keeps its messages apart. */
 #include "check.h"
 
 enum { LIVE = 40 };

@@ -1,6 +1,6 @@
-/* Calls of MPI on stacks that are not a thread's: of coroutines, in turn with the thread's own.
- * Natively no call reads a file, and /proc/self/maps, which tells where a thread's stack is, takes
- * longer to read than a message takes. */
+/* Calls of MPI on stacks that are not a thread's: those of coroutines, alternating with the
+ * thread's own. Natively no call reads a file, and /proc/self/maps, which has the bounds of a
+ * thread's stack, takes longer to read than a message. */
 #include "check.h"
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -9,7 +9,7 @@ enum { COROUTINES = 3, ROUNDS = 300, STACK = 512 << 10, MOST_READ = 4 << 20 };
 
 static ucontext_t thread, coroutine;
 
-/* Bytes that this process has read from files until now. */
+/* Returns the number of bytes that this process has read from files. */
 static long long bytes_read(void) {
   FILE *f = fopen("/proc/self/io", "r");
   long long n = -1;

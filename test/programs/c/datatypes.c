@@ -1,5 +1,5 @@
-/* Predefined and derived datatypes between every pair of ranks: what arrives is what the type map
- * says, what lies in gaps stays. */
+/* Predefined and derived datatypes between every pair of ranks: the bytes of the type map arrive,
+ * and gaps stay unchanged. */
 #include "check.h"
 #include <stddef.h>
 
@@ -32,8 +32,9 @@ typedef struct {
 
 enum { BYTES = 60000 };
 
-/* Sends `n` of `type` from me to me+shift and checks what came: the bytes of the type map, and
- * nothing else changed. `used` is a mask of the bytes that belong to the type map. */
+/* Sends `n` of `type` from me to me+shift and checks the receive buffer: the bytes of the type map
+ * have arrived, and no others have changed. `used` is a mask of the bytes that belong to the type
+ * map. */
 static uint64_t exchange(const char *name, MPI_Datatype type, int n, const unsigned char *used, int elements) {
   static unsigned char out[BYTES], in[BYTES];
   uint64_t sum = 0;
@@ -47,11 +48,12 @@ static uint64_t exchange(const char *name, MPI_Datatype type, int n, const unsig
       if (form == 0) {
         MPI_Sendrecv(out, n, type, to, 1, in, n, type, from, 1, MPI_COMM_WORLD, &st);
       } else if (form == 1) {
-        MPI_Irecv(in, n + 1, type, from, 2, MPI_COMM_WORLD, &r[0]); /* room for more: a partial receive */
+        /* the buffer has room for more: a partial receive */
+        MPI_Irecv(in, n + 1, type, from, 2, MPI_COMM_WORLD, &r[0]);
         MPI_Issend(out, n, type, to, 2, MPI_COMM_WORLD, &r[1]);
         MPI_Wait(&r[0], &st);
         MPI_Wait(&r[1], MPI_STATUS_IGNORE);
-      } else { /* the message is there before the receive */
+      } else { /* the message arrives before the receive is posted */
         MPI_Isend(out, n, type, to, 3, MPI_COMM_WORLD, &r[0]);
         MPI_Probe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &st);
         SAME(st.MPI_SOURCE, from, "probed source");
@@ -281,7 +283,7 @@ int main(int argc, char **argv) {
     CHECK(e == from + 0.5 && y == from, "absolute addresses: %g %d", e, y);
     MPI_Type_free(&t), MPI_Type_free(&u);
 
-    /* A type may be freed while a message of it is under way. */
+    /* A type may be freed while a message of it is in flight. */
     MPI_Request r[2];
     MPI_Type_vector(20, 1, 3, MPI_INT, &t);
     MPI_Type_commit(&t);
@@ -292,7 +294,7 @@ int main(int argc, char **argv) {
     MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
     for (int i = 0; i < 60; i++) SAME(b[i], i % 3 ? -1 : 100 * from + i, "message of a freed type");
 
-    /* Packed on one side, unpacked on the other, and received as what it is. */
+    /* Packed on one side, unpacked on the other, and received as the type itself. */
     char packed[400];
     int at = 0, size;
     MPI_Pack_size(60, MPI_INT, MPI_COMM_WORLD, &size);

@@ -1,16 +1,15 @@
-/* The program that hangs when a rank blocks in the native library while it has a wildcard receive
- * outstanding: rank 0 posts Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does
- * Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks plays it (with tags of its own),
- * so it comes with both in one cluster and in two. Then the same with rank 0 in Buffer_detach,
- * which waits for a large buffered send that its partner receives after the Ssend. Then one where a
- * rank sends a long message beside its wait, without and with somebody who has come early to the
- * making of a communicator.
- */
+/* Programs that hang if a rank blocks in the native library while it has a wildcard receive
+ * outstanding. Rank 0 posts Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner calls
+ * Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks does this (with tags of its own),
+ * so it occurs with both in one cluster and in two. The second part does the same with rank 0 in
+ * Buffer_detach, which waits for a large buffered send that its partner receives after the Ssend.
+ * In the third part a rank sends a long message beside its wait, with and without another rank that
+ * has entered the making of a communicator early. */
 #include "check.h"
 
 /* The sender waits for the far rank, which waits for the receiver, which waits for the sender's
- * long message: that moves only if the sender's wait drives the native library, also while what an
- * early rank has sent for the making of the communicator lies there unreceived. */
+ * long message. That message makes progress only if the sender's wait drives the native library,
+ * also while a message of an early rank, for the making of the communicator, lies unreceived. */
 static void beside_a_long_message(int far, int sender, int receiver, int early) {
   enum { LONG = 1 << 20, TAG = 9000 };
   int token = me, members[] = {early >= 0 ? early : receiver, sender, far};
@@ -94,7 +93,7 @@ int main(int argc, char **argv) {
       }
     }
   free(data), free(buffer);
-  /* Often: whether the early rank has sent by then is not known */
+  /* Repeated, because it is not known whether the early rank has sent by then */
   for (int i = 0; i < 20 && np >= 3; i++) beside_a_long_message(0, np - 2, np - 1, -1);
   for (int i = 0; i < 20 && np >= 4; i++) beside_a_long_message(0, np - 3, np - 1, np - 2);
   return finish();

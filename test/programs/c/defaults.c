@@ -1,6 +1,6 @@
-/* Signals do in a process of a job what they do natively: those that end a process end it, in the
- * children that these are sent to here, and handlers and SIG_IGN of before MPI_Init are there
- * afterwards. A write into a pipe without a reader raises SIGPIPE. */
+/* Signals have the same effect in a process of a job as natively: those that end a process end it,
+ * in the children to which they are sent here, and handlers and SIG_IGN from before MPI_Init stay
+ * in effect. A write into a pipe without a reader raises SIGPIPE. */
 #include "check.h"
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 static volatile sig_atomic_t came;
 static void count(int number) { came = came * 100 + number; }
 
-/* Closes what reads the pipe, and writes. */
+/* Closes the reading end of a pipe, and writes to the other. */
 static int write_in_vain(void) {
   int ends[2];
   if (pipe(ends)) return -1;
@@ -22,7 +22,7 @@ static int write_in_vain(void) {
   return n < 0 ? error : 0;
 }
 
-/* How a child ends that gets the signal; 0: by itself. */
+/* Returns the signal by which a child ends that gets a signal, or 0 if it ends by itself. */
 static int ends_by(int number) {
   int status = -1;
   pid_t child = fork();

@@ -1,9 +1,9 @@
-/* Buffers in a device's memory are refused between clusters, with MPI_ERR_BUFFER, and what comes
- * after works: a driver is opened after MPI_Init. Before it there may be one of the same name
- * without a device, which DRIVER_BEFORE names.
+/* Buffers in a device's memory are refused between clusters with MPI_ERR_BUFFER, and later calls
+ * work. A driver is opened after MPI_Init. Before it there may be a driver of the same name without
+ * a device, which DRIVER_BEFORE names.
  *
- *   device libcuda.so.1         or another fake driver (fakedriver.c); with a second argument the error is fatal
- */
+ *   device libcuda.so.1         or another fake driver (fakedriver.c); with a second argument
+ * the error is fatal */
 #include "check.h"
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
-/* Which signals the program was started to ignore or to block. Those that launchers set by
- * themselves are left out. */
+/* Prints the signals that the program was started to ignore or to block. Those that launchers set
+ * by themselves are left out. */
 #include "check.h"
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-/* Work with several threads of small stacks, and the end right after it: what is under way at the
- * end of one rank is as different as can be from run to run. */
+/* Work with several threads of small stacks, and the end right after it: the operations in progress
+ * at the end of a rank vary from run to run. */
 #include "check.h"
 #include <pthread.h>
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
   for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
   for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], &small, work, (void *)(long)t);
   for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
-  if (argc > 1) /* else they are left to MPI_Finalize */
+  if (argc > 1) /* otherwise they are left to MPI_Finalize */
     for (int t = 0; t < THREADS; t++) MPI_Comm_free(&own[t]);
   line("done");
   return finish();

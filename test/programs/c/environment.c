@@ -1,5 +1,5 @@
-/* The job's secret is in the environment until MPI_Init, and then neither there, nor in what /proc
- * shows of it, nor in that of a child. Natively there is none at any time. */
+/* The job's secret is in the environment until MPI_Init, and afterwards neither there, nor in
+ * /proc's view of it, nor in that of a child. Natively there is none at any time. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 extern char **environ;
 static const char name[] = "ZIPPER_SECRET=";
 
-/* in counts entries of a block of them that have a value. */
+/* Counts the entries of a block that have a value. */
 static int in(const char *block, size_t n) {
   int found = 0;
   for (size_t i = 0; i < n; i += strnlen(block + i, n - i) + 1)
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
   int after = seen();
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  /* the job runs: the secret was read */
+  /* the job runs, so the secret was read */
   word = before == (zipped ? 4 : 0) && after == 0;
   if (!word) fprintf(stderr, "rank %d sees the secret %d times before MPI_Init, %d times after\n", rank, before, after);
   MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

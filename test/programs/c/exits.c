@@ -1,9 +1,9 @@
-/* What runs when a process exits, and calls MPI.
+/* Calls of MPI by functions that run when a process exits.
  *
  *   exits finalize     a handler of atexit calls MPI_Finalize
- *   exits communicate  it communicates before
- *   exits early        one that was installed before MPI_Init does so
- *   exits after        MPI_Finalize was called, and it asks about that
+ *   exits communicate  it communicates before that
+ *   exits early        a handler that was installed before MPI_Init does so
+ *   exits after        MPI_Finalize was called before, and the handler calls MPI_Finalized
  *   exits thread       a thread exits with a status while the first one waits in MPI */
 #define _GNU_SOURCE
 #include "check.h"

@@ -1,6 +1,6 @@
-/* A driver of devices that is none: it says what the real one would say of addresses in a piece of
- * memory that the host cannot touch. Built as libcuda.so.1, libamdhip64.so.6 and
- * libze_loader.so.1 (test/e2e). */
+/* A fake device driver: it gives the answers of the real one about addresses in a piece of memory
+ * that the host cannot access. Built as libcuda.so.1, libamdhip64.so.6 and libze_loader.so.1
+ * (test/e2e). */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 enum { BYTES = 1 << 20, BEGINNING_US = 50000 /* real drivers take longer to find their devices */ };
 static char *device;
 
-/* Not in any real driver: memory of the device. */
+/* Returns memory of the device. No real driver has this function. */
 void *fake_device_memory(void) {
   if (!device) usleep(BEGINNING_US), device = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return device;
@@ -33,7 +33,7 @@ int cuPointerGetAttribute(void *out, int what, uintptr_t p) { return attribute(o
 int hipPointerGetAttribute(void *out, int what, void *p) { return attribute(out, what, p); }
 int hipRuntimeGetVersion(int *version) { return *version = 60200000, 0; }
 
-#ifdef NO_DEVICES /* what a system without any has */
+#ifdef NO_DEVICES /* the answers of a system without devices */
 int zeDriverGet(uint32_t *n, void **driver) { return *n = 0, (void)driver, 0x78000001; }
 #else
 int zeDriverGet(uint32_t *n, void **driver) { return *n = 1, *driver = &device, 0; }

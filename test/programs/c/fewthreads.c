@@ -1,6 +1,6 @@
-/* The threads of a process, and what happens if one cannot be made. With the argument N the process
- * may make no more threads from the N-th on that the engine wants: the limit of an ordinary user's
- * processes is 0 then. */
+/* The threads of a process, and the error if one cannot be made. With the argument N the process
+ * cannot make the engine's N-th thread or any later one: the limit of an ordinary user's processes
+ * is 0 then. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <dlfcn.h>
@@ -9,9 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int first; /* that cannot be made; 0: all can */
+/* The first thread that cannot be made; 0: all can. */
+static int first;
 
-/* In front of the C library's. Root has no such limit. Users are a thread's to the kernel. */
+/* Replaces the C library's function. Root has no such limit, but the kernel keeps a user for each
+ * thread. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *of) {
   static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   static int made;
@@ -41,7 +43,7 @@ int main(int argc, char **argv) {
   static char out[BYTES], in[BYTES];
   if (argc > 1) first = atoi(argv[1]);
   start(&argc, &argv);
-  for (int i = 0; i < ROUNDS; i++) /* there is garbage to collect */
+  for (int i = 0; i < ROUNDS; i++) /* until there is garbage to collect */
     MPI_Sendrecv(out, BYTES, MPI_CHAR, (me + 1) % np, 0, in, BYTES, MPI_CHAR, (me + np - 1) % np, 0, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
   line("%d threads", threads());

@@ -33,7 +33,7 @@ static void fails(MPI_Comm comm, const char *dir, const char *name, int amode, i
   CHECK(file == MPI_FILE_NULL, "%s", name);
   SAME(calls, 1, name);
   CHECK(on == MPI_FILE_NULL, "%s: the handler gets another file", name);
-  if (forgiving) return; /* with that a library has told nobody what failed */
+  if (forgiving) return; /* a library that hides an error reports it to no one */
   SAME(class_, want, name);
   SAME(rc, want, name);
 }
@@ -55,10 +55,11 @@ static void errors(const char *dir) {
   MPI_File file = opened(MPI_COMM_WORLD, dir, "there", MPI_MODE_RDWR | MPI_MODE_CREATE, &rc);
   SAME(rc, MPI_SUCCESS, "MPI_File_open");
   MPI_File_close(&file);
-  /* The handler is not freed: MPICH 4.0 counts its users wrongly, natively too */
+  /* The handler is not freed, because MPICH 4.0 counts its users wrongly, natively too */
 }
 
-/* ROMIO takes aggregators from this hint: a comma-separated list of hosts, with a number each. */
+/* Checks the hint from which ROMIO takes aggregators: a comma-separated list of hosts, with a
+ * number each. */
 static void hosts(const char *dir) {
   enum { ENOUGH = 300 };
   char name[ENOUGH] = "", *all = calloc((size_t)np, ENOUGH), list[MPI_MAX_INFO_VAL] = "", got[8] = "";

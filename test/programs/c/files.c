@@ -1,8 +1,9 @@
 /* MPI-IO by all processes together: modes of opening, explicit offsets, views, file pointers,
- * collective and nonblocking calls, size, groups, what is left behind. argv[1] is a directory that
- * all see. With "apart" as argv[2] the clusters have to refuse what they do not share, and nobody
- * may wait natively in a collective call for somebody who waits for a message; natively that part
- * is not run. With "environment" nothing in the program says that the directory is shared. */
+ * collective and nonblocking calls, size, groups, and the files that are left. argv[1] is a
+ * directory that all processes share. With "apart" as argv[2] the clusters have to refuse functions
+ * that they cannot share, and no rank may wait natively in a collective call for a rank that waits
+ * for a message; natively that part is not run. With "environment" the program does not declare
+ * that the directory is shared. */
 #include "check.h"
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static long size_of(MPI_File f) {
   return size;
 }
 
-/* Everybody may look after everybody has written. */
+/* Lets all ranks read after all have written. */
 static void settle(MPI_File f) {
   MPI_File_sync(f);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -56,7 +57,7 @@ static void offsets(MPI_Comm c) {
   SAME(MPI_File_read_at_all(f, ((me + 2) % np) * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS,
        "read_at_all");
   for (int i = 0; i < N; i++) SAME(in[i], at((me + 2) % np, i), "of the one after");
-  settle(f); /* nobody reads any more */
+  settle(f); /* no rank reads any more */
   for (int i = 0; i < N; i++) out[i] = at(me + 50, i);
   SAME(MPI_File_iwrite_at(f, (np - 1 - me) * (MPI_Offset)sizeof out, out, N, MPI_INT, &r), MPI_SUCCESS, "iwrite_at");
   MPI_Wait(&r, &s);
@@ -86,7 +87,7 @@ static void offsets(MPI_Comm c) {
   line("offsets");
 }
 
-/* Elements of all ranks interleaved, written at once by all of them: nobody's may be lost. */
+/* Writes elements of all ranks interleaved, all at once: none may be lost. */
 static void views(MPI_Comm c) {
   enum { N = 3000 };
   static int out[N], in[N], all[64 * N];
@@ -131,8 +132,8 @@ static void views(MPI_Comm c) {
   MPI_File_close(&f);
 }
 
-/* Opening to append, one's own handler, a file that goes when it is closed, and one that is not
- * there. */
+/* Checks appending, an error handler of the program's, a file that is deleted on close, and a
+ * missing file. */
 static void ends(MPI_Comm c) {
   MPI_Offset where;
   MPI_File f = opened(c, MPI_MODE_WRONLY | MPI_MODE_APPEND);
@@ -161,7 +162,7 @@ static void ends(MPI_Comm c) {
   CHECK(access(path, F_OK), "the file is still there");
 }
 
-/* The shared file pointer: records of a rank and a number, from whoever comes first. */
+/* Checks the shared file pointer: records of a rank and a number, in the order of arrival. */
 static void shared_pointer(MPI_Comm c) {
   enum { RECORDS = 30, N = 7 };
   int record[N], seen[64] = {0}, n;
@@ -186,7 +187,7 @@ static void shared_pointer(MPI_Comm c) {
   MPI_File_get_position_shared(f, &where);
   SAME(where, (MPI_Offset)np * RECORDS * N, "position after all");
   SAME(size_of(f), 12 + 4 * where, "size");
-  for (int k = 0; k < np * RECORDS; k++) { /* each once, those of a rank in order */
+  for (int k = 0; k < np * RECORDS; k++) { /* each record once, those of a rank in order */
     MPI_File_read_at(f, (MPI_Offset)k * N, record, N, MPI_INT, &s);
     int rank = record[0] / 1000;
     for (int i = 1; i < N; i++) SAME(record[i], record[0], "word of a record");
@@ -208,7 +209,7 @@ static void shared_pointer(MPI_Comm c) {
   SAME(all[0], sum, "sum of the records");
   SAME(all[1], (long)np * RECORDS, "records");
 
-  /* In order of rank in c: as many words as the rank has, and one more. */
+  /* In the order of rank in c: as many words as the rank has, and one more. */
   int rank, total = 0, before = 0, out[64], *whole = malloc(sizeof *whole * 64 * 65);
   MPI_Comm_rank(c, &rank);
   for (int q = 0; q < np; q++) before += q < rank ? q + 1 : 0, total += q + 1;
@@ -235,7 +236,8 @@ static void shared_pointer(MPI_Comm c) {
   for (int i = 0; i <= rank; i++) SAME(whole[i], at(rank, 100 + i), "read in order");
   free(whole);
   MPI_File_set_size(f, 400);
-  MPI_File_seek_shared(f, -2, MPI_SEEK_END); /* in a view that begins elsewhere Open MPI 4.1 counts from another end */
+  /* in a view that does not begin at 0 Open MPI 4.1 counts from another end */
+  MPI_File_seek_shared(f, -2, MPI_SEEK_END);
   MPI_File_get_position_shared(f, &where);
   SAME(where, 98, "position from the end");
   MPI_File_close(&f);
@@ -244,8 +246,8 @@ static void shared_pointer(MPI_Comm c) {
   MPI_Barrier(c);
 }
 
-/* Whoever has an even rank in c waits in a collective call for the next one, which gets there only
- * when its message, asked for from anybody, has been received. */
+/* Lets each rank with an even rank in c wait in a collective call for the next one, which gets
+ * there only once its message has been received by a receive from MPI_ANY_SOURCE. */
 static void waits(MPI_Comm c, const char *name) {
   enum { N = 1000 };
   static int out[N], in[N];
@@ -321,8 +323,7 @@ static void refused(const char *what, int rc) {
   SAME(class_, MPI_ERR_UNSUPPORTED_OPERATION, what);
 }
 
-/* Written and read in order, without a place of one's own; a view that begins where the pointer
- * is. */
+/* Writes and reads in order, without explicit positions, with a view that begins at the pointer. */
 static void sequential(MPI_Comm c) {
   enum { N = 3 };
   int rank, size, amode = 0, head = -1, mine[N], got[N];
@@ -358,7 +359,7 @@ static void apart(MPI_Comm c) {
   MPI_File_close(&f);
 }
 
-/* On the communicators of hosts, and on all. */
+/* Does so on the communicators of hosts, and on all. */
 static void waiting(MPI_Comm c) {
   MPI_Comm host;
   int leader = me;
@@ -382,7 +383,7 @@ int main(int argc, char **argv) {
   offsets(c);
   views(MPI_COMM_WORLD);
   ends(c);
-  /* In the order of ranks reversed: the file's group and who opens first follow. */
+  /* With the order of ranks reversed the file's group and the rank that opens first change. */
   MPI_Comm reversed;
   MPI_Comm_split(c, 0, -me, &reversed);
   offsets(reversed);

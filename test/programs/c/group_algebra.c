@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
   members("down by two", g, n, a);
   MPI_Group_free(&g);
 
-  MPI_Group_union(odd, even, &g); /* the first, then what is only in the second */
+  MPI_Group_union(odd, even, &g); /* the first group, then the members that only the second has */
   n = 0;
   for (int i = 1; i < np; i += 2) a[n++] = i;
   for (int i = np - 1; i >= 0; i--)
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
   MPI_Group_compare(g, world, &result);
   SAME(result, np == 1 ? MPI_IDENT : MPI_SIMILAR, "union compared with the world");
   MPI_Group_free(&g);
-  MPI_Group_intersection(even, low, &g); /* in the order of the first */
+  MPI_Group_intersection(even, low, &g); /* in the order of the first group */
   n = 0;
   for (int i = (np - 1) / 2; i >= 0; i--)
     if (i % 2 == 0) a[n++] = i;
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
   MPI_Comm_group(c, &g);
   for (int i = 0; i < np; i++) a[i] = np - 1 - i;
   members("reversed", g, np, a);
-  MPI_Comm_free(&c); /* the group stays */
+  MPI_Comm_free(&c); /* the group stays valid */
   members("reversed, its communicator freed", g, np, a);
   MPI_Group_free(&g);
   MPI_Comm_group(MPI_COMM_SELF, &g);

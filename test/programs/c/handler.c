@@ -14,7 +14,7 @@
 
 enum { STATUS = 42, LONG = 1 << 20, TAG = 99 };
 static const char *end;
-static MPI_Comm silent; /* nobody sends on it */
+static MPI_Comm silent; /* no rank sends on it */
 
 static int is(const char *word, const char *what) { return !strcmp(word, what); }
 
@@ -41,7 +41,7 @@ static void *receive(void *unused) {
   return unused;
 }
 
-/* Several threads wait, and one of them gets the signal. */
+/* Lets several threads wait, one of which gets the signal. */
 static void receive_in_threads(void) {
   enum { THREADS = 3 };
   sigset_t timer;
@@ -52,7 +52,7 @@ static void receive_in_threads(void) {
   receive(NULL);
 }
 
-/* Never over. */
+/* Waits for good. */
 static void wait_in(const char *wait) {
   static char out[LONG], in[LONG];
   const int right = (me + 1) % np, left = (me + np - 1) % np, last = me == np - 1;
@@ -65,13 +65,13 @@ static void wait_in(const char *wait) {
   if (is(wait, "finalize") && last) MPI_Finalize();
   if (last && is(wait, "receive")) MPI_Recv(&x, 1, MPI_INT, 0, TAG, silent, MPI_STATUS_IGNORE);
   if (last && is(wait, "threads")) receive_in_threads();
-  if (last && is(wait, "any")) { /* looks into native MPI and the engine in turn */
+  if (last && is(wait, "any")) { /* polls native MPI and the engine in turn */
     MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, TAG, silent, &r);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
   }
   while (last && is(wait, "probe")) MPI_Iprobe(MPI_ANY_SOURCE, TAG, silent, &flag, MPI_STATUS_IGNORE);
   while (last && is(wait, "compute")) x++;
-  if (last && is(wait, "fault")) *(volatile int *)8 = 1; /* the program's own */
+  if (last && is(wait, "fault")) *(volatile int *)8 = 1; /* the program's own fault */
   for (;;) sleep(1);
 }
 

@@ -1,5 +1,5 @@
-/* A program gives up the rights of root in the middle of a job, as servers do. All threads of the
- * process follow. A user who is not root keeps the identity that is there. */
+/* A program gives up root's rights in the middle of a job, as servers do. All threads of the
+ * process follow. A process of another user keeps its identity. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <dirent.h>
@@ -16,7 +16,7 @@ static void ring(void) {
   }
 }
 
-/* A number of a thread's status, after a word. */
+/* Returns the number after a word in a thread's status. */
 static int number(const char *thread, const char *word) {
   char path[300], text[256];
   int n = -1;

@@ -1,6 +1,6 @@
-/* What of the process MPI_Init changes. Each change is a line of the report, so there are the same
- * lines natively. With the argument "pipe" a rank then writes to a pipe that nobody reads, which
- * ends the process by SIGPIPE. */
+/* The changes that MPI_Init makes to the process. Each change is a line of the report, so the lines
+ * are the same natively. With the argument "pipe" a rank then writes to a pipe without a reader,
+ * which ends the process by SIGPIPE. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <fenv.h>
@@ -46,8 +46,8 @@ static void get(state *s) {
   if (strcmp(a->F, b->F)) line(#F " %s became %s", a->F, b->F)
 
 static void compare(const state *a, const state *b) {
-  /* The C library adds the first when an action is set, also to what was there. The second changes
-   * where a handler runs, which it does not notice. */
+  /* The C library adds the first flag when an action is set, also to the action that was there. The
+   * second changes the stack on which a handler runs, which the handler does not notice. */
   enum { ours = 0x04000000 | SA_ONSTACK };
   for (int i = 0; i < RLIM_NLIMITS; i++) {
     if (a->limit[i].rlim_cur != b->limit[i].rlim_cur)
@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
   signal(SIGTERM, SIG_IGN);
   get(&before);
   start(&argc, &argv);
-  for (int i = 0; i < 200; i++) { /* there is garbage to collect, and all threads have had something to do */
+  for (int i = 0; i < 200; i++) { /* until there is garbage to collect, and all threads have worked */
     MPI_Comm dup;
     int word = me, sum;
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);

@@ -1,7 +1,7 @@
 /* Collectives between two groups, blocking and nonblocking, several at once, roots in both groups,
- * types with gaps, operators that do not commute, counts of zero. Every result is checked against
- * what MPI defines it to be and printed as well. With an argument those with a root are nonblocking
- * too: natively (Open MPI 4.1, 3 ranks) the program hung there, why is not known. */
+ * types with gaps, operators that do not commute, counts of zero. Every result is compared with
+ * MPI's definition, and printed. With an argument those with a root are nonblocking too: natively
+ * (Open MPI 4.1, 3 ranks) the program hung there, for an unknown reason. */
 #include "check.h"
 
 enum { N = 5 };
@@ -64,7 +64,7 @@ static int want_sum(int i) {
   return s;
 }
 
-/* Rooted ones: the root is rank r of group g. */
+/* Runs the rooted collectives: the root is rank r of group g. */
 static void rooted(MPI_Comm c, int group, int g, int r, int nonblocking) {
   static int buf[64 * N * 2], out[64 * N * 2], counts[64], displs[64];
   MPI_Request req = MPI_REQUEST_NULL;
@@ -157,7 +157,7 @@ static void everyone(MPI_Comm c, int nonblocking) {
   RUN(MPI_Alltoallv, MPI_Ialltoallv, buf, counts, displs, MPI_INT, out, rcounts, rdispls, MPI_INT);
   for (int k = 0; k < n; k++)
     for (int i = 0; i < N; i++) SAME(out[k * N + i], i < rcounts[k] ? want_to_all(k * N + i) : -1, "alltoallv");
-  /* Out of one kind of element into another: every second int. */
+  /* From one kind of element into another: every second int. */
   MPI_Datatype gaps, types[64], ints[64];
   MPI_Type_vector(1, 1, 2, MPI_INT, &gaps);
   MPI_Datatype wide;
@@ -189,7 +189,7 @@ static void everyone(MPI_Comm c, int nonblocking) {
   RUN(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, buf, out, others, MPI_INT, MPI_SUM);
   same("reduce_scatter_block", out, others, want_sum);
   memset(out, 0xff, sizeof out);
-  for (int k = 0; k < mine; k++) counts[k] = k == 0 ? total : 0; /* all to the first */
+  for (int k = 0; k < mine; k++) counts[k] = k == 0 ? total : 0; /* all to the first rank */
   first_other = 0;
   RUN(MPI_Reduce_scatter, MPI_Ireduce_scatter, buf, out, counts, MPI_INT, MPI_SUM);
   same("reduce_scatter", out, counts[rank], want_sum);
@@ -197,7 +197,7 @@ static void everyone(MPI_Comm c, int nonblocking) {
 #undef RUN
 }
 
-/* Several outstanding at once, with messages between them, completed in another order. */
+/* Runs several collectives at once, with messages between them, completed in another order. */
 static void at_once(MPI_Comm c, int group, int nonblocking_roots) {
   int a[N], sum = 0, token = -1, x = me, all[64];
   MPI_Request r[6];

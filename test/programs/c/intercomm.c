@@ -1,12 +1,13 @@
-/* Intercommunicators between groups of every shape: making and merging them, what they are, point
- * to point in all modes, and what is made from them. Collectives over them are in coll/inter.c. */
+/* Intercommunicators between groups of every shape: making and merging them, their properties,
+ * point to point in all modes, and communicators made from them. Collectives over them are in
+ * coll/inter.c. */
 #include "check.h"
 
 static MPI_Comm world;
-static int mine, others, rank;    /* sizes of the groups, my rank in mine */
+static int mine, others, rank;    /* the sizes of the groups, and this process's rank in its group */
 static int my_first, other_first; /* world ranks of the groups' first members */
 
-/* How the world falls into two groups; -1: in neither. */
+/* Returns the group, 0 or 1, of a world rank in a shape, or -1 if it is in neither. */
 static int shape(int which, int r) {
   switch (which) {
   case 0: return r >= (np + 1) / 2;
@@ -48,7 +49,7 @@ static void describe(const char *what, MPI_Comm c) {
   line("%s", text);
 }
 
-/* Every process with every one of the other group. */
+/* Exchanges messages between every two processes of different groups. */
 static void modes(MPI_Comm c) {
   enum { N = 300 };
   static double out[N], in[64][N];
@@ -104,8 +105,8 @@ static void modes(MPI_Comm c) {
   for (int i = 0; i < n; i++) MPI_Request_free(&r[i]);
   for (int p = 0; p < others; p++) line("persistent from %d: %d", p, from[p]);
 
-  /* Probes with wildcards, matched ones too; then a ring of Sendrecv to the same rank over
-   * there. */
+  /* Probes with wildcards, matched ones too; then a ring of Sendrecv with the same rank of the
+   * other group. */
   for (int p = 0; p < others; p++) {
     MPI_Isend(&x, 1, MPI_INT, p, 30 + rank, c, &r[2 * p]);
     MPI_Isend(&x, 1, MPI_INT, p, 130 + rank, c, &r[2 * p + 1]);
@@ -149,7 +150,7 @@ static void modes(MPI_Comm c) {
   }
   MPI_Waitall(others, r, MPI_STATUSES_IGNORE);
 
-  /* A large one, and a type with gaps. */
+  /* A large message, and a type with gaps. */
   enum { LARGE = 400000 };
   static int big[LARGE], back[LARGE];
   MPI_Datatype gaps;
@@ -164,7 +165,7 @@ static void modes(MPI_Comm c) {
   MPI_Type_free(&gaps);
 }
 
-/* Which errors there are; the error handler is the local communicator's. */
+/* Checks the errors; the error handler is the local communicator's. */
 static void errors(MPI_Comm c) {
   int x = 0, class_;
   MPI_Errhandler h;
@@ -218,7 +219,7 @@ static void made_from(MPI_Comm c) {
   describe("idup", d);
   MPI_Comm_disconnect(&d);
 
-  /* By parity; reversed; some in none; a color that only one group has. */
+  /* By parity; reversed; some without a color; a color that only one group has. */
   MPI_Comm_split(c, rank % 2, -rank, &d);
   if (d == MPI_COMM_NULL) line("split: none");
   else {
@@ -235,7 +236,7 @@ static void made_from(MPI_Comm c) {
   SAME(d == MPI_COMM_NULL, rank != 0, "no part");
   if (d != MPI_COMM_NULL) describe("firsts", d), MPI_Comm_free(&d);
 
-  /* Of the group's last member only, at both sides. */
+  /* Of the group's last member only, on both sides. */
   MPI_Group g, last;
   int n = mine - 1;
   MPI_Comm_group(c, &g);
@@ -245,7 +246,7 @@ static void made_from(MPI_Comm c) {
   if (d != MPI_COMM_NULL) describe("create", d), MPI_Comm_free(&d);
   MPI_Group_free(&g), MPI_Group_free(&last);
 
-  /* Merged, each group first in turn, and back to two. */
+  /* Merged, with each group first in turn, and split into two again. */
   for (int high = 0; high < 2; high++) {
     int r0, size, sum = 0, at_zero;
     MPI_Intercomm_merge(c, (other_first < my_first) != high, &d);

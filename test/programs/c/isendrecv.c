@@ -1,8 +1,7 @@
 /* MPI 4: MPI_Isendrecv and MPI_Isendrecv_replace, several at once, with derived types that are
- * freed at once, from anybody, with MPI_PROC_NULL, completed in all ways. An MPI 3 library prints
- * the same by a receive and a send; MPICH 4.0 by itself does not fill in the statuses, and fails
- * where a type is freed.
- */
+ * freed at once, from MPI_ANY_SOURCE, with MPI_PROC_NULL, completed in all ways. An MPI 3 library
+ * prints the same by a receive and a send; MPICH 4.0 by itself does not fill in the statuses, and
+ * fails if a type is freed. */
 #include "check.h"
 
 enum { N = 20000, ROUNDS = 6, MOST = 8 };
@@ -17,14 +16,14 @@ static int both(const void *out, int n, MPI_Datatype type, int dest, int tag, vo
   MPI_Request sent;
   MPI_Irecv(in, m, in_type, source, in_tag, c, r);
   MPI_Isend(out, n, type, dest, tag, c, &sent);
-  return MPI_Request_free(&sent); /* all wait for an answer before the memory goes */
+  return MPI_Request_free(&sent); /* all wait for an answer before the memory is freed */
 }
 #define both_big both
 static int replace(void *buf, int n, MPI_Datatype type, int dest, int tag, int source, int in_tag, MPI_Comm c,
                    MPI_Request *r) {
   int bytes, at = 0;
   MPI_Pack_size(n, type, c, &bytes);
-  void *copy = malloc(bytes); /* for good */
+  void *copy = malloc(bytes); /* never freed */
   MPI_Pack(buf, n, type, copy, bytes, &at, c);
   return both(copy, at, MPI_PACKED, dest, tag, buf, n, type, source, in_tag, c, r);
 }
@@ -36,7 +35,7 @@ static int count_of(MPI_Status *s) {
   return n;
 }
 
-/* Around the ring both ways at once, short and long. */
+/* Exchanges messages around the ring in both directions at once, short and long. */
 static void ring(MPI_Comm c) {
   static int out[MOST][N], in[MOST][N];
   int right = (me + 1) % np, left = (me + np - 1) % np;
@@ -51,7 +50,7 @@ static void ring(MPI_Comm c) {
       else
         both(out[k], n, MPI_INT, to, k, in[k], N, MPI_INT, k == 6 ? MPI_ANY_SOURCE : from, k == 7 ? MPI_ANY_TAG : k, c,
              &r[k]);
-      if (k == 7) MPI_Wait(&r[k], &s[k]); /* or any later message would do too */
+      if (k == 7) MPI_Wait(&r[k], &s[k]); /* any later message could be matched otherwise */
     }
     int left_over = MOST - 1, flag = 0, at;
     if (round % 3 == 0) MPI_Waitall(MOST - 1, r, s);
@@ -72,7 +71,7 @@ static void ring(MPI_Comm c) {
   }
 }
 
-/* In place, every second element. */
+/* Exchanges in place, every second element. */
 static void in_place(MPI_Comm c) {
   static int data[2 * N];
   int right = (me + 1) % np, left = (me + np - 1) % np;
@@ -108,12 +107,12 @@ static void edges(MPI_Comm c) {
   SAME(y, first ? -7 : me - 1, "shifted");
   if (!first) SAME(s.MPI_SOURCE, me - 1, "source"); /* from MPI_PROC_NULL MPICH 4.0 leaves it 0 */
   SAME(count_of(&s), first ? 0 : 1, "count");
-  both(&x, 1, MPI_INT, me, 4, &y, 1, MPI_INT, me, 4, c, &r); /* to oneself */
+  both(&x, 1, MPI_INT, me, 4, &y, 1, MPI_INT, me, 4, c, &r); /* to itself */
   MPI_Wait(&r, &s);
   SAME(y, me, "from oneself");
-  /* A message that is longer than its memory. */
+  /* A message that is longer than its buffer. */
   MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* where MPICH 4.0 raises it natively */
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH 4.0 raises the error there natively */
   int big[4] = {me, me, me, me}, small[2] = {-1, -1}, class_ = -1;
   both(big, 4, MPI_INT, (me + 1) % np, 5, small, 2, MPI_INT, (me + np - 1) % np, 5, c, &r);
   MPI_Error_class(MPI_Wait(&r, &s), &class_);

@@ -1,9 +1,8 @@
 /* More bytes than an int counts, of derived types, and more elements by the big-count functions.
- * What is sent and received is long in addresses only: all but its first and last MiB is the same
- * piece of memory over and over again.
+ * The data are long in address space only: all but the first and last MiB is the same piece of
+ * memory mapped repeatedly.
  *
- *   large [p2p|coll|reduce|rma|file|counts|arrays]... [file's directory]
- */
+ *   large [p2p|coll|reduce|rma|file|counts|arrays]... [file's directory] */
 #define _GNU_SOURCE
 #include "check.h"
 #include <limits.h>
@@ -13,12 +12,12 @@
 #define TILE ((size_t)1 << 20)
 enum { GAP = 4096, MANY = 5120, FEW = 2560 }; /* tiles: 2.5 * 2^31 bytes, and half of that */
 
-/* `tiles` of them, which hold a pattern if seed is not 0. All that have one share their middle, and
- * so do all others. */
+/* Returns memory of so many tiles, which hold a pattern if seed is not 0. All arenas with a pattern
+ * share their middle, and so do all others. */
 static char *arena(size_t tiles, uint64_t seed) {
   static int fd[2];
   char *p = mmap(NULL, tiles * TILE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  int which = seed != 0; /* what is read and what is written are different memory */
+  int which = seed != 0; /* memory that is read and memory that is written are separate */
   if (!fd[which]) {
     fd[which] = memfd_create("tile", 0);
     if (ftruncate(fd[which], TILE)) abort();
@@ -32,7 +31,7 @@ static char *arena(size_t tiles, uint64_t seed) {
 }
 static void leave(char *p, size_t tiles) { munmap(p, tiles * TILE); }
 
-/* `used` bytes of each tile have come, the rest is untouched. */
+/* Checks that `used` bytes of each tile have arrived, and the rest is unchanged. */
 static void arrived(const char *p, size_t tiles, uint64_t seed, size_t used, const char *what) {
   const char *parts[] = {p, p + TILE, p + (tiles - 1) * TILE};
   for (int i = 0; i < 3; i++) {
@@ -57,7 +56,7 @@ static void bytes_are(MPI_Status *s, MPI_Count want, const char *what) {
   SAME(n, want, what);
 }
 
-/* From rank 0 to the last, and to itself if that is all. */
+/* Sends from rank 0 to the last rank, or to itself if it is the only one. */
 static void pass(const char *what, size_t tiles, int sent, MPI_Datatype from, size_t used, int room, MPI_Datatype to,
                  size_t room_tiles) {
   if (me == 0) {
@@ -107,7 +106,7 @@ static void coll(void) {
   leave(out, all), leave(in, all);
 }
 
-/* The greatest of numbers that are the same again and again. */
+/* Reduces by maximum numbers that repeat. */
 static void reduce(void) {
   int n = (int)(FEW * TILE / sizeof(long));
   char *out = arena(FEW, 13), *in = arena(FEW, 0);
@@ -116,7 +115,7 @@ static void reduce(void) {
   leave(out, FEW), leave(in, FEW);
 }
 
-/* One put into a window, all of which it fills. */
+/* Puts data into a window and fills all of it. */
 static void put(size_t tiles, int count, MPI_Datatype type, size_t used, const char *what) {
   MPI_Win w;
   char *mine = arena(tiles, 0), *out = arena(tiles, 15);
@@ -200,7 +199,7 @@ static void counts(void) {
   leave(in, MANY), leave(out, MANY);
 }
 
-/* Arrays of counts and displacements that are no int: the last rank has n elements, and so they
+/* Checks arrays of counts and displacements that exceed an int: the last rank has n elements, which
  * begin and end anywhere. */
 static void many_counts(void) {
   const MPI_Count n = (MPI_Count)(MANY * TILE);
@@ -215,7 +214,7 @@ static void many_counts(void) {
   MPI_Iscatterv_c(out, counts, at, MPI_CHAR, in, counts[me], MPI_CHAR, 0, MPI_COMM_WORLD, &r);
   MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (me == np - 1) arrived(in, MANY, 23, TILE, "scattered");
-  /* one MiB of each, the last of which lies beyond what an int counts */
+  /* one MiB of each rank, the last of which lies beyond an int's range */
   for (int i = 0; i < np; i++) counts[i] = TILE, at[i] = (MPI_Aint)((i == np - 1 ? MANY - 1 : (size_t)i) * TILE);
   leave(in, MANY), in = arena(MANY, 0);
   MPI_Allgatherv_c(out, TILE, MPI_CHAR, in, counts, at, MPI_CHAR, MPI_COMM_WORLD);

@@ -1,6 +1,5 @@
-/* Operations of every kind again and again: memory and file descriptors have to stay as they are
- * after the first tenth. argv[1] is how many operations there are in all. Every rank looks at
- * itself. */
+/* Operations of every kind repeatedly: memory and file descriptors must not grow after the first
+ * tenth. argv[1] is the total number of operations. Every rank checks itself. */
 #include "check.h"
 #include <dirent.h>
 #include <unistd.h>
@@ -25,8 +24,8 @@ static int descriptors(void) {
 
 static double out[LARGE], in[LARGE];
 
-/* One operation of each kind with the neighbours in a ring, so with other clusters too; how many
- * there were. */
+/* Does one operation of each kind with the neighbours in a ring, and so with other clusters too.
+ * Returns the number of operations. */
 static int round_of(int turn, MPI_Comm c) {
   int to = (me + 1) % np, from = (me + np - 1) % np, n = turn % 16 == 0 ? LARGE : SMALL, flag, done = 0;
   MPI_Request r[4];
@@ -54,7 +53,7 @@ static int round_of(int turn, MPI_Comm c) {
   MPI_Recv_init(in, SMALL, MPI_DOUBLE, from, 7, c, &r[1]);
   MPI_Startall(2, r), MPI_Waitall(2, r, MPI_STATUSES_IGNORE), done++;
   MPI_Request_free(&r[0]), MPI_Request_free(&r[1]);
-  MPI_Irecv(in, SMALL, MPI_DOUBLE, from, 8, c, &r[0]), done++; /* nobody sends it */
+  MPI_Irecv(in, SMALL, MPI_DOUBLE, from, 8, c, &r[0]), done++; /* no rank sends this message */
   MPI_Cancel(&r[0]), MPI_Wait(&r[0], &s);
   MPI_Type_vector(SMALL, 1, 2, MPI_DOUBLE, &gaps);
   MPI_Type_commit(&gaps);
@@ -72,7 +71,7 @@ static int round_of(int turn, MPI_Comm c) {
   return done;
 }
 
-/* Communicators, groups, intercommunicators. */
+/* Makes communicators, groups and intercommunicators. */
 static int communicators(void) {
   MPI_Comm a, b, i;
   MPI_Group g;

@@ -1,5 +1,5 @@
-/* Threads that come and go while MPI is used: the one that calls MPI_Init, many with small stacks,
- * and, as "lives first", at last the first thread of the process. */
+/* Threads that begin and end while MPI is used: the one that calls MPI_Init, many with small stacks
+ * and, with "lives first", finally the first thread of the process. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <limits.h>
@@ -28,7 +28,7 @@ static void *initialize(void *nothing) {
   return ring(nothing);
 }
 
-/* Runs f in a thread that ends, with a stack of so many bytes, or as usual. */
+/* Runs f in a thread that ends, with a stack of so many bytes, or of the default size. */
 static void in_thread(void *(*f)(void *), size_t stack) {
   pthread_attr_t attr;
   pthread_t thread;

@@ -1,7 +1,7 @@
-/* Rank 0 comes late to a barrier. The others wait for it; each looks whether its thread has slept
- * meanwhile, as it should with ZIPPER_POLL=adaptive and event: it has used little processor time.
- * (How often it has slept says less: while others have the cores, a wait's first 20 ms may last
- * seconds, and it gives way in them and does not sleep.) */
+/* Rank 0 is late for a barrier. Each of the others, which wait for it, checks whether its thread
+ * has slept meanwhile, as it must with ZIPPER_POLL=adaptive and event: it has used little processor
+ * time. (The number of its sleeps means less: while others have the cores, a wait's first 20 ms may
+ * last seconds, in which it yields and does not sleep.) */
 #define _GNU_SOURCE
 #include "check.h"
 #include <time.h>
@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
-  for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD); /* so that nobody is still busy with the start */
+  for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD); /* lets all ranks finish their start */
   double before = used_ms();
   if (me == 0) {
     struct timespec t = {LATE_S, 0};

@@ -18,7 +18,7 @@ static void messages(void) {
   if (me % 2 == 0) MPI_Recv(x, 0, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   else {
     for (int i = 0; i < MANY; i++) MPI_Irecv(&x[i], 1, MPI_INT, other, MANY - 1 - i, MPI_COMM_WORLD, &r[i]);
-    MPI_Waitall(MANY, r, MPI_STATUSES_IGNORE); /* for the last one first */
+    MPI_Waitall(MANY, r, MPI_STATUSES_IGNORE); /* completes only once the last message has arrived */
     for (int i = 0; i < MANY; i++) SAME(x[i], MANY - 1 - i, "message");
     MPI_Send(x, 0, MPI_INT, other, 0, MPI_COMM_WORLD);
   }

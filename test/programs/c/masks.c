@@ -1,5 +1,5 @@
-/* Signals that the program has blocked before MPI_Init stay blocked, in all threads, and wait for
- * it: no thread of MPI's takes them. */
+/* Signals that the program has blocked before MPI_Init stay blocked in all threads, and pending: no
+ * thread of MPI's receives them. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void communicate(void) {
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* What is sent to the process is there for who asks for it afterwards. */
+/* Checks that a signal sent to the process is pending when the program asks for it afterwards. */
 static void wait_for(const char *when) {
   pid_t child = fork();
   if (!child) _exit(0);
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
   blocked[BLOCKED - 2] = SIGRTMIN, blocked[BLOCKED - 1] = SIGRTMAX;
   for (int i = 0; i < BLOCKED; i++) {
     sigaddset(&set, blocked[i]);
-    if (i % 2) signal(blocked[i], handler); /* the rest would end the process, or be ignored */
+    if (i % 2) signal(blocked[i], handler); /* the others would end the process, or be ignored */
   }
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   pthread_sigmask(SIG_SETMASK, NULL, &mask);

@@ -31,8 +31,8 @@ static MPI_Datatype gap; /* every second int */
 static MPI_Op maps;
 static MPI_Comm all, ring, other;
 
-/* Associative, not commutative: maps x → ax + b, one after the other: (a, b) · (c, d) = (ac, ad +
- * b). */
+/* Composes maps x → ax + b, an operation that is associative, not commutative: (a, b) · (c, d) =
+ * (ac, ad + b). */
 static void compose(void *a, void *b, int *n, MPI_Datatype *type) {
   unsigned *x = a, *y = b;
   (void)type;
@@ -42,7 +42,7 @@ static void compose(void *a, void *b, int *n, MPI_Datatype *type) {
   }
 }
 
-/* Begins, or with MPI 4 initializes, collective k. */
+/* Begins collective k, or initializes it with MPI 4. */
 static int issue(int k, MPI_Request *r) {
   int *i = in[k], *o = out[k], root = k % np;
   switch (k) {
@@ -97,7 +97,7 @@ static void persistent(void) {
   for (int round = 0; round < ROUNDS; round++) {
     int left = KINDS, some, which[KINDS], flag;
     prepare(round);
-    uint64_t order = round * 100 + me * PERSISTENT, h = 0; /* MPI 3: the same at all */
+    uint64_t order = round * 100 + me * PERSISTENT, h = 0; /* MPI 3: the same order at all ranks */
     int begun[KINDS] = {0};
     for (int i = 0; i < KINDS; i++) {
       int k = below(&order, KINDS);
@@ -156,7 +156,7 @@ static void arrays(void) {
   (i, big, places, MPI_INT, o, counts[me], gap, root, all, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), show("iscatterv");
 }
 
-/* Types that big-count functions made, between neighbours and to all. */
+/* Checks types that big-count functions have made, between neighbours and to all. */
 static void types(void) {
   enum { TYPES = 6 };
   MPI_Datatype t[TYPES], of[2] = {MPI_INT, MPI_INT};

@@ -1,9 +1,8 @@
-/* Names of hosts, and constants of mpi.h that libraries do not agree in.
+/* Names of hosts, and constants of mpi.h in which libraries differ.
  *
  *   names             each rank's MPI_Get_processor_name, on a line
  *   names processor   gathers MPI_MAX_PROCESSOR_NAME bytes of each
- *   names error       broadcasts MPI_MAX_ERROR_STRING bytes
- */
+ *   names error       broadcasts MPI_MAX_ERROR_STRING bytes */
 #include "check.h"
 
 enum { ENOUGH = 1024 };
@@ -19,7 +18,7 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "processor"))
     MPI_Gather(name, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
   else if (!strcmp(what, "error")) MPI_Bcast(all, MPI_MAX_ERROR_STRING, MPI_CHAR, 0, MPI_COMM_WORLD);
-  /* One place each: whoever has my name shares memory with me, and nobody else has it. */
+  /* Processes have the same name if and only if they share memory. */
   MPI_Comm host;
   MPI_Allgather(name, ENOUGH, MPI_CHAR, all, ENOUGH, MPI_CHAR, MPI_COMM_WORLD);
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);

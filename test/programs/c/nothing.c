@@ -1,7 +1,8 @@
-/* Arguments that may be NULL: arrays of no elements, buffers of no bytes, names of no length. */
+/* Arguments that may be NULL: arrays without elements, buffers without bytes, names without
+ * length. */
 #include "check.h"
 
-static int none; /* 0, which the compiler does not know */
+static int none; /* 0, as a value that the compiler does not know */
 
 static void requests(void) {
   int flag = -1, index = -1, count = -1;
@@ -31,7 +32,7 @@ static void messages(void) {
   SAME(MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD), MPI_SUCCESS, "MPI_Bcast");
   SAME(MPI_Allreduce(NULL, NULL, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_SUCCESS, "MPI_Allreduce");
   SAME(MPI_Gather(NULL, 0, MPI_INT, NULL, 0, MPI_INT, 0, MPI_COMM_WORLD), MPI_SUCCESS, "MPI_Gather");
-  int *zeros = me == 0 ? calloc((size_t)np, sizeof *zeros) : NULL; /* they count at the root */
+  int *zeros = me == 0 ? calloc((size_t)np, sizeof *zeros) : NULL; /* they have a meaning at the root only */
   SAME(MPI_Gatherv(NULL, 0, MPI_INT, NULL, zeros, zeros, MPI_INT, 0, MPI_COMM_WORLD), MPI_SUCCESS, "MPI_Gatherv");
   free(zeros);
   SAME(MPI_Alltoall(NULL, 0, MPI_INT, NULL, 0, MPI_INT, MPI_COMM_WORLD), MPI_SUCCESS, "MPI_Alltoall");
@@ -71,7 +72,7 @@ static void windows(void) {
 }
 
 #if MPI_VERSION >= 4
-/* The length of a set's name is asked for without room for the name. */
+/* Requests the length of a set's name, without room for the name. */
 static void names(void) {
   MPI_Session session;
   int sets = 0;

@@ -1,10 +1,10 @@
-/* A program that knows MPI by dlopen and dlsym alone, as interpreters' bindings do: it is compiled
- * without mpi.h and linked to nothing.
+/* A program that reaches MPI by dlopen and dlsym alone, as bindings of interpreters do: it is
+ * compiled without mpi.h and linked to no library.
  *
  *   opened LIBRARY [deepbind] [global] [sampled]
  *
- * prints what the world is and what a few calls give. If it is sampled, a handler that needs much
- * stack interrupts many such calls. */
+ * The program prints the world and the results of a few calls. With "sampled" a handler that needs
+ * much stack interrupts many such calls. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static void sample(int number) {
   for (int i = 0; i < FRAME; i += 64) p[i] = (char)number;
 }
 
-/* Begins to sample, and returns how many calls there are to be. */
+/* Begins to sample, and returns the number of calls to be made. */
 static int sampled(void) {
   struct sigaction act = {.sa_handler = sample, .sa_flags = SA_RESTART};
   struct itimerval often = {{0, MICROSECONDS}, {0, MICROSECONDS}};
@@ -42,8 +42,8 @@ static void *get(const char *name) {
   return f;
 }
 
-/* Handles: addresses in Open MPI, numbers in MPICH and in the standard ABI, which all fit a pointer
- * that is passed in a register. */
+/* Returns a handle: an address in Open MPI, a number in MPICH and in the standard ABI. All of them
+ * fit a pointer that is passed in a register. */
 static void *handle(int standard, const char *openmpi, uintptr_t mpich, uintptr_t abi) {
   if (standard) return (void *)abi;
   void *p = dlsym(library, openmpi);

@@ -1,8 +1,7 @@
-/* The datatype that a user's operator is given: the handle of the call, with its name, attribute
- * and constructor, in every kind of reduction, also when the program has freed the type and the
- * operator meanwhile. The library may not duplicate it: the program's copy function would be
- * called. With an argument also in persistent reductions.
- */
+/* The datatype that a user's operator gets: the handle of the call, with its name, attribute and
+ * constructor, in every kind of reduction, also if the program has freed the type and the operator
+ * meanwhile. The library must not duplicate the type, because that would call the program's copy
+ * function. With an argument also in persistent reductions. */
 #include "check.h"
 #include <stddef.h>
 
@@ -110,7 +109,7 @@ static void reductions(int n, MPI_Op op) {
 }
 
 #if MPI_VERSION >= 4
-/* A persistent reduction, whose type and operator are freed before its second start. */
+/* Checks a persistent reduction whose type and operator are freed before its second start. */
 static void persistent(int n) {
   matrix *in = calloc(n, sizeof *in), *out = calloc(n, sizeof *out);
   MPI_Op op;
@@ -133,7 +132,7 @@ static void persistent(int n) {
 }
 #endif
 
-/* The type and the operator are freed while the reduction is under way. The handle is still that of
+/* Frees the type and the operator while the reduction is in progress. The handle is still that of
  * the call, and the attribute is deleted once, when the type ends. */
 static void freed(int n) {
   matrix *in = calloc(n, sizeof *in), *out = calloc(n, sizeof *out);
@@ -154,7 +153,7 @@ static void freed(int n) {
   free(in), free(out);
 }
 
-/* A receive into a type with gaps that is freed at once: nothing is duplicated there, either. */
+/* Checks a receive into a type with gaps that is freed at once: it is not duplicated either. */
 static void receive(void) {
   matrix in = {0}, out = of(me, 5);
   MPI_Request q;

@@ -1,13 +1,13 @@
-/* Programs do as they like with their environment before MPI_Init. What the kernel has laid onto
- * the stack is the program's memory, and setproctitle overwrites it; only `environ` counts.
- * Afterwards the program may do the same again. The argument says in what way. */
+/* Programs change their environment in any way before MPI_Init. The block that the kernel has
+ * placed on the stack is the program's memory, and setproctitle overwrites it; only `environ` is
+ * valid. Afterwards the program may do the same again. The argument names the way. */
 #include "check.h"
 
 extern char **environ;
 
-static char **begin; /* the kernel's list, which lies before what it tells libraries */
+static char **begin; /* the kernel's list, which precedes its auxiliary vector */
 
-/* A list of copies of all variables. */
+/* Returns a list of copies of all variables. */
 static char **copies(void) {
   int n = 0;
   while (environ[n]) n++;
@@ -20,7 +20,7 @@ static void set_all(char **all) {
   for (; *all; all++) putenv(*all);
 }
 
-/* As setproctitle does: the title takes the place of all arguments and variables. */
+/* Does what setproctitle does: the title replaces all arguments and variables. */
 static void title(char **argv) {
   char **all = copies(), *end = argv[0];
   for (char **e = begin; *e; e++) end = *e + strlen(*e);

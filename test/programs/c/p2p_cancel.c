@@ -4,11 +4,11 @@
 int main(int argc, char **argv) {
   start(&argc, &argv);
   for (int p = 0; p < np; p++) {
-    int other = (p - me + np) % np; /* pairs of a round robin: other's other is me */
+    int other = (p - me + np) % np; /* pairs of a round robin: the partner's partner is this rank */
     int x = -1, y = me + 1000, flag, n;
     MPI_Request r, s;
     MPI_Status st;
-    /* A receive that nothing matches is cancelled and takes nothing afterwards. */
+    /* A receive that nothing matches is cancelled and receives nothing afterwards. */
     for (int wild = 0; wild < 3; wild++) {
       MPI_Irecv(&x, 1, MPI_INT, wild == 1 ? MPI_ANY_SOURCE : other, wild == 2 ? MPI_ANY_TAG : 11, MPI_COMM_WORLD, &r);
       MPI_Cancel(&r);
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
       SAME(x, other + 1000, "received after a cancelled receive");
       MPI_Test_cancelled(&st, &flag);
       SAME(flag, 0, "not cancelled");
-      /* All have to be through before the next wildcard receive is posted. */
+      /* All ranks must be done before the next wildcard receive is posted. */
       MPI_Barrier(MPI_COMM_WORLD);
     }
     /* Cancelling one of several outstanding receives leaves the order of the others. */
@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
       SAME(v[1], -1, "cancelled one");
       SAME(v[2], 10 * other + 1, "third");
     }
-    /* A receive that waited behind one for anybody, and goes on by itself when that one is
-     * cancelled, is cancelled too. */
+    /* A receive behind one from MPI_ANY_SOURCE, which proceeds once that one is cancelled, can be
+     * cancelled too. */
     MPI_Request behind;
     int z = -1;
     MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 21, MPI_COMM_WORLD, &r);
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
     SAME(x, other + 1000, "received after both");
     SAME(z, -1, "in the cancelled one");
     MPI_Barrier(MPI_COMM_WORLD);
-    /* A receive that matched already cannot be cancelled: the synchronous send is over, so it has
+    /* A receive that has matched cannot be cancelled: the synchronous send has completed, so it has
      * matched. */
     if (other != me) {
       x = -1;
@@ -83,8 +83,8 @@ int main(int argc, char **argv) {
       SAME(n, 1, "count");
       SAME(x, other + 1000, "data of the matched receive");
     }
-    /* Cancel of a send succeeds or not; the sender says which, and the receiver gets exactly what
-     * was not cancelled. */
+    /* Cancelling a send succeeds or not. The sender knows which, and the receiver gets exactly the
+     * messages that were not cancelled. */
     if (other != me) {
       int size = p % 2 ? 200000 : 10;
       char *out = malloc(size), *in = malloc(size);
@@ -93,8 +93,8 @@ int main(int argc, char **argv) {
       MPI_Cancel(&s);
       MPI_Request t;
       int gone, theirs;
-      /* The send may only end when the receiver receives: so the fate must be known without that,
-       * or the receive comes first. */
+      /* The send may complete only when the receiver receives. So the result must be known without
+       * that, or the receive must come first. */
       MPI_Irecv(in, size, MPI_CHAR, other, 16, MPI_COMM_WORLD, &t);
       MPI_Wait(&s, &st);
       MPI_Test_cancelled(&st, &gone);
@@ -106,8 +106,8 @@ int main(int argc, char **argv) {
       if (!theirs) CHECK(filled(in, size, other), "data of the send that was not cancelled");
       free(out), free(in);
     }
-    /* An active send is freed; the message arrives all the same. The reply says that the buffer is
-     * free. */
+    /* An active send is freed; the message arrives all the same. The reply shows that the buffer
+     * may be reused. */
     int *out = malloc(50000 * sizeof *out), *in = malloc(50000 * sizeof *in);
     fill(out, 50000 * sizeof *out, me + 7);
     MPI_Irecv(in, 50000, MPI_INT, other, 18, MPI_COMM_WORLD, &r);
@@ -120,7 +120,8 @@ int main(int argc, char **argv) {
       MPI_Sendrecv(&x, 1, MPI_INT, other, 19, &y, 1, MPI_INT, other, 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     y = me + 1000;
     free(out), free(in);
-    /* A receive is freed before its message comes; the message after it is for the next receive. */
+    /* A receive is freed before its message arrives; the message after it is for the next
+     * receive. */
     if (other != me) {
       static int hidden;
       int w[2] = {me, me + 1};

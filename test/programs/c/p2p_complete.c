@@ -66,10 +66,10 @@ static void complete(int form, int n, MPI_Request *r, int *done, MPI_Status *st,
     while (MPI_Testsome(n, r, &some, indices, many), some != MPI_UNDEFINED)
       for (int i = 0; i < some; i++) done[indices[i]]++, total++, st[indices[i]] = many[i];
     break;
-  case 8: /* look with Request_get_status, which must leave the request, then wait */
+  case 8: /* test with Request_get_status, which must leave the request, then wait */
     for (int i = 0; i < n; i++) {
       if (r[i] == MPI_REQUEST_NULL) continue;
-      one = st[i]; /* of a send, source and tag are undefined: MPI may leave them as they are */
+      one = st[i]; /* of a send, source and tag are undefined: MPI may leave them unchanged */
       for (flag = 0; !flag;) MPI_Request_get_status(r[i], &flag, &one);
       CHECK(r[i] != MPI_REQUEST_NULL, "get_status freed the request");
       MPI_Wait(&r[i], &st[i]);
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
       r[n++] = MPI_REQUEST_NULL;
       for (int k = 0; k < EACH; k++)
         for (int p = 0; p < np; p++) {
-          /* Tags tell the senders apart, so wildcard receives have only one outcome. */
+          /* Tags identify the senders, so wildcard receives have only one outcome. */
           int source = (k + p + form) % 3 == 0 ? MPI_ANY_SOURCE : p;
           int *buf = in + (size_t)n * 30000, t = 1000 * form + 10 * p + k;
           kind[n] = RECEIVE, from[n] = p, tag[n] = t, expected++;
@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
       free(r), free(st), free(done), free(kind), free(from), free(tag), free(in), free(out);
     }
 
-  /* Nothing there is said as such: tests that fail leave everything alone. */
+  /* Missing messages are reported as such: tests that fail leave everything unchanged. */
   for (int p = 0; p < np; p++) {
     if (p == me) continue;
     MPI_Request r[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -188,8 +188,8 @@ int main(int argc, char **argv) {
     SAME(x, 7, "received");
     check_empty(&st[0], "Waitall of a null request");
   }
-  /* Rank 0 only tests until the last rank's message is here, which comes when 1 has got all of 0's:
-   * in all the forms testing has to move the large local message on. */
+  /* Rank 0 only tests until the last rank's message has arrived, which is sent once rank 1 has
+   * received all of rank 0's: in all forms testing has to drive the large local message. */
   for (int form = 0; form < 4 && np > 2; form++) {
     enum { LARGE = 200000 };
     int *large = calloc(LARGE, sizeof *large), token = form, got = -1, flag = 0, index, some, indices[2], last = np - 1;

@@ -1,7 +1,7 @@
-/* Errors that are returned, with a world that goes on afterwards: truncation in every form, bad
+/* Errors that are returned, and the world continues afterwards: truncation in every form, wrong
  * arguments. Only classes are checked. The argument is the longest message in ints (default 100).
  * Open MPI 4.1 writes past the end of a buffer that is too short for a message from a rank of the
- * same host. So more can be asked only where all partners are remote. */
+ * same host. So longer messages can be tested only if all partners are remote. */
 #include "check.h"
 
 static int class_of(int code) {
@@ -21,8 +21,8 @@ static void count_call(MPI_Comm *comm, int *code, ...) {
   calls++;
 }
 
-/* Where the send of a pair does not start, here to oneself, its receive is taken back: what comes
- * later is for a later receive. */
+/* Checks that if the send of a pair does not start, here to itself, its receive is cancelled: later
+ * messages are for later receives. */
 static void half(void) {
   MPI_Datatype loose; /* not committed */
   MPI_Type_contiguous(1, MPI_INT, &loose);
@@ -46,8 +46,8 @@ static void half(void) {
   MPI_Type_free(&loose);
 }
 
-/* Results that have no place to go. Native libraries differ in the class, and Open MPI 4.1 crashes
- * in some others. */
+/* Checks NULL results. Native libraries differ in the class, and Open MPI 4.1 crashes in some other
+ * cases. */
 #define ABSENT(call)                                                                       \
   do {                                                                                     \
     int code_ = (call), class_ = class_of(code_);                                          \
@@ -70,7 +70,7 @@ static void absent(void) {
   ABSENT(MPI_Waitall(1, NULL, st));
   ABSENT(MPI_Waitany(1, &null, NULL, MPI_STATUS_IGNORE));
   CLASS(MPI_Waitall(0, NULL, st), MPI_SUCCESS);
-  if (me == 0) { /* the root alone notices, and sends nothing */
+  if (me == 0) { /* only the root notices it, and sends nothing */
     int class_ = class_of(MPI_Reduce(&x, &x, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
     CHECK(class_ == MPI_ERR_ARG || class_ == MPI_ERR_BUFFER, "one buffer of MPI_Reduce: class %d", class_);
   }
@@ -80,8 +80,9 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   int limit = argc > 1 ? atoi(argv[1]) : 100;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  static const int lengths[] = {10, 90, 900, 200000}; /* of ints: eager and rendezvous */
-  for (int shift = 1; shift < np; shift++) {          /* not to oneself: there Open MPI does not always notice */
+  static const int lengths[] = {10, 90, 900, 200000}; /* in ints: eager and rendezvous */
+  /* not to itself, where Open MPI does not always notice the error */
+  for (int shift = 1; shift < np; shift++) {
     int to = (me + shift) % np, from = (me + np - shift) % np;
     for (int k = 0; k < 4; k++)
       for (int form = 0; form < 5; form++) {
@@ -95,7 +96,7 @@ int main(int argc, char **argv) {
         }
         fill(out, n * sizeof *out, me);
         memset(in, 0x77, n * sizeof *in);
-        if (form == 1 || form == 2) { /* posted before */
+        if (form == 1 || form == 2) { /* posted before the message arrives */
           MPI_Irecv(in, room, MPI_INT, form == 2 ? MPI_ANY_SOURCE : from, 50 + 10 * from, MPI_COMM_WORLD, &r[0]);
           MPI_Irecv(&x, 1, MPI_INT, from, 51 + 10 * from, MPI_COMM_WORLD, &r[1]);
         }
@@ -126,7 +127,8 @@ int main(int argc, char **argv) {
         case 4: {
           MPI_Message m;
           MPI_Mprobe(from, 50 + 10 * from, MPI_COMM_WORLD, &m, &st[0]);
-          CLASS(MPI_Mrecv(NULL, n, MPI_INT, &m, &st[0]), MPI_ERR_BUFFER); /* the message can still be received */
+          /* the message can still be received */
+          CLASS(MPI_Mrecv(NULL, n, MPI_INT, &m, &st[0]), MPI_ERR_BUFFER);
           CLASS(MPI_Mrecv(in, room, MPI_INT, &m, &st[0]), MPI_ERR_TRUNCATE);
           break;
         }
@@ -171,17 +173,17 @@ int main(int argc, char **argv) {
     SAME(some[0], 5, "from a type that is committed now");
     MPI_Type_free(&t);
   }
-  if (me != 0) { /* in place is for the root; the others do not come */
+  if (me != 0) { /* MPI_IN_PLACE is allowed at the root only; the other ranks do not call it */
     CHECK(MPI_Reduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "reduce");
     CHECK(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, NULL, 0, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "gather");
     CHECK(MPI_Scatter(NULL, 0, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "scatter");
   }
-  for (int shift = 1; shift < np; shift++) { /* a buffer that is not there */
+  for (int shift = 1; shift < np; shift++) { /* a NULL buffer */
     CLASS(MPI_Send(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
     CLASS(MPI_Irecv(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);
   }
-  /* an operator that is not for the type: the same at all ranks, raised once, on no other
-   * communicator (MPI_COMM_WORLD's would end the job) */
+  /* an operator that is not defined for the type: the same error at all ranks, raised once, on no
+   * other communicator (MPI_COMM_WORLD's would end the job) */
   MPI_Comm own;
   MPI_Errhandler handler;
   double a = 1, b = 2;

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
         char token = 0;
         if (n > (1 << 20) && mode != (shift + (int)s) % MODES && mode != STANDARD) continue;
 
-        /* The receive is there first: required for ready mode. */
+        /* The receive is posted first, as ready mode requires. */
         fill(out, n, seed + ((uint64_t)me << 48));
         in[n] = 0x5a;
         MPI_Irecv(in, n, MPI_BYTE, from, 10 + mode, MPI_COMM_WORLD, &r[0]);
@@ -63,12 +63,12 @@ int main(int argc, char **argv) {
         MPI_Wait(&r[0], &status);
         received("posted", mode, in, n, from, seed + ((uint64_t)from << 48), &status);
         sum = digest(sum, in, n);
-        if (mode == BUFFERED) { /* wait for the buffer to be free */
+        if (mode == BUFFERED) { /* waits until the buffer is free */
           MPI_Buffer_detach(&buffer, &detached);
           MPI_Buffer_attach(buffer, n + 2 * MPI_BSEND_OVERHEAD);
         }
 
-        /* Nonblocking; except for ready mode the message is under way before the receive is
+        /* Nonblocking; except in ready mode the message is in flight before the receive is
          * posted. */
         seed += 1 << 20;
         fill(out, n, seed + ((uint64_t)me << 48));
@@ -112,8 +112,8 @@ int main(int argc, char **argv) {
     free(in);
   }
 
-  /* Ping-pong of blocking calls between all pairs, and a train of small messages that outruns its
-   * receiver. */
+  /* Ping-pong of blocking calls between all pairs, and a series of small messages that is faster
+   * than its receiver. */
   for (int a = 0; a < np; a++)
     for (int b = a + 1; b < np; b++) {
       long v = 0;

@@ -1,5 +1,5 @@
 /* Probe, Iprobe, Mprobe, Improbe, Mrecv, Imrecv, with and without wildcards, beside receives that
- * take other messages first. */
+ * match other messages first. */
 #include "check.h"
 
 static long checksum;
@@ -84,9 +84,9 @@ int main(int argc, char **argv) {
         MPI_Barrier(MPI_COMM_WORLD);
       }
     }
-    /* A probe must not see what a receive posted earlier takes: the receive wants tag 1, each
-     * sender sends tag 1 once or never, and the probe of any tag comes while the receive is
-     * outstanding. */
+    /* A probe must not find a message that an earlier receive matches: the receive is for tag 1,
+     * each sender sends tag 1 once or never, and the probe for any tag takes place while the
+     * receive is outstanding. */
     for (int from = 0; from < np; from++) {
       if (from == root) continue;
       if (me == root) {
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  /* Nothing there: nothing found. A rank to itself. */
+  /* Without a message nothing is found. A rank probes itself. */
   int flag = 1;
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
   int *out = calloc(100, sizeof *out);
   for (int i = 0; i < 100; i++) out[i] = me * 1000 + 60 + i;
   MPI_Isend(out, 100, MPI_INT, me, 6, MPI_COMM_WORLD, &self);
-  take(4, MPI_ANY_SOURCE, 6); /* not any tag: others may be at line() already */
+  take(4, MPI_ANY_SOURCE, 6); /* not MPI_ANY_TAG, because others may be at line() already */
   MPI_Wait(&self, MPI_STATUS_IGNORE);
   free(out);
   MPI_Status st;

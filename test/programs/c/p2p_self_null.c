@@ -1,4 +1,4 @@
-/* Messages to oneself, to and from PROC_NULL. */
+/* Messages of a process to itself, and to and from MPI_PROC_NULL. */
 #include "check.h"
 
 int main(int argc, char **argv) {
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
       SAME(st[0].MPI_TAG, 5 + i % 2, "tag");
     }
     MPI_Waitall(4, r, st);
-    MPI_Barrier(comms[c]); /* nobody else's later messages before these wildcards are through */
+    MPI_Barrier(comms[c]); /* keeps later messages of others from these wildcards */
     MPI_Sendrecv(out, 100, MPI_INT, rank, 8, in, 200, MPI_INT, MPI_ANY_SOURCE, 8, comms[c], &st[0]);
     MPI_Get_count(&st[0], MPI_INT, &n);
     SAME(n, 100, "count of a Sendrecv with self");

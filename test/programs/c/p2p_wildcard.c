@@ -1,7 +1,6 @@
-/* ANY_SOURCE and ANY_TAG over all ranks of the world, the receiver itself included: nothing is
- * lost, nothing comes twice, and the messages of one sender are never overtaken, whatever mixture
- * of receives is outstanding.
- */
+/* ANY_SOURCE and ANY_TAG over all ranks of the world, the receiver itself included: no message is
+ * lost or duplicated, and the messages of one sender are never overtaken, in any mixture of
+ * outstanding receives. */
 #include "check.h"
 
 enum { M = 120, LARGE = 100000 };
@@ -32,8 +31,8 @@ static MPI_Request *send_all(int root, int tags, char **keep) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   for (int root = 0; root < np; root++) {
-    /* 1. One at a time, anything from anywhere. 2. Fixed tags from any source. 3. A mixture
-     * outstanding at once. */
+    /* 1. One receive at a time, with any tag from any source. 2. Fixed tags from any source. 3. A
+     * mixture outstanding at once. */
     for (int phase = 1; phase <= 3; phase++) {
       int tags = phase == 2 ? 4 : 3, total = np * M;
       char *keep;
@@ -62,9 +61,9 @@ int main(int argc, char **argv) {
           }
           free(in);
         } else {
-          /* `per` receives from each rank and `wild` from anyone at once, in an order that depends
-           * on the rank; every sender has enough messages for all of these, so they all complete;
-           * the rest comes in through wildcards. */
+          /* `per` receives from each rank and `wild` from any source at once, in an order that
+           * depends on the rank. Every sender has enough messages for all of these, so they all
+           * complete; the other messages are received by wildcards. */
           uint64_t state = 77 + root;
           int per = M / 4, wild = M / 2, posted = 0, *left = malloc(np * sizeof *left), left_wild = wild,
               left_all = per * np + wild;

@@ -1,5 +1,5 @@
-/* Every rank exchanges a megabyte with the one half the ranks away, ten times: a job that is best
- * planned with such pairs together. Argument "where": every rank's line names its host. */
+/* Every rank exchanges a megabyte with the rank half the ranks away, ten times: a job whose best
+ * plan puts such pairs together. With the argument "where" every rank's line names its host. */
 #include "check.h"
 #include <unistd.h>
 

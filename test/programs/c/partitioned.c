@@ -1,7 +1,8 @@
-/* Partitioned communication of MPI 4: every process to every other, cut one way by the sender and
- * another by the receiver, parts made ready in any order, one by one, by lists and ranges; types
- * with gaps; two requests of one tag; rounds. With "early" a part has to arrive before the next is
- * made ready, which MPI does not promise; with "threads" several threads make parts ready. */
+/* Partitioned communication of MPI 4: from every process to every other, cut one way by the sender
+ * and another by the receiver, with parts made ready in any order, one by one, by lists and ranges;
+ * types with gaps; two requests of one tag; rounds. With "early" a part has to arrive before the
+ * next is made ready, which MPI does not promise; with "threads" several threads make parts
+ * ready. */
 #include "check.h"
 #include <pthread.h>
 
@@ -9,7 +10,7 @@
 
 enum { MOST = 8, ROUNDS = 5, KINDS = 4, THREADS = 3 };
 
-/* Cuts of one number of ints. */
+/* The total numbers of ints, and the numbers of parts into which both sides cut them. */
 static const int total[KINDS] = {240, 60000, 12, 240000};
 static const int out_parts[KINDS] = {12, 5, 12, 40}, in_parts[KINDS] = {8, 50, 1, 3};
 
@@ -116,8 +117,8 @@ static void rounds(void) {
   }
 }
 
-/* Each part, when it has arrived, has the other process, which is in another cluster, make the next
- * one ready. */
+/* Lets each part that has arrived make the other process, which is in another cluster, mark the
+ * next one ready. */
 static void early(void) {
   int x[4] = {0}, y[4] = {0}, peer = (me + np / 2) % np, sends = me < np / 2, flag, token = 0;
   MPI_Request r;

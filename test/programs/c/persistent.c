@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
         SAME(st[1].MPI_TAG, 20 + from, "tag");
       }
       h = digest(h, in, 4 * N * sizeof *in);
-      if (round == 0) { /* Open MPI 4.1 sends the first data of a persistent buffered send again and again */
+      if (round == 0) { /* Open MPI 4.1 sends the first data of a persistent buffered send repeatedly */
         MPI_Request_free(&r[6]);
         MPI_Send_init(out + 2 * N, N, MPI_INT, to, 3, MPI_COMM_WORLD, &r[6]);
       }
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     void *detached;
     MPI_Buffer_detach(&detached, &size);
     free(buffer);
-    /* an active receive is cancelled, is inactive then, and is started again */
+    /* an active receive is cancelled, becomes inactive, and is started again */
     int flag;
     MPI_Start(&r[0]);
     MPI_Cancel(&r[0]);

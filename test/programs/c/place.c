@@ -1,6 +1,6 @@
-/* What a process learns of its place in MPI_COMM_WORLD before MPI_Init, from the launcher's
- * variables: the rank and the size, also in a process that it starts, and after MPI_Init. With the
- * argument "named" the variables of zipper exec say the same. */
+/* A process's view of its place in MPI_COMM_WORLD before MPI_Init, by the launcher's variables: the
+ * rank and the size, also in a process that it starts, and after MPI_Init. With the argument
+ * "named" the variables of zipper exec have the same values. */
 #include "check.h"
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ static void look(place p[LAUNCHERS]) {
   for (int i = 0; i < LAUNCHERS; i++) p[i] = (place){number(getenv(launchers[i][0])), number(getenv(launchers[i][1]))};
 }
 
-/* What a process that this one starts finds. */
+/* Reads the variables in a process that this one starts. */
 static void look_in_child(place p[LAUNCHERS]) {
   for (int i = 0; i < LAUNCHERS; i++) {
     char command[200], text[100] = "";

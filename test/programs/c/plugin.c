@@ -1,5 +1,5 @@
 /* A plug-in that uses MPI, which plugin_host.c opens and closes. With CONSTRUCTOR it starts MPI
- * while the loader opens it and has its lock. */
+ * while the loader opens it and holds its lock. */
 #include <mpi.h>
 #include <stdio.h>
 

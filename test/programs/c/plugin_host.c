@@ -1,5 +1,5 @@
-/* A program without MPI that opens a plug-in which has it, and closes it again
- * between rounds of communication, and after MPI_Finalize.
+/* A program without MPI that opens a plug-in which uses MPI, and closes it between rounds of
+ * communication and after MPI_Finalize.
  *
  *   plugin_host PLUGIN */
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Blocking calls as loops of others that do not block, and give way in between: how MMPI waits for
- * native MPI. With it a program shows natively what its library makes of that. */
+/* Blocking calls as loops of nonblocking ones, which yield in between: MMPI waits for native MPI in
+ * this way. With it a program shows natively how its library handles such waits. */
 #include <mpi.h>
 #include <sched.h>
 

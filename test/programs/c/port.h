@@ -1,4 +1,4 @@
-/* How two jobs tell each other of a port: by a file, or by a name that is published (name:WORD). */
+/* The exchange of a port between two jobs: by a file, or by a published name (name:WORD). */
 #ifndef PORT_H
 #define PORT_H
 #include <mpi.h>
@@ -11,7 +11,7 @@ static char port[MPI_MAX_PORT_NAME];
 
 static inline const char *published(const char *place) { return strncmp(place, "name:", 5) ? NULL : place + 5; }
 
-/* At the root of those who accept. */
+/* Publishes the port, at the root of the accepting job. */
 static inline void tell_port(const char *place) {
   char text[4096];
   MPI_Open_port(MPI_INFO_NULL, port);
@@ -24,7 +24,7 @@ static inline void tell_port(const char *place) {
   if (!f || fputs(port, f) < 0 || fclose(f) || rename(text, place)) MPI_Abort(MPI_COMM_WORLD, 9);
 }
 
-/* At the root of those who connect: waits until it has been told. */
+/* Waits for the port, at the root of the connecting job. */
 static inline void find_port(const char *place) {
   if (published(place)) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -45,7 +45,7 @@ static inline void forget_port(const char *place) {
   MPI_Close_port(port);
 }
 
-/* One connection of all of comm, whose rank 0 knows the port. */
+/* Makes one connection of all ranks of comm, whose rank 0 knows the port. */
 static inline int connect_jobs(int accepts, MPI_Comm comm, MPI_Comm *inter) {
   return accepts ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, inter)
                  : MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, inter);

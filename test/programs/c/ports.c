@@ -21,7 +21,7 @@ static int size_of(uint64_t m) {
   }
 }
 
-/* Message m goes from one of this side to one of that, and another one back. */
+/* Sends message m from a process of this side to one of the other, and another one back. */
 static void messages(MPI_Comm inter, int accepts, int n) {
   int rank, size, others;
   MPI_Comm_rank(inter, &rank), MPI_Comm_size(inter, &size), MPI_Comm_remote_size(inter, &others);
@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
   MPI_Comm_split(MPI_COMM_WORLD, accepts, me, &from);
   MPI_Comm_rank(from, &rank), MPI_Comm_size(from, &size);
   if (both) {
-    if (me == 0) { /* MPI_MAX_PORT_NAME is 1024 in one library, 256 in another */
+    if (me == 0) { /* MPI_MAX_PORT_NAME is 1024 in one library, 256 in the other */
       MPI_Open_port(MPI_INFO_NULL, port);
       MPI_Send(port, 256, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
     } else if (me == 1) {
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
     else find_port(place);
   }
   for (int round = 0; round < rounds; round++) {
-    MPI_Comm group = round % 2 ? MPI_COMM_SELF : from; /* every other time only the first two */
+    MPI_Comm group = round % 2 ? MPI_COMM_SELF : from; /* every other time only the first two processes */
     if (group == MPI_COMM_SELF && rank) continue;
     SAME(connect_jobs(accepts, group, &inter), MPI_SUCCESS, "connecting");
     int flag;

@@ -1,5 +1,5 @@
-/* Two jobs are connected, and one is lost: what the other has under way over the connection, and
- * what it tries then, fails with an error; its own communicators work on.
+/* Two jobs are connected, and one is lost: the other's operations over the connection, those in
+ * progress and later ones, fail with an error; its own communicators still work.
  *
  *   ports_lost accept|connect FILE */
 #include "check.h"

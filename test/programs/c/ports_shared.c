@@ -8,7 +8,7 @@
 
 static int rank, size;
 
-/* Every process has a word for each of all, and one for what all do to it. */
+/* Each process has a word for each of all processes, and one that all of them change. */
 static void fences(MPI_Comm all) {
   long *words;
   MPI_Win win;
@@ -32,7 +32,7 @@ static void fences(MPI_Comm all) {
   MPI_Win_free(&win);
 }
 
-/* A ring from each to the next, with groups of the merged communicator. */
+/* Puts data from each process to the next, with groups of the merged communicator. */
 static void ring(MPI_Comm all) {
   enum { N = 3000 };
   static double in[N], out[N];
@@ -53,7 +53,7 @@ static void ring(MPI_Comm all) {
   MPI_Group_free(&whole), MPI_Group_free(&before), MPI_Group_free(&after);
 }
 
-/* A counter at each process that all count up; locks and atomic operations. */
+/* Increments a counter at each process from all processes, with locks and atomic operations. */
 static void counters(MPI_Comm all) {
   enum { ROUNDS = 20 };
   long words[2] = {0, 0};
@@ -81,7 +81,7 @@ static void counters(MPI_Comm all) {
   MPI_Win_unlock_all(win);
   MPI_Barrier(all);
   long sums[2];
-  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win); /* so that what others did is seen */
+  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win); /* makes the operations of others visible */
   MPI_Win_unlock(rank, win);
   MPI_Allreduce(words, sums, 2, MPI_LONG, MPI_SUM, all);
   SAME(sums[0], (long)ROUNDS * size, "counted with locks");
@@ -117,8 +117,7 @@ static void file(MPI_Comm all, const char *directory) {
   MPI_File_read_at(f, other * (MPI_Offset)sizeof in, in, N, MPI_INT, &status);
   for (int i = 0; i < N; i++) SAME(in[i], other * 10000 + i, "of the next");
   MPI_Barrier(all);
-  /* The shared pointer: everybody takes a piece of his own, in whatever order, then in order of
-   * rank */
+  /* The shared pointer: each rank reads a piece, first in any order, then in the order of rank */
   MPI_File_seek_shared(f, 0, MPI_SEEK_SET);
   MPI_File_read_shared(f, in, N, MPI_INT, &status);
   int whose = in[0] / 10000, *all_of = malloc((size_t)size * sizeof *all_of);
@@ -150,7 +149,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(all, &rank), MPI_Comm_size(all, &size);
   fences(all), ring(all), counters(all);
   file(all, argv[3]);
-  MPI_Comm_split(all, 0, -rank, &some); /* the same in another order */
+  MPI_Comm_split(all, 0, -rank, &some); /* the same ranks in another order */
   MPI_Comm_rank(some, &rank);
   fences(some), counters(some);
   MPI_Comm_free(&some), MPI_Comm_free(&all);

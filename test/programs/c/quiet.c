@@ -1,16 +1,16 @@
-/* The last rank, alone in its cluster, waits in MPI_Recv while the others are busy without MPI. The
- * threads that MMPI brings into a process should sleep meanwhile: each of their turns is taken from
- * the program. */
+/* The last rank, alone in its cluster, waits in MPI_Recv while the others compute without MPI. The
+ * threads that MMPI adds to a process should sleep meanwhile, because each of their turns takes
+ * time from the program. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <dirent.h>
 #include <time.h>
 
 enum { BUSY_S = 3, SETTLE_MS = 500 };
-/* a second. Seen: 20 to 30, and 130 to 180; with sleeps of milliseconds 260, and 900 to 1070 */
+/* per second. Seen: 20 to 30, and 130 to 180; with sleeps of milliseconds 260, and 900 to 1070 */
 enum { TURNS_PER_S = 100, WAITING = 400 };
 
-/* How often all threads of this process have given up a core. */
+/* Returns the number of times that all threads of this process have given up a core. */
 static long turns(void) {
   long sum = 0, n;
   struct dirent *d;
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
   MPI_Barrier(MPI_COMM_WORLD);
-  /* by when the others are settled */
+  /* after the other ranks have settled */
   if (me == np - 1) MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   else busy(SETTLE_MS);
   if (me == 0) MPI_Send(&x, 1, MPI_INT, np - 1, 0, MPI_COMM_WORLD), busy(SETTLE_MS);

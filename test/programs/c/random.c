@@ -1,23 +1,23 @@
 /* A random program: point to point in every form, collectives, communicators made and freed. All
- * ranks derive the same script from the seed; everything that arrives is known beforehand and
- * checked, and rank r prints a digest of what it got.
+ * ranks derive the same script from the seed; every message is known beforehand and checked, and
+ * rank r prints a digest of its results.
  *
  *   random SEED [OPERATIONS [SKIP]]     SKIP: "100-250,300-300" leaves these operations out
  *
  * An operation is a round of messages, a collective, or the making or freeing of a communicator.
- * Each draws from a generator of its own, and uses what is there in the state that the operations
- * before it have left. So any subset of the operations is again a valid program: on failure a
- * driver leaves out more and more of them (test/e2e: minimize).
+ * Each draws from a generator of its own, and uses the state that the operations before it have
+ * left. So any subset of the operations is again a valid program: on failure a driver leaves out
+ * more and more of them (test/e2e: minimize).
  *
- * Why the outcome is determined. In a round each rank posts its early receives, then starts its
- * sends, then does its late receives; a pair of ranks is early or late as a whole, and all its
- * receives are posted in the order of the sends. A message is matched by a receive for its source,
- * or by ANY_SOURCE with a tag that only its source uses; then the k-th message of a source goes to
- * the k-th receive for that source, whatever else happens. Rounds for which this does not hold
- * (ANY_SOURCE with a tag that many senders use) check instead that each message comes once and in
- * order per sender; their tag belongs to the round. Blocking sends are used only within early
- * pairs, so a rank that blocks waits for one that is in an earlier operation or phase.
- */
+ * The outcome is determined for the following reason. In a round each rank posts its early
+ * receives, then starts its sends, then does its late receives. A pair of ranks is early or late as
+ * a whole, and all its receives are posted in the order of the sends. A message is matched by a
+ * receive for its source, or by ANY_SOURCE with a tag that only its source uses. So the k-th
+ * message of a source matches the k-th receive for that source, independently of all other
+ * messages. Rounds for which this does not hold (ANY_SOURCE with a tag that many senders use) check
+ * instead that each message arrives once and in order per sender; their tag belongs to the round.
+ * Blocking sends are used only within early pairs, so a rank that blocks waits for one that is in
+ * an earlier operation or phase. */
 #include "check.h"
 
 enum { MAX_COMMS = 10, MAX_RANKS = 64, MAX_MESSAGES = 40, MAX_PENDING = 400 };
@@ -25,7 +25,7 @@ enum { MAX_COMMS = 10, MAX_RANKS = 64, MAX_MESSAGES = 40, MAX_PENDING = 400 };
 typedef struct {
   MPI_Comm handle;
   int n, world[MAX_RANKS];
-} comm_state; /* handle null if I am not a member */
+} comm_state; /* the handle is null if this rank is not a member */
 static comm_state comms[MAX_COMMS];
 static int live, operation;
 static uint64_t seed, result, messages, bytes, collectives, made;

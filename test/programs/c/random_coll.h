@@ -42,7 +42,7 @@ static void collective(uint64_t *g) {
   if (n > 20000) n /= 8;
   if (n * size > 100000) n = 100000 / size;
   int counts[MAX_RANKS], displs[MAX_RANKS], scounts[MAX_RANKS], sdispls[MAX_RANKS], total = 0, stotal = 0;
-  for (int p = 0; p < size; p++) { /* v-variants: uneven, zeros, in reverse order, gaps */
+  for (int p = 0; p < size; p++) { /* v-variants: uneven counts, zeros, reverse order, gaps */
     counts[p] = below(g, 3) ? below(g, n + 1) : 0;
   }
   if (rank < 0) return;
@@ -126,7 +126,7 @@ static void collective(uint64_t *g) {
     for (int p = 0; p < size; p++)
       for (int i = 0; i < rc[p]; i++) want[(size - 1 - p) * n + i] = word(id + p, rank * n + i);
     for (int p = 0; p < size; p++) displs[p] = (size - 1 - p) * n;
-    if (nonblocking) { /* the arrays must stay: take the blocking form's place by waiting at once */
+    if (nonblocking) { /* the arrays must stay valid: wait at once, as the blocking form does */
       MPI_Ialltoallv(a, scounts, sdispls, MPI_INT, b, rc, displs, MPI_INT, c->handle, &r);
       MPI_Wait(&r, MPI_STATUS_IGNORE);
     } else MPI_Alltoallv(a, scounts, sdispls, MPI_INT, b, rc, displs, MPI_INT, c->handle);
@@ -134,7 +134,7 @@ static void collective(uint64_t *g) {
   }
   case 10:
     if (rank == root) fold(want, n, id, 0, size - 1, 0, op, pairs), words = n * w;
-    /* not in place: there MPICH 4.0 crashes now and then */
+    /* not in place, where MPICH 4.0 sometimes crashes */
     if (nonblocking) MPI_Ireduce(send, b, n, type, the_op, root, c->handle, &r);
     else MPI_Reduce(send, b, n, type, the_op, root, c->handle);
     break;

@@ -1,6 +1,6 @@
-/* Part of random.c: communicators made and freed. */
+/* A part of random.c: making and freeing communicators. */
 
-/* Makes one or more communicators out of an existing one; everybody keeps the membership of all of
+/* Makes one or more communicators from an existing one; every rank keeps the membership of all of
  * them. */
 static void make(uint64_t *g) {
   const comm_state *c = &comms[below(g, live)];
@@ -66,8 +66,8 @@ static void drop(uint64_t *g) {
   if (live < 3) return;
   int i = 1 + below(g, live - 1), form = below(g, 8), under_way = below(g, 4) == 0;
   if (comms[i].handle != MPI_COMM_NULL) {
-    /* With messages pending they complete all the same. So should collectives, but Open MPI 4.1
-     * uses what it has freed then, natively too. */
+    /* Pending messages complete all the same. Collectives should too, but Open MPI 4.1 uses the
+     * freed communicator then, natively too. */
     for (int k = 0; k < pendings; k++)
       if (infos[k].kind == P_COLLECTIVE) under_way = 0;
     if (!under_way) finish_pending(form);

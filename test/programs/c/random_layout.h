@@ -1,7 +1,7 @@
-/* Part of random.c: datatypes, and buffers that know what belongs in them. */
+/* A part of random.c: datatypes, and buffers with known content. */
 
-/* Datatypes: each is `ints` 4-byte words per element at these positions within `extent` words. Same
- * words, same signature: any of them may meet any other. */
+/* Datatypes: each has `ints` 4-byte words per element at these positions within `extent` words.
+ * They have the same signature for the same number of words, so any of them may match any other. */
 typedef struct {
   MPI_Datatype type;
   int ints, extent, at[24];
@@ -22,7 +22,7 @@ static void make_layouts(void) {
   layouts[k].ints = 8, layouts[k].extent = 11;
   for (int i = 0; i < 8; i++) layouts[k].at[i] = i / 2 * 3 + i % 2;
   k++;
-  int lengths[3] = {2, 1, 3}, displs[3] = {5, 0, 8}; /* not in order of address */
+  int lengths[3] = {2, 1, 3}, displs[3] = {5, 0, 8}; /* not in the order of address */
   MPI_Type_indexed(3, lengths, displs, MPI_INT, &layouts[k].type);
   layouts[k] = (layout){layouts[k].type, 6, 11, {5, 6, 0, 8, 9, 10}};
   k++;
@@ -48,7 +48,7 @@ static void make_layouts(void) {
 }
 
 static int trace;
-/* With RANDOM_TRACE set each rank says what it does. */
+/* Prints the operation at each rank if RANDOM_TRACE is set. */
 static void say(const comm_state *c, const char *what, int kind, int root, int n) {
   char text[400];
   int at = 0;
@@ -60,7 +60,7 @@ static void say(const comm_state *c, const char *what, int kind, int root, int n
 static inline int word(uint64_t id, int i) { return (int)mix(id * 0x9e3779b1u + (unsigned)i); }
 
 enum { GAP = 0x6b6b6b6b };
-/* A buffer for `ints` words in a layout, filled with message id's words (or only gaps, if
+/* Returns a buffer for `ints` words in a layout, filled with message id's words (or only gaps, if
  * receiving). */
 static int *buffer(const layout *l, int ints, uint64_t id, int sending) {
   int elements = (ints + l->ints - 1) / l->ints, n = elements * l->extent + 24;

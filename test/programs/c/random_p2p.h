@@ -1,6 +1,6 @@
-/* Part of random.c: rounds of messages. random.c says why their outcome is determined. */
+/* A part of random.c, which explains why the outcome is determined: rounds of messages. */
 
-/* A round of messages whose receives are determined one by one. */
+/* Runs a round of messages each of whose receives is determined. */
 static void exchange(uint64_t *g) {
   const comm_state *c = &comms[below(g, live)];
   int rank = my_rank(c), n = 1 + below(g, MAX_MESSAGES), defer = below(g, 3) == 0, form = below(g, 8),
@@ -14,8 +14,8 @@ static void exchange(uint64_t *g) {
     for (int b = 0; b < c->n; b++) late[a][b] = below(g, 2);
   for (int i = 0; i < n; i++) {
     m[i].source = below(g, c->n), m[i].dest = hot >= 0 ? hot : below(g, c->n);
-    /* Not to oneself: MPICH 4.0 mixes up the order of these (see p2p_self_null for those that it
-     * gets right). */
+    /* Not to the same rank, because MPICH 4.0 mixes up the order of such messages (p2p_self_null
+     * has those that it handles correctly). */
     if (m[i].dest == m[i].source) m[i].dest = (m[i].dest + 1) % c->n;
     m[i].tag = 16 * m[i].source + below(g, 3); /* a tag is used by one source only */
     m[i].ints = random_size(g), m[i].send = below(g, LAYOUTS), m[i].receive = below(g, LAYOUTS);
@@ -47,7 +47,7 @@ static void exchange(uint64_t *g) {
           else if (how == 4) MPI_Send_init(p, count, type, to, m[i].tag, c->handle, &r), MPI_Start(&r);
           else MPI_Isend(p, count, type, to, m[i].tag, c->handle, &r);
           if (how == 7) MPI_Type_free(&type);
-          /* a persistent request stays after completion: complete it here if that cannot block
+          /* a persistent request remains after completion: complete it here if that cannot block
            * others */
           if (how == 4) {
             MPI_Status st;
@@ -55,7 +55,7 @@ static void exchange(uint64_t *g) {
               int flag = 0;
               MPI_Test(&r, &flag, &st);
               if (!flag) {
-                MPI_Request_free(&r); /* the buffer is given up for good */
+                MPI_Request_free(&r); /* the buffer is never reused */
                 continue;
               }
             } else MPI_Wait(&r, &st);
@@ -82,9 +82,9 @@ static void exchange(uint64_t *g) {
         MPI_Status st, probed;
         MPI_Message message;
         int form_of = phase == 0 || tag == MPI_ANY_TAG ? 0 : m[i].how % 6, flag = 0;
-        /* A probe sees the first message that no receive posted earlier takes: so there must be
-         * none of these receives outstanding that could still take a later one. Receives for the
-         * same source are posted in order, all for earlier messages: it is the next. */
+        /* A probe finds the first message that no earlier receive matches. So none of these
+         * receives may be outstanding that could match a later message. Receives for the same
+         * source are posted in order, all for earlier messages, so the probe finds the next one. */
         switch (form_of) {
         case 1: MPI_Recv(p, count, l->type, source, tag, c->handle, &st); break;
         case 2:
@@ -119,7 +119,7 @@ static void exchange(uint64_t *g) {
   if (!defer || pendings > MAX_PENDING - 2 * MAX_MESSAGES - 10) finish_pending(form);
 }
 
-/* Everybody sends to one rank, which takes them with ANY_SOURCE and a tag that all share. */
+/* Lets all ranks send to one rank, which receives with ANY_SOURCE and a tag that all share. */
 static void gather_any(uint64_t *g) {
   const comm_state *c = &comms[below(g, live)];
   int rank = my_rank(c), root = below(g, c->n), each = 1 + below(g, 6), ints = 2 + random_size(g) % 20000,

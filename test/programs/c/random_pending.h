@@ -1,6 +1,6 @@
-/* Part of random.c: what is under way, and its completion in every form. */
+/* A part of random.c: operations in progress, and their completion in every form. */
 
-/* Completed now or some operations later. */
+/* An operation that is completed now or some operations later. */
 typedef struct {
   int *p, *p2, room, ints, source, tag;
   const layout *l;
@@ -34,9 +34,9 @@ static void completed(pending_info *o, MPI_Status *st) {
   o->p = NULL;
 }
 
-/* Completes everything pending in one of the forms; `some` leaves what is not done yet. The digest
- * must not depend on the order of completion, so results are folded per request in order of
- * posting. */
+/* Completes all pending operations in one of the forms; `some` leaves those that have not completed
+ * yet. The digest must not depend on the order of completion, so results are folded per request in
+ * the order of posting. */
 static void finish_pending(int form) {
   static MPI_Status st[MAX_PENDING], many[MAX_PENDING];
   static int indices[MAX_PENDING];

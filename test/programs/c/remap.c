@@ -1,9 +1,9 @@
-/* Buffers whose memory is unmapped, remapped, given back and taken anew between messages, at the
- * same addresses, and forks in mid-job: what goes over must be what is in memory now. Ranks 0 and 1
- * exchange; others wait.
+/* Buffers whose memory is unmapped, remapped, freed and allocated again between messages, at the
+ * same addresses, and forks in mid-job: each message must have the memory's current content. Ranks
+ * 0 and 1 exchange messages; the others wait.
  *
- *   remap [BYTES] [raw]    BYTES of each message (2 MiB); raw: unmaps by system calls that glibc does not see
- */
+ *   remap [BYTES] [raw]    BYTES of each message (2 MiB); raw: unmaps by system calls that glibc
+ * does not see */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
@@ -15,8 +15,8 @@
 static size_t bytes = 2 << 20;
 static int raw, round_;
 
-/* Far below where the kernel puts what asks for no place: no other thread's memory (a new arena, a
- * stack) gets into a hole that is made here for a moment. */
+/* Far below the addresses that the kernel chooses: no other thread's memory (a new arena, a stack)
+ * can get into a hole that is made here for a moment. */
 static char *const place = (char *)0x200000000000;
 
 static void *fresh(void *at, size_t n) {
@@ -26,7 +26,7 @@ static void *fresh(void *at, size_t n) {
 }
 static void away(void *p, size_t n) { raw ? (void)syscall(SYS_munmap, p, n) : (void)munmap(p, n); }
 
-/* One message each way between what is at out and in. */
+/* Sends one message each way between the memory at out and in. */
 static void exchange(const char *what, char *out, char *in, size_t n) {
   int peer = 1 - me;
   round_++;
@@ -34,7 +34,7 @@ static void exchange(const char *what, char *out, char *in, size_t n) {
   for (int turn = 0; turn < 2; turn++)
     if (turn == me) MPI_Send(out, (int)n, MPI_BYTE, peer, round_, MPI_COMM_WORLD);
     else {
-      memset(in, 0x5a, 64); /* some pages are there already, others are not */
+      memset(in, 0x5a, 64); /* some pages exist already, others do not */
       MPI_Recv(in, (int)n, MPI_BYTE, peer, round_, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   int right = filled(in, n, round_ * 2 + peer);
@@ -44,15 +44,15 @@ static void exchange(const char *what, char *out, char *in, size_t n) {
 
 static void child(char *out, char *in, size_t n) {
   pid_t p = fork();
-  if (p == 0) { /* has all of the memory, and may do with it what it likes */
+  if (p == 0) { /* the child has a copy of all memory, and may do anything with it */
     volatile char sum = 0;
     for (size_t i = 0; i < n; i += 4096) sum += in[i];
     memset(out, 1, n), memset(in, 2, n);
     free(malloc(1 << 20));
     _exit(0);
   }
-  /* The parent writes to pages that it shares with the child: they may be copied, and its own must
-   * be those that are registered. */
+  /* The parent writes to pages that it shares with the child: they may be copied, and the parent's
+   * must be those that are registered. */
   memset(out, 3, n), memset(in, 4, n);
   int status = -1;
   if (p < 0 || waitpid(p, &status, 0) != p || status) CHECK(0, "child: status %d", status);
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
   if (argc > 1) bytes = strtoul(argv[1], NULL, 0) & -4096ul;
   raw = argc > 2 && !strcmp(argv[2], "raw");
   if (me < 2) {
-    /* the last page stays: mremap cannot grow in place */
+    /* the last page stays, so that mremap cannot grow in place */
     char *out = fresh(place, 2 * bytes + 4096), *in = out + bytes;
     exchange("first", out, in, bytes);
     exchange("again", out, in, bytes);
@@ -87,7 +87,8 @@ int main(int argc, char **argv) {
       exchange("one page of the receive", out, in, bytes);
       madvise(out, 2 * bytes, MADV_DONTNEED);
       exchange("madvise", out, in, bytes);
-      /* Not to a fixed place: the hook of UCX 1.13 below MPICH drops mremap's last argument. */
+      /* Not to a fixed address, because the hook of UCX 1.13 below MPICH drops mremap's last
+       * argument. */
       char *moved = mremap(out, 2 * bytes, 4 * bytes, MREMAP_MAYMOVE);
       CHECK(moved != MAP_FAILED && moved != out, "mremap");
       fresh(out, 2 * bytes);
@@ -109,7 +110,7 @@ int main(int argc, char **argv) {
       }
       char *end = sbrk(2 * bytes);
       exchange("sbrk", end, end + bytes, bytes);
-      if (sbrk(0) == end + 2 * bytes) { /* malloc has not come between */
+      if (sbrk(0) == end + 2 * bytes) { /* malloc has not used the heap meanwhile */
         sbrk(-2 * (intptr_t)bytes);
         CHECK(sbrk(2 * bytes) == end, "sbrk");
       }

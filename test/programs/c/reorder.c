@@ -1,11 +1,11 @@
-/* reorder = 1: edges of a topology that cross clusters are never more than without, and a ring
- * crosses once for each cluster however its processes come. What MPI_COMM_TYPE_SHARED splits off is
- * a cluster here. Not for native runs. */
+/* reorder = 1: it never increases the number of edges of a topology that cross clusters, and a ring
+ * crosses once for each cluster in any order of its processes. A communicator of
+ * MPI_COMM_TYPE_SHARED is a cluster here. Not for native runs. */
 #include "check.h"
 
 static int home; /* the lowest world rank of the process's cluster */
 
-/* Directed edges from this process's position to others' of c that cross, summed over all. */
+/* Returns the number of directed edges of c that cross clusters, summed over all processes. */
 static int crossing(MPI_Comm c) {
   int size, rank, kind, n = 0, *near, *homes, cross = 0, all = -1;
   MPI_Comm_size(c, &size), MPI_Comm_rank(c, &rank), MPI_Topo_test(c, &kind);
@@ -30,8 +30,8 @@ static int crossing(MPI_Comm c) {
   return all;
 }
 
-/* 0: a ring. 1: a grid. 2: a graph of two chains. 3 and 4: a distributed graph, a ring; 4 by
- * neighbours. */
+/* Makes a topology. 0: a ring. 1: a grid. 2: a graph of two chains. 3 and 4: a distributed graph of
+ * a ring, made from edges or from neighbours. */
 static MPI_Comm topology(int which, MPI_Comm from, int reorder) {
   int n, rank, on[2] = {1, 0}, dims[2] = {0, 0};
   MPI_Comm c;
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   first = home == me;
   MPI_Allreduce(&first, &clusters, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   CHECK(clusters > 1, "one cluster");
-  MPI_Comm_split(MPI_COMM_WORLD, 0, inside, &turned); /* the clusters in turn */
+  MPI_Comm_split(MPI_COMM_WORLD, 0, inside, &turned); /* the clusters alternate */
   for (int k = 0; k < 2; k++)
     for (int which = 0; which < 5; which++) {
       MPI_Comm from = k ? turned : MPI_COMM_WORLD, plain = topology(which, from, 0), better = topology(which, from, 1);

@@ -1,7 +1,6 @@
 /* Generalized requests among receives, sends and collectives in every Wait and Test form; error
- * handlers of the program's own for what fails at a receive, alone and in arrays, while
- * MPI_COMM_WORLD's stays fatal; MPI_Pack_external between all.
- */
+ * handlers of the program's for failed receives, alone and in arrays, while MPI_COMM_WORLD's stays
+ * fatal; MPI_Pack_external between all ranks. */
 #include "check.h"
 
 static int queried, freed, cancelled;
@@ -23,7 +22,7 @@ static int cancel(void *extra, int complete) {
 
 enum { G = 3, N = 500 };
 
-/* Peers' messages, a collective, and G generalized requests between them. */
+/* Mixes messages of peers, a collective, and G generalized requests. */
 static void mixed(int form, MPI_Comm comm) {
   int n = 0, extra[G], at[G], *in = malloc(np * N * sizeof *in), *out = malloc(N * sizeof *out), sum = -1, done_now = 0,
       some, flag, index;
@@ -56,7 +55,7 @@ static void mixed(int form, MPI_Comm comm) {
       SAME(st[at[i]].MPI_TAG, 1000 + extra[i], "its tag");
     }
     break;
-  case 1: /* the others first */
+  case 1: /* the others complete first */
     for (done_now = 0; done_now < n - g; done_now += some) {
       MPI_Waitsome(n, r, &some, which, st);
       for (int k = 0; k < some; k++)
@@ -65,7 +64,7 @@ static void mixed(int form, MPI_Comm comm) {
     for (int i = 0; i < g; i++) MPI_Grequest_complete(copy[i]);
     for (; done_now < n; done_now += some) MPI_Waitsome(n, r, &some, which, st);
     break;
-  case 2: /* one in each turn */
+  case 2: /* one completes in each turn */
     for (int turn = 0; done_now < n; turn++) {
       if (turn < g) MPI_Grequest_complete(copy[turn]);
       MPI_Testsome(n, r, &some, which, st);
@@ -87,7 +86,7 @@ static void mixed(int form, MPI_Comm comm) {
     for (; done_now < n; done_now += flag) MPI_Testany(n, r, &index, &flag, &one);
   }
   for (int i = 0; i < n; i++) CHECK(r[i] == MPI_REQUEST_NULL, "request %d of form %d", i, form);
-  CHECK(queried >= g, "only %d queries", queried); /* MPI lets a library ask again */
+  CHECK(queried >= g, "only %d queries", queried); /* MPI allows a library to query repeatedly */
   SAME(freed, g, "frees");
   SAME(sum, np * (np - 1) / 2, "sum");
   for (int p = 0; p < np; p++) CHECK(filled(in + p * N, N * sizeof *in, p + 10 * form), "from %d in form %d", p, form);
@@ -108,7 +107,7 @@ static int class_of(int code) {
   return class_;
 }
 
-/* Messages that are too long, from every peer. */
+/* Receives messages that are too long, from every peer. */
 static void failures_of(MPI_Comm comm) {
   int out[8] = {0}, in[4], right[8];
   MPI_Errhandler mine;
@@ -117,7 +116,7 @@ static void failures_of(MPI_Comm comm) {
   MPI_Comm_create_errhandler(handler, &mine);
   MPI_Comm_set_errhandler(comm, mine);
   MPI_Errhandler_free(&mine);
-#ifdef MPICH_VERSION /* 4.0 itself raises what fails in Test and Waitall on MPI_COMM_WORLD */
+#ifdef MPICH_VERSION /* MPICH 4.0 itself raises errors of Test and Waitall on MPI_COMM_WORLD */
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 #endif
   for (int shift = 0; shift < np; shift++) {

@@ -21,7 +21,7 @@ static MPI_Group group_of(int n, const int *ranks) {
   return g;
 }
 
-/* Halo exchange in a ring: everybody is origin and target at once. */
+/* Exchanges halos in a ring: each rank is origin and target at once. */
 static void ring(void) {
   int *cells, around[2] = {(me + np - 1) % np, (me + 1) % np}, n = np == 1 ? 0 : np == 2 ? 1 : 2;
   MPI_Win w;
@@ -47,7 +47,7 @@ static void ring(void) {
   MPI_Win_free(&w);
 }
 
-/* One target, all others origins, with results. */
+/* Has one target, with all other ranks as origins, and results. */
 static void star(void) {
   long mine[2] = {5, 0}, got = -1, add = me;
   MPI_Win w;
@@ -97,8 +97,8 @@ static void dynamic(void) {
   free(a), free(b);
 }
 
-/* Memory that was attached in parts, in any order, is one to whoever puts, adds and gets across
- * their borders; an element may lie across one, too. */
+/* Checks that memory which was attached in parts, in any order, is one area for puts, accumulates
+ * and gets across their borders; an element may lie across a border too. */
 static void neighbours(void) {
   MPI_Win w;
   MPI_Aint at[64];
@@ -172,7 +172,7 @@ static void belongings(void) {
     SAME(class_, MPI_ERR_RANK, "lock of no rank");
   }
   MPI_Win_fence(0, w);
-#ifdef OPEN_MPI /* MPICH refuses the buffers */
+#ifdef OPEN_MPI /* MPICH rejects the buffers */
   SAME(MPI_Compare_and_swap(NULL, NULL, NULL, MPI_INT, MPI_PROC_NULL, 0, w), MPI_SUCCESS,
        "compare and swap nothing with nobody");
 #endif

@@ -1,6 +1,6 @@
 /* Windows with MPI_Win_fence. Put, get and accumulate between all pairs; all ways to make a window;
- * attributes; sizes from nothing to more than fits one message; operations of one epoch to one
- * target in order; errors. */
+ * attributes; sizes from 0 to more than fits one message; operations of one epoch to one target in
+ * order; errors. */
 #include "check.h"
 
 #if MPI_VERSION >= 4
@@ -36,7 +36,7 @@ static void attributes(MPI_Win w, void *base, MPI_Aint bytes, int unit, int flav
   MPI_Group_free(&g), MPI_Group_free(&h);
 }
 
-/* Everybody puts to everybody, gets from everybody, adds to everybody. */
+/* Lets each rank put to, get from and add to all ranks. */
 static void pairs(MPI_Win w, int *mine) {
   int out[N], in[N];
   for (int i = 0; i < np * N; i++) mine[i] = -1;
@@ -44,7 +44,7 @@ static void pairs(MPI_Win w, int *mine) {
   for (int r = 0; r < np; r++) {
     for (int i = 0; i < N; i++) out[i] = me * 1000 + r * 100 + i;
     MPI_Put(out, N, MPI_INT, r, me * N, N, MPI_INT, w);
-    memset(out, 0xee, sizeof out); /* not allowed by MPI, so: */
+    memset(out, 0xee, sizeof out); /* MPI does not allow this, which makes it a test */
     for (int i = 0; i < N; i++) out[i] = me * 1000 + r * 100 + i;
     MPI_Win_fence(0, w);
   }
@@ -65,7 +65,7 @@ static void pairs(MPI_Win w, int *mine) {
   line("after accumulate %016llx", (unsigned long long)sum);
 }
 
-/* One long transfer each way round the ring, and one of no bytes. */
+/* Makes one long transfer in each direction of the ring, and one of no bytes. */
 static void ring(long bytes) {
   char *mine = malloc(bytes + 1), *out = malloc(bytes + 1), *in = malloc(bytes + 1);
   MPI_Win w;
@@ -87,7 +87,7 @@ static void ring(long bytes) {
   free(mine), free(out), free(in);
 }
 
-/* Accumulates of one origin to one place are done in order; replace is one of them. */
+/* Checks that accumulates of one origin to one place are done in order; replace is one of them. */
 static void order(void) {
   long *mine;
   MPI_Win w;
@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
   pairs(w, given);
   MPI_Win_free(&w);
 
-  /* Ranks may bring different sizes and units; only the last has memory here. */
+  /* Ranks may have different sizes and units; only the last one has memory here. */
   int mine = me == np - 1, sum = me + 1;
   memory[0] = 0;
   MPI_Win_create(mine ? memory : NULL, mine ? sizeof *memory : 0, mine ? 4 : 1 + me, MPI_INFO_NULL, comm, &w);
@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
   ring(0), ring(1), ring(50000), ring(3000001);
   order();
 
-  /* Several windows at once, one of a communicator that has the ranks the other way round. */
+  /* Several windows at once, one of a communicator with the ranks in reverse order. */
   MPI_Comm back;
   MPI_Win v;
   int a = -1, b = -1;
@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
   SAME(b, np - 1 - me, "second window");
   MPI_Win_free(&w), MPI_Win_free(&v);
 
-  /* Inside what may be one cluster: the first half. */
+  /* In a part that may be inside one cluster: the first half. */
   MPI_Comm half;
   MPI_Comm_split(comm, me < np / 2, 0, &half);
   int size, rank, *cell;
@@ -161,8 +161,8 @@ int main(int argc, char **argv) {
   MPI_Win_fence(0, w);
   MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, w);
   MPI_Win_fence(0, w);
-/* Debian's MPICH 4.0.2 loses puts between two ranks of a host, natively too: at that only the calls
- * are tried */
+/* Debian's MPICH 4.0.2 loses puts between two ranks of a host, natively too, so only the calls are
+ * tested there */
 #ifndef MPICH_VERSION
   SAME(*cell, (rank + size - 1) % size, "put in half the world");
 #endif

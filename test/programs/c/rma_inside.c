@@ -9,7 +9,7 @@
 
 enum { N = 3000, ROUNDS = 5 };
 static MPI_Comm inside;
-static int who, size, first; /* first: rank 0, and there is a rank 1 */
+static int who, size, first; /* first: this is rank 0, and there is a rank 1 */
 static MPI_Info info = MPI_INFO_NULL;
 static int shared;
 
@@ -22,7 +22,7 @@ static MPI_Win window(long n, long **cells) {
   return w;
 }
 
-/* The rank in MPI_COMM_WORLD of rank r inside. */
+/* Returns the rank in MPI_COMM_WORLD of rank r of `inside`. */
 static int in_world(int r) {
   int rank;
   MPI_Group world, all;
@@ -33,8 +33,8 @@ static int in_world(int r) {
   return rank;
 }
 
-/* Before rank 0 can start, rank 1 wants its message to be received, which rank 0 has asked for from
- * anybody. */
+/* Lets rank 0 wait for a post of rank 1, which first needs its message to be received by rank 0's
+ * receive from MPI_ANY_SOURCE. */
 static void start_waits(void) {
   long *cell;
   int x = 41, y = -1, zero = 0, one = 1;
@@ -70,7 +70,7 @@ static void start_waits(void) {
   MPI_Win_free(&w);
 }
 
-/* Everybody starts and posts: a ring. */
+/* Lets all ranks start and post, in a ring. */
 static void ring(void) {
   long *cell;
   int next = (who + 1) % size, left = (who + size - 1) % size;
@@ -92,7 +92,7 @@ static void ring(void) {
   MPI_Win_free(&w);
 }
 
-/* How rank 0 takes the lock of rank 1. */
+/* The ways in which rank 0 takes the lock of rank 1. */
 enum manner { ONE, ALL };
 static void take(enum manner how, int type, MPI_Win w) {
   if (how == ALL) MPI_Win_lock_all(0, w);
@@ -103,8 +103,8 @@ static void leave(enum manner how, MPI_Win w) {
   else MPI_Win_unlock(1, w);
 }
 
-/* Rank 1 holds its own lock until what rank 0 has begun is over: its receive from anybody and its
- * part in a barrier of all. Rank 0 waits for the lock. */
+/* Lets rank 1 hold its own lock until rank 0's earlier operations have completed: its receive from
+ * MPI_ANY_SOURCE and its part in a barrier of all. Rank 0 waits for the lock. */
 static void lock_waits(enum manner how) {
   long *cell, add = 5, got = -1;
   int x = 42, y = -1;
@@ -136,8 +136,8 @@ static void lock_waits(enum manner how) {
   MPI_Win_free(&w);
 }
 
-/* Rank 0 operates on rank 1, which waits for all of MPI_COMM_WORLD meanwhile, and then for a
- * message from anybody. */
+/* Lets rank 0 operate on rank 1, which waits for all of MPI_COMM_WORLD meanwhile, and then for a
+ * message from MPI_ANY_SOURCE. */
 static void target_waits(enum manner how) {
   long *cell;
   MPI_Win w = window(N, &cell);
@@ -165,8 +165,8 @@ static void target_waits(enum manner how) {
   MPI_Win_free(&w);
 }
 
-/* Rank 1 does not wait in a call: it asks again and again whether rank 0 has put something, which
- * it does when rank 1 has received its message from anybody. */
+/* Lets rank 1 test repeatedly, without waiting in a call, whether rank 0 has put a value. Rank 0
+ * does so once rank 1 has received its message by a receive from MPI_ANY_SOURCE. */
 static void tests(void) {
   long *cell, value = 9;
   int x = 43, y = -1, other = 1 - who, over = 0;
@@ -193,8 +193,8 @@ static void tests(void) {
   MPI_Win_free(&w);
 }
 
-/* The same, with what rank 1 reads in its own memory: that is over at once, and Open MPI 4.1 and
- * MPICH 4.0 do nothing else then. */
+/* Does the same with a read of rank 1's own memory, which completes at once; Open MPI 4.1 and MPICH
+ * 4.0 make no progress in it. */
 static void looks(void) {
   long *cell, one = 1, nothing = 0, seen;
   int x = 44, y = -1;
@@ -227,7 +227,7 @@ static void looks(void) {
   MPI_Win_free(&w);
 }
 
-/* Long blocks by fences and by locks, and what a window says of itself. */
+/* Moves long blocks with fences and with locks, and checks a window's attributes. */
 static void all_to_all(void) {
   long *cells, *out = malloc(N * sizeof *out), *in = malloc(N * sizeof *in), *base = NULL;
   int flag, members;

@@ -7,7 +7,7 @@ enum { ROUNDS = 20, N = 5000 };
 static MPI_Win w;
 static long *mine;
 
-/* All ranks meet; nobody has to be in a call of the window. */
+/* Synchronizes all ranks; none of them has to be in a call of the window. */
 static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
 
 static long get(int rank, int at) {
@@ -18,7 +18,7 @@ static long get(int rank, int at) {
   return v;
 }
 
-/* My own part is mine under its lock only. */
+/* Clears this rank's own part, which it may access only under its lock. */
 static void clear(void) {
   meet();
   MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, w);
@@ -27,7 +27,7 @@ static void clear(void) {
   meet();
 }
 
-/* Every ticket is drawn once. */
+/* Checks that every ticket is drawn once. */
 static void tickets(void) {
   static int drawn[64 * ROUNDS];
   long one = 1, ticket;
@@ -46,7 +46,7 @@ static void tickets(void) {
   line("counter %ld", get(np - 1, 3));
 }
 
-/* Read, change, write under an exclusive lock, of the first rank and of the last. */
+/* Reads, changes and writes a value under an exclusive lock, of the first rank and of the last. */
 static void exclusive(void) {
   clear();
   for (int i = 0; i < ROUNDS; i++) {
@@ -63,7 +63,7 @@ static void exclusive(void) {
   line("under exclusive locks %ld %ld", get(0, 7), get(np - 1, 7));
 }
 
-/* A lock of our own making. */
+/* Implements a lock with compare and swap. */
 static void spin_lock(void) {
   long zero = 0, one = 1, was;
   clear();
@@ -88,7 +88,7 @@ static void spin_lock(void) {
   line("under a lock of compare and swap %ld", get(0, 2));
 }
 
-/* Long accumulates to all from all: no element loses one. */
+/* Checks long accumulates from all to all: no element loses one. */
 static void contention(void) {
   static long out[N], in[N];
   clear();
@@ -108,7 +108,7 @@ static void contention(void) {
   MPI_Win_unlock(me, w);
 }
 
-/* Requests, mixed with others. */
+/* Mixes requests with other operations. */
 static void requests(void) {
   static long out[N], in[N], old[N];
   MPI_Request r[5];
@@ -147,13 +147,13 @@ static void requests(void) {
   MPI_Win_unlock_all(w);
 }
 
-/* The target computes, or is in a call of another kind, until the origin says so: it is served
- * meanwhile. */
+/* Lets the target compute, or be in a call of another kind, until the origin ends it: the target is
+ * served meanwhile. */
 static void absent(void) {
   int flag = 0, token = 0;
   clear();
   if (me == 0) {
-    while (!flag) { /* computes, and seldom asks */
+    while (!flag) { /* computes, and tests rarely */
       for (volatile int i = 0; i < 100000; i++) {
       }
       MPI_Iprobe(np - 1, 4, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -173,7 +173,8 @@ static void absent(void) {
   line("absent target %ld", get(0, 11));
 }
 
-/* A promise that nobody wants a lock that conflicts: taking turns, or all together. */
+/* Checks MPI_MODE_NOCHECK, by which the program promises that no conflicting lock is requested:
+ * ranks in turn, or all together. */
 static void unchecked(void) {
   long one = 1, v = -1;
   clear();

@@ -1,9 +1,8 @@
 /* Many operations on windows at once, each of few bytes: by several threads on one window and on
- * windows of their own, and atomic ones by all ranks on one. With a number, so many of each, and
- * how long each kind takes on standard error.
+ * windows of their own, and atomic ones by all ranks on one. With a number it makes so many of
+ * each, and prints the time of each kind on standard error.
  *
- *   rma_storm [operations of a thread]
- */
+ *   rma_storm [operations of a thread] */
 #include "check.h"
 #include <pthread.h>
 
@@ -23,7 +22,7 @@ static void ended(const char *what) {
   if (timed && me == 0) fprintf(stderr, "%-40s %8.3f ms\n", what, 1e3 * (MPI_Wtime() - begun));
 }
 
-/* One window, one epoch: each thread waits for its own. */
+/* Gets in one window and one epoch: each thread waits for its own. */
 static void *gets(void *arg) {
   int t = (int)(long)arg;
   for (int i = 0; i < turns; i++) {
@@ -43,7 +42,7 @@ static void *locks(void *arg) {
     long out = 10 * i + t, in = -1;
     int target = (me + 1 + i % np) % np;
     MPI_Win_lock(MPI_LOCK_SHARED, target, 0, own[t]);
-    MPI_Put(&out, 1, MPI_LONG, target, me, 1, MPI_LONG, own[t]); /* nobody else has that one */
+    MPI_Put(&out, 1, MPI_LONG, target, me, 1, MPI_LONG, own[t]); /* no other rank uses that element */
     MPI_Win_flush(target, own[t]);
     MPI_Get(&in, 1, MPI_LONG, target, me, 1, MPI_LONG, own[t]);
     MPI_Win_unlock(target, own[t]);
@@ -60,7 +59,7 @@ static void by_threads(void *work(void *), const char *what) {
   ended(what);
 }
 
-/* Read and add, without waiting for each: no two get the same number. */
+/* Reads and adds, without waiting for each: no two operations get the same number. */
 static void bursts(void) {
   long one[BURST], *was = malloc(sizeof *was * BURST * turns);
   for (int i = 0; i < BURST; i++) one[i] = 1;
@@ -80,7 +79,7 @@ static void bursts(void) {
   free(was);
 }
 
-/* The same with a flush after each, and locks. */
+/* Does the same with a flush after each, and with locks. */
 static void tickets(void) {
   long one = 1, ticket = -1, sum = 0, total, n = (long)np * turns;
   begin();
@@ -105,7 +104,7 @@ static void tickets(void) {
   MPI_Win_lock_all(0, shared);
   for (int i = 0; i < turns; i++) {
     long was = 1, new, seen;
-    do { /* a lock of its own */
+    do { /* a lock of the program's own */
       new = 1, seen = 0;
       MPI_Compare_and_swap(&new, &seen, &was, MPI_LONG, 0, CELLS - 22, shared);
       MPI_Win_flush(0, shared);

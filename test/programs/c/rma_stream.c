@@ -1,6 +1,6 @@
 /* Pairs of ranks, one in each half of the world, put large blocks into each other's windows and
- * read them back. All draw tickets from one counter. Every byte is checked, until the file argv[1]
- * is there. Rank 0 says each round that is through, and at the end the longest round. */
+ * read them back. All ranks draw tickets from one counter. Every byte is checked, until the file
+ * argv[1] exists. Rank 0 prints each completed round, and at the end the longest round. */
 #include "check.h"
 #include <unistd.h>
 
@@ -42,7 +42,8 @@ int main(int argc, char **argv) {
     SAME(total, n * drawn + n * (n - 1) / 2, "sum of a round's tickets");
     drawn += n;
     if (me == 0) stop = access(argv[1], F_OK) == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &stop, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD); /* nobody puts before all have looked */
+    /* no rank puts before all have checked */
+    MPI_Allreduce(MPI_IN_PLACE, &stop, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     double took = MPI_Wtime() - begin;
     if (took > worst) worst = took;
     if (me == 0) {

@@ -1,17 +1,17 @@
 /* Windows under MPI_THREAD_MULTIPLE: several threads of every rank put, get, accumulate, lock,
  * flush, fence, post, start, make and free at once, each on windows of its own, and all on one
- * window. What comes out is known beforehand, so the program needs no native run (Open MPI 4.1
- * makes no such window natively where processes may not read each other's memory).
+ * window. The results are known beforehand, so the program needs no native run (Open MPI 4.1 makes
+ * no such window natively where processes may not read each other's memory).
  *
- *   rma_threads [inside]     of all processes, or of those of each host (zipped: inside a cluster)
- */
+ *   rma_threads [inside]     of all processes, or of those of each host (zipped: inside a
+ * cluster) */
 #include "check.h"
 #include <limits.h>
 #include <pthread.h>
 
 enum { THREADS = 3, ROUNDS = 12, N = 4000, COUNTERS = 8, TURNS = 4 * ROUNDS * THREADS };
 
-static MPI_Comm everyone; /* who takes part, their number and the own rank */
+static MPI_Comm everyone; /* the processes that take part, their number and this process's rank */
 static int size, rank;
 
 /* A thread's own windows: of longs for locks, and one for fences and groups. */
@@ -22,9 +22,9 @@ static struct own {
 } own[THREADS];
 static MPI_Win shared, several;
 static long *mine; /* of the shared window: for each thread a counter and one more */
-static long *sums; /* of the other one: one for each way to add */
+static long *sums; /* of the other window: one for each way to add */
 
-/* Fetch and add by all ranks, in an epoch that is open all the time: each ticket is drawn once. */
+/* Fetches and adds from all ranks, in an epoch that stays open: each ticket is drawn once. */
 static void tickets(struct own *o) {
   long one = 1, ticket = -1, sum = 0, total = 0;
   MPI_Win_lock_all(0, o->locks);
@@ -39,7 +39,7 @@ static void tickets(struct own *o) {
   SAME(total, draws * (draws - 1) / 2, "sum of the tickets");
 }
 
-/* Read, change, write: right only if the lock excludes others. */
+/* Reads, changes and writes: the result is correct only if the lock excludes others. */
 static void exclusive(struct own *o, int t) {
   for (int i = 0; i < ROUNDS; i++) {
     int target = (t + i) % size;
@@ -60,7 +60,7 @@ static void exclusive(struct own *o, int t) {
   SAME(sum, (long)ROUNDS * size * (size + 1) / 2, "sum under exclusive locks");
 }
 
-/* Long blocks: everybody puts into its block of the next rank between fences and reads it back. */
+/* Lets each rank put a long block into the next rank's memory between fences, and read it back. */
 static void fences(struct own *o, int t) {
   int next = (rank + 1) % size, left = (rank + size - 1) % size;
   long *out = malloc(N * sizeof *out), *in = malloc(N * sizeof *in);
@@ -79,7 +79,7 @@ static void fences(struct own *o, int t) {
   free(out), free(in);
 }
 
-/* To the next rank, exposed to the one before. */
+/* Accesses the next rank, and exposes memory to the previous one. */
 static void groups(struct own *o, int t) {
   int next = (rank + 1) % size, left = (rank + size - 1) % size;
   MPI_Group all, to, from;
@@ -101,7 +101,7 @@ static void groups(struct own *o, int t) {
   MPI_Group_free(&all), MPI_Group_free(&to), MPI_Group_free(&from);
 }
 
-/* All threads in one window and one epoch, with requests and messages in between. */
+/* Uses one window and one epoch from all threads, with requests and messages in between. */
 static void together(struct own *o, int t) {
   int next = (rank + 1) % size, left = (rank + size - 1) % size;
   for (int i = 0; i < ROUNDS; i++) {
@@ -115,7 +115,8 @@ static void together(struct own *o, int t) {
     CHECK(was >= add && was <= 2 * add * size * ROUNDS, "fetched %ld", was);
     MPI_Sendrecv(&x, 1, MPI_INT, next, t, &y, 1, MPI_INT, left, t, everyone, MPI_STATUS_IGNORE);
     SAME(y, i, "received");
-    MPI_Rput(&set, 1, MPI_LONG, next, 2 * t + 1, 1, MPI_LONG, shared, &r); /* nobody else has that one */
+    /* no other thread uses that element */
+    MPI_Rput(&set, 1, MPI_LONG, next, 2 * t + 1, 1, MPI_LONG, shared, &r);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
     MPI_Win_flush(next, shared);
     MPI_Rget(&got, 1, MPI_LONG, next, 2 * t + 1, 1, MPI_LONG, shared, &r);
@@ -125,7 +126,7 @@ static void together(struct own *o, int t) {
   (void)o;
 }
 
-/* All threads in one window, each with the lock of another target at a time. */
+/* Uses one window from all threads, each with the lock of another target at a time. */
 static void targets(int t) {
   for (int k = t; k < TURNS; k += THREADS) {
     int target = k % (size * THREADS); /* no two threads of a process have the same one */
@@ -144,7 +145,7 @@ static void targets(int t) {
   }
 }
 
-/* An attribute of a window that is being freed goes while it is still that window. */
+/* An attribute of a window that is being freed is deleted while the handle is still that window. */
 static int passing_key = MPI_KEYVAL_INVALID;
 static int gone(MPI_Win w, int key, void *value, void *extra) {
   MPI_Group g;
@@ -158,7 +159,7 @@ static int gone(MPI_Win w, int key, void *value, void *extra) {
   return MPI_SUCCESS;
 }
 
-/* Windows come and go while other threads use and make theirs. */
+/* Makes and frees windows while other threads use and make theirs. */
 static void passing(struct own *o, int t) {
   int next = (rank + 1) % size, left = (rank + size - 1) % size;
   for (int i = 0; i < ROUNDS; i++) {
@@ -179,8 +180,8 @@ static void passing(struct own *o, int t) {
   }
 }
 
-/* One thread frees windows of all processes, the others get the handles for their own, of units
- * that no int holds: those libmmpi leaves to the library. */
+/* Frees windows of all processes in one thread, while the others get the handles for their own
+ * windows, whose units exceed an int: those libmmpi leaves to the library. */
 static volatile int passed;
 static void handles(struct own *o, int t) {
   for (int i = 0; t == 0 && i < 4 * ROUNDS; i++) {
@@ -191,7 +192,7 @@ static void handles(struct own *o, int t) {
   }
   passed += t == 0;
 #if MPI_VERSION >= 4
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40100000 /* asserts that it is no more */
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40100000 /* asserts that the window is gone */
   const MPI_Aint unit = INT_MAX;
 #else
   const MPI_Aint unit = (MPI_Aint)INT_MAX + 1;
@@ -261,7 +262,7 @@ int main(int argc, char **argv) {
     MPI_Win_free(&own[t].locks), MPI_Win_free(&own[t].epochs);
     MPI_Comm_free(&own[t].comm);
   }
-  /* how often each rank adds its number, and the sum of the numbers */
+  /* the number of times that each rank adds its number, and the sum of the numbers */
   long times = 0, all = (long)size * (size + 1) / 2;
   for (int k = 0; k < TURNS; k++) times += k % (size * THREADS) == rank;
   SAME(sums[0], times * all, "sum under exclusive locks of several targets");

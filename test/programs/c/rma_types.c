@@ -1,8 +1,7 @@
-/* Windows and datatypes: derived ones at the origin and at the target, every way to make one, by
+/* Windows and datatypes: derived types at the origin and at the target, every way to make one, by
  * MPI 4's big-count functions too, also with gaps of more bytes than an int counts; every
- * predefined operator with every kind of predefined type, against MPI_Reduce_local of the same
- * library. An MPI 3 library makes the same types by short functions, and says so.
- */
+ * predefined operator with every kind of predefined type, compared with MPI_Reduce_local of the
+ * same library. An MPI 3 library makes the same types by short functions, and prints so. */
 #include "check.h"
 #include <complex.h>
 #include <stdbool.h>
@@ -52,7 +51,7 @@ static void make_types(void) {
   add(MPI_DOUBLE_INT), types--;
 }
 
-/* Big-count forms of all constructors that have one. */
+/* Makes types by the big-count forms of all constructors that have one. */
 static void make_big_types(void) {
   MPI_Datatype t;
   count_ lengths[3] = {1, 3, 2}, displs[3] = {4, 0, 8}, sizes[3] = {3, 6, 5}, subs[3] = {2, 2, 3},
@@ -78,7 +77,7 @@ static void make_big_types(void) {
 #endif
 }
 
-/* Puts what one type describes here to what another of the same size describes there, and gets it
+/* Puts the elements of one type here to those of another type of the same size there, and gets them
  * back. */
 static void through(MPI_Datatype from, MPI_Datatype to, const char *what, int n, int m) {
   static unsigned char out[BYTES], in[BYTES], want[BYTES], packed[BYTES];
@@ -114,7 +113,8 @@ static void moves(void) {
     snprintf(what, sizeof what, "type %d", i);
     through(made[i], made[i], what, 3, 3);
     MPI_Type_size(made[i], &size);
-    /* another shape of as many bytes: signatures differ, so only where MPI allows it */
+    /* another shape with the same number of bytes: signatures differ, so only where MPI allows
+     * it */
     MPI_Type_create_hvector(size, 1, 3, MPI_BYTE, &bytes);
     MPI_Type_commit(&bytes);
     if (i == 7 || i == 5) through(made[i], bytes, what, 2, 2), through(bytes, made[i], what, 2, 2);
@@ -130,8 +130,8 @@ static void moves(void) {
 #define FAR ((int64_t)3 << 30)
 enum { PART = 8, ROOM = 1 << 12 };
 
-/* PART bytes at the beginning and PART more FAR behind it, in every way that a constructor can have
- * them there. */
+/* Makes types of PART bytes at the beginning and PART more FAR after it, in every way in which a
+ * constructor can place them. */
 static void make_far_types(void) {
   MPI_Datatype t, parts[2] = {MPI_INT64_T, MPI_BYTE};
   count_ lengths[2] = {PART, PART}, mixed[2] = {1, PART};
@@ -150,12 +150,12 @@ static void make_far_types(void) {
   MPI_Type_create_indexed_block_c(2, PART, at, MPI_BYTE, &t), add(t);
   MPI_Type_create_subarray_c(2, sizes, subs, starts, MPI_ORDER_C, MPI_BYTE, &t), add(t);
   MPI_Type_create_darray_c(grid, 0, 1, &global, &how, &arg, &grid, MPI_ORDER_C, MPI_BYTE, &t), add(t);
-#else /* in the places of those that an int's range does not let be made */
+#else /* replaces the types that cannot be made with an int */
   for (int i = 0; i < 5; i++) MPI_Type_dup(made[i], &t), add(t);
 #endif
 }
 
-/* Memory that takes room only where it is written to. */
+/* Returns memory that is allocated only where it is written to. */
 static unsigned char *vast(void) {
   void *p = mmap(NULL, FAR + ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) perror("mmap"), MPI_Abort(MPI_COMM_WORLD, 1);
@@ -183,7 +183,7 @@ static void far_moves(void) {
     CHECK(!memcmp(got, packed, sizeof got), "far get of type %d", i);
     CHECK(!memcmp(there + at, packed, PART) && !memcmp(there + at + FAR, packed + PART, PART), "far get to type %d", i);
   }
-  /* Nothing beside them: 64 bytes before the first, PART after each. */
+  /* No bytes beside them have changed: 64 bytes before the first, PART after each. */
   for (int i = 0; i < ROOM - PART; i++) {
     int inside = i >= 64 && i < 64 + 2 * PART * types && (i - 64) % (2 * PART) < PART;
     if (!inside) CHECK(!here[i] && !here[i + FAR], "byte %d beside far types", i);
@@ -209,7 +209,9 @@ static void far_moves(void) {
 typedef struct kind {
   MPI_Datatype type;
   const char *name;
-  int bytes, groups; /* of an element; which operators: bit 0 order, 1 field, 2 logic, 3 bits, 4 location */
+  /* The size of an element in bytes, and the operators: bit 0 order, 1 field, 2 logic, 3 bits, 4
+   * location. */
+  int bytes, groups;
 } kind;
 
 static void element(unsigned char *p, const kind *k, int i, int who) {
@@ -322,7 +324,7 @@ static void operators(void) {
       }
       MPI_Win_fence(0, w);
     }
-  /* Accumulate through derived types of one kind of element. */
+  /* Accumulates through derived types of one kind of element. */
   MPI_Datatype every, block;
   int *numbers = (int *)slots, ten[12];
   C(vector)(4, 1, 3, MPI_INT, &every), C(contiguous)(2, MPI_INT, &block);

@@ -24,7 +24,7 @@ static void load(const char *path) {
   recovers = (int (*)(void))dlsym(library, "guest_recovers");
   work = (int (*)(int))dlsym(library, "guest_work");
   listen_for = (void (*)(int))dlsym(library, "guest_listen");
-  wait_heard = (void (*)(void))dlsym(library, "guest_heard");
+  wait_heard = (void (*)(void))dlsym(library, "guest_await");
   listen_for(SIGUSR1);
 }
 

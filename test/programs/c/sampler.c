@@ -20,7 +20,7 @@ static int rounds, seconds, number, damaged;
 static double began;
 static volatile sig_atomic_t samples;
 
-/* Uses all of a frame, as a handler does that unwinds and formats. */
+/* Uses the whole frame, like a handler that unwinds and formats. */
 static void sample(int n) {
   (void)n;
   volatile unsigned char *p = alloca(frame);
@@ -30,7 +30,7 @@ static void sample(int n) {
   samples = 1;
 }
 
-/* The functions that ask for an action show it as the program has set it. */
+/* Installs the handler; the functions that return an action return it as the program has set it. */
 static void install(const char *timer) {
   struct sigaction act = {.sa_handler = sample, .sa_flags = SA_RESTART}, was;
   number = !strcmp(timer, "real") ? SIGALRM : !strcmp(timer, "prof") ? SIGPROF : SIGUSR1;
@@ -75,7 +75,8 @@ static void together(int i) {
   MPI_Comm_free(&dup);
 }
 
-/* Whether all ranks end before round i: after the rounds, or when one finds that time is over. */
+/* Whether all ranks end before round i: after the last round, or when one finds that the time is
+ * over. */
 static int ends(MPI_Comm comm, int i) {
   int late = MPI_Wtime() - began > seconds, any = 0;
   if (!seconds) return i == rounds;
@@ -119,7 +120,7 @@ int main(int argc, char **argv) {
     pthread_join(thread[i], NULL);
     MPI_Comm_free(&comm[i]);
   }
-  while (!samples) clock(); /* that of ITIMER_PROF is coarse */
+  while (!samples) clock(); /* the clock of ITIMER_PROF is coarse */
   set(argv[3], made, 0);
   CHECK(!damaged, "a sample's frame was written by others");
   line("%s %s %s", argv[1], argv[2], argv[3]);

@@ -1,5 +1,5 @@
-/* A small program that is built with a sanitizer: it counts the ranks, and "overflow" as an
- * argument has rank 0 write past a block, which the address sanitizer reports. */
+/* A small program that is built with a sanitizer: it counts the ranks. With the argument "overflow"
+ * rank 0 writes past a block, which the address sanitizer reports. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
-/* Messages of a text and a tag that are easily found where somebody reads along, of all ways in
- * which messages travel: small ones, those that wait for a receive, large ones, in both directions,
- * on a communicator of their own. Every byte of all is checked.
- */
+/* Messages with a text and a tag that an eavesdropper can easily find, of all kinds: small ones,
+ * those that wait for a receive, large ones, in both directions, on a communicator of their own.
+ * Every byte is checked. */
 #include "check.h"
 
 #define TAG 0x5ea1ed

@@ -1,6 +1,6 @@
 /* Errors of session functions are raised on the session's error handler, and those of functions
- * that make a communicator from groups on the handler that they are given. MPICH 4.0 raises all of
- * them on MPI_COMM_WORLD natively, so the program knows what is right. */
+ * that make a communicator from groups on the handler that they get. MPICH 4.0 raises all of them
+ * on MPI_COMM_WORLD natively, so the program verifies its own results. */
 #include "check.h"
 
 #ifdef MPI_SESSION_NULL

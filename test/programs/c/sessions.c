@@ -1,7 +1,7 @@
-/* MPI 4's sessions: process sets, groups of them, communicators and intercommunicators made from
- * groups, several sessions one beside and one after the other. With "before" and "after" MPI_Init
- * comes before or after the first session, and MPI_Finalize while a session is open; without, there
- * is no MPI_Init. "clusters N": there are so many sets zipper://cluster/NAME. */
+/* MPI 4's sessions: process sets, their groups, communicators and intercommunicators made from
+ * groups, several sessions at a time and one after the other. With "before" and "after" MPI_Init
+ * precedes or follows the first session, and MPI_Finalize is called while a session is open; with
+ * "without" there is no MPI_Init. "clusters N": there are N sets zipper://cluster/NAME. */
 #include "check.h"
 
 #ifdef MPI_SESSION_NULL

@@ -1,6 +1,6 @@
-/* A program with a thread of its own for signals: the others block them, from before MPI_Init on,
- * and it waits for them by sigwaitinfo. What is sent to the process must reach that thread, and be
- * counted. A timer of POSIX makes threads of the C library.
+/* A program with a thread of its own for signals: the other threads block them from before MPI_Init
+ * on, and this thread waits for them by sigwaitinfo. Signals to the process must reach that thread,
+ * and are counted. A POSIX timer makes threads of the C library.
  *
  *   signal_thread NUMBER... */
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@ static sigset_t all;
 static sem_t seen, ticks;
 static int last_seen;
 
-/* Waits for signals until SIGUSR2 comes. */
+/* Waits for signals until SIGUSR2 arrives. */
 static void *take(void *nothing) {
   siginfo_t info;
   for (int got = 0; got != SIGUSR2;) {
@@ -40,8 +40,8 @@ static void communicate(void) {
                MPI_STATUS_IGNORE);
 }
 
-/* Sends a signal to the process, communicates and waits until the thread has it. One that went to
- * another thread would leave this waiting for ever. */
+/* Sends a signal to the process, communicates and waits until the thread has received it. A signal
+ * that another thread has received would leave this waiting for good. */
 static void send(int number) {
   kill(getpid(), number);
   communicate();

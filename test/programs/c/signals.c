@@ -1,5 +1,5 @@
-/* No signal comes from what MMPI brings into a process: a library may take any for a crash, as
- * PETSc does even with SIGURG, by which Go's threads interrupt one another. */
+/* MMPI's threads in a process raise no signal: a library may take any signal for a crash, as PETSc
+ * does even with SIGURG, by which Go's threads interrupt one another. */
 #include "check.h"
 #include <signal.h>
 

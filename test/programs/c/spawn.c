@@ -1,11 +1,11 @@
-/* Processes that a program starts itself: by each rank in turn from MPI_COMM_SELF, then by all
- * ranks of a host together. Parents and children talk in every way, and a collective of all
- * parents that began before goes on meanwhile. The children are the same program. */
+/* Processes that a program spawns: by each rank in turn from MPI_COMM_SELF, then by all ranks of a
+ * host together. Parents and children communicate in every way, and a collective of all parents
+ * that began before goes on meanwhile. The children run the same program. */
 #include "check.h"
 
 enum { CHILDREN = 2, LONG = 300000 };
 
-/* A message each way between every parent and every child. */
+/* Sends a message each way between every parent and every child. */
 static void messages(MPI_Comm inter, int child) {
   int others, rank;
   MPI_Comm_remote_size(inter, &others), MPI_Comm_rank(inter, &rank);
@@ -15,7 +15,7 @@ static void messages(MPI_Comm inter, int child) {
     MPI_Status st;
     fill(out, LONG, (uint64_t)(100 * rank + i + 7 * child));
     if (child) {
-      int size = rank % 2 ? 8 : LONG; /* what this parent sends to me */
+      int size = rank % 2 ? 8 : LONG; /* the size of this parent's message */
       MPI_Recv(in, LONG, MPI_CHAR, i, 5, inter, &st);
       MPI_Get_count(&st, MPI_CHAR, &n);
       SAME(n, size, "bytes from a parent");
@@ -30,7 +30,7 @@ static void messages(MPI_Comm inter, int child) {
   free(in), free(out);
 }
 
-/* Collectives between the two groups, blocking ones and others. */
+/* Runs collectives between the two groups, blocking and nonblocking ones. */
 static void between(MPI_Comm inter, int child) {
   int rank, x, sum = -1;
   MPI_Request r;
@@ -58,7 +58,7 @@ static void between(MPI_Comm inter, int child) {
   SAME(sum, mine_of * others, "nonblocking sum over the others");
 }
 
-/* Both groups as one, and parts of it. */
+/* Merges both groups, and makes parts of the result. */
 static void merged(MPI_Comm inter, int child) {
   MPI_Comm all, copy, part;
   int rank, size, parents, sum = -1, place[64];
@@ -89,7 +89,7 @@ static void together(MPI_Comm *inter, int child) {
   messages(*inter, child);
   between(*inter, child);
   merged(*inter, child);
-  /* the children's verdict */
+  /* the result of the children */
   int bad = failures, worst = -1;
   MPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, *inter);
   if (!child) SAME(worst, 0, "failures of the children");
@@ -97,7 +97,8 @@ static void together(MPI_Comm *inter, int child) {
   CHECK(*inter == MPI_COMM_NULL, "the handle is left");
 }
 
-/* MPICH 4.0 as Debian 12 has it starts none natively ("Error in spawn call"): its ranks look on. */
+/* Whether the library can spawn. Debian 12's MPICH 4.0 cannot natively ("Error in spawn call"): its
+ * ranks do nothing. */
 static int able(void) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int n;
@@ -113,7 +114,7 @@ static void parents(char *program, MPI_Comm comm) {
   MPI_Info info;
   if (!able()) return;
   MPI_Info_create(&info);
-  if (cluster) MPI_Info_set(info, "zipper_cluster", cluster); /* MMPI's: the one that this process is in */
+  if (cluster) MPI_Info_set(info, "zipper_cluster", cluster); /* MMPI's key: the cluster of this process */
   SAME(MPI_Comm_spawn(program, arguments, CHILDREN, info, 0, comm, &children, codes), MPI_SUCCESS, "Comm_spawn");
   MPI_Info_free(&info);
   SAME(codes[0] | codes[1], MPI_SUCCESS, "codes");
@@ -122,7 +123,7 @@ static void parents(char *program, MPI_Comm comm) {
   together(&children, 0);
 }
 
-/* Two commands at once are one world of children. */
+/* Spawns two commands at once, which are one world of children. */
 static void several(char *program) {
   if (!able()) return;
   MPI_Comm children;

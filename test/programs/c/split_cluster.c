@@ -1,7 +1,7 @@
-/* A communicator of the process's own cluster by MPI 4's words, as docs/howto/rank-order.md shows
- * it. Natively nobody knows the value and the answer is MPI_COMM_NULL: all are one cluster. What is
- * printed does not depend on that; with "clusters N" as arguments there must be N. An MPI 3 library
- * has no such words, and asks by those of Open MPI. */
+/* A communicator of the process's own cluster by MPI 4's resource types, as in
+ * docs/howto/rank-order.md. Natively the value is unknown and the result is MPI_COMM_NULL: all
+ * ranks are one cluster. The output does not depend on that; with "clusters N" as arguments there
+ * must be N clusters. An MPI 3 library lacks these types, and the program uses Open MPI's. */
 #include "check.h"
 
 static MPI_Comm mine(MPI_Comm from, int type, const char *key, const char *value) {
@@ -20,7 +20,7 @@ static MPI_Comm mine(MPI_Comm from, int type, const char *key, const char *value
 #define BY_CLUSTER OMPI_COMM_TYPE_CLUSTER
 #endif
 
-/* The sum of all by two levels, and how many clusters there are. */
+/* Returns the sum of all ranks by two levels, and the number of clusters. */
 static int levels(MPI_Comm from, int *clusters) {
   MPI_Comm cluster = mine(from, BY_CLUSTER, "mpi_hw_resource_type", "zipper://cluster"), leaders;
   if (cluster == MPI_COMM_NULL) MPI_Comm_dup(from, &cluster);
@@ -40,7 +40,7 @@ static int levels(MPI_Comm from, int *clusters) {
   return all;
 }
 
-/* Sets of processes, where all libraries of the job have MPI 4.1's words for them. Natively Open
+/* Splits by process sets, if all libraries of the job have MPI 4.1's types for them. Natively Open
  * MPI 6.0.0rc2 finds none. */
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION > 0)
 enum { SETS = 1 };
@@ -74,9 +74,9 @@ int main(int argc, char **argv) {
   CHECK(clusters >= 1 && clusters <= want, "%d clusters of a half", clusters);
   MPI_Comm_free(&half);
 
-  /* Who says MPI_UNDEFINED gets none, and the others theirs. Natively of those that share memory:
-   * there Open MPI 6.0.0rc2 leaves at once with a value that it does not know, while who says
-   * MPI_UNDEFINED waits for all. */
+  /* A rank that passes MPI_UNDEFINED gets no communicator, and the others get theirs. Natively this
+   * is tested with shared memory: with a value that it does not know Open MPI 6.0.0rc2 returns at
+   * once, while a rank with MPI_UNDEFINED waits for all. */
   MPI_Comm part = mine(MPI_COMM_WORLD,
                        me == np - 1 ? MPI_UNDEFINED
                        : want > 1   ? BY_CLUSTER
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
   CHECK(me == np - 1 || part != MPI_COMM_NULL, "no communicator");
   if (part != MPI_COMM_NULL) MPI_Comm_free(&part);
 
-  /* The old type, beside: who shares memory is in one cluster. */
+  /* The old type as well: ranks that share memory are in one cluster. */
   part = mine(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, "a_hint_of_nobody", "17");
   int size;
   MPI_Comm_size(part, &size);

@@ -1,6 +1,6 @@
-/* Ranks whose program goes by MPI_VERSION call different functions: where that is 4 a barrier,
- * else a receive that no send matches. Where all versions are the same, ranks go by whether they
- * are odd. The job stands still. */
+/* Ranks call different functions, by the MPI_VERSION with which the program was compiled: a barrier
+ * if it is 4, otherwise a receive that no send matches. If all versions are equal, odd ranks differ
+ * from even ones. The job hangs. */
 #include "check.h"
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* stopped [stop]: the ranks of the first half send COUNT messages of BYTES each to their partners
- * in the second half, whose receives are there. With "stop" the partners stop themselves when all
- * of them have heard that everything is on its way, until somebody has them continue (SIGCONT). */
+ * in the second half, whose receives are posted. With "stop" the partners stop themselves once all
+ * of them have learned that all messages are in flight, until they are continued (SIGCONT). */
 #include "check.h"
 #include <signal.h>
 
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     MPI_Send(&go, 1, MPI_CHAR, partner, GO, MPI_COMM_WORLD);
   } else {
     MPI_Recv(&go, 1, MPI_CHAR, partner, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Barrier(halves); /* who stops sooner may keep the others from hearing it */
+    MPI_Barrier(halves); /* a rank that stops sooner may keep the others from learning it */
     if (argc > 1 && !strcmp(argv[1], "stop")) raise(SIGSTOP);
   }
   MPI_Waitall(COUNT, q, MPI_STATUSES_IGNORE);

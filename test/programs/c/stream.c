@@ -1,5 +1,5 @@
 /* Pairs of ranks, one in each half of the world, exchange large and small messages and check every
- * byte, until the file argv[1] is there. Rank 0 says each round that is through, and at the end the
+ * byte, until the file argv[1] exists. Rank 0 prints each completed round, and at the end the
  * longest round. */
 #include "check.h"
 #include <unistd.h>

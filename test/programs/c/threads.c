@@ -1,9 +1,8 @@
-/* Threads: `threads LEVEL` with funneled, serialized or multiple, or `threads duplicates`
- * (multiple, too). With multiple, several threads of every rank send, receive, probe and do
- * collectives at once, each on a communicator of its own and all on one with a tag each. If the
- * library grants less than asked the program does what is granted and says only whether it went
- * well. Compiled with -DPOLLED it waits as MMPI does.
- */
+/* Threads: `threads LEVEL` with funneled, serialized or multiple, or `threads duplicates` (multiple
+ * too). With multiple, several threads of every rank send, receive, probe and do collectives at
+ * once, each on a communicator of its own and all on one with a tag each. If the library grants
+ * less than requested the program uses the granted level and prints only whether it succeeded.
+ * Compiled with -DPOLLED it waits as MMPI does. */
 #include "check.h"
 #include <pthread.h>
 #ifdef POLLED
@@ -42,9 +41,9 @@ static void work(int t, int round, MPI_Comm comm, int tag) {
   free(out), free(in);
 }
 
-/* What is over in one thread the library gives to another at once, handle and all: each status must
- * name its own sender all the same. Messages go round the processes of a host, which those of one
- * cluster are, so that much is over in a short time. */
+/* A request handle that one thread has completed is given to another thread at once: each status
+ * must still name its own sender. Messages go around the processes of a host, and so of one
+ * cluster, so that many complete in a short time. */
 static int right_here, left_here;
 
 static void neighbours(void) {
@@ -88,8 +87,8 @@ static void sources(int t) {
   }
 }
 
-/* The same with communicators: one thread frees those of all processes, the others get the handles
- * for their own. */
+/* Does the same with communicators: one thread frees those of all processes, and the others get the
+ * handles for their own. */
 static volatile int made;
 static void communicators(int t) {
   for (int i = 0; t == 0 && i < ROUNDS / 2; i++) {
@@ -110,8 +109,9 @@ static void communicators(int t) {
   }
 }
 
-/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them,
- * while their own thread waits for them. Natively Open MPI 4.1 mixes them up, hangs or aborts. */
+/* Runs collectives that wait for a duplication, which any thread may complete: that thread starts
+ * them, while their own thread waits for them. Natively Open MPI 4.1 mixes them up, hangs or
+ * aborts. */
 static void *duplicates(void *arg) {
   int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
@@ -139,12 +139,13 @@ static void *multiple(void *arg) {
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
   sources(t);
-  pthread_barrier_wait(&all_threads); /* who makes communicators all the time leaves the others next to nothing */
+  /* a thread that makes communicators continuously would leave the others little time */
+  pthread_barrier_wait(&all_threads);
   communicators(t);
   return NULL;
 }
 
-/* Each thread waits for its number to come up; the order is the same at every rank. */
+/* Each thread waits for its number; the order is the same at every rank. */
 static int ticket;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static void *serialized(void *arg) {

@@ -1,5 +1,5 @@
-/* A tool as users have them: it wraps MPI calls by the profiling interface and sums up at the end.
- * Preloaded or linked in. */
+/* A typical user's tool: it wraps MPI calls by the profiling interface and prints sums at the end.
+ * It is preloaded or linked in. */
 #include <mpi.h>
 #include <stdio.h>
 

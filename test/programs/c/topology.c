@@ -1,6 +1,6 @@
 /* Topologies: Cartesian, graph and distributed graph communicators, their arithmetic, sub-grids,
- * and neighbourhood collectives in all forms. With reorder only what MPI promises is checked: ranks
- * may be anywhere. */
+ * and neighbourhood collectives in all forms. With reorder only MPI's guarantees are checked,
+ * because ranks may be anywhere. */
 #include "check.h"
 
 static void coords_line(const char *what, MPI_Comm c, int nd) {
@@ -21,8 +21,8 @@ static void coords_line(const char *what, MPI_Comm c, int nd) {
   line("%s: rank %d:%s", what, rank, nd ? text : "");
 }
 
-/* Sends each neighbour a number that says who sends it in which slot; checks by the other end's
- * view in rank order. */
+/* Sends each neighbour a number that identifies its sender and slot, and checks the numbers
+ * received from the other end's view in the order of rank. */
 static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *sources) {
   int rank, size, *sb = malloc((out * 3 + 1) * sizeof(int)), *rb = malloc((in * 3 + 1) * sizeof(int));
   MPI_Comm_rank(c, &rank);
@@ -48,8 +48,8 @@ static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *
   MPI_Request r;
   sb = realloc(sb, (out * 3 + 4) * sizeof(int));
   sb[out * 3] = rank * 1000 + 999;
-  /* Open MPI 4.1's nonblocking form mixes up the two directions of a periodic dimension of 1 or 2;
-   * its blocking one does not. */
+  /* Open MPI 4.1's nonblocking form mixes up the two directions of a periodic dimension of size 1
+   * or 2, but its blocking form does not. */
   if (*what == 'c') MPI_Neighbor_alltoallv(sb, counts, displs, MPI_INT, rb, rc, rd, MPI_INT, c);
   else {
     MPI_Ineighbor_alltoallv(sb, counts, displs, MPI_INT, rb, rc, rd, MPI_INT, c, &r);
@@ -119,7 +119,7 @@ static void cart(int reorder) {
   MPI_Comm_free(&d);
   MPI_Comm_free(&c);
 
-  /* Fewer positions than ranks, a ring. */
+  /* Fewer positions than ranks, in a ring. */
   int n = np > 1 ? np - 1 : 1, on = 1;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &n, &on, reorder, &c);
   if (c == MPI_COMM_NULL) line("not in the ring");
@@ -200,8 +200,8 @@ static void dist(int reorder) {
   MPI_Comm_free(&c);
 }
 
-/* All to all with a type for each rank, not each neighbour, on every line of a grid: some lines are
- * inside one cluster. Behind the types is what is none. */
+/* Runs alltoall with a type for each rank, not for each neighbour, on every line of a grid; some
+ * lines are inside one cluster. The array of types is followed by invalid handles. */
 static void lines_of_grid(void) {
   int dims[2] = {0, 0}, periods[2] = {0, 0}, size, rank, n;
   MPI_Comm grid, line_;

@@ -1,10 +1,10 @@
-/* A program with its own floating-point environment: it traps what is invalid, divides by zero,
- * overflows and underflows, rounds upwards and flushes denormals to zero. Communication neither
- * traps nor changes that.
+/* A program with its own floating-point environment: it traps invalid operations, division by zero,
+ * overflow and underflow, rounds upwards and flushes denormals to zero. Communication neither traps
+ * nor changes that.
  *
  *   traps before|after
  *
- * says whether it is set before MPI_Init or after. */
+ * The argument tells whether the environment is set before MPI_Init or after. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <fenv.h>

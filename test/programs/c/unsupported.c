@@ -1,6 +1,6 @@
-/* Communicators that span clusters: what MMPI refuses is refused at every rank, by the documented
- * class, through the communicator's error handler; error handlers and info objects themselves work;
- * nothing is broken afterwards. Not for native runs. */
+/* Communicators that span clusters: functions that MMPI does not support return an error at every
+ * rank, with the documented class, through the communicator's error handler; error handlers and
+ * info objects themselves work; nothing is broken afterwards. Not for native runs. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -20,14 +20,14 @@ static void refused(const char *what, int rc) {
   line("%s is refused", what);
 }
 
-/* No library's headers have them all. */
+/* Calls the functions of fault tolerance, which no library's headers have completely. */
 static void fault_tolerance(MPI_Comm c) {
   static const char *const names[] = {"MPIX_Comm_revoke",      "MPIX_Comm_shrink",     "MPIX_Comm_agree",
                                       "MPIX_Comm_failure_ack", "MPIX_Comm_is_revoked", "MPIX_Comm_failure_get_acked",
                                       "MPIX_Comm_get_failed"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char text[MPI_MAX_ERROR_STRING] = "";
-    void *place[2] = {NULL, NULL}; /* for whatever it would give */
+    void *place[2] = {NULL, NULL}; /* room for any result */
     int length, rc;
     int (*call)(MPI_Comm, void *) = (int (*)(MPI_Comm, void *))dlsym(RTLD_DEFAULT, names[i]);
     CHECK(call, "no symbol %s", names[i]);
@@ -50,8 +50,8 @@ static void each(MPI_Comm c) {
   refused("File_open", MPI_File_open(c, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
 }
 
-/* Processes in another cluster than the caller's, or in none: all of the communicator hear of it
- * though only its root names one. */
+/* Requests processes in another cluster than the caller's, or in none: all processes of the
+ * communicator get an error, though only its root names a cluster. */
 static void spawn_elsewhere(const char *cluster) {
   MPI_Comm host, other;
   MPI_Info info, of_root;
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   each(c);
   each(MPI_COMM_WORLD);
-  const char *cluster = getenv("ZIPPER_CLUSTER"); /* this one's name, a or b */
+  const char *cluster = getenv("ZIPPER_CLUSTER"); /* this cluster's name, a or b */
   spawn_elsewhere(cluster && !strcmp(cluster, "a") ? "b" : "a");
   spawn_elsewhere("of nobody");
   MPI_Comm joined;
@@ -88,13 +88,13 @@ int main(int argc, char **argv) {
   MPI_Error_class(MPI_Comm_join(0, &joined), &class_of_join);
   SAME(class_of_join, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_join");
 
-  /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
+  /* A handler of the program's gets the communicator and the code; a dup inherits it. */
   MPI_Comm_create_errhandler(handler, &mine);
   MPI_Comm_set_errhandler(c, mine);
   MPI_Comm_get_errhandler(c, &set);
   CHECK(set == mine, "Comm_get_errhandler");
   MPI_Errhandler_free(&set);
-  MPI_Errhandler_free(&mine); /* in use by c all the same */
+  MPI_Errhandler_free(&mine); /* still in use by c */
   MPI_Win w;
   void *memory;
   MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, c, &memory, &w);
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
   CHECK(on == d, "the dup's communicator");
   MPI_Comm_free(&d);
 
-  /* Info objects go along. */
+  /* Info objects are kept. */
   MPI_Info info, used;
   char value[64];
   int flag;
@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   CHECK(flag && !strcmp(value, "17"), "Info_get");
   MPI_Info_free(&info), MPI_Info_free(&used);
 
-  /* No window that spans clusters is of shared memory. */
+  /* A window that spans clusters never has shared memory. */
   int rc, unit, class_of_query = -1;
   MPI_Aint bytes;
   MPI_Win_allocate(8, 1, MPI_INFO_NULL, d, &memory, &w);
@@ -142,14 +142,14 @@ int main(int argc, char **argv) {
   MPI_Error_class(MPI_Win_shared_query_c(w, 0, &bytes, &units, &memory), &class_of_query);
   SAME(class_of_query, MPI_ERR_RMA_FLAVOR, "Win_shared_query_c");
 #endif
-  /* Compare and swap is not for floating point. */
+  /* Compare and swap is not defined for floating point. */
   double one = 1, was = 0;
   rc = MPI_Compare_and_swap(&one, &one, &was, MPI_DOUBLE, 0, 0, w);
   MPI_Error_class(rc, &class_of_query);
   SAME(class_of_query, MPI_ERR_TYPE, "Compare_and_swap of MPI_DOUBLE");
   MPI_Win_free(&w);
 
-  /* What stays inside a host stays inside a cluster. */
+  /* A communicator of one host is inside a cluster. */
   MPI_Comm inside;
   MPI_Comm_split_type(d, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &inside);
   int size;

@@ -1,5 +1,5 @@
-/* Ranks send windows of large messages and write over a buffer as soon as its send is complete:
- * what arrives is what was there before. */
+/* Ranks send windows of large messages and overwrite a buffer as soon as its send has completed:
+ * the data from before must arrive. */
 #include "check.h"
 
 enum { WINDOW = 48, LARGE = (1 << 20) + 13, ROUNDS = 6 };

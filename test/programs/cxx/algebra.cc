@@ -1,5 +1,5 @@
 /* C++: templates over MPI's types, an operator of the program's own, a derived type of a class,
- * persistent requests kept in objects, and exceptions made of MPI's error codes. */
+ * persistent requests kept in objects, and exceptions made from MPI's error codes. */
 #include <algorithm>
 #include <complex>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct sample {
   char tag;
 };
 
-/* The heavier of two samples; at equal weight the one with the smaller number */
+/* Takes the heavier of two samples, or with equal weights the one with the smaller number. */
 static void heavier(void *in, void *inout, int *n, MPI_Datatype *) {
   auto *a = static_cast<sample *>(in), *b = static_cast<sample *>(inout);
   for (int i = 0; i < *n; i++)

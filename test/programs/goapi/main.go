@@ -1,7 +1,7 @@
 //go:build openmpi || mpich
 
 // Goapi exercises package mmpi: every kind of call once, with results that every rank checks by
-// itself; rank 0 prints what must be the same natively and zipped.
+// itself; rank 0 prints the results, which must be the same natively and zipped.
 package main
 
 import (
@@ -74,7 +74,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-type celsius float64 // a named type travels as its underlying type
+// celsius is a named type, which is sent as its underlying type.
+type celsius float64
 
 func pointToPoint(p *mmpi.Process) (any, error) {
 	w := p.World()
@@ -215,8 +216,8 @@ func operators(p *mmpi.Process) (any, error) {
 	r := int64(w.Rank())
 	m := []int64{r + 1, 2, 3, r + 4}
 	out := make([]int64, 4)
-	// Elementwise operators see any number of elements at once in MPI; whole matrices stay together
-	// only because all four elements are one message.
+	// In MPI elementwise operators may get any number of elements at once; whole matrices stay
+	// together only because all four elements are one message.
 	if err := mmpi.Allreduce(w, m, out, op); err != nil {
 		return nil, err
 	}
@@ -305,7 +306,7 @@ func contexts(p *mmpi.Process) (any, error) {
 	if err := w.Barrier(); err != nil {
 		return nil, err
 	}
-	// What was cancelled takes nothing: the next message goes to the next receive.
+	// A cancelled receive gets nothing: the next message matches the next receive.
 	next, prev := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
 	in := make([]int8, 1)
 	if _, err := mmpi.Sendrecv(ctx, w, []int8{int8(w.Rank())}, next, 4711, in, prev, 4711); err != nil {
@@ -314,7 +315,7 @@ func contexts(p *mmpi.Process) (any, error) {
 	return "ok", check("after a cancelled receive", in[0], int8(prev))
 }
 
-// goroutines: several at once, each with its own tag, in both directions.
+// goroutines uses several goroutines at once, each with its own tag, in both directions.
 func goroutines(p *mmpi.Process) error {
 	w := p.World()
 	peer := w.Size() - 1 - w.Rank()

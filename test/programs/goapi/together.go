@@ -10,10 +10,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// together waits for more requests at once than one call of MPI takes: some nil, some done already,
-// one here twice, one that fails.
+// together waits for more requests at once than one call of MPI takes: some are nil, some have
+// completed, one occurs twice, one fails.
 func together(p *mmpi.Process) (any, error) {
-	const many, short = 150, 70 // the buffer of that one is too short
+	const many, short = 150, 70 // the buffer of request short is too short
 	w := p.World()
 	n, r := w.Size(), w.Rank()
 	next, prev := (r+1)%n, (r+n-1)%n

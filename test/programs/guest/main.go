@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-var heard = make(chan os.Signal, 1)
+var received = make(chan os.Signal, 1)
 
-// guest_listen has the runtime take a signal of the process.
+// guest_listen lets the runtime receive a signal of the process.
 //
 //export guest_listen
-func guest_listen(number C.int) { signal.Notify(heard, syscall.Signal(number)) }
+func guest_listen(number C.int) { signal.Notify(received, syscall.Signal(number)) }
 
-// guest_heard returns when such a signal has come.
+// guest_await returns once such a signal has been received.
 //
-//export guest_heard
-func guest_heard() { <-heard }
+//export guest_await
+func guest_await() { <-received }
 
 // guest_work allocates n times, collects the garbage and returns n.
 //

@@ -13,7 +13,7 @@
 
 enum { DEPTH = 512, LETTERS = 200000 };
 
-/* AsyncGetCallTrace, which no header declares. */
+/* The types of AsyncGetCallTrace, which no header declares. */
 typedef struct {
   jint line;
   jmethodID method;
@@ -50,7 +50,7 @@ static void begin(void) {
   setitimer(ITIMER_PROF, &often, NULL);
 }
 
-/* Computes in Java: 3 to the power of n, whose bits are counted. */
+/* Computes in Java 3 to the power of n, and counts its bits. */
 static int compute(int n) {
   jclass big = (*env)->FindClass(env, "java/math/BigInteger");
   jmethodID of = (*env)->GetStaticMethodID(env, big, "valueOf", "(J)Ljava/math/BigInteger;");
@@ -63,7 +63,7 @@ static int compute(int n) {
   return length;
 }
 
-/* Has java.util.regex recurse until the stack is used up. */
+/* Lets java.util.regex recurse until the stack is used up. */
 static void overflow(void) {
   static char letters[LETTERS + 1];
   memset(letters, 'a', LETTERS);
@@ -103,7 +103,7 @@ static void *run(void *unused) {
 }
 
 int main(int argc, char **argv) {
-  pthread_t thread; /* as in java(1), because a main thread's stack has no bounds to Java */
+  pthread_t thread; /* as in java(1), because Java does not know the bounds of a main thread's stack */
   int level;
   if (argc < 3) return 2;
   rounds = atoi(argv[1]), us = atoi(argv[2]);

@@ -1,15 +1,15 @@
-/* Is what comes over reliable connections what was sent, once and in order, also when
- * acknowledgements come late? Plain verbs, nothing of the zipper: on soft-RoCE it is not
+/* Checks whether messages over reliable connections arrive as sent, once and in order, also when
+ * acknowledgements are late. It uses plain verbs and no part of the zipper; soft-RoCE fails it
  * (docs/howto/infiniband.md).
  *
  *   resend TIMEOUT SECONDS PORT [SERVER]    one end without SERVER, the other with its IP address
  *
- * 8 connections over the first RDMA device, in both directions. Half of them use sends, half RDMA
- * writes with immediate data. Messages have 16 bytes to 8 or 32 KiB, and at most 16 are under way.
- * An acknowledgement is awaited for 4.096 us * 2^TIMEOUT. Each message says what it is in every
- * word.
- * A sender writes nothing to a buffer before its completion, and spoils it then; a receiver spoils
- * what it has looked at. A connection ends with its first fault. Exit status 0: no fault. */
+ * 8 connections use the first RDMA device, in both directions. Half of them use sends, half RDMA
+ * writes with immediate data. Messages have 16 bytes to 8 or 32 KiB, and at most 16 are in flight.
+ * The timeout of an acknowledgement is 4.096 us * 2^TIMEOUT. Each message contains its identity in
+ * every word. A sender writes nothing to a buffer before its completion, and overwrites it then; a
+ * receiver overwrites a buffer that it has checked. A connection ends with its first fault. Exit
+ * status 0: no fault. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -25,14 +25,15 @@ enum { CONNECTIONS = 8, SLOTS = 16, ACK = 4 };
 
 struct connection {
   int sends, writes, over;
-  unsigned slot; /* bytes */
+  unsigned slot; /* in bytes */
   struct ibv_qp *qp;
   struct ibv_mr *mr;
   char *mem;
   uint64_t remote;
   uint32_t key;
-  uint32_t sent, completed, acknowledged; /* of the sender */
-  uint32_t received, told, telling;       /* of the receiver */
+  uint32_t sent, completed, acknowledged; /* the sender's counts of messages */
+  uint32_t received, acknowledged_upto,
+      acks_in_flight; /* the receiver's counts of messages, and of acknowledgements in flight */
 } all[CONNECTIONS];
 
 struct end {
@@ -97,13 +98,13 @@ static void send_next(struct connection *c) {
   post_send(c, &w);
 }
 
-/* acknowledge tells the sender how many messages have been looked at. */
+/* acknowledge tells the sender the number of messages that have been checked. */
 static void acknowledge(struct connection *c) {
-  if (c->received - c->told < ACK || c->telling > 2 * SLOTS / ACK) return;
+  if (c->received - c->acknowledged_upto < ACK || c->acks_in_flight > 2 * SLOTS / ACK) return;
   struct ibv_send_wr w = {.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(c->received)};
   post_send(c, &w);
-  c->told = c->received;
-  c->telling++;
+  c->acknowledged_upto = c->received;
+  c->acks_in_flight++;
 }
 
 static void look(struct connection *c, struct ibv_wc *w) {
@@ -131,7 +132,7 @@ static void completed(struct ibv_wc *w) {
   if (w->status) return fault(c, c->sends ? c->completed : c->received, ibv_wc_status_str(w->status));
   if (!(w->opcode & IBV_WC_RECV)) {
     if (!c->sends) {
-      c->telling--;
+      c->acks_in_flight--;
       return;
     }
     memset(c->mem + c->completed % SLOTS * c->slot, 0xdd, c->slot);
@@ -155,7 +156,7 @@ static int meet(int port, const char *server) {
     return s;
   }
   must(inet_pton(AF_INET, server, &a.sin_addr) == 1, server);
-  /* until it is there */
+  /* until the peer listens */
   for (double end = now() + 60; connect(s, (void *)&a, sizeof a) != 0; s = socket(AF_INET, SOCK_STREAM, 0)) {
     must(now() < end, "connect");
     close(s);
@@ -178,7 +179,7 @@ int main(int argc, char **argv) {
   must((errno = ibv_query_port(x, 1, &port)) == 0, "ibv_query_port");
   struct end me = {0}, peer;
   int gid = 0;
-  /* that of the IPv4 address */
+  /* the GID of the IPv4 address */
   while (gid < port.gid_tbl_len &&
          (ibv_query_gid(x, 1, gid, &me.gid) != 0 || me.gid.raw[10] != 0xff || me.gid.raw[11] != 0xff))
     gid++;
@@ -238,7 +239,7 @@ int main(int argc, char **argv) {
     int n = ibv_poll_cq(cq, 32, w);
     if (n == 0) {
       must(ibv_req_notify_cq(cq, 0) == 0, "ibv_req_notify_cq");
-      n = ibv_poll_cq(cq, 32, w); /* one may have come before */
+      n = ibv_poll_cq(cq, 32, w); /* one may have arrived before */
     }
     struct pollfd f = {ch->fd, POLLIN, 0};
     if (n == 0 && poll(&f, 1, 100) > 0) {

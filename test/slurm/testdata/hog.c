@@ -1,5 +1,5 @@
-/* A rank that works with the others until the file named by its argument is there, and then takes
-   memory until it is killed. */
+/* A rank that works with the others until the file that its argument names exists, and then
+ * allocates memory until it is killed. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,16 +7,16 @@
  *   engine.c    the ze_ functions (struct z_engine)
  *   system.c    clock, sleeping, memory, dlsym              of the C library, by the linker's --wrap
  *
- * What it is. This process is one rank of a job of several clusters, and there is no other process.
+ * Model. This process is one rank of a job of several clusters, and there is no other process.
  * The test plays the other processes: it completes requests (fake_done, fake_arrive), contributes
  * their blocks to collectives (fake_others), and triggers events at a given time (fake_at).
  *
- * It is strict. A test fails if a unit calls a function that is not faked, passes a handle that is
+ * Checks. A test fails if a unit calls a function that is not faked, passes a handle that is
  * invalid or freed, makes a blocking call that nothing would end, or makes one while the engine is
  * busy. A test can ask for the native objects, operations and memory that are left at the end
  * (fake_requests, fake_ops, fake_types, fake_blocks, …).
  *
- * What it is not. No message is carried, not even to this process itself, except for the one
+ * Limits. No message is carried, not even to this process itself, except for the one
  * Sendrecv that packs. Native collectives complete at once and return this process's contribution.
  * Handles are never reused; error codes are classes; attributes exist for datatypes alone; there is
  * one thread, though z_threads may be set. Statuses keep their bytes where the native library keeps
