@@ -11,51 +11,64 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Forwarder is one that was started for a job and knows how the job stands.
+// Forwarder is a forwarder that was started for a job and knows the job's state.
 type Forwarder interface {
 	// Address returns HOST:PORT for a cluster whose nodes reach this host at host.
 	Address(host string) string
-	// HostKey is the key by which it is known (wire.FormatHostKey).
+	// HostKey returns the key by which ranks recognize the forwarder (wire.FormatHostKey).
 	HostKey() string
-	// View tells how the job stands, now or, when it has ended, how it ended.
+	// View returns the job's present state or, when the job has ended, its final state.
 	View() View
-	// ClusterEnded tells it that all processes of a cluster have ended: none of its ranks comes
-	// back, so the loss of one is the end of the job.
+	// ClusterEnded reports that all processes of a cluster have ended: none of its ranks comes
+	// back, so the loss of one ends the job.
 	ClusterEnded(cluster string)
-	// Settle waits, a bounded time, until it has seen the links of ended processes close.
+	// Settle waits, a bounded time, until the forwarder has seen the links of ended processes
+	// close.
 	Settle()
-	// Close ends it.
+	// Close ends the forwarder.
 	Close()
 }
 
-// Wanted is what a job wants of the forwarder on this host that is started for it.
+// Wanted describes the forwarder on this host that is started for a job.
 type Wanted struct {
-	Job, Secret string // it serves this job only, by its key
-	Protocol    string // the job's
-	Local       bool   // only processes of this host have to reach it
+	// Job and Secret are those of the only job that the forwarder serves.
+	Job, Secret string
+	// Protocol is the job's protocol.
+	Protocol string
+	// Local tells that only processes of this host have to reach the forwarder.
+	Local bool
 	// Timeout is how long the clusters wait for each other to join.
 	Timeout time.Duration
 }
 
 // View is a forwarder's view of a job.
 type View struct {
-	Known   bool   // it is gathering or running
-	Ended   bool   // it ran and is over
-	Started bool   // all ranks of all clusters had joined
-	Missing string // while gathering: who has not joined
-	OK      bool   // ended, and every rank took its leave properly
-	Code    int    // of MPI_Abort, or 1 for a lost rank
-	Reason  string // why it failed; empty: it did not
+	// Known tells that the job is gathering or running.
+	Known bool
+	// Ended tells that the job ran and is over.
+	Ended bool
+	// Started tells that all ranks of all clusters had joined.
+	Started bool
+	// Missing names the ranks that have not joined while the job is gathering.
+	Missing string
+	// OK tells that the job has ended and every rank left it properly.
+	OK bool
+	// Code is the code of MPI_Abort, or 1 for a lost rank.
+	Code int
+	// Reason tells why the job failed; it is empty if the job did not fail.
+	Reason  string
 	Traffic []Traffic
 }
 
-// Traffic is what went from the ranks of one cluster to those of another.
+// Traffic counts the messages from the ranks of one cluster to those of another.
 type Traffic struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
 	Messages uint64 `json:"messages"`
-	Bytes    uint64 `json:"bytes"`    // the program's data
-	Overhead uint64 `json:"overhead"` // headers and control frames, bytes
+	// Bytes is the program's data.
+	Bytes uint64 `json:"bytes"`
+	// Overhead is the size of headers and control frames in bytes.
+	Overhead uint64 `json:"overhead"`
 }
 
 // startForwarder starts a forwarder if the job names none, and gives every half its addresses.
@@ -80,7 +93,7 @@ func startForwarder(ctx context.Context, j *spec.Job, halves []*runner, o Option
 	return fwd, nil
 }
 
-// SeenFrom is this host's address as the cluster's hosts reach it.
+// SeenFrom returns this host's address as the cluster's hosts reach it.
 func SeenFrom(c spec.Cluster) string {
 	peer := c.Login
 	if peer == "" && c.Hosts != "" {
@@ -96,7 +109,7 @@ func SeenFrom(c spec.Cluster) string {
 		return "127.0.0.1"
 	}
 	if peer = peer[strings.LastIndexByte(peer, '@')+1:]; peer != "" {
-		// Connecting a datagram socket sends nothing; it asks the kernel which way the peer is.
+		// Connecting a datagram socket sends nothing; the kernel finds the route to the peer.
 		if c, err := net.Dial("udp", net.JoinHostPort(peer, "9")); err == nil {
 			defer c.Close()
 			if a, ok := c.LocalAddr().(*net.UDPAddr); ok {

@@ -19,29 +19,42 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Half is one cluster's part of a job, ready to be started on the host where this process runs. It
-// is what zipper join runs, and what zipper run runs once per cluster, here or through a remote
-// shell.
+// Half is one cluster's part of a job, ready to be started on the host where this process runs.
+// zipper join runs one half. zipper run runs one for each cluster, here or through a remote shell.
 type Half struct {
-	Share   jobenv.Job
-	Cluster spec.Cluster // Ranks, MPI, Hosts, Program, Mpirun, Args, Env, Zipper and Dir count
-	Env     map[string]string
-	Tag     bool   // put the rank in MPI_COMM_WORLD before each line of output
-	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
-	RunDir  string // where to keep temporary files; "" = the system's place
-	Tells   bool   // it tells the job's forwarders when it ends (word.go): nobody else would
+	Share jobenv.Job
+	// Cluster describes the cluster: Ranks, MPI, Hosts, Program, Mpirun, Args, Env, Zipper and Dir
+	// count.
+	Cluster spec.Cluster
+	// Env are further variables of the processes.
+	Env map[string]string
+	// Tag tells to put the rank in MPI_COMM_WORLD before each line of output.
+	Tag bool
+	// Nodes is the text of the host file, for a half on a host that does not have the file. If it
+	// is empty, Cluster.Hosts is read.
+	Nodes string
+	// RunDir is where temporary files are kept; an empty string means the system's place.
+	RunDir string
+	// Tells tells that this half reports its end to the job's forwarders (word.go), because no
+	// other process would.
+	Tells bool
 
-	prrte   bool // the launcher is PRRTE, once prepared
-	settled bool // FindRoom has looked for room
-	onDisk  bool // its shared memory is in the run directory, for want of room in /dev/shm
-	lookUp  bool // the program is not linked to MPI: what it starts is looked at (stray.go)
+	// prrte tells that the launcher is PRRTE; Prepare finds that out.
+	prrte bool
+	// settled tells that FindRoom has looked for room.
+	settled bool
+	// onDisk tells that the shared memory is in the run directory, because /dev/shm has no room.
+	onDisk bool
+	// lookUp tells that the program is not linked to MPI, so the processes that it starts are
+	// examined (stray.go).
+	lookUp bool
 }
 
-// Run starts the cluster's processes and waits for their end. When ctx ends they are told to end,
-// then killed. Nothing of them is left when it returns. The exit status is that of the native
-// launcher (128 + signal if a signal ended it or, where it tells, one of its processes); the error
-// is set when it could not be started at all, or the batch system has ended it. Prepare must have
-// gone well.
+// Run starts the cluster's processes and waits for their end. When ctx ends it signals them to end,
+// and kills them later. None of them is left when Run returns. status is the exit status of the
+// native launcher: 128 + signal if a signal ended the launcher or, if it reports that, one of its
+// processes. The error is set if the half could not be started at all, or the batch system has
+// ended it. Prepare must have succeeded.
 func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
 	if !h.Tells || len(h.Share.Forwarders) == 0 {
 		status, _, err = h.run(ctx, stdin, stdout, stderr)
@@ -49,19 +62,20 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	}
 	w := newWord(h.Share)
 	stop := w.watch(ctx)
-	status, said, err := h.run(ctx, stdin, stdout, stderr)
+	status, complaint, err := h.run(ctx, stdin, stdout, stderr)
 	stop()
 	if status == 0 && err == nil && ctx.Err() == nil || fromElsewhere(context.Cause(ctx)) {
 		return status, err
 	}
-	if why := w.ended(status, err, said); why != "" && err == nil {
+	if why := w.ended(status, err, complaint); why != "" && err == nil {
 		err = errors.New(why)
 	}
 	return status, err
 }
 
-// NotStarted tells the job's forwarders that the half cannot be started, because of err, or has
-// been ended meanwhile: then the batch system's reason, which it returns, comes first.
+// NotStarted reports to the job's forwarders that the half cannot be started, because of err. If
+// the batch system has ended the half meanwhile, its reason comes first; NotStarted returns that
+// reason.
 func (h *Half) NotStarted(ctx context.Context, err error) error {
 	w := newWord(h.Share)
 	why := ""
@@ -76,8 +90,8 @@ func (h *Half) NotStarted(ctx context.Context, err error) error {
 	return err
 }
 
-// run is Run without telling anybody; said is the first error of the half's ranks.
-func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string,
+// run is Run without a report to the forwarders. complaint is the first error of the half's ranks.
+func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, complaint string,
 	err error) {
 	c := h.Cluster
 	if !h.settled {
@@ -141,10 +155,11 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	return status, streams.Complaint(), err
 }
 
-// variables are those that the processes need, on every node.
+// variables returns the variables that the processes need on every node.
 func (h *Half) variables(mark string) map[string]string {
 	env := map[string]string{}
-	// ours that the user has set: on other hosts Open MPI's processes have only what is named
+	// These are variables of ours that the user has set: on other hosts Open MPI's processes have
+	// only variables that the launcher names.
 	for _, kv := range os.Environ() {
 		if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, "ZIPPER_") && k != jobenv.VarSecretFile {
 			env[k] = v
@@ -153,7 +168,7 @@ func (h *Half) variables(mark string) map[string]string {
 	for _, k := range []string{jobenv.VarAppnum, jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual,
 		jobenv.VarReport} {
 		if env[k] != "" {
-			env[k] = "" // the share says what counts: zipper bench does not look at the environment
+			env[k] = "" // the share decides: zipper bench does not look at the environment
 		}
 	}
 	native.Displace(env)

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func TestSaidOnce(t *testing.T) {
+func TestSameComplaintOfRanksIsPrintedOnce(t *testing.T) {
 	h := testHalf(t, `exec >&2
 for r in 0 1 2 3; do echo "MMPI: virtual rank $r: the forwarder is lost"; done
 echo "MMPI: native rank 0 on n1: no forwarder"
@@ -28,9 +28,9 @@ echo "a line"; echo "a line"; exit 1`)
 	}
 }
 
-// TestHydraStatus: MPICH's launcher exits with 9 for kill -9, for exit(9) and for MPI_Abort(9); its
-// banner and what the process printed tell which.
-func TestHydraStatus(t *testing.T) {
+// TestHydraStatusTellsSignalsFromExits has MPICH's launcher exit with 9 for kill -9, for exit(9)
+// and for MPI_Abort(9). Its banner and the output of the process tell them apart.
+func TestHydraStatusTellsSignalsFromExits(t *testing.T) {
 	const banner = `echo 'YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)'`
 	const aborted = `; echo 'Abort(9) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 9) - process 0' >&2`
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestHydraStatus(t *testing.T) {
 		want   int
 	}{
 		{spec.MPICH, banner + "; exit 9", 128 + 9},
-		{spec.MPICH, banner + "; exit 11", 128 + 9}, // with another that ended with 2
+		{spec.MPICH, banner + "; exit 11", 128 + 9}, // beside another process, which ended with 2
 		{spec.MPICH, banner + "; exit 3", 3},
 		{spec.MPICH, banner + aborted + "; exit 9", 9},
 		{spec.MPICH, banner + strings.ReplaceAll(aborted, "9", "3") + "; exit 11", 128 + 9},

@@ -37,7 +37,7 @@ func testHalf(t *testing.T, script string) *Half {
 
 func TestHalfRun(t *testing.T) {
 	t.Setenv("ZIPPER_SHARED_FS", "/scratch")
-	t.Setenv(jobenv.VarProtocol, jobenv.Classic) // not what the share says
+	t.Setenv(jobenv.VarProtocol, jobenv.Classic) // other than the share's
 	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI$ZIPPER_PROTOCOL"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
 	var out, errs bytes.Buffer
 	status, err := h.Run(context.Background(), strings.NewReader("input\n"), &out, &errs)
@@ -59,8 +59,8 @@ func TestHalfRun(t *testing.T) {
 	}
 }
 
-// TestHalfLeavesNothing: processes that run on after their launcher, in other sessions, are found
-// and killed.
+// TestHalfLeavesNothing checks that processes that outlive their launcher, in other sessions, are
+// found and killed.
 func TestHalfLeavesNothing(t *testing.T) {
 	h := testHalf(t, `setsid sleep 1000 >/dev/null 2>&1 & echo $!`)
 	var out bytes.Buffer
@@ -94,9 +94,9 @@ func TestHalfEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestKilledLauncher: the directories of a launcher that was killed go with it, without another
-// one.
-func TestKilledLauncher(t *testing.T) {
+// TestDirectoriesOfAKilledLauncherAreRemoved checks that the directories of a launcher that was
+// killed are removed without another launcher.
+func TestDirectoriesOfAKilledLauncherAreRemoved(t *testing.T) {
 	if base := os.Getenv("ZIPPER_TEST_KILLED_LAUNCHER"); base != "" {
 		r, err := newRundir(base, "j")
 		if err != nil {
@@ -106,7 +106,7 @@ func TestKilledLauncher(t *testing.T) {
 		select {} // until it is killed
 	}
 	base := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledLauncher$")
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestDirectoriesOfAKilledLauncherAreRemoved$")
 	cmd.Env = append(os.Environ(), "ZIPPER_TEST_KILLED_LAUNCHER="+base)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -145,7 +145,7 @@ func TestKilledLauncher(t *testing.T) {
 	}
 }
 
-func TestPipe(t *testing.T) {
+func TestIncompleteFrameIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	if err := writePipe(&b, pipeData, []byte("hello")); err != nil {
 		t.Fatal(err)

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// janitor removes a launcher's directories when the launcher is gone, however it ended: kill -9
-// leaves it no time, and its next start may be far off, or elsewhere. It waits at the end of a pipe
-// whose other end closes with the launcher. It has a session of its own, so that what ends the
-// processes of a terminal or a job by their group does not end it. What still dies may write
-// meanwhile, so it looks more than once.
+// janitor removes a launcher's directories when the launcher has ended for any reason: kill -9
+// leaves it no time, and the next launcher may start much later, or on another host. The janitor
+// waits at the end of a pipe whose other end closes with the launcher. It has a session of its own,
+// so that a signal to the process group of a terminal or a job does not end it. Processes that are
+// still ending may write meanwhile, so it removes the directories more than once.
 const janitor = `trap '' INT TERM HUP QUIT PIPE
 read -r done && exit
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -22,8 +22,8 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
   sleep 0.5
 done`
 
-// clean has the directories removed when this process has ended. stop says that there is no need
-// any more. If no janitor can be had that is no error: the next launcher cleans.
+// clean has the directories removed when this process has ended; stop calls that off. A janitor
+// that cannot be started is no error, because the next launcher cleans up.
 func clean(dirs ...string) (stop func()) {
 	r, w, err := os.Pipe() // both close on exec, so no other child holds the pipe
 	if err != nil {
@@ -32,7 +32,7 @@ func clean(dirs ...string) (stop func()) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", janitor, "zipper-janitor"}, dirs...)...)
 	cmd.Stdin = r
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/bin:/bin"} // nothing of the job
+	cmd.Env = []string{"PATH=/usr/bin:/bin"} // the job's environment stays out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	r.Close()
@@ -41,8 +41,8 @@ func clean(dirs ...string) (stop func()) {
 		return func() {}
 	}
 	return func() {
-		_, _ = io.WriteString(w, "done\n") // if it is gone there is nobody to tell
+		_, _ = io.WriteString(w, "done\n") // if the janitor is gone the write fails
 		w.Close()
-		_ = cmd.Wait() // it has nothing to say
+		_ = cmd.Wait() // its status does not matter
 	}
 }

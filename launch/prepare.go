@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Prepare checks what can be checked before anything is started, and settles the MPI library and
-// its launcher. The error says what to do.
+// Prepare makes the checks that are possible before anything is started, and finds the MPI library
+// and its launcher. The error says what to do.
 func (h *Half) Prepare(ctx context.Context) error {
 	if err := h.prepare(ctx); err != nil {
 		return fmt.Errorf("cluster %s: %w", h.Cluster.Name, err)
@@ -64,7 +64,7 @@ func (h *Half) prepare(ctx context.Context) error {
 			return err
 		}
 		h.lookUp = p.MPI == "" && !p.ABI && !p.MMPI
-	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
+	case c.Hosts == "": // on other hosts the program may exist although it does not here: zipper exec will see
 		return c.Mistyped(err)
 	}
 	switch {
@@ -95,9 +95,9 @@ func (h *Half) prepare(ctx context.Context) error {
 const varSharedFS = "ZIPPER_SHARED_FS"
 
 // shareFiles declares that clusters which are all on this host share every directory, unless the
-// user has said something of that. lookup reads the environment.
+// user has declared directories. lookup reads the environment.
 func shareFiles(halves []*runner, lookup func(string) (string, bool)) {
-	if _, said := lookup(varSharedFS); said {
+	if _, declared := lookup(varSharedFS); declared {
 		return
 	}
 	for _, h := range halves {
@@ -109,14 +109,14 @@ func shareFiles(halves []*runner, lookup func(string) (string, bool)) {
 	}
 	for _, h := range halves {
 		env := map[string]string{varSharedFS: "/"}
-		maps.Copy(env, h.Env) // which is the job's
+		maps.Copy(env, h.Env) // Env belongs to the job
 		h.Env = env
 	}
 }
 
-// findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is
-// installed. Mpirun is the bare name, as one would type it: given a path, Open MPI puts its own
-// directories before those of the user's PATH and LD_LIBRARY_PATH.
+// findMPI sets Mpirun, and also MPI where neither the job nor the program names a library: then it
+// is the first that is installed. Mpirun is the bare name, as a user would type it: given a path,
+// Open MPI puts its own directories before those of the user's PATH and LD_LIBRARY_PATH.
 func (h *Half) findMPI(ctx context.Context) error {
 	c := &h.Cluster
 	among := []spec.MPI{spec.OpenMPI, spec.MPICH}

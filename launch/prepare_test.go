@@ -7,27 +7,27 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// TestShareFiles: clusters that are all on this host share its file system, unless the user has
-// said which directories they share.
-func TestShareFiles(t *testing.T) {
+// TestClustersOfOneHostShareFiles checks that clusters that are all on this host share its file
+// system, unless the user has named the directories that they share.
+func TestClustersOfOneHostShareFiles(t *testing.T) {
 	for _, v := range []string{"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_HOSTS", "PE_HOSTFILE"} {
 		t.Setenv(v, "")
 	}
-	said := map[string]string{varSharedFS: "/scratch"}
+	declared := map[string]string{varSharedFS: "/scratch"}
 	here := func() *runner { return &runner{Half: Half{Env: map[string]string{"A": "1"}}} }
 	for name, c := range map[string]struct {
 		environment map[string]string
 		other       func(r *runner)
 		want        bool
 	}{
-		"here":                     {nil, func(*runner) {}, true},
-		"another login":            {nil, func(r *runner) { r.rsh = []string{"ssh", "x"} }, false},
-		"other hosts":              {nil, func(r *runner) { r.Cluster.Hosts = "hosts" }, false},
-		"a group of Slurm's":       {nil, func(r *runner) { r.Cluster.Group = "1" }, false},
-		"said in the environment":  {said, func(*runner) {}, false},
-		"said for the job":         {nil, func(r *runner) { r.Env = said }, false},
-		"said for the cluster":     {nil, func(r *runner) { r.Cluster = spec.Cluster{Env: said} }, false},
-		"said that there are none": {map[string]string{varSharedFS: ""}, func(*runner) {}, false},
+		"here":                        {nil, func(*runner) {}, true},
+		"another login":               {nil, func(r *runner) { r.rsh = []string{"ssh", "x"} }, false},
+		"other hosts":                 {nil, func(r *runner) { r.Cluster.Hosts = "hosts" }, false},
+		"a group of Slurm's":          {nil, func(r *runner) { r.Cluster.Group = "1" }, false},
+		"declared in the environment": {declared, func(*runner) {}, false},
+		"declared for the job":        {nil, func(r *runner) { r.Env = declared }, false},
+		"declared for the cluster":    {nil, func(r *runner) { r.Cluster = spec.Cluster{Env: declared} }, false},
+		"declared as none":            {map[string]string{varSharedFS: ""}, func(*runner) {}, false},
 	} {
 		halves := []*runner{here(), here()}
 		job := maps.Clone(halves[0].Env)

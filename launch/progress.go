@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// showProgress tells a function what a job waits for while it gathers over the forwarder of this
-// run, from a while after its start on; at the end, that it waits for nothing. It returns how to
-// end it before that.
+// showProgress calls show with the ranks that a job waits for while it gathers over the forwarder
+// of this run, beginning a while after its start, and at the end with an empty string. stop ends
+// that early.
 func showProgress(fwd Forwarder, show func(missing string)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})

@@ -8,31 +8,32 @@ import (
 	"time"
 )
 
-// TestProgress: what is missing is told after a while, until the job runs, or the run is over.
-func TestProgress(t *testing.T) {
+// TestMissingRanksAreShownAfterAWhile checks that missing ranks are shown after a while, until the
+// job runs or the run is over.
+func TestMissingRanksAreShownAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &changing{v: View{}}
-		var told []string
-		stop := showProgress(f, func(missing string) { told = append(told, missing) })
+		var shown []string
+		stop := showProgress(f, func(missing string) { shown = append(shown, missing) })
 		time.Sleep(progressFrom + progressStep/2)
 		f.set(View{Known: true, Missing: "rank 1 of cluster b"})
 		time.Sleep(progressStep)
 		f.set(View{Known: true, Started: true})
 		time.Sleep(time.Minute)
 		stop()
-		if want := []string{"all clusters", "rank 1 of cluster b", ""}; !reflect.DeepEqual(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+		if want := []string{"all clusters", "rank 1 of cluster b", ""}; !reflect.DeepEqual(shown, want) {
+			t.Errorf("shown: %q, want %q", shown, want)
 		}
-		told = nil
-		stop = showProgress(f, func(missing string) { told = append(told, missing) })
+		shown = nil
+		stop = showProgress(f, func(missing string) { shown = append(shown, missing) })
 		stop()
-		if want := []string{""}; !reflect.DeepEqual(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+		if want := []string{""}; !reflect.DeepEqual(shown, want) {
+			t.Errorf("shown: %q, want %q", shown, want)
 		}
 	})
 }
 
-// changing is a forwarder that sees another thing after a while.
+// changing is a forwarder whose view changes after a while.
 type changing struct {
 	Forwarder
 	mu sync.Mutex

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Flags of a process in /proc/PID/stat: PF_EXITING and PF_KTHREAD of the kernel.
+// Flags of a process in /proc/PID/stat, which are PF_EXITING and PF_KTHREAD of the kernel.
 const (
 	exiting      = 0x4
 	kernelThread = 0x200000
 )
 
-// varMark is set to a random word in everything a half starts, so that what outlives its mpirun can
-// be found.
+// varMark is set to a random word in all processes of a half, so that those that outlive its mpirun
+// can be found.
 const varMark = "ZIPPER_LAUNCH"
 
-// reap kills every process of this user whose environment bears the mark, until there is none left.
+// reap kills every process of this user whose environment has the mark, until none is left.
 func reap(mark string) {
 	end := time.Now().Add(execWait)
 	for range reapRounds {
@@ -31,15 +31,15 @@ func reap(mark string) {
 			return
 		}
 		for _, p := range processes {
-			_ = p.Kill() // it may have ended by itself
+			_ = p.Kill() // the process may have ended by itself
 			_ = p.Release()
 		}
 	}
 }
 
-// marked returns the processes with the mark, other than this one, and whether there are processes
-// that cannot be judged yet because they are in the midst of execve. A process is found before its
-// environment is read, so that another one that gets its id is not taken for it.
+// marked returns the processes with the mark, other than this one, and tells whether there are
+// processes that cannot be judged yet because they are in the midst of execve. A process is opened
+// before its environment is read, so that a later process with the same id is not taken for it.
 func marked(mark string) (found []*os.Process, executing bool) {
 	want := []byte("\x00" + varMark + "=" + mark + "\x00")
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -52,7 +52,7 @@ func marked(mark string) (found []*os.Process, executing bool) {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(f) // an error for other users' processes
+		env, err := os.ReadFile(f) // other users' processes cannot be read
 		if err == nil && len(env) > 0 && bytes.Contains(append([]byte{0}, env...), want) {
 			found = append(found, p)
 			continue
@@ -66,9 +66,9 @@ func marked(mark string) (found []*os.Process, executing bool) {
 	return found, executing
 }
 
-// inExec reports whether /proc/PID/stat is that of a process in the midst of execve: its memory is
-// new, and its environment is not there yet. Zombies, processes that are exiting and threads of the
-// kernel have no environment either.
+// inExec tells whether /proc/PID/stat is that of a process in the midst of execve: its memory is
+// new, and its environment does not exist yet. Zombies, processes that are exiting and threads of
+// the kernel have no environment either.
 func inExec(stat []byte) bool {
 	const state, flags, envEnd = 3, 9, 51 // numbers of fields, from 1 (proc(5))
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A process whose environment is not there yet is told apart from those that never have one.
+// TestProcessInExecIsRecognized distinguishes a process without an environment yet from those that
+// never have one.
 func TestProcessInExecIsRecognized(t *testing.T) {
 	stat := func(state, flags, envEnd string) []byte {
 		fields := strings.Fields(strings.Repeat("1 ", 52))

@@ -15,20 +15,24 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// record collects the traffic that the ranks note: each leaves its part, a file, in a directory of
-// the user's alone beside the file that is wanted.
+// record collects the traffic that the ranks record: each writes its part, a file, to a private
+// directory of the user's beside the resulting file.
 type record struct {
-	job   *spec.Job
-	path  string // of the file that is wanted, absolute
-	parts string // the directory
+	job *spec.Job
+	// path is the absolute path of the resulting file.
+	path string
+	// parts is the directory of the ranks' parts.
+	parts string
 	ranks int
-	stop  func() // stops the janitor, which removes the directory of a launcher that is killed
+	// stop stops the janitor, which removes the directory if the launcher is killed.
+	stop func()
 }
 
-// prefix begins the names of the ranks' parts; their rank in the job follows.
+// prefix returns the beginning of the names of the ranks' parts; their rank in the job follows.
 func (r *record) prefix() string { return filepath.Join(r.parts, "rank") }
 
-// newRecord checks what can be checked before the job runs. No path: nil.
+// newRecord makes the checks that are possible before the job runs. It returns nil if path is
+// empty.
 func newRecord(job *spec.Job, path string) (*record, error) {
 	if path == "" {
 		return nil, nil
@@ -47,7 +51,7 @@ func newRecord(job *spec.Job, path string) (*record, error) {
 	for _, c := range job.Clusters {
 		r.ranks += c.Ranks
 	}
-	// Better now than after hours.
+	// An error now is better than one after hours.
 	err = wholefile.Check(abs)
 	if err == nil {
 		r.parts, err = os.MkdirTemp(filepath.Dir(abs), filepath.Base(abs)+".parts-")
@@ -59,7 +63,7 @@ func newRecord(job *spec.Job, path string) (*record, error) {
 	return r, nil
 }
 
-// merge joins the ranks' parts to the file and reports how many messages have no times.
+// merge joins the ranks' parts to the file and returns the number of messages without times.
 func (r *record) merge() (untimed int, err error) {
 	var clusters []trace.Cluster
 	for _, c := range r.job.Clusters {
@@ -93,7 +97,7 @@ func (r *record) merge() (untimed int, err error) {
 	return untimed, nil
 }
 
-// clear removes the ranks' parts. A nil record has none.
+// clear removes the ranks' parts. It does nothing for a nil record.
 func (r *record) clear() {
 	if r != nil {
 		os.RemoveAll(r.parts)

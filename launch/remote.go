@@ -14,8 +14,8 @@ import (
 )
 
 // A half on another host: `rsh HOST zipper join --piped` there reads its description from its
-// standard input, and then the program's. Both are framed, so that the end of the program's input
-// and the end of the connection are different things: when the connection is gone, the half ends.
+// standard input, and then the program's input. Both are framed, so that the end of the program's
+// input differs from the end of the connection: when the connection is lost, the half ends.
 //
 //	u8 kind ('H' half as JSON, 'D' data, 'E' end of data)   u32 length, little-endian   bytes
 const (
@@ -49,7 +49,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	zipper := h.Cluster.ZipperPath()
 	desc := *h
 	if desc.Cluster.Dir == "" {
-		desc.Cluster.Dir, _ = os.Getwd() // as a process started here would have
+		desc.Cluster.Dir, _ = os.Getwd() // the directory of a process that is started here
 	}
 	body, err := json.Marshal(desc)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	pr, pw := io.Pipe()
 	defer pr.Close()
 	go func() {
-		// Errors mean that the remote side is gone; supervise sees that by itself.
+		// Errors mean that the remote side is gone, which supervise notices by itself.
 		if writePipe(pw, pipeHalf, body) != nil {
 			return
 		}
@@ -75,7 +75,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 				break
 			}
 		}
-		_ = writePipe(pw, pipeEnd, nil) // and keep the pipe open: its end would end the half
+		_ = writePipe(pw, pipeEnd, nil) // the pipe stays open, because its end would end the half
 	}()
 	var words []string
 	words = append(words, rsh[1:]...)
@@ -96,7 +96,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	return status, err
 }
 
-// RunPiped is the other end: it reads a half and runs it until it ends or the connection does.
+// RunPiped is the other end: it reads a half and runs it until the half or the connection ends.
 func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, error) {
 	kind, body, err := readPipe(r)
 	if err != nil || kind != pipeHalf {
@@ -121,7 +121,7 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	defer cancel()
 	pr, pw := io.Pipe()
 	go func() {
-		defer cancel() // the launcher is gone
+		defer cancel() // the launcher has ended
 		for {
 			kind, body, err := readPipe(r)
 			switch {
@@ -129,7 +129,8 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 				pw.CloseWithError(io.EOF)
 				return
 			case kind == pipeData:
-				// blocks while the program does not read; what it never reads is dropped at the end
+				// The write blocks while the program does not read. Input that the program never
+				// reads is dropped at the end.
 				_, _ = pw.Write(body)
 			case kind == pipeEnd:
 				pw.Close()
@@ -140,7 +141,7 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	return h.Run(ctx, pr, stdout, stderr)
 }
 
-// Quote makes one word for a POSIX shell.
+// Quote quotes s as one word for a POSIX shell.
 func Quote(s string) string {
 	if s != "" && !bytes.ContainsAny([]byte(s), " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 		return s

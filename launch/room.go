@@ -12,12 +12,14 @@ import (
 
 // Open MPI keeps files in the run directory and in /dev/shm that its processes map into memory. A
 // file system without room for them shows as SIGBUS at some write, or as PMIx errors after which
-// mpirun waits for ever. So the room is looked at before mpirun starts.
+// mpirun waits for ever. So FindRoom measures the room before mpirun starts.
 
-// room is how many bytes the clusters that are started together on this host need.
+// room is the number of bytes that the clusters that are started together on this host need.
 type room struct {
-	session uint64 // in the run directory
-	shared  uint64 // at most, for memory that ranks share, in /dev/shm
+	// session is needed in the run directory.
+	session uint64
+	// shared is needed at most for memory that ranks share, in /dev/shm.
+	shared uint64
 }
 
 // roomFor returns what the clusters need. Those with ranks on other hosts need nothing here, nor do
@@ -36,9 +38,9 @@ func roomFor(halves []*Half) (n room) {
 }
 
 // FindRoom decides where halves that are about to start together on this host, with the same
-// RunDir, have their shared memory. It returns an error if there is no room for their files, and a
-// note if shared memory is to be in the run directory because /dev/shm has no room. Prepare must
-// have gone well for each of them.
+// RunDir, have their shared memory. It returns an error if their files have no room, and a note if
+// shared memory goes to the run directory because /dev/shm has no room. Prepare must have succeeded
+// for each of them.
 func FindRoom(halves ...*Half) (note string, err error) {
 	for _, h := range halves {
 		h.settled = true
@@ -50,7 +52,7 @@ func FindRoom(halves ...*Half) (note string, err error) {
 	base := runBase(halves[0].RunDir)
 	session, err := free(base)
 	if err != nil {
-		return "", nil // newRundir says what is wrong
+		return "", nil // newRundir reports the error
 	}
 	if sameFileSystem(base, sharedMemory) {
 		need.session, need.shared = need.session+need.shared, 0
@@ -61,7 +63,7 @@ func FindRoom(halves ...*Half) (note string, err error) {
 	}
 	shared, err := free(sharedMemory)
 	if err != nil || shared >= need.shared {
-		return "", nil // without the directory, Open MPI has its own ways
+		return "", nil // without the directory, Open MPI chooses other means
 	}
 	if session < need.session+need.shared {
 		return "", fmt.Errorf("no room for shared memory: %s has %s free, and the run directory in %s %s, and Open MPI takes up to %s for the clusters on this host: make %[1]s larger (mount -o remount,size=SIZE; --shm-size of a container), or choose a run directory with room by --run-dir DIR or TMPDIR",
@@ -74,16 +76,16 @@ func FindRoom(halves ...*Half) (note string, err error) {
 		base, sharedMemory, mebibytes(shared), mebibytes(need.shared)), nil
 }
 
-// free returns how many bytes this user may still write to a directory's file system.
+// free returns the number of bytes that this user may still write to a directory's file system.
 func free(dir string) (bytes uint64, err error) {
 	var st unix.Statfs_t
 	err = unix.Statfs(dir, &st)
 	return available(&st), err
 }
 
-// available returns the bytes that are free for users. Blocks are counted in units of Frsize; Bsize
-// is the size of transfers, which is larger on some network file systems. File systems that set
-// Bsize only leave Frsize 0.
+// available returns the number of bytes that are free for users. Blocks are counted in units of
+// Frsize. Bsize is the size of transfers, which is larger on some network file systems. File
+// systems that set only Bsize leave Frsize 0.
 func available(st *unix.Statfs_t) uint64 {
 	unit := st.Frsize
 	if unit == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/optional"
 )
 
-// TestRoom starts a half of two ranks of Open MPI over a run directory and a /dev/shm of known
-// sizes, in a mount namespace.
-func TestRoom(t *testing.T) {
+// TestSharedMemoryGoesWhereRoomIs starts a half of two ranks of Open MPI over a run directory and a
+// /dev/shm of known sizes, in a mount namespace.
+func TestSharedMemoryGoesWhereRoomIs(t *testing.T) {
 	const variable = "ZIPPER_TEST_ROOM_DIR"
 	if dir := os.Getenv(variable); dir != "" {
 		h := testHalf(t, `echo "disk=$OMPI_MCA_orte_tmpdir_base memory=$OMPI_MCA_btl_vader_backing_directory"`)
@@ -33,7 +33,7 @@ func TestRoom(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct {
 		name, disk, memory string
-		want               []string // parts of what is printed, in order
+		want               []string // parts of the output, in order
 	}{
 		{"room", "9m", "9m", []string{"disk=" + dir + "/zipper-", "memory=/dev/shm/zipper-"}},
 		{"no room on disk", "8m", "9m", []string{"cluster a: the run directory has no room: " + dir + " has 8.0 MiB free", "takes 9.0 MiB", "--run-dir"}},
@@ -41,7 +41,7 @@ func TestRoom(t *testing.T) {
 		{"no room", "16m", "8m", []string{"no room for shared memory: /dev/shm has 8.0 MiB free", dir + " 16.0 MiB", "up to 8.0 MiB", "--run-dir"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			const script = `mount -t tmpfs -o size="$2" tmpfs "$1" && mount -t tmpfs -o size="$3" tmpfs /dev/shm && exec "$4" -test.run '^TestRoom$'`
+			const script = `mount -t tmpfs -o size="$2" tmpfs "$1" && mount -t tmpfs -o size="$3" tmpfs /dev/shm && exec "$4" -test.run '^TestSharedMemoryGoesWhereRoomIs$'`
 			cmd := exec.Command(words[0], append(words[1:], "sh", "-c", script, "sh", dir, tc.disk, tc.memory, os.Args[0])...)
 			cmd.Env = append(os.Environ(), variable+"="+dir)
 			out, err := cmd.CombinedOutput()
@@ -59,10 +59,10 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestBusErrorNamesPlaces checks that a process that ended by SIGBUS is explained by the room that
-// there is.
+// TestBusErrorNamesPlaces checks that the error for a process that ended by SIGBUS names the
+// remaining room.
 func TestBusErrorNamesPlaces(t *testing.T) {
-	h := testHalf(t, "exit 135") // as mpirun does for such a process
+	h := testHalf(t, "exit 135") // the status that mpirun has for such a process
 	var errs bytes.Buffer
 	status, err := h.Run(context.Background(), nil, &bytes.Buffer{}, &errs)
 	if status != 135 || err != nil || !strings.Contains(errs.String(), h.RunDir+" has ") ||
@@ -71,21 +71,22 @@ func TestBusErrorNamesPlaces(t *testing.T) {
 	}
 }
 
-// TestRoomForAllClusters checks that clusters that start together count together, where Open MPI
-// runs them on this host.
-func TestRoomForAllClusters(t *testing.T) {
-	a, b, one, far := testHalf(t, ""), testHalf(t, ""), testHalf(t, ""), testHalf(t, "")
+// TestClustersThatStartTogetherCountTogether checks that clusters that start together count
+// together, where Open MPI runs them on this host.
+func TestClustersThatStartTogetherCountTogether(t *testing.T) {
+	a, b, one, elsewhere := testHalf(t, ""), testHalf(t, ""), testHalf(t, ""), testHalf(t, "")
 	b.Cluster.MPI = "mpich"
 	one.Cluster.Ranks = 1
-	far.Cluster.Hosts = "hosts"
+	elsewhere.Cluster.Hosts = "hosts"
 	want := room{session: 2 * sessionRoom, shared: 2 * segmentRoom}
-	if got := roomFor([]*Half{a, b, one, far}); got != want {
+	if got := roomFor([]*Half{a, b, one, elsewhere}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestAvailable checks that free blocks are counted in the unit that the file system has.
-func TestAvailable(t *testing.T) {
+// TestFreeBlocksAreCountedInTheirUnit checks that free blocks are counted in the unit that the file
+// system has.
+func TestFreeBlocksAreCountedInTheirUnit(t *testing.T) {
 	for _, tc := range []struct {
 		st   unix.Statfs_t
 		want uint64

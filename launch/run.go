@@ -13,57 +13,72 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Options say where a run's input and output go.
+// Options determine where a run's input and output go.
 type Options struct {
-	Stdin          io.Reader // to rank 0 of MPI_COMM_WORLD; nil: none
+	// Stdin goes to rank 0 of MPI_COMM_WORLD; nil means no input.
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Tag            bool
-	RunDir         string
-	Record         string // file for the job's recorded traffic (package internal/traffic/trace); empty: none
-	// if not nil, is told what the job waits for while it gathers over a forwarder of this run;
-	// empty: nothing
-	Progress       func(missing string)
+	// Tag tells to put the rank in MPI_COMM_WORLD before each line of output.
+	Tag bool
+	// RunDir is where temporary files are kept; an empty string means the system's place.
+	RunDir string
+	// Record is the file for the job's recorded traffic (package internal/traffic/trace); an empty
+	// string means none.
+	Record string
+	// Progress, if not nil, is called with the ranks that the job waits for while it gathers over a
+	// forwarder of this run, and with an empty string when it waits for none.
+	Progress func(missing string)
+	// StartForwarder starts a forwarder on this host.
 	StartForwarder func(ctx context.Context, w Wanted) (Forwarder, error)
 }
 
-// Ended is how one cluster's half came out.
+// Ended is the result of one cluster's half.
 type Ended struct {
 	Cluster string   `json:"cluster"`
 	MPI     spec.MPI `json:"mpi,omitempty"`
 	First   int      `json:"first_virtual_rank"`
 	Ranks   int      `json:"ranks"`
-	World   []int    `json:"world_ranks,omitempty"` // in MPI_COMM_WORLD, if its order is not that of virtual rank
-	Status  int      `json:"status"`                // exit status of its native launcher
-	Killed  bool     `json:"killed"`                // ended because the job had failed elsewhere
-	Seconds float64  `json:"seconds"`
+	// World has the ranks in MPI_COMM_WORLD, if their order is not that of virtual ranks.
+	World []int `json:"world_ranks,omitempty"`
+	// Status is the exit status of the native launcher.
+	Status int `json:"status"`
+	// Killed tells that the half was ended because the job had failed elsewhere.
+	Killed  bool    `json:"killed"`
+	Seconds float64 `json:"seconds"`
 	err     error
-	said    string // the first error that one of its ranks printed
-	boxes   string // what its launcher printed of the end of its processes
-	script  string // its program, if that is not linked to MPI itself; empty: it is, or nobody has looked
+	// complaint is the first error that one of its ranks printed.
+	complaint string
+	// boxes is the launcher's framed output about the end of its processes.
+	boxes string
+	// script is the program's name if the program is not linked to MPI itself. It is empty if the
+	// program is, or was not examined.
+	script string
 }
 
-// Outcome is how a run came out.
+// Outcome is the result of a run.
 type Outcome struct {
-	Job      string    `json:"job"`
-	Status   int       `json:"status"` // exit status of the program: that of the first half that failed, else 0
-	Reason   string    `json:"reason,omitempty"`
-	Seconds  float64   `json:"seconds"`
-	Clusters []Ended   `json:"clusters"`
-	Traffic  []Traffic `json:"traffic,omitempty"` // known when the forwarder was started by this run
-	Untimed  int       `json:"untimed,omitempty"` // recorded messages that are in the matrix only
-	// Launcher is what the launcher of the cluster that failed has printed of that, in frames,
-	// which are not among the output. It is empty if there are none, or the job went well.
+	Job string `json:"job"`
+	// Status is the program's exit status: that of the first half that failed, else 0.
+	Status   int     `json:"status"`
+	Reason   string  `json:"reason,omitempty"`
+	Seconds  float64 `json:"seconds"`
+	Clusters []Ended `json:"clusters"`
+	// Traffic is known if this run has started the forwarder.
+	Traffic []Traffic `json:"traffic,omitempty"`
+	// Untimed is the number of recorded messages that are in the matrix only.
+	Untimed int `json:"untimed,omitempty"`
+	// Launcher is the framed output of the failed cluster's launcher about the failure, which is
+	// not in the output. It is empty if there is none, or the job succeeded.
 	Launcher string `json:"-"`
 }
 
-// ErrNotJoined: the processes ended without having joined the job.
+// ErrNotJoined means that the processes ended without having joined the job.
 var ErrNotJoined = errors.New("ended before all its ranks had joined the job: did they all call MPI_Init? " +
 	"A statically linked or set-uid program cannot be joined by preloading (link it with zipper cc or fc); a program that is no MPI program does not join")
 
 // Run starts all clusters of the job at once and waits for them. It returns when everything has
-// ended and nothing is left of it; ctx ends it early. The error is set when the job did not run
-// properly for a reason of its own (not when the program just exits with a status): then
-// Outcome.Status is not 0 either.
+// ended and no process is left; ctx ends it early. The error is set if the job failed for a reason
+// other than the program's exit status; Outcome.Status is then not 0 either.
 func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error) {
 	begin := time.Now()
 	if err := job.Normalize(); err != nil {
@@ -111,7 +126,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	for _, h := range halves {
 		var stdin io.Reader
 		if h.Share.First() {
-			stdin = o.Stdin // Open MPI and MPICH hand it to their rank 0
+			stdin = o.Stdin // Open MPI and MPICH give it to their rank 0
 		}
 		go func() {
 			e := Ended{Cluster: h.Cluster.Name, MPI: h.Cluster.MPI, First: job.Offset(h.Cluster.Name),
@@ -119,14 +134,14 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 			if len(job.Order) > 0 {
 				e.World = jobenv.WorldRanks(job.Order, job.Layout(), e.Cluster)
 			}
-			var said output.Complaint
+			var complaint output.Complaint
 			var boxes output.Boxes
-			so, se := boxes.Stdout(stdout), boxes.Stderr(stderr, said.Listen)
+			so, se := boxes.Stdout(stdout), boxes.Stderr(stderr, complaint.Listen)
 			e.Status, e.err = h.start(ctx, stdin, so, se)
 			so.Close()
 			se.Close()
-			e.said, e.boxes = said.String(), boxes.Text()
-			if e.Status == 0 { // the boxes are of an mpirun that the program itself has started
+			e.complaint, e.boxes = complaint.String(), boxes.Text()
+			if e.Status == 0 { // such boxes are of an mpirun that the program itself has started
 				rest := stderr.Source(nil)
 				_, _ = io.WriteString(rest, e.boxes)
 				rest.Close()
@@ -169,10 +184,10 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	return out, err
 }
 
-// runner is a half that can be started: here, or over a remote shell.
+// runner is a half that can be started, here or over a remote shell.
 type runner struct {
 	Half
-	rsh []string // nil: here
+	rsh []string // the words of the remote shell; nil: the half starts here
 }
 
 func (r *runner) start(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -182,7 +197,7 @@ func (r *runner) start(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 	return r.Half.Run(ctx, stdin, stdout, stderr)
 }
 
-// prepare makes every cluster's part; those that are started from here are checked.
+// prepare makes every cluster's half, and checks the halves that are started from here.
 func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 	var rs []*runner
 	for _, c := range j.Clusters {
@@ -192,7 +207,7 @@ func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		if r.rsh != nil {
-			// The rest is checked at the other end.
+			// The other end makes the remaining checks.
 			if c.Hosts != "" {
 				b, err := os.ReadFile(c.Hosts)
 				if err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// TestBoxesOfGoodClusters: what the launcher of a cluster that ended well has framed is about an
-// mpirun of the program's own, and is among the output, also when another cluster fails. The framed
-// messages of that one are in the outcome.
-func TestBoxesOfGoodClusters(t *testing.T) {
+// TestBoxesOfGoodClustersStayInTheOutput checks that framed messages of the launcher of a cluster
+// that ended well stay in the output, also when another cluster fails, because they are about an
+// mpirun that the program has started. The framed messages of the failed cluster are in the
+// outcome.
+func TestBoxesOfGoodClustersStayInTheOutput(t *testing.T) {
 	const box = "--------------------------------------------------------------------------\n" +
 		"mpirun noticed that process rank 0 with PID 7 on node %s exited on signal 9 (Killed).\n" +
 		"--------------------------------------------------------------------------\n"

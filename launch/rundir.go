@@ -8,18 +8,21 @@ import (
 	"path/filepath"
 )
 
-// rundir is what a launcher keeps on disk while its job runs: one directory in the temporary
-// directory and one in memory (/dev/shm), both private to the user and removed at the end.
+// rundir has the directories of a launcher while its job runs: one in the temporary directory and
+// one in memory (/dev/shm), both private to the user and removed at the end.
 type rundir struct {
-	dir    string
-	shared string // "" if there is no /dev/shm to write to
+	dir string
+	// shared is the directory in /dev/shm; it is empty if /dev/shm is missing or read-only.
+	shared string
 	locks  []*os.File
-	stop   func() // of the janitor
+	// stop stops the janitor.
+	stop func()
 }
 
-// newRundir makes the directories under base ("" = the system's temporary directory). Directories
-// of launchers that were killed before they could clean up are removed on this occasion. Names do
-// not have the job's id, which everybody on the host could read there: a file in them has.
+// newRundir makes the directories under base, or under the system's temporary directory if base is
+// empty. It also removes the directories of launchers that were killed before they could clean up.
+// Names do not have the job's id, because every user of the host could read it there; a file in the
+// directories has it.
 func newRundir(base, job string) (*rundir, error) {
 	r := &rundir{}
 	err := r.make(runBase(base))
@@ -36,7 +39,7 @@ func newRundir(base, job string) (*rundir, error) {
 // sharedMemory is the file system for memory that processes share.
 const sharedMemory = "/dev/shm"
 
-// runBase is where run directories are made: dir, or the system's temporary directory.
+// runBase returns the place of run directories: dir, or the system's temporary directory.
 func runBase(dir string) string { return cmp.Or(dir, os.TempDir()) }
 
 // make makes the directories, which the janitor removes from then on.
@@ -89,9 +92,10 @@ func (r *rundir) remove() {
 	}
 }
 
-// mine begins the names of this user's directories that were made on this host: others may have
-// theirs in the same place, on a file system that all share, and not all of those have locks that
-// hosts share. The host's name comes as a number because names of sockets below are limited.
+// mine returns the beginning of the names of this user's directories that were made on this host.
+// Other hosts may have theirs in the same place, on a shared file system, and not every such file
+// system has locks that hosts share. The host's name is hashed to a number because names of sockets
+// below are limited.
 func mine() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("zipper-%d-%08x-", os.Getuid(), crc32.ChecksumIEEE([]byte(host)))

@@ -23,7 +23,7 @@ func newTestRundir(t *testing.T, base string) *rundir {
 	return r
 }
 
-// release has a run directory look as after its launcher was killed, and the janitor with it.
+// release makes a run directory look as if its launcher, and the janitor, had been killed.
 func release(t *testing.T, r *rundir) {
 	t.Helper()
 	for _, l := range r.locks {
@@ -40,7 +40,7 @@ func TestStaleRunDirectoriesAreRemoved(t *testing.T) {
 	if strings.Contains(r.dir+r.shared, "private") {
 		t.Errorf("the job's id is in the names %s, %s", r.dir, r.shared)
 	}
-	// What a launcher has started does not hold its lock.
+	// Processes that a launcher has started do not hold its lock.
 	child := exec.Command("sleep", "1000")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestStaleRunDirectoriesAreRemoved(t *testing.T) {
 		_ = child.Wait() // killed
 	})
 	release(t, stale)
-	// of a launcher on another host, and of one that is about to lock it
+	// One directory is of a launcher on another host, one of a launcher that is about to lock it.
 	elsewhere := filepath.Join(base, fmt.Sprintf("zipper-%d-00c0ffee-1", os.Getuid()))
 	unlocked := filepath.Join(base, mine()+"1")
 	for _, d := range []string{elsewhere, unlocked} {
@@ -82,7 +82,7 @@ func TestRunDirectoryCannotBeMade(t *testing.T) {
 }
 
 // TestStaleLinksAreKept checks that a launcher neither follows a link at a run directory's name nor
-// waits for a lock that is no file.
+// waits for a lock that is not a file.
 func TestStaleLinksAreKept(t *testing.T) {
 	base := t.TempDir()
 	other := newTestRundir(t, filepath.Join(t.TempDir()))

@@ -11,10 +11,10 @@ import (
 )
 
 // A run directory is in use while its launcher holds a lock on the file "lock" in it. The kernel
-// releases the lock when the launcher ends, however it ends, and knows it in every PID namespace:
+// releases the lock when the launcher ends for any reason, and has it in every PID namespace:
 // launchers in containers that share /tmp or /dev/shm do not see each other's processes. The file
-// appears under its name when it is locked already, so a directory without it is never stale: it is
-// being made, or its file system has no locks.
+// gets its name after it is locked, so a directory without it is never stale: its launcher is still
+// making it, or its file system has no locks.
 const lockName = "lock"
 
 // lockDir locks a directory that this process has just made. The lock is held until the file is
@@ -39,7 +39,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// noLocks reports whether a file system has refused a lock because it supports none.
+// noLocks tells whether a file system has refused a lock because it supports none.
 func noLocks(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOLCK) ||
 		errors.Is(err, unix.EINVAL)
@@ -84,7 +84,7 @@ func removeDir(dir string) {
 	}
 }
 
-// own reports whether a path is a directory of this user's, and not a link to one.
+// own tells whether a path is a directory of this user, and not a link to one.
 func own(path string) bool {
 	st, err := os.Lstat(path)
 	if err != nil || !st.IsDir() {

@@ -55,7 +55,7 @@ func TestLockFileIsClosedFirst(t *testing.T) {
 }
 
 // TestDirectoryStaysStale checks that a directory of which a part cannot be removed keeps its lock
-// file, by which the next launcher finds it. What cannot be removed is a mount.
+// file, by which the next launcher finds it. A mount is such a part.
 func TestDirectoryStaysStale(t *testing.T) {
 	const variable = "ZIPPER_TEST_STALE"
 	if os.Getenv(variable) == "" {
@@ -92,8 +92,8 @@ type event struct {
 	name string
 }
 
-// watch records what happens to the files of a directory. The function that it returns ends the
-// record and gives it.
+// watch records the events in the files of a directory. The function that it returns ends the
+// record and returns the events.
 func watch(t *testing.T, dir string, mask uint32) func() []event {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)

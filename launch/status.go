@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalName is the name that people type: SIGTERM.
+// SignalName returns a signal's name as users type it: SIGTERM.
 func SignalName(s syscall.Signal) string {
 	if n := unix.SignalName(s); n != "" {
 		return n
@@ -16,7 +16,7 @@ func SignalName(s syscall.Signal) string {
 	return "signal " + strconv.Itoa(int(s))
 }
 
-// DescribeStatus says what an exit status means: "exit status 139 (SIGSEGV)".
+// DescribeStatus explains an exit status: "exit status 139 (SIGSEGV)".
 func DescribeStatus(status int) string {
 	if status > 128 {
 		if n := unix.SignalName(syscall.Signal(status - 128)); n != "" {

@@ -12,16 +12,17 @@ import (
 	"time"
 )
 
-// A script or an interpreter may start the true program without our library: env -i, a tool's own
-// LD_PRELOAD, a container that lacks it. Each process would then be a world of its own and do all
-// its work for nothing. So until a process is zipped, those that the cluster's launcher has started
-// on this host are looked at.
+// A script or an interpreter may start the MPI program without our library: by env -i, a tool's own
+// LD_PRELOAD, or a container that lacks it. Each process would then be a world of its own, and do
+// its work in vain. So until a process is zipped, the launcher examines the processes that it has
+// started on this host.
 
 // stray is a process that has an MPI library without ours.
 type stray struct {
 	pid     int
 	program string
-	library string // the MPI library's file
+	// library is the file of the MPI library.
+	library string
 }
 
 func (s stray) Error() string {
@@ -29,8 +30,9 @@ func (s stray) Error() string {
 		s.pid, s.program, s.library)
 }
 
-// findStray looks until ctx ends, or a process is zipped, for a stray below a process. It gives one
-// that it has seen in several looks, so none that only asks for a version.
+// findStray examines the processes below root until ctx ends, or a process is zipped. It returns an
+// error for a stray that it has seen in several looks, because a process that only prints a version
+// ends sooner.
 func findStray(ctx context.Context, proc string, root int) error {
 	seen := map[int]int{}
 	for pause := strayPause; ; pause = min(pause*5/4, maxStrayPause) {
@@ -53,16 +55,17 @@ func findStray(ctx context.Context, proc string, root int) error {
 	}
 }
 
-// strays are those below a process now; zipped: some process there has our library, too.
+// strays returns the strays below a process. zipped tells that some process there has our library
+// as well.
 func strays(proc string, root int) (found []stray, zipped bool) {
 	children := map[int][]int{}
 	files, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// pid (name) state parent …, where the name may have anything in it
+		// The line is: pid (name) state parent …, where the name may contain any character.
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 		words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if err != nil || len(words) < 2 {
@@ -87,7 +90,8 @@ func strays(proc string, root int) (found []stray, zipped bool) {
 	return found, false
 }
 
-// mapped tells which MPI library a process has, and whether it has ours that stands before it.
+// mapped returns the MPI library that a process has mapped, and tells whether our library is mapped
+// before it.
 func mapped(maps string) (library string, ours bool) {
 	text, err := os.ReadFile(maps)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// process writes what /proc says of one.
+// process writes the files that /proc has for a process.
 func process(t *testing.T, proc string, pid, parent int, libraries ...string) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid))
@@ -29,12 +29,12 @@ func process(t *testing.T, proc string, pid, parent int, libraries ...string) {
 	}
 }
 
-func TestStrays(t *testing.T) {
+func TestUnzippedProcessIsFound(t *testing.T) {
 	proc := t.TempDir()
 	process(t, proc, 10, 1)
 	process(t, proc, 11, 10, "/z/lib/libmmpi-audit.so")
 	process(t, proc, 12, 11, "/usr/lib/libmpi.so.40.30.4")
-	process(t, proc, 20, 1, "/usr/lib/libmpich.so.12") // of somebody else
+	process(t, proc, 20, 1, "/usr/lib/libmpich.so.12") // of another user
 	found, zipped := strays(proc, 10)
 	if len(found) != 1 || found[0] != (stray{12, "prog", "/usr/lib/libmpi.so.40.30.4"}) || zipped {
 		t.Errorf("got %v, %v", found, zipped)
@@ -43,7 +43,7 @@ func TestStrays(t *testing.T) {
 	if err := findStray(context.Background(), proc, 10); !errors.As(err, &s) || s.pid != 12 {
 		t.Errorf("got %v", err)
 	}
-	// A program that is zipped may start others that are not.
+	// A zipped program may start programs that are not zipped.
 	process(t, proc, 11, 10, "/usr/lib/libmpi.so.40.30.4", "/z/lib/libmmpi-openmpi.so")
 	if found, zipped := strays(proc, 10); len(found) > 0 || !zipped {
 		t.Errorf("got %v, %v", found, zipped)

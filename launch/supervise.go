@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// supervise runs cmd in a process group of its own until it and everything that bears the mark is
-// gone. watch, if not nil, is told its process id and ends it by an error, which is returned.
+// supervise runs cmd in a process group of its own until cmd and all processes with the mark are
+// gone. watch, if not nil, gets its process id, and ends cmd by returning an error, which supervise
+// returns.
 func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(context.Context, int) error) (status int,
 	err error) {
-	// The kernel sends Pdeathsig when the *thread* that started the child ends, so keep that thread
-	// until it is over.
+	// The kernel sends Pdeathsig when the *thread* that started the child ends, so the thread is
+	// kept until the child has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	// Standard input must not keep Wait from returning: it is fed through a pipe by a goroutine
-	// that nobody waits for.
+	// Standard input must not keep Wait from returning, so a goroutine feeds it through a pipe, and
+	// Wait does not wait for that goroutine.
 	stdin := cmd.Stdin
 	cmd.Stdin = nil
 	var pipe io.WriteCloser
@@ -28,13 +29,13 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 			return 1, err
 		}
 	}
-	cmd.WaitDelay = Grace // output pipes still held by somebody after the end are closed then
+	cmd.WaitDelay = Grace // closes output pipes that a process still holds after the end
 	if err := cmd.Start(); err != nil {
 		return 127, err
 	}
 	if pipe != nil {
 		go func() {
-			_, _ = io.Copy(pipe, stdin) // a program that does not read its input is no failure
+			_, _ = io.Copy(pipe, stdin) // a program that does not read its input has not failed
 			pipe.Close()
 		}()
 	}
@@ -60,7 +61,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 			return
 		case <-ctx.Done():
 		}
-		_ = cmd.Process.Signal(syscall.SIGTERM) // mpirun passes it on and cleans up after itself
+		_ = cmd.Process.Signal(syscall.SIGTERM) // mpirun passes it on and cleans up
 		select {
 		case <-over:
 		case <-time.After(Grace):

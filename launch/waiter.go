@@ -9,20 +9,26 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// waiter watches the halves of a job end and decides when the rest has to follow, and what the
-// whole comes to. Not safe for concurrent use.
+// waiter watches the halves of a job end. It decides when the others have to end, and which status
+// the job has. It is not safe for concurrent use.
 type waiter struct {
-	job  *spec.Job
-	fwd  Forwarder // nil: a forwarder that we did not start
+	job *spec.Job
+	// fwd is the forwarder that this run has started; it is nil if another process has started it.
+	fwd Forwarder
+	// stop ends the other halves.
 	stop context.CancelCauseFunc
 
-	all     []Ended
-	first   int // index in all of the half that decides, if failed
-	failed  bool
-	early   bool // it failed before all ranks had joined
-	err     error
-	timer   *time.Timer
-	stopped atomic.Bool // the rest was told to end, by us
+	// all has the halves that have ended.
+	all []Ended
+	// first is the index in all of the half that decides, if failed is true.
+	first  int
+	failed bool
+	// early tells that it failed before all ranks had joined.
+	early bool
+	err   error
+	timer *time.Timer
+	// stopped tells that this run has ended the other halves.
+	stopped atomic.Bool
 }
 
 func (w *waiter) ended(e Ended) {
@@ -35,13 +41,13 @@ func (w *waiter) ended(e Ended) {
 		return
 	}
 	switch {
-	// with all ranks there it has the program's status, not the remote shell's
+	// With all ranks in the job it has the program's status, not that of the remote shell.
 	case e.err != nil && (w.fwd == nil || !w.started()):
 		w.fail(e.err, 0)
 	case e.Status != 0:
 		wait := othersTime
 		if !w.started() {
-			wait = 0 // nobody is there who could tell the others
+			wait = 0 // no rank could tell the others
 		}
 		w.fail(nil, wait)
 	case !w.started():
@@ -49,7 +55,7 @@ func (w *waiter) ended(e Ended) {
 	}
 }
 
-// started reports whether all ranks had joined; true if that cannot be known.
+// started tells whether all ranks had joined. It returns true if this run cannot know.
 func (w *waiter) started() bool {
 	return w.fwd == nil || w.fwd.View().Started
 }
@@ -74,11 +80,12 @@ func (w *waiter) close() {
 	}
 }
 
-// abortCode is the exit status that MPI_Abort's code, or why the forwarder ended the job, gives.
+// abortCode returns the exit status for MPI_Abort's code, or for the forwarder's reason to end the
+// job.
 func (w *waiter) abortCode() int { return w.fwd.View().Code & 0xff }
 
-// verdict gives the job's exit status and, if it failed for a reason other than the program's
-// status, the reason.
+// verdict returns the job's exit status, and the reason if the job failed for one other than the
+// program's status.
 func (w *waiter) verdict() (int, error) {
 	if !w.failed {
 		return 0, nil
@@ -86,11 +93,11 @@ func (w *waiter) verdict() (int, error) {
 	status := w.all[w.first].Status
 	if w.fwd != nil {
 		if code := w.abortCode(); code > 1 {
-			status = code // MPI_Abort's own, whichever cluster's launcher ended first
+			status = code // the code of MPI_Abort, whichever cluster's launcher ended first
 		}
 	}
-	// Ranks that are told of a lost one end with 1, and their launcher may end first: then the
-	// status of the cluster that lost it says more.
+	// Ranks that learn of a lost rank end with 1, and their launcher may end first. Then the status
+	// of the cluster that lost the rank is more useful.
 	for _, e := range w.all {
 		if status == 1 && !e.Killed {
 			status = max(e.Status, 1)
@@ -102,12 +109,12 @@ func (w *waiter) verdict() (int, error) {
 	return status, w.err
 }
 
-// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers
-// know: the status of the cluster that gave the job its own, and, if the forwarder says nothing,
-// what that cluster's ranks said.
+// explain adds the launchers' knowledge to the forwarder's reason for a failure, which may be
+// empty: the status of the cluster that gave the job its own and, if the forwarder has no reason,
+// the first error of that cluster's ranks.
 func (w *waiter) explain(status int, reason string) string {
 	if status == 0 || reason != "" && w.abortCode() > 1 {
-		return reason // MPI_Abort's code is in the reason
+		return reason // the reason has MPI_Abort's code
 	}
 	e := w.cause(status)
 	if e.Cluster == "" {
@@ -117,8 +124,8 @@ func (w *waiter) explain(status int, reason string) string {
 	switch {
 	case reason != "":
 		return reason + "; " + ended
-	case e.said != "":
-		return ended + ": " + e.said
+	case e.complaint != "":
+		return ended + ": " + e.complaint
 	case w.early && e.script != "":
 		return fmt.Sprintf("%s before all its ranks had joined the job; %s is not linked to MPI: if it is a script with an mpirun of its own, give zipper the program that this mpirun starts, with its arguments",
 			ended, e.script)
@@ -126,7 +133,8 @@ func (w *waiter) explain(status int, reason string) string {
 	return ended
 }
 
-// cause is the half that gave the job its status; empty: none did, or the job went well.
+// cause returns the half that gave the job its status. It is empty if no half did, or the job
+// succeeded.
 func (w *waiter) cause(status int) Ended {
 	for _, e := range w.all {
 		if status != 0 && e.Status == status && !e.Killed {
@@ -136,8 +144,8 @@ func (w *waiter) cause(status int) Ended {
 	return Ended{}
 }
 
-// boxes returns the launchers' boxes that are to be shown: those of the half that gave the job its
-// status or, if no half did, of the first that failed; empty if the job went well.
+// boxes returns the launchers' boxes to show: those of the half that gave the job its status or, if
+// no half did, of the first that failed. It returns an empty string if the job succeeded.
 func (w *waiter) boxes(status int) string {
 	e := w.cause(status)
 	if e.Cluster == "" && w.failed {

@@ -7,7 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func TestReason(t *testing.T) {
+func TestReasonOfFailure(t *testing.T) {
 	lost := View{Ended: true, Started: true, Code: 1, Reason: "virtual rank 2 is lost"}
 	for name, c := range map[string]struct {
 		fwd   Forwarder
@@ -20,7 +20,7 @@ func TestReason(t *testing.T) {
 			[]Ended{{Cluster: "a", Status: 42}, {Cluster: "b", Status: 42}}, "MPI_Abort"},
 		"no forwarder": {nil, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 1}},
 			"cluster a ended with exit status 1"},
-		"refused": {nil, []Ended{{Cluster: "a", Status: 1, said: "wrong secret"}, {Cluster: "b", Status: 1}},
+		"refused": {nil, []Ended{{Cluster: "a", Status: 1, complaint: "wrong secret"}, {Cluster: "b", Status: 1}},
 			"cluster a ended with exit status 1: wrong secret"},
 		"a program's own": {viewed{v: View{Ended: true, Started: true, OK: true}},
 			[]Ended{{Cluster: "a"}, {Cluster: "b", Status: 3}}, "cluster b ended with exit status 3"},
@@ -42,9 +42,9 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestBoxesWithoutACause: where no cluster ended with the job's status, the boxes are those of the
-// cluster that failed first.
-func TestBoxesWithoutACause(t *testing.T) {
+// TestFirstFailedClusterGivesTheBoxes checks that the boxes are those of the cluster that failed
+// first if no cluster ended with the job's status.
+func TestFirstFailedClusterGivesTheBoxes(t *testing.T) {
 	for code, want := range map[int]string{42: "b's", 3: "c's", 0: "c's"} {
 		w := waiter{job: &spec.Job{ID: "j"}, fwd: viewed{v: View{Ended: true, Started: true, Code: code}},
 			stop: func(error) {}}
@@ -60,21 +60,21 @@ func TestBoxesWithoutACause(t *testing.T) {
 	}
 }
 
-// TestForwarderHearsOfEnds: the forwarder of a run hears at once of every half that has ended, so
-// that it waits for none of its ranks.
+// TestForwarderHearsOfEnds checks that the forwarder of a run learns at once of every half that has
+// ended, so that it waits for none of its ranks.
 func TestForwarderHearsOfEnds(t *testing.T) {
-	var heard []string
-	w := waiter{job: &spec.Job{ID: "j"}, fwd: viewed{v: View{Started: true}, ends: &heard}, stop: func(error) {}}
+	var ended []string
+	w := waiter{job: &spec.Job{ID: "j"}, fwd: viewed{v: View{Started: true}, ends: &ended}, stop: func(error) {}}
 	for _, e := range []Ended{{Cluster: "a"}, {Cluster: "c", Status: 3}, {Cluster: "b", Status: 1}} {
 		w.ended(e)
 	}
 	w.close()
-	if want := []string{"a", "c", "b"}; !slices.Equal(heard, want) {
-		t.Errorf("it hears of %q, want %q", heard, want)
+	if want := []string{"a", "c", "b"}; !slices.Equal(ended, want) {
+		t.Errorf("it hears of %q, want %q", ended, want)
 	}
 }
 
-// viewed is a forwarder that sees one thing, and notes which clusters it is told to have ended.
+// viewed is a forwarder with a constant view, which notes the clusters that have ended.
 type viewed struct {
 	Forwarder
 	v    View

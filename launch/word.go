@@ -16,21 +16,24 @@ import (
 	"github.com/leidenzipper/zipper/launch/batch"
 )
 
-// A half that ends tells the job's forwarders, so that the other halves end at once and can say
-// why:
+// A half that ends reports that to the job's forwarders, so that the other halves end at once and
+// can name the reason:
 //
-//  1. a signal to this process: the batch system is asked what it means while the processes of the
-//     half are still ending (ending);
-//  2. they have ended with another status than 0, or never began (ended);
-//  3. SIGTSTP, which Slurm sends before it stops a job: the job's patience begins (pauses).
+//  1. after a signal to this process the half asks the batch system for its meaning while the
+//     processes of the half are still ending (ending);
+//  2. after the processes have ended with another status than 0, or never began (ended);
+//  3. after SIGTSTP, which Slurm sends before it stops a job, the job's patience begins (pauses).
 
-// word is what a half tells forwarders. Safe for concurrent use.
+// word makes a half's reports to the forwarders. It is safe for concurrent use.
 type word struct {
 	share jobenv.Job
 	batch batch.Job
+	// began is when the half began.
 	began time.Time
-	once  sync.Once // its end is told once
-	why   string    // what the batch system says of it; after once
+	// once makes the half report its end once.
+	once sync.Once
+	// why is the batch system's reason for the end. It is set when once is done.
+	why string
 }
 
 func newWord(share jobenv.Job) *word {
@@ -39,23 +42,23 @@ func newWord(share jobenv.Job) *word {
 	return w
 }
 
-// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin. why
-// is the reason, as a clause without its subject ("has no program"). began is when the half did, so
-// that a later job of the same id is told nothing of it. Halves that cannot be told wait until
-// their time is over.
+// TellEnded reports to the forwarders of a job that a half has ended, or that it will never begin.
+// why is the reason, as a clause without its subject ("has no program"). began is when the half
+// began, so that the report does not concern a later job of the same id. Halves that no report
+// reaches wait until their time is over.
 func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
 	w := word{share: share, began: began}
 	w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
 }
 
-// clause is a sentence about the half, without a full stop.
+// clause returns a sentence about the half, without a full stop.
 func (w *word) clause(why string) string {
 	return fmt.Sprintf("cluster %s %s, %v after it began", w.share.Cluster, why,
 		time.Since(w.began).Round(100*time.Millisecond))
 }
 
-// watch tells of signals to this process until the half has ended; stop waits for what is being
-// told. ctx's cause is the signal's name.
+// watch reports signals to this process until the half has ended; stop waits for reports in
+// progress. The cause of ctx has the signal's name.
 func (w *word) watch(ctx context.Context) (stop func()) {
 	var telling sync.WaitGroup
 	telling.Add(1)
@@ -73,8 +76,9 @@ func (w *word) watch(ctx context.Context) (stop func()) {
 	}
 }
 
-// ending tells that the half is being ended, by a signal or because its launcher is gone. It
-// returns the reason, a sentence; empty: another half has failed, and told it.
+// ending reports that the half is being ended, by a signal or because its launcher is gone. It
+// returns the reason as a sentence, or an empty string if another half has failed and reported
+// that.
 func (w *word) ending(cause error) string {
 	if fromElsewhere(cause) {
 		return ""
@@ -96,7 +100,7 @@ func (w *word) ending(cause error) string {
 	return w.why
 }
 
-// elsewhere is the cause of the end of a half because another one has failed.
+// elsewhere is the cause that ends a half when another one has failed.
 type elsewhere struct{ cluster string }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("cluster %s failed", e.cluster) }
@@ -106,9 +110,9 @@ func fromElsewhere(cause error) bool {
 	return errors.As(cause, &e)
 }
 
-// ended tells that the half has ended with a status, or could not be started. said is the first
-// error of its ranks. It returns what the batch system says of the end, a sentence; empty: nothing.
-func (w *word) ended(status int, err error, said string) string {
+// ended reports that the half has ended with a status, or could not be started. complaint is the
+// first error of its ranks. It returns the batch system's reason as a sentence, or an empty string.
+func (w *word) ended(status int, err error, complaint string) string {
 	w.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 		defer cancel()
@@ -119,8 +123,8 @@ func (w *word) ended(status int, err error, said string) string {
 		case err != nil:
 			why = fmt.Sprintf("could not be started (%v)", err)
 		default:
-			if why = "ended with " + DescribeStatus(status); said != "" {
-				why += ": " + said
+			if why = "ended with " + DescribeStatus(status); complaint != "" {
+				why += ": " + complaint
 			}
 		}
 		w.tell(ctx, wire.HalfEnded, w.clause(why))
@@ -128,8 +132,8 @@ func (w *word) ended(status int, err error, said string) string {
 	return w.why
 }
 
-// pauses tells of the signals by which a batch system stops a job and lets it go on. The process
-// itself goes on until it gets SIGSTOP.
+// pauses reports the signals by which a batch system stops a job and continues it. This process
+// runs on until it gets SIGSTOP.
 func (w *word) pauses() (stop func()) {
 	if w.batch.ID == "" {
 		return func() {}
@@ -147,7 +151,7 @@ func (w *word) pauses() (stop func()) {
 				return
 			case s := <-signals:
 				if stopped == (s == syscall.SIGTSTP) {
-					continue // SIGCONT comes before other signals, too
+					continue // SIGCONT also comes before other signals
 				}
 				stopped = s == syscall.SIGTSTP
 				state, why := wire.HalfResumed, "goes on"
@@ -167,8 +171,8 @@ func (w *word) pauses() (stop func()) {
 	}
 }
 
-// tell tells all forwarders that the cluster reaches, at the same time; who cannot be told finds
-// out.
+// tell reports to all forwarders that the cluster reaches, at the same time. Failures are ignored,
+// because the others notice the end later by themselves.
 func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) {
 	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason,
 		Ticket:    w.share.Ticket,

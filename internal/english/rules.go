@@ -183,6 +183,6 @@ var badNames = func() map[string]string {
 		"knew", "besides", "byWay", "hopeless", "forgive")
 	add("name the state", "Met", "Gone", "Left", "reborn")
 	add("name the fact that the flag holds", "said", "heard", "theirs", "told", "lacks")
-	add("state the behaviour", "TestSaidOnce", "TestWhy", "TestLibraryOpenedByDlopen", "TestMayIdle")
+	add("state the behaviour", "TestSaidOnce", "TestWhy", "TestOpened", "TestMayIdle")
 	return byName
 }()

@@ -1,6 +1,6 @@
-// Package batch knows what a batch system says of the job that this process is in: which it is, and
-// why it ends. It asks the system's own commands and the kernel, and changes nothing. Every
-// question is bounded in time; what cannot be found out is empty.
+// Package batch asks a batch system about the job that this process is in: which job it is, and why
+// it ends. It uses the system's own commands and the kernel, and changes nothing. Every question
+// has a time limit; an answer that cannot be found is empty.
 package batch
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Job is one of a batch system's.
+// Job is a job of a batch system.
 type Job struct {
 	System string // "Slurm", "PBS", "LSF" or "Grid Engine"
 	ID     string
@@ -21,8 +21,8 @@ type Job struct {
 	killed killed
 }
 
-// ids are the variables by which batch systems tell a job its id; each with others that show whose
-// it is.
+// ids are the variables by which batch systems tell a job its id. sign is a variable that only this
+// system sets, for ids whose name several systems share.
 var ids = []struct{ system, id, sign string }{
 	{"Slurm", "SLURM_JOB_ID", "SLURM_JOB_ID"},
 	{"PBS", "PBS_JOBID", "PBS_JOBID"},
@@ -30,7 +30,7 @@ var ids = []struct{ system, id, sign string }{
 	{"Grid Engine", "JOB_ID", "SGE_ROOT"},
 }
 
-// Here gives the batch job that this process is in; ok: there is one.
+// Here returns the batch job that this process is in; ok is false if it is in none.
 func Here() (j Job, ok bool) { return from(os.Getenv, command, readKilled()) }
 
 func from(get func(string) string, run func(context.Context, ...string) string, k killed) (Job, bool) {
@@ -42,12 +42,13 @@ func from(get func(string) string, run func(context.Context, ...string) string, 
 	return Job{}, false
 }
 
-// String is "Slurm job 12".
+// String returns the job's name, such as "Slurm job 12".
 func (j Job) String() string { return fmt.Sprintf("%s job %s", j.System, j.ID) }
 
-// Cause says why the batch system has ended the job, or one of its processes, as a clause without
-// its subject: "was cancelled by its batch system (scancel, Slurm job 12)". Empty: not the batch
-// system, or it does not say. It takes at most the time that ctx has.
+// Cause returns why the batch system has ended the job, or one of its processes, as a clause
+// without a subject: "was cancelled by its batch system (scancel, Slurm job 12)". It returns an
+// empty string if the batch system has not ended it, or does not say so. It takes at most the time
+// that ctx has.
 func (j Job) Cause(ctx context.Context) string {
 	if j.System == "Slurm" {
 		if s := j.slurmCause(ctx); s != "" {
@@ -60,8 +61,8 @@ func (j Job) Cause(ctx context.Context) string {
 	return ""
 }
 
-// Ending is Cause for a process that a signal has come to: a moment later the batch system may say
-// more.
+// Ending returns the Cause for a process that has received a signal. It asks repeatedly for a short
+// time, because the batch system may say more a moment later.
 func (j Job) Ending(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, endingTime)
 	defer cancel()
@@ -77,7 +78,8 @@ func (j Job) Ending(ctx context.Context) string {
 	}
 }
 
-// Signalled is what a signal to the launcher itself means, if Cause says nothing.
+// Signalled returns the meaning of a signal to the launcher itself, for a job of which Cause says
+// nothing.
 func (j Job) Signalled(signal string) string {
 	if j.ID == "" {
 		return "was ended by " + signal
@@ -85,7 +87,7 @@ func (j Job) Signalled(signal string) string {
 	return fmt.Sprintf("was ended by %s from its batch system (%v)", signal, j)
 }
 
-// Suspended is what a stop signal means.
+// Suspended returns the meaning of a stop signal.
 func (j Job) Suspended() string {
 	if j.ID == "" {
 		return "is stopped (SIGTSTP)"

@@ -20,7 +20,7 @@ func env(kv ...string) func(string) string {
 	}
 }
 
-func TestHere(t *testing.T) {
+func TestJobIsFoundInTheEnvironment(t *testing.T) {
 	for _, tc := range []struct {
 		env  []string
 		want string
@@ -38,8 +38,9 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// TestSlurmCause: what Slurm 22.05 says of a job that ends, and while it does.
-func TestSlurmCause(t *testing.T) {
+// TestSlurmStateBecomesACause has the words of Slurm 22.05 about a job that ends, and while it
+// ends.
+func TestSlurmStateBecomesACause(t *testing.T) {
 	const ending = "JobState=COMPLETING Restarts=0 ExitCode=0:0 RunTime=00:00:07 TimeLimit=00:01:00 "
 	for _, tc := range []struct{ name, scontrol, want string }{
 		{"cancelled", "JobState=CANCELLED Reason=None Restarts=0 ExitCode=0:15", "was cancelled by its batch system (scancel, Slurm job 12)"},
@@ -71,8 +72,9 @@ func TestSlurmCause(t *testing.T) {
 	}
 }
 
-// TestKilled: a process of another step of the job is killed, in either kind of control groups.
-func TestKilled(t *testing.T) {
+// TestKilledProcessesAreCounted has a process of another step of the job killed, in either kind of
+// control groups.
+func TestKilledProcessesAreCounted(t *testing.T) {
 	root := t.TempDir()
 	write := func(file, text string) {
 		t.Helper()

@@ -3,12 +3,13 @@ package batch
 import "time"
 
 const (
-	// slurmTime bounds the questions to Slurm's controller, 2 s: they take 50 ms each where it is
-	// well, and a job that is ended has its KillWait, 30 s by default.
+	// slurmTime bounds the questions to Slurm's controller, 2 s. Each takes 50 ms on a controller
+	// that works well, and a job that is ended has its KillWait, 30 s by default.
 	slurmTime = 2 * time.Second
 
 	// endingTime is how long a process that was signalled waits for the reason, 1.5 s, and askAgain
-	// how often it asks: the forwarder waits for 3 s for ranks whose links were closed.
+	// is the time between its questions. The forwarder waits for 3 s for ranks whose links were
+	// closed.
 	endingTime = 1500 * time.Millisecond
 	askAgain   = 100 * time.Millisecond
 

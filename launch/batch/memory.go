@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// killed counts the processes that the kernel has killed for want of memory: in this process's
-// control group, in those above it that belong to the batch job, and in the job's steps.
+// killed counts the processes that the kernel has killed because memory ran out: in this process's
+// control group, in the groups above it that belong to the batch job, and in the job's steps.
 type killed struct {
+	// files are those of the control groups that count such processes.
 	files []string
-	at    int // then
+	// at is the sum of their counts when the files were found.
+	at int
 }
 
-// readKilled finds the files, and what they say now.
+// readKilled finds the files and reads their counts.
 func readKilled() killed {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	k := killed{files: killedFiles("/sys/fs/cgroup", string(own))}
@@ -23,8 +25,8 @@ func readKilled() killed {
 	return k
 }
 
-// killedFiles are memory.events of the unified hierarchy, which count what is below them, too, or
-// memory.oom_control of the older one, which do not.
+// killedFiles returns memory.events of the unified hierarchy, which also counts the groups below,
+// or memory.oom_control of the older hierarchy, which does not.
 func killedFiles(root, own string) (files []string) {
 	for line := range strings.Lines(own) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -46,8 +48,8 @@ func killedFiles(root, own string) (files []string) {
 	return files
 }
 
-// jobGroup is the batch job's group that a group is in, such as /slurm/uid_1/job_12 of
-// …/job_12/step_batch; else the group itself.
+// jobGroup returns the batch job's group that contains a group, such as /slurm/uid_1/job_12 for
+// …/job_12/step_batch. It returns the group itself if there is no such group.
 func jobGroup(group string) string {
 	for at := path.Clean("/" + group); at != "/"; at = path.Dir(at) {
 		if strings.HasPrefix(path.Base(at), "job_") {
@@ -70,5 +72,5 @@ func (k killed) now() (n int) {
 	return n
 }
 
-// since is how many have been killed since then.
+// since returns the number of processes killed since the files were found.
 func (k killed) since() int { return k.now() - k.at }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// command is what a command prints; empty if it fails.
+// command returns the output of a command, which is empty if the command fails.
 func command(ctx context.Context, words ...string) string {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = waitDelay
@@ -19,7 +19,7 @@ func command(ctx context.Context, words ...string) string {
 	return string(out)
 }
 
-// slurmCause asks the controller.
+// slurmCause returns the Cause that Slurm's controller tells.
 func (j Job) slurmCause(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, slurmTime)
 	defer cancel()
@@ -27,16 +27,16 @@ func (j Job) slurmCause(ctx context.Context) string {
 	return j.explain(ctx, j.state(f), f)
 }
 
-// OfSlurm is Cause for another job of Slurm, of which scontrol, there, has said this.
-func OfSlurm(id, said string) string {
+// OfSlurm returns the Cause of another job of Slurm, from the output of scontrol about that job.
+func OfSlurm(id, output string) string {
 	j := Job{System: "Slurm", ID: id, get: func(string) string { return "" }}
-	f := fields(said)
+	f := fields(output)
 	return j.explain(context.Background(), j.state(f), f)
 }
 
-// state is the one that the job will have. While its processes end Slurm says COMPLETING instead,
-// but has noted all else: the controller does so before it has anything killed, so no signal comes
-// before.
+// state returns the state that the job will have. While the job's processes end Slurm says
+// COMPLETING, but has noted the rest: the controller notes it before it has processes killed, so no
+// signal comes earlier.
 func (j Job) state(f map[string]string) string {
 	state := f["JobState"]
 	if state != "COMPLETING" {
@@ -45,19 +45,19 @@ func (j Job) state(f map[string]string) string {
 	switch reason := f["Reason"]; {
 	case reasons[reason] != "":
 		return reasons[reason]
-	case f["ExitCode"] == "0:125": // how a step says that the kernel has killed for memory
+	case f["ExitCode"] == "0:125": // a step reports with this status that the kernel has killed for memory
 		return "OUT_OF_MEMORY"
 	case f["PreemptTime"] != "" && f["PreemptTime"] != "None":
 		return "PREEMPTED"
-	case number(f["Restarts"]) > number(j.get("SLURM_RESTART_COUNT")): // it counts from the order on
+	case number(f["Restarts"]) > number(j.get("SLURM_RESTART_COUNT")): // Slurm counts a restart when it orders it
 		return "REQUEUED"
 	case reason != "None":
 		return reason
 	}
-	return "CANCELLED" // it is ended although this process, which belongs to it, is here
+	return "CANCELLED" // the job is ended although this process, which belongs to it, still runs
 }
 
-// reasons are those that go with a state.
+// reasons has the clause for each state.
 var reasons = map[string]string{
 	"TimeLimit":   "TIMEOUT",
 	"DeadLine":    "DEADLINE",
@@ -67,7 +67,7 @@ var reasons = map[string]string{
 	"NonZeroExitCode": "FAILED",
 }
 
-// number is 0 for what is none.
+// number returns the number in s, or 0 if s is not a number.
 func number(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
@@ -93,13 +93,13 @@ func (j Job) explain(ctx context.Context, state string, f map[string]string) str
 	case "REQUEUED", "PENDING":
 		return fmt.Sprintf("was put back into the queue (%v: submit halves with sbatch --no-requeue)", j)
 	}
-	if state != strings.ToUpper(state) { // a reason
+	if state != strings.ToUpper(state) { // a reason, not a state
 		return fmt.Sprintf("was ended by its batch system (%s, %v)", state, j)
 	}
-	return "" // by itself, or not at all
+	return "" // the job ended by itself, or has not ended
 }
 
-// downNodes are those of the job's nodes that are down.
+// downNodes returns the nodes of the job that are down.
 func (j Job) downNodes(ctx context.Context) (down []string) {
 	list := j.get("SLURM_JOB_NODELIST")
 	if list == "" {

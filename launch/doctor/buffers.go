@@ -9,19 +9,23 @@ import (
 	"time"
 )
 
-// A connection over a long path carries no more than the kernel's buffers at its ends hold in a
-// round trip. They grow by themselves, up to a maximum that the host's administrator sets. And it
-// takes several round trips to become fast, again after each time in which nothing was sent, unless
-// the administrator has that off.
+// A connection over a long path carries no more per round trip than the kernel's buffers at its
+// ends hold. The buffers grow by themselves, up to a maximum that the host's administrator sets. A
+// connection also needs several round trips to become fast, again after each idle time, unless the
+// administrator has turned that off.
 
-// Buffers are what the kernel gives a connection.
+// Buffers are the limits that the kernel sets for a connection.
 type Buffers struct {
-	Send    int  `json:"send"`    // the most bytes, net.ipv4.tcp_wmem's third number; 0: unknown
-	Receive int  `json:"receive"` // net.ipv4.tcp_rmem's
-	Restart bool `json:"restart"` // net.ipv4.tcp_slow_start_after_idle
+	// Send is the largest send buffer in bytes, the third number of net.ipv4.tcp_wmem; 0: unknown.
+	Send int `json:"send"`
+	// Receive is the largest receive buffer in bytes, the third number of net.ipv4.tcp_rmem; 0:
+	// unknown.
+	Receive int `json:"receive"`
+	// Restart is net.ipv4.tcp_slow_start_after_idle: idle connections become slow again.
+	Restart bool `json:"restart"`
 }
 
-// buffers reads them from proc, /proc/sys/net/ipv4.
+// buffers reads the limits from proc, which is /proc/sys/net/ipv4.
 func buffers(proc string) Buffers {
 	most := func(name string) int {
 		b, _ := os.ReadFile(filepath.Join(proc, name))
@@ -36,15 +40,15 @@ func buffers(proc string) Buffers {
 	return Buffers{most("tcp_wmem"), most("tcp_rmem"), strings.TrimSpace(string(restart)) == "1"}
 }
 
-// speed is an interface's rate in Mbit/s as sys, /sys/class/net, has it; 0: unknown.
+// speed returns an interface's rate in Mbit/s from sys, which is /sys/class/net; 0: unknown.
 func speed(sys, name string) int {
-	b, _ := os.ReadFile(filepath.Join(sys, name, "speed")) // an error: it has none
+	b, _ := os.ReadFile(filepath.Join(sys, name, "speed")) // without the file the rate is unknown
 	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	return max(n, 0)
 }
 
-// narrow says what to do if a host's buffers are too small for a connection at the rate of its
-// fastest interface over a path; empty: nothing.
+// narrow returns a finding, and what to do, if a host's buffers are too small for a connection at
+// the rate of its fastest interface over a path. Both are empty if the buffers are large enough.
 func narrow(h *Hello, roundTrip time.Duration) (detail, advice string) {
 	rate := 0
 	for _, a := range h.Addresses {
@@ -71,8 +75,8 @@ func narrow(h *Hello, roundTrip time.Duration) (detail, advice string) {
 		roundTrip.Round(time.Millisecond), rate, detail), "as root, at both ends: sysctl -w" + advice
 }
 
-// cools says what to do if a host's connections over a path become slow while they are idle; empty:
-// nothing.
+// cools returns a finding, and what to do, if a host's connections over a path become slow while
+// they are idle. Both are empty otherwise.
 func cools(h *Hello, roundTrip time.Duration) (detail, advice string) {
 	if roundTrip < farAway || !h.Buffers.Restart {
 		return "", ""

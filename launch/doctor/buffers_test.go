@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestBuffers(t *testing.T) {
+func TestBuffersAreReadFromProc(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"tcp_wmem": "4096\t16384\t4194304\n", "tcp_rmem": "4096 131072\n",
 		"tcp_slow_start_after_idle": "1\n"} {
@@ -32,8 +32,9 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestNarrow: what does not fill the path is said with the line that mends it, and nothing else.
-func TestNarrow(t *testing.T) {
+// TestSmallBuffersAreReportedWithTheFix checks that buffers too small for the path are reported
+// with the line that fixes them, and that other buffers are not reported.
+func TestSmallBuffersAreReportedWithTheFix(t *testing.T) {
 	at := func(mbit, send, receive int) *Hello {
 		return &Hello{Host: "a1", Addresses: []Address{{Speed: 100}, {Speed: mbit}},
 			Buffers: Buffers{Send: send, Receive: receive}}
@@ -57,8 +58,9 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestCools: a host far away whose connections cool down is told so, a near one is not.
-func TestCools(t *testing.T) {
+// TestConnectionsThatSlowDownAreReported checks that idle connections that become slow are reported
+// for a distant host, and not for a near one.
+func TestConnectionsThatSlowDownAreReported(t *testing.T) {
 	for _, c := range []struct {
 		restart bool
 		rtt     time.Duration

@@ -18,7 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// listener says text to whoever connects.
+// listener sends text to every connection.
 func listener(t *testing.T, text []byte) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +75,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestReach: a border node asks whether it gets to other forwarders.
-func TestReach(t *testing.T) {
+// TestReachTriesOtherForwarders has a border node try connections to other forwarders.
+func TestReachTriesOtherForwarders(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +109,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestGreeting: login scripts that print something do not keep a probe from being heard.
-func TestGreeting(t *testing.T) {
+// TestProbeWorksBehindALoginGreeting has login scripts that print something before the probe does.
+func TestProbeWorksBehindALoginGreeting(t *testing.T) {
 	rsh := filepath.Join(t.TempDir(), "rsh")
 	if err := os.WriteFile(rsh, []byte("#!/bin/sh\necho Welcome to $1\necho '{\"host\": \"a1\"}'\ncat >/dev/null\n"),
 		0o700); err != nil {
@@ -126,8 +126,8 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// told is a patient that answers as told.
-func told(h Hello, answers ...Answer) *patient {
+// withAnswers is a patient that gives these answers.
+func withAnswers(h Hello, answers ...Answer) *patient {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	p := &patient{cluster: h.Host[:1], Hello: h, conn: agent.New(outR, inW)}
@@ -138,7 +138,7 @@ func told(h Hello, answers ...Answer) *patient {
 	return p
 }
 
-func TestDual(t *testing.T) {
+func TestWrongDualAddressIsAWarning(t *testing.T) {
 	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{CIDR: "10.0.0.5/24", Interface: "eth0"},
 		{CIDR: "10.9.0.5/24", Interface: "eth1"}}}
 	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{CIDR: "10.9.0.6/24", Interface: "eth0"}}}
@@ -163,7 +163,7 @@ func TestDual(t *testing.T) {
 		job := &spec.Job{Clusters: []spec.Cluster{{Name: "a", Dual: d}, {Name: "b"}}}
 		b.Stack = c.stack
 		var r Report
-		r.dual(context.Background(), job, []*patient{told(a), told(b, Answer{Kind: c.answer})})
+		r.dual(context.Background(), job, []*patient{withAnswers(a), withAnswers(b, Answer{Kind: c.answer})})
 		if len(r.Findings) != 1 || r.Findings[0].Level != c.level || !strings.Contains(r.Findings[0].Detail, c.says) {
 			t.Errorf("%s: %+v", c.dual, r.Findings)
 		}
@@ -171,7 +171,7 @@ func TestDual(t *testing.T) {
 	var r Report
 	r.dual(context.Background(), &spec.Job{Clusters: []spec.Cluster{{Name: "a",
 		Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}},
-		[]*patient{told(a), told(b)})
+		[]*patient{withAnswers(a), withAnswers(b)})
 	if len(r.Findings) != 1 || r.Findings[0].Level != Warn || !strings.Contains(r.Findings[0].Detail, "does not know") {
 		t.Errorf("%+v", r.Findings)
 	}
@@ -183,7 +183,7 @@ func TestBetweenFindsFalseReachability(t *testing.T) {
 	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{CIDR: "10.0.0.6/24", Interface: "eth0"}},
 		Fabrics: a.Fabrics}
 	var r Report
-	r.between(told(a, Answer{Kind: Silent}), told(b))
+	r.between(withAnswers(a, Answer{Kind: Silent}), withAnswers(b))
 	var warnings []string
 	for _, f := range r.Findings {
 		if f.Level == Warn {
@@ -196,14 +196,14 @@ func TestBetweenFindsFalseReachability(t *testing.T) {
 	}
 	b.Addresses[0].CIDR, b.Fabrics = "10.9.0.6/24", nil
 	r = Report{}
-	r.between(told(a, Answer{Kind: Silent}), told(b))
+	r.between(withAnswers(a, Answer{Kind: Silent}), withAnswers(b))
 	if len(r.Findings) != 1 || r.Findings[0].Level != OK ||
 		!strings.Contains(r.Findings[0].Detail, "separate networks") {
 		t.Errorf("separate networks: %+v", r.Findings)
 	}
 }
 
-func TestFabrics(t *testing.T) {
+func TestFabricsAreReadFromSysfs(t *testing.T) {
 	root := t.TempDir()
 	port := filepath.Join(root, "mlx5_0", "ports", "1")
 	if err := os.MkdirAll(filepath.Join(port, "gids"), 0o755); err != nil {
@@ -221,7 +221,7 @@ func TestFabrics(t *testing.T) {
 	}
 }
 
-func TestObstacles(t *testing.T) {
+func TestUnusableAdaptersAreReported(t *testing.T) {
 	dev := t.TempDir()
 	none := obstacles(dev, 64<<10)
 	if len(none) != 2 || !strings.Contains(none[0], "ib_uverbs") || !strings.Contains(none[1], "64 KiB (ulimit -l)") {
@@ -240,10 +240,10 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-func TestOtherVersion(t *testing.T) {
+func TestOtherVersionIsReported(t *testing.T) {
 	for version, want := range map[int]bool{int(wire.Version): false, int(wire.Version) - 1: true} {
 		var r Report
-		r.cluster(t.Context(), told(Hello{Host: "a1", Version: version}), spec.Cluster{Name: "a"})
+		r.cluster(t.Context(), withAnswers(Hello{Host: "a1", Version: version}), spec.Cluster{Name: "a"})
 		if got := slices.ContainsFunc(r.Findings,
 			func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
 			t.Errorf("version %d: %+v", version, r.Findings)
@@ -251,7 +251,7 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-func TestProgram(t *testing.T) {
+func TestUnusableProgramIsReported(t *testing.T) {
 	var r Report
 	r.program("/nowhere/prog", nil)
 	r.program("/nowhere/prog.{mpi}", []Library{{MPI: spec.OpenMPI, Mpirun: "/usr/bin/mpirun"}, {MPI: spec.MPICH}})
@@ -264,9 +264,9 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestClusterFiles: of a cluster that is started from this host, what it needs here is checked; of
-// another one nothing can be.
-func TestClusterFiles(t *testing.T) {
+// TestFilesAreExaminedForClustersFromHere checks that the files on this host are examined for a
+// cluster that is started from here, and for no other cluster.
+func TestFilesAreExaminedForClustersFromHere(t *testing.T) {
 	for _, launcher := range []string{"mpirun", "ssh"} {
 		for _, c := range []struct {
 			cluster spec.Cluster
@@ -279,7 +279,7 @@ func TestClusterFiles(t *testing.T) {
 		} {
 			var r Report
 			c.cluster.Launcher = launcher
-			r.cluster(t.Context(), told(Hello{Host: "h", Version: int(wire.Version)}), c.cluster)
+			r.cluster(t.Context(), withAnswers(Hello{Host: "h", Version: int(wire.Version)}), c.cluster)
 			found := slices.ContainsFunc(r.Findings, func(f Finding) bool {
 				return f.Level == Fail && f.Subject == "cluster a" && strings.HasPrefix(f.Detail, c.word)
 			})

@@ -11,13 +11,13 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// dual judges the addresses at which ranks of a cluster shall take direct links: each must be that
-// of a node on which such ranks run, as far as can be told without a job. Of a wrong one nothing is
-// lost but speed, so there are only warnings.
+// dual judges the addresses at which ranks of a cluster shall take direct links. Each must belong
+// to a node on which such ranks run, as far as the doctor can tell without a job. A wrong address
+// costs nothing but speed, so there are only warnings.
 func (r *Report) dual(ctx context.Context, job *spec.Job, ps []*patient) {
 	for _, c := range job.Clusters {
 		for _, d := range c.Dual {
-			host, _, _ := net.SplitHostPort(d.Address) // is one: it was parsed
+			host, _, _ := net.SplitHostPort(d.Address) // the address was parsed, so it has a port
 			subject := fmt.Sprintf("cluster %s, dual %s", c.Name, host)
 			ips, err := net.DefaultResolver.LookupHost(ctx, host)
 			if err != nil {
@@ -34,7 +34,7 @@ func (r *Report) dual(ctx context.Context, job *spec.Job, ps []*patient) {
 	}
 }
 
-// dualAt judges one address as seen from p, whose cluster's ranks shall connect to it.
+// dualAt judges an address as seen from p, whose cluster's ranks shall connect to it.
 func (r *Report) dualAt(job *spec.Job, subject, cluster, host string, ips []string, ps []*patient, p *patient) {
 	loopback := slices.ContainsFunc(ips, func(ip string) bool { return net.ParseIP(ip).IsLoopback() })
 	for _, own := range ps {

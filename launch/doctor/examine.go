@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Host examines this host and, if not empty, a program.
+// Host examines this host and, if program is not empty, a program.
 func Host(ctx context.Context, program []string) *Report {
 	r := &Report{}
 	h := Survey(ctx)
@@ -23,8 +23,8 @@ func Host(ctx context.Context, program []string) *Report {
 	return r
 }
 
-// Reach examines the way from this host to forwarders elsewhere, as a border node's to the other
-// site's.
+// Reach examines the path from this host to forwarders elsewhere, such as from a border node to
+// those of the other site.
 func Reach(ctx context.Context, forwarders []string) *Report {
 	r := &Report{}
 	p, err := probe(ctx, "", nil, "")
@@ -54,7 +54,7 @@ func Reach(ctx context.Context, forwarders []string) *Report {
 func Job(ctx context.Context, job *spec.Job) *Report {
 	r := &Report{}
 	var ps []*patient
-	var halves []*launch.Half // that start on this host
+	var halves []*launch.Half // the halves that start on this host
 	defer func() {
 		for _, p := range ps {
 			p.stop()
@@ -99,7 +99,7 @@ func Job(ctx context.Context, job *spec.Job) *Report {
 func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 	var targets []Target
 	for _, z := range job.Zippers {
-		if a := z.AddressFor(p.cluster); a != "" { // else it is on other networks
+		if a := z.AddressFor(p.cluster); a != "" { // other forwarders are on other networks
 			targets = append(targets, Target{Address: a})
 		}
 	}
@@ -129,13 +129,13 @@ func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 	}
 }
 
-// answered judges what the patient has found at a forwarder's address; refused and silent are what
-// to do if nobody listens there, and if nothing answers.
+// answered judges the answer of a forwarder's address to the patient. refused and silent are the
+// advice if the port is closed there, and if nothing answers.
 func (r *Report) answered(p *patient, subject string, a Answer, refused, silent string) {
 	switch a.Kind {
 	case Reached:
 		r.add(OK, subject, fmt.Sprintf("%s reaches it (%v)", p.Host, a.Took.Round(10*time.Microsecond)), "")
-		// It took a round trip to connect, and one until the other end had said something.
+		// Connecting took one round trip, and the first frame of the forwarder another one.
 		for _, look := range []func(*Hello, time.Duration) (detail, advice string){narrow, cools} {
 			if detail, advice := look(&p.Hello, a.Took/2); advice != "" {
 				r.add(Warn, subject, detail, advice)
@@ -151,7 +151,7 @@ func (r *Report) answered(p *patient, subject string, a Answer, refused, silent 
 	}
 }
 
-// between finds out whether p's network reaches q's host.
+// between tests whether p's network reaches q's host.
 func (r *Report) between(p, q *patient) {
 	subject := p.cluster + " -> " + q.cluster
 	if p.Stack == q.Stack {
@@ -201,7 +201,8 @@ func (r *Report) between(p, q *patient) {
 	}
 }
 
-// sameNetwork names the interface's network that ip seems to belong to; empty: none.
+// sameNetwork returns the network of an own interface that ip seems to belong to, or an empty
+// string.
 func sameNetwork(own []Address, ip string) string {
 	for _, a := range own {
 		if _, n, err := net.ParseCIDR(a.CIDR); err == nil && n.Contains(net.ParseIP(ip)) {

@@ -9,14 +9,15 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Whether forwarders reach each other nobody but they can tell. So a job of one rank in each
-// cluster gathers over all of them, as a real one does:
+// Only forwarders can tell whether they reach each other. So a job of one rank in each cluster
+// gathers over all of them, as a real job does:
 //
 //  1. each cluster's probe is given that job (gather) and joins it (join.go);
-//  2. the forwarders make their links, or say in their refusal which of them they cannot make;
-//  3. every rank says Bye, and the job has ended well.
+//  2. the forwarders make their links, or name in their refusal the links that they cannot make;
+//  3. every rank sends Bye, and the job has ended well.
 //
-// Whatever comes of it, it is said who opens which link, where firewalls have to let it in.
+// In every case the report says which forwarder opens which link, because firewalls have to let it
+// in.
 
 // gather has the patients join a job over the job's forwarders, if it is one of several hops.
 func (r *Report) gather(job *spec.Job, ps []*patient) {
@@ -25,7 +26,7 @@ func (r *Report) gather(job *spec.Job, ps []*patient) {
 		r.ports(&share)
 	}
 	if len(share.Zippers) == 0 || len(ps) < len(job.Clusters) {
-		return // a cluster without a probe is reported already
+		return // the report names a cluster without a probe already
 	}
 	for i := range share.Layout {
 		share.Layout[i].Size = 1
@@ -61,7 +62,7 @@ func (r *Report) gather(job *spec.Job, ps []*patient) {
 	}
 }
 
-// ports says who opens the links between forwarders.
+// ports reports which forwarder opens which link to another one.
 func (r *Report) ports(share *jobenv.Job) {
 	links, err := share.Net().Links(share.Zippers)
 	if err != nil {

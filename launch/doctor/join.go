@@ -74,14 +74,14 @@ func join(ctx context.Context, environ []string, begin time.Time) Answer {
 	return Answer{Kind: Reached, Took: time.Since(begin)}
 }
 
-// leave says Bye, so that the forwarder counts no lost rank, and closes the link.
+// leave sends Bye, so that the forwarder counts no lost rank, and closes the link.
 func leave(l transport.Link, c *seal.Channel) {
 	bye := wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)
 	if c != nil {
 		h := wire.Control(wire.TypeBye).Sealed()
 		bye, _ = c.Seal(nil, h.Append(nil), nil) // fails after 2^48 frames
 	}
-	_, _ = l.TryWrite(bye) // an empty link takes that much
+	_, _ = l.TryWrite(bye) // an empty link takes a frame of this size
 	l.Close()
 }
 

@@ -11,15 +11,17 @@ import (
 	"github.com/leidenzipper/zipper/launch"
 )
 
-// patient is one host under examination: that where a cluster's launcher runs.
+// patient is a host under examination: the host where a cluster's launcher runs.
 type patient struct {
+	// cluster is the name of the cluster.
 	cluster string
-	where   string // how it was reached: "this host" or the login
+	// where tells how the host was reached: "this host" or the login.
+	where string
 	Hello
 	conn *agent.Conn
 }
 
-// probe starts a probe here, or on another host through the remote shell.
+// probe starts a probe on this host, or on another host through the remote shell.
 func probe(ctx context.Context, cluster string, rsh []string, zipper string) (p *patient, err error) {
 	p = &patient{cluster: cluster, where: "this host"}
 	if rsh == nil {

@@ -1,10 +1,10 @@
 // Package doctor finds out which networks reach which, and whether a host has what a job needs.
 //
 // A probe runs on one host of every cluster (zipper doctor starts it like a cluster with launcher
-// ssh). It tells what the host has and listens on a port where it says a random word to whoever
-// connects; then it is asked to connect to the others' addresses. Only the right word proves that
-// an address belongs to the host it was taken from: two separate networks may well use the same
-// addresses.
+// ssh). The probe describes its host and listens on a port, where it sends a random word to every
+// connection. Then the doctor asks it to connect to the addresses of the others. Only the right
+// word proves that an address belongs to the host that it was taken from, because two separate
+// networks may well use the same addresses.
 package doctor
 
 import (
@@ -31,37 +31,55 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Hello is what a probe tells of its host.
+// Hello is a probe's description of its host.
 type Hello struct {
-	Version   int       `json:"version"` // of the zipper protocol
-	Host      string    `json:"host"`
-	Stack     string    `json:"stack"`     // identifies machine and network namespace
-	Addresses []Address `json:"addresses"` // without loopback and link-local ones
-	Fabrics   []Fabric  `json:"fabrics,omitempty"`
-	Obstacles []string  `json:"obstacles,omitempty"` // to links over the adapters: what is wrong and what to do
-	Port      int       `json:"port"`                // where it says Word
-	Word      string    `json:"word"`
-	Cores     int       `json:"cores"`
-	Buffers   Buffers   `json:"buffers"`
-	MPI       []Library `json:"mpi"`
+	// Version is the version of the zipper protocol.
+	Version int `json:"version"`
+	// Host is the host's name.
+	Host string `json:"host"`
+	// Stack identifies the machine and its network namespace.
+	Stack string `json:"stack"`
+	// Addresses are the host's addresses without loopback and link-local ones.
+	Addresses []Address `json:"addresses"`
+	// Fabrics are the ports of its adapters.
+	Fabrics []Fabric `json:"fabrics,omitempty"`
+	// Obstacles to links over the adapters: each says which one, and what to do.
+	Obstacles []string `json:"obstacles,omitempty"`
+	// Port is the port where the probe sends Word.
+	Port int `json:"port"`
+	// Word is a random word.
+	Word string `json:"word"`
+	// Cores is the number of processors.
+	Cores int `json:"cores"`
+	// Buffers are the kernel's limits of connections.
+	Buffers Buffers `json:"buffers"`
+	// MPI has the host's MPI libraries.
+	MPI []Library `json:"mpi"`
 }
 
-// Address is one of a host's.
+// Address is an address of a host.
 type Address struct {
+	// Interface is the name of the interface.
 	Interface string `json:"interface"`
-	CIDR      string `json:"cidr"`  // as in 10.0.0.5/24
-	Speed     int    `json:"speed"` // of the interface, in Mbit/s; 0: unknown
+	// CIDR is the address with the length of its network, as in 10.0.0.5/24.
+	CIDR string `json:"cidr"`
+	// Speed is the interface's rate in Mbit/s; 0: unknown.
+	Speed int `json:"speed"`
 }
 
-// IP is the address without its network's length.
+// IP returns the address without its network's length.
 func (a Address) IP() string { ip, _, _ := strings.Cut(a.CIDR, "/"); return ip }
 
-// Fabric is one port of a host channel adapter.
+// Fabric is a port of a host channel adapter.
 type Fabric struct {
-	Device string `json:"device"` // as in mlx5_0/1
-	Prefix string `json:"prefix"` // subnet prefix of its first GID
-	Link   string `json:"link"`   // InfiniBand or Ethernet
-	State  string `json:"state"`
+	// Device is the adapter and the port, as in mlx5_0/1.
+	Device string `json:"device"`
+	// Prefix is the subnet prefix of the port's first GID.
+	Prefix string `json:"prefix"`
+	// Link is InfiniBand or Ethernet.
+	Link string `json:"link"`
+	// State is the port's state in the kernel's words.
+	State string `json:"state"`
 }
 
 // Library is an MPI library on a host.
@@ -70,36 +88,40 @@ type Library struct {
 	Mpirun  string   `json:"mpirun,omitempty"`
 	Version string   `json:"version,omitempty"`
 	Shim    string   `json:"shim,omitempty"`
-	Missing string   `json:"missing,omitempty"` // what is missing and what to do
+	Missing string   `json:"missing,omitempty"` // says which part is missing, and what to do
 }
 
 // Target is an address to connect to, or a job to join.
 type Target struct {
-	Address string   `json:"address,omitempty"` // host:port
-	Word    string   `json:"word,omitempty"`    // what a probe there says; empty: a forwarder is expected
-	Join    []string `json:"join,omitempty"`    // a job's environment: it is joined as its cluster's only rank
+	// Address is host:port.
+	Address string `json:"address,omitempty"`
+	// Word is the word of the probe at Address; an empty word means that a forwarder is expected
+	// there.
+	Word string `json:"word,omitempty"`
+	// Join is a job's environment; the probe joins that job as its cluster's only rank.
+	Join []string `json:"join,omitempty"`
 }
 
-// Answer is what came of it.
+// Answer is the result of an attempt to connect or to join.
 type Answer struct {
 	Kind   Kind          `json:"kind"`
 	Took   time.Duration `json:"took_ns"`
 	Detail string        `json:"detail,omitempty"`
 }
 
-// Kind of an answer.
+// Kind is the kind of an answer.
 type Kind string
 
-// The kinds.
+// Kinds of answers.
 const (
-	Reached Kind = "reached" // the one that was meant
-	Other   Kind = "other"   // somebody answered, but not the one that was meant
+	Reached Kind = "reached" // the expected probe or forwarder answered
+	Other   Kind = "other"   // another program answered
 	Refused Kind = "refused" // the address answers, the port does not
-	Silent  Kind = "silent"  // no answer, no route
+	Silent  Kind = "silent"  // there is no answer, or no route
 )
 
-// Serve is a probe: it writes Hello to w, then for every line of targets (a JSON array) on r a line
-// of answers, until r ends.
+// Serve runs a probe. It writes Hello to w, then for every line of targets (a JSON array) on r a
+// line of answers, until r ends.
 func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	ln, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -115,7 +137,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 				return
 			}
 			_ = c.SetDeadline(time.Now().Add(dialTimeout))
-			_, _ = io.WriteString(c, h.Word) // the dialler notices if it does not arrive
+			_, _ = io.WriteString(c, h.Word) // the other end notices if the word does not arrive
 			c.Close()
 		}
 	}()
@@ -130,7 +152,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	})
 }
 
-// Dial connects to a target and judges who is there, or joins its job.
+// Dial connects to a target and judges the answer, or joins the target's job.
 func Dial(ctx context.Context, t Target) Answer {
 	begin := time.Now()
 	if t.Join != nil {
@@ -193,7 +215,7 @@ func challenged(r io.Reader, begin time.Time) Answer {
 	return Answer{Kind: Reached, Took: time.Since(begin)}
 }
 
-// Survey tells what this host has.
+// Survey describes this host.
 func Survey(ctx context.Context) Hello {
 	h := Hello{Version: int(wire.Version), Word: word(), Cores: runtime.NumCPU(),
 		Fabrics: fabrics("/sys/class/infiniband"), Buffers: buffers("/proc/sys/net/ipv4")}
@@ -219,7 +241,7 @@ func Survey(ctx context.Context) Hello {
 	return h
 }
 
-// word is one that nobody else says.
+// word returns a random word.
 func word() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
@@ -239,16 +261,16 @@ func library(ctx context.Context, m spec.MPI) Library {
 	return l
 }
 
-// lockable is how many bytes of memory may be locked.
+// lockable returns the number of bytes of memory that may be locked.
 func lockable() uint64 {
 	var r unix.Rlimit
-	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r) != nil { // root's memory is not counted
+	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r) != nil { // the kernel does not limit root's memory
 		return unix.RLIM_INFINITY
 	}
 	return r.Cur
 }
 
-// obstacles looks whether this user can use adapters through the files in dev.
+// obstacles returns the obstacles for this user to using adapters through the files in dev.
 func obstacles(dev string, locked uint64) (out []string) {
 	files, _ := filepath.Glob(filepath.Join(dev, "uverbs*"))
 	if len(files) == 0 {

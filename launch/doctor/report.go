@@ -14,17 +14,17 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Level of a finding.
+// Level is the level of a finding.
 type Level string
 
-// The levels.
+// Levels of findings.
 const (
 	OK   Level = "ok"
 	Warn Level = "warning"
 	Fail Level = "problem"
 )
 
-// Finding is one thing found out.
+// Finding is a fact about a host or a path.
 type Finding struct {
 	Level   Level  `json:"level"`
 	Subject string `json:"subject"`
@@ -32,7 +32,7 @@ type Finding struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
-// Report is all that was found.
+// Report holds all findings.
 type Report struct {
 	Findings []Finding `json:"findings"`
 }
@@ -52,7 +52,7 @@ func (r *Report) Problems() int {
 	return n
 }
 
-// Write prints the report for people.
+// Write prints the report for users.
 func (r *Report) Write(w io.Writer) error {
 	for _, f := range r.Findings {
 		if _, err := fmt.Fprintf(w, "%-8s %s: %s\n", f.Level, f.Subject, f.Detail); err != nil {
@@ -72,7 +72,8 @@ func (r *Report) Write(w io.Writer) error {
 	return err
 }
 
-// libraries judges a host's MPI libraries; want names the one that is needed, empty: any will do.
+// libraries judges a host's MPI libraries. want names the library that is needed; if it is empty,
+// any library will do.
 func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 	usable := 0
 	for _, l := range libs {
@@ -97,8 +98,8 @@ func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 	}
 }
 
-// cluster judges the host where a cluster is started. It returns the cluster's half if that can be
-// started from this host, else nil.
+// cluster judges the host where a cluster is started. It returns the cluster's half if the half can
+// be started from this host, else nil.
 func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) *launch.Half {
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
@@ -107,13 +108,13 @@ func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) *launc
 	}
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
-	if c.Launcher != "mpirun" { // its files are elsewhere
+	if c.Launcher != "mpirun" { // the files are on another host
 		return nil
 	}
 	h := &launch.Half{Cluster: c}
 	if err := h.Prepare(ctx); err != nil {
 		detail := trim(strings.TrimPrefix(err.Error(), "cluster "+c.Name+": "))
-		// a library that is missing is told already
+		// The report names a missing library once.
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) {
 			r.add(Fail, "cluster "+c.Name, detail, "")
 		}
@@ -132,7 +133,7 @@ func (r *Report) room(halves []*launch.Half) {
 	}
 }
 
-// host judges what else this host has.
+// host judges the remaining properties of this host.
 func (r *Report) host(h Hello) {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
 		f, err := os.CreateTemp(dir, "zipper-doctor-")
@@ -158,8 +159,7 @@ func (r *Report) host(h Hello) {
 	r.obstacles(h.Host, h)
 }
 
-// obstacles warns of what stands against links over a host's adapters, which a job may not want to
-// use.
+// obstacles warns of obstacles to links over a host's adapters, which a job may not want to use.
 func (r *Report) obstacles(subject string, h Hello) {
 	for _, o := range h.Obstacles {
 		what, advice, _ := strings.Cut(o, ": ")
@@ -204,7 +204,7 @@ func (r *Report) program(name string, libs []Library) {
 	}
 }
 
-// after names the sanitizers' libraries that are preloaded before MMPI.
+// after returns the sanitizers' libraries that are preloaded before MMPI.
 func after(p native.Program) string {
 	if len(p.First) == 0 {
 		return ""
@@ -212,11 +212,11 @@ func after(p native.Program) string {
 	return ", after " + strings.Join(p.First, " and ") + ", which is preloaded first"
 }
 
-// trim makes one line of what a program printed.
+// trim joins the output of a program into one line.
 func trim(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // standardABI judges a program of MPI 5's standard ABI: one build of it serves all clusters whose
-// library has that.
+// library has that ABI.
 func (r *Report) standardABI(name string, libs []Library) {
 	const linked = "linked to MPI 5's standard ABI, dynamically"
 	shim, err := native.ABIShimPath()

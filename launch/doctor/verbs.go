@@ -13,7 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// dialVerbs connects over the fabric: the link's own proof tells whether both ports are on one.
+// dialVerbs connects over the fabric. The link's own proof shows whether both ports are on one
+// fabric.
 func dialVerbs(ctx context.Context, addr string, begin time.Time) Answer {
 	ctx, cancel := context.WithTimeout(ctx, verbsTimeout)
 	defer cancel()
@@ -37,7 +38,7 @@ func dialVerbs(ctx context.Context, addr string, begin time.Time) Answer {
 	return a
 }
 
-// linkReader reads from a link, waiting until a time.
+// linkReader reads from a link and waits at most until a time.
 type linkReader struct {
 	l   transport.Link
 	end time.Time

@@ -1,10 +1,10 @@
 //go:build cgo
 
-// Package inherited passes on which signals this process was started to ignore or to block. Go's
-// runtime has handlers of its own for most signals, and unblocks some, so what a Go program starts
-// would have the defaults, under which most signals end a process.
+// Package inherited restores which signals this process was started to ignore or to block. Go's
+// runtime has handlers of its own for most signals, and unblocks some, so processes that a Go
+// program starts would have the defaults, under which most signals end a process.
 //
-// Without cgo there is nobody to note it before Go's runtime starts, and the functions do nothing.
+// Without cgo no code runs before Go's runtime to record them, and the functions do nothing.
 package inherited
 
 // #include "inherited.h"
@@ -20,8 +20,8 @@ import (
 // last is the largest number of a signal.
 const last = 64
 
-// Ignore ignores again what was ignored when this process was started, except some: so its children
-// do.
+// Ignore ignores the signals again that were ignored when this process was started, except some, so
+// that its children ignore them.
 func Ignore(except ...syscall.Signal) {
 	keep := make(map[syscall.Signal]bool, len(except))
 	for _, s := range except {
@@ -34,9 +34,9 @@ func Ignore(except ...syscall.Signal) {
 	}
 }
 
-// Restore ignores again all that was ignored when this process was started, and gives the calling
-// thread the mask of then, so that what this process becomes by exec has both. The caller must have
-// locked its goroutine to the thread. The error is the system's.
+// Restore ignores all signals again that were ignored when this process was started, and gives the
+// calling thread the mask of that time, so that the program that replaces this one by exec has
+// both. The caller must have locked its goroutine to the thread. The error is the system's.
 func Restore() error {
 	Ignore()
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{Val: [16]uint64{uint64(C.zi_blocked_mask())}}, nil)

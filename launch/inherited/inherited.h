@@ -1,4 +1,5 @@
-/* What a process was started with, noted before Go's runtime changes it. */
+/* The signals that a process was started to ignore or block, recorded before Go's runtime changes
+ * that. */
 #ifndef ZIPPER_INHERITED_H
 #define ZIPPER_INHERITED_H
 int zi_is_ignored(int number);            /* a signal, from 1 to 64 */

@@ -12,18 +12,18 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// A program of MPI 5's standard ABI names libmpi_abi.so.1, which every MPI library has one of. The
-// loader takes the first in its directories, which in a cluster of another library is the wrong
-// one: every process would be a world of its own. So each cluster preloads its own, which the
-// loader then takes for the one that is named.
+// A program of MPI 5's standard ABI names libmpi_abi.so.1, and every MPI library has a file of that
+// name. The loader takes the first in its directories, which in a cluster of another library is the
+// wrong one: every process would be a world of its own. So each cluster preloads its own file,
+// which the loader then takes for the one that the program names.
 
 const abiName = "libmpi_abi.so.1"
 
 // ABI stands for the standard ABI in the name of the library to preload, and where a compiler is
-// chosen. It is no library that a cluster could run.
+// chosen. It is not a library that a cluster could run.
 const ABI spec.MPI = "abi"
 
-// Shim is where the library to preload lies for this program in a cluster of an MPI library.
+// Shim returns the path of the library to preload for this program in a cluster of an MPI library.
 func (p Program) Shim(m spec.MPI) (string, error) {
 	if p.ABI {
 		return ABIShimPath()
@@ -31,11 +31,11 @@ func (p Program) Shim(m spec.MPI) (string, error) {
 	return ShimPath(m)
 }
 
-// ABIShimPath is where the library to preload lies for programs of the standard ABI.
+// ABIShimPath returns the path of the library to preload for programs of the standard ABI.
 func ABIShimPath() (string, error) { return ShimPath(ABI) }
 
-// FindABI is the file that is an MPI library's libmpi_abi.so.1; empty if the loader, which looks
-// in the directories of path (LD_LIBRARY_PATH) first, finds one of that library there.
+// FindABI returns the path of an MPI library's libmpi_abi.so.1. It is empty if the loader, which
+// searches the directories of path (LD_LIBRARY_PATH) first, finds that file by itself.
 func FindABI(m spec.MPI, path string) (string, error) {
 	for _, dir := range filepath.SplitList(path) {
 		lib := filepath.Join(dir, abiName)
@@ -49,7 +49,7 @@ func FindABI(m spec.MPI, path string) (string, error) {
 	dirs := libraryDirs(m)
 	for _, dir := range dirs {
 		for _, name := range []string{abiName, "libmpi_abi_" + string(m) + ".so.1*"} { // Debian has both side by side
-			found, _ := filepath.Glob(filepath.Join(dir, name)) // the pattern is right
+			found, _ := filepath.Glob(filepath.Join(dir, name)) // the pattern is valid
 			for _, lib := range found {
 				if ofABI(lib) == m && !strings.ContainsAny(lib, " :") {
 					return lib, nil
@@ -61,7 +61,7 @@ func FindABI(m spec.MPI, path string) (string, error) {
 		abiName, m, strings.Join(dirs, ", "), m)
 }
 
-// libraryDirs are the directories where the libraries of an MPI's installation can lie: beside its
+// libraryDirs returns the directories where the libraries of an MPI installation can be: beside its
 // launcher, and the system's.
 func libraryDirs(m spec.MPI) []string {
 	var dirs []string
@@ -85,7 +85,7 @@ func libraryDirs(m spec.MPI) []string {
 	return dirs
 }
 
-// ofABI tells whose libmpi_abi.so.1 a file is; empty: neither's.
+// ofABI returns the MPI library to which a libmpi_abi.so.1 belongs, or an empty name.
 func ofABI(lib string) spec.MPI {
 	f, err := elf.Open(lib)
 	if err != nil {
@@ -96,7 +96,7 @@ func ofABI(lib string) spec.MPI {
 	if err != nil {
 		return ""
 	}
-	for _, s := range symbols { // its own, or what it takes from the library below
+	for _, s := range symbols { // its own symbols, or those that it takes from the library below
 		switch {
 		case strings.HasPrefix(s.Name, "ompi_"):
 			return spec.OpenMPI

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// sharedObject makes a shared object of a name that needs others, and defines a function.
+// sharedObject makes a shared object with a name, which needs others and defines a function.
 func sharedObject(t *testing.T, cc, out, soname, function string, needed ...string) {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "f.c")
@@ -25,8 +25,9 @@ func sharedObject(t *testing.T, cc, out, soname, function string, needed ...stri
 	}
 }
 
-// A program of the standard ABI is of no one library, and each cluster finds its own.
-func TestStandardABI(t *testing.T) {
+// TestEachClusterFindsItsABILibrary checks that a program of the standard ABI belongs to no
+// library, and that each cluster finds its own.
+func TestEachClusterFindsItsABILibrary(t *testing.T) {
 	cc := optional.Program(t, "cc")
 	dir := t.TempDir()
 	for m, function := range map[spec.MPI]string{spec.OpenMPI: "ompi_convert", spec.MPICH: "MPIR_Err"} {
@@ -52,12 +53,13 @@ func TestStandardABI(t *testing.T) {
 		if _, err := p.Shim(m); err == nil || !strings.Contains(err.Error(), "libmmpi-abi.so") {
 			t.Errorf("no libmmpi-abi.so is next to the test: %v", err)
 		}
-		// What the user has put first is left alone.
+		// A library that the user has put first is left alone.
 		if lib, err := FindABI(m, filepath.Join(dir, string(m))); lib != "" || err != nil {
 			t.Errorf("got %q, %v", lib, err)
 		}
 	}
-	// Beside its launcher, though the other library's comes first in the user's directories.
+	// It is found beside its launcher, although the other library's comes first in the user's
+	// directories.
 	prefix := t.TempDir()
 	for _, d := range []string{"bin", "lib"} {
 		if err := os.Mkdir(filepath.Join(prefix, d), 0o700); err != nil {
@@ -75,8 +77,9 @@ func TestStandardABI(t *testing.T) {
 	}
 }
 
-// It comes after the tools and the shim, so that those define what the program calls.
-func TestPreloadLast(t *testing.T) {
+// TestABILibraryComesLast checks that it comes after the tools and the shim, so that those define
+// the functions that the program calls.
+func TestABILibraryComesLast(t *testing.T) {
 	for old, want := range map[string]string{"": "/l", "/s:/t": "/s:/t:/l", "/l:/s": "/s:/l"} {
 		if got := preloadLast("/l", old); got != want {
 			t.Errorf("%q: got %q, want %q", old, got, want)

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// abiCompiler is the command for programs of the standard ABI: this machine's own compiler with the
-// flags that scripts/build found, since not every installation has a wrapper for that ABI.
+// abiCompiler returns the command for programs of the standard ABI: this machine's own compiler
+// with the flags that scripts/build found, because not every installation has a wrapper for that
+// ABI.
 func abiCompiler(lang Language, args []string) ([]string, error) {
 	var variable, name string
 	switch lang {
@@ -22,7 +23,7 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 	case LangFortran:
 		return nil, errors.New("MPI 5's standard ABI is one of C: neither Open MPI 6 nor MPICH 5 has a Fortran library for it, so build Fortran programs for each library (--mpi openmpi, --mpi mpich)")
 	}
-	compiler := strings.Fields(os.Getenv(variable)) // "ccache gcc", for one
+	compiler := strings.Fields(os.Getenv(variable)) // such as "ccache gcc"
 	if len(compiler) == 0 {
 		compiler = []string{name}
 	}
@@ -46,8 +47,8 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 	return cmd, nil
 }
 
-// flags reads what scripts/build wrote for pkg-config, given the directory of the libraries: beside
-// them where they were built, beside their directory where they are installed.
+// flags reads the file that scripts/build wrote for pkg-config, which is beside the libraries where
+// they were built, and beside their directory where they are installed.
 func flags(libraries string) (compile, link []string, err error) {
 	const file = "pkgconfig/mmpi-abi.pc"
 	text, err := os.ReadFile(filepath.Join(libraries, file))

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The flags are found beside the libraries, as built, and beside their directory, as installed.
-func TestABIFlags(t *testing.T) {
+// TestABIFlagsAreFoundBuiltAndInstalled checks that the flags are found beside the libraries, as
+// built, and beside their directory, as installed.
+func TestABIFlagsAreFoundBuiltAndInstalled(t *testing.T) {
 	for _, place := range []string{"lib", "lib/zipper"} {
 		root := t.TempDir()
 		libraries := filepath.Join(root, place)

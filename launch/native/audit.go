@@ -7,20 +7,22 @@ import (
 	"strings"
 )
 
-// A program that is not linked to MPI itself, an interpreter for one, may load an MPI library
-// later, and reach it past all that is preloaded. Where the loader can be told (LD_AUDIT) it gets
-// our library in place of the MPI library (cgo/audit).
+// A program that is not linked to MPI itself, such as an interpreter, may load an MPI library
+// later, and then calls it directly, because preloaded libraries do not come first there. Where the
+// loader supports audit libraries (LD_AUDIT) it gets our library in place of the MPI library
+// (cgo/audit).
 
 const (
 	auditLibrary = "libmmpi-audit.so"
-	// signalsLibrary is preloaded with it, because what is loaded later comes behind the C library.
+	// signalsLibrary is preloaded with it, because libraries that are loaded later come after the C
+	// library.
 	signalsLibrary = "libmmpi-signals.so"
-	// VarABILibrary tells libmmpi-audit.so which file is the cluster's libmpi_abi.so.1.
+	// VarABILibrary names the file of the cluster's libmpi_abi.so.1 for libmmpi-audit.so.
 	VarABILibrary = "ZIPPER_ABI_LIBRARY"
 )
 
-// audited tells whether the loader is to be told, and with which library. Before glibc 2.35 every
-// call of a program's that is audited would be slow, and others than glibc have no LD_AUDIT.
+// audited tells whether the loader needs an audit library, and which. Before glibc 2.35 every call
+// of an audited program would be slow, and other C libraries have no LD_AUDIT.
 func (p Program) audited() (lib string, err error) {
 	if p.MMPI || p.ABI || p.MPI != "" || !auditable("/bin/sh") {
 		return "", nil
@@ -32,7 +34,7 @@ func (p Program) audited() (lib string, err error) {
 	return lib, err
 }
 
-// auditable tells whether the loader that a program names is glibc's of 2.35 or newer.
+// auditable tells whether the loader that a program names is that of glibc 2.35 or newer.
 func auditable(program string) bool {
 	f, err := elf.Open(program)
 	if err != nil {

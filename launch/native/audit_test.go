@@ -8,13 +8,13 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func TestAudited(t *testing.T) {
+func TestOnlyUnlinkedProgramsAreAudited(t *testing.T) {
 	dir := t.TempDir()
 	if auditable(filepath.Join(dir, "nowhere")) || auditable("/etc/passwd") {
 		t.Error("what is no program can be audited")
 	}
 	for _, p := range []Program{{MPI: spec.OpenMPI}, {ABI: true}, {MMPI: true, MPI: spec.MPICH}} {
-		if lib, err := p.audited(); lib != "" || err != nil { // preloading reaches it
+		if lib, err := p.audited(); lib != "" || err != nil { // a program that preloading reaches
 			t.Errorf("%+v: %q, %v", p, lib, err)
 		}
 	}

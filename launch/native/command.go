@@ -10,28 +10,39 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Command is one cluster's native launcher with what it starts.
+// Command describes a call of a cluster's native launcher.
 type Command struct {
-	MPI     spec.MPI
-	Mpirun  string // the launcher, a path or a name on PATH
-	PRRTE   bool   // it is Open MPI's since version 5
-	Ranks   int
-	Hosts   string   // host file, "" = this host, or those of the batch system
-	InOrder bool     // Hosts has a host for each rank
-	Group   string   // of a heterogeneous Slurm job: srun starts them there
-	Stdin   bool     // rank 0 has standard input; srun has to know
-	Here    bool     // all ranks are on this host
-	Extra   []string // the user's arguments, after ours, so that they win
-	Tag     bool     // have it say whose each line of output is
-	// Directories of this host for what the MPI library would strew about, on disk and in memory;
-	// "" = leave it.
+	MPI spec.MPI
+	// Mpirun is the launcher: a path, or a name on PATH.
+	Mpirun string
+	// PRRTE tells that the launcher is that of Open MPI since version 5.
+	PRRTE bool
+	Ranks int
+	// Hosts is a host file; an empty string means this host, or the hosts of the batch system.
+	Hosts string
+	// InOrder tells that Hosts has a host for each rank.
+	InOrder bool
+	// Group is a group of a heterogeneous Slurm job, where srun starts the ranks; it is empty if
+	// there is none.
+	Group string
+	// Stdin tells that rank 0 has standard input, which srun has to know.
+	Stdin bool
+	// Here tells that all ranks are on this host.
+	Here bool
+	// Extra are the user's arguments. They stand after ours, so that they win.
+	Extra []string
+	// Tag tells the launcher to put the rank before each line of output.
+	Tag bool
+	// Session and Shared are directories of this host for the files of the MPI library, on disk and
+	// in memory; an empty string leaves the library's choice.
 	Session, Shared string
-	// Env is the job's variables by name: the processes on other nodes need them too.
-	Env   map[string]string
-	Words []string // program and arguments
+	// Env has the job's variables by name: processes on other nodes need them as well.
+	Env map[string]string
+	// Words are the program with its arguments.
+	Words []string
 }
 
-// Args is the command line after mpirun's own name.
+// Args returns the command line after mpirun's own name.
 func (n Command) Args() []string {
 	if n.Group != "" {
 		return n.srun()
@@ -45,19 +56,19 @@ func (n Command) Args() []string {
 		if n.Hosts != "" {
 			a = append(a, "--hostfile", n.Hosts)
 			if n.InOrder {
-				a = append(a, "--map-by", "seq") // MPICH takes them so anyway
+				a = append(a, "--map-by", "seq") // MPICH's default
 			}
 		}
 		if n.Here {
-			// Several clusters on this host do not know of each other: bound to cores they would
-			// sit on the same ones.
+			// Several clusters on this host do not know of each other. Bound to cores they would
+			// take the same ones.
 			a = append(a, "--oversubscribe", "--bind-to", "none")
 		}
 		if n.Tag {
 			a = append(a, "--tag-output")
 		}
 		for k := range n.Env {
-			a = append(a, "-x", k) // by name: values do not belong on a command line that everybody can read
+			a = append(a, "-x", k) // by name, because every user can read values on a command line
 		}
 	case spec.MPICH:
 		if n.Hosts != "" {
@@ -72,7 +83,8 @@ func (n Command) Args() []string {
 	return append(a, n.Words...)
 }
 
-// Environ is the launcher's environment: base, the job's variables, and what it needs beside.
+// Environ returns the launcher's environment: base, the job's variables, and the launcher's own
+// settings.
 func (n Command) Environ(base []string) []string {
 	for k, v := range n.Env {
 		base = setEnv(base, k+"="+v)
@@ -80,7 +92,8 @@ func (n Command) Environ(base []string) []string {
 	return append(base, n.needs(func(k string) string { return lookup(base, k) })...)
 }
 
-// needs is what the launcher itself needs, on top of what the user has set (get).
+// needs returns the settings of the launcher itself, in addition to those that the user has made
+// (get).
 func (n Command) needs(get func(string) string) []string {
 	var e []string
 	set := func(k, v string) {
@@ -90,13 +103,13 @@ func (n Command) needs(get func(string) string) []string {
 	}
 	if get("SLURM_JOB_ID") != "" {
 		// The launchers of clusters in one allocation start their daemons by srun, and one step
-		// would wait for the other's end.
+		// would wait for the end of the other.
 		set("SLURM_OVERLAP", "1")
 	}
 	switch n.MPI {
 	case spec.OpenMPI:
 		if n.Here && n.Ranks > 1 {
-			// Waiting ranks must give way to those that share their core, here and in the other
+			// Waiting ranks must give way to the ranks that share their core, here and in the other
 			// clusters.
 			set("OMPI_MCA_mpi_yield_when_idle", "1")
 		}
@@ -107,23 +120,24 @@ func (n Command) needs(get func(string) string) []string {
 		}
 		if !crossMemoryAttach() {
 			set(single, off)
-			if n.Here && !n.PRRTE { // the other components for windows need single copy: they make none, or crash
+			if n.Here && !n.PRRTE { // the other components for windows need single copy: they make no window, or crash
 				set("OMPI_MCA_osc", "^rdma,ucx")
 			}
 		}
 		if n.Here && n.PRRTE {
 			// Without a device of its kind this component sets itself up and clears up for every
-			// window, says so each time, and crashes where several threads make windows at once.
+			// window, prints that each time, and crashes where several threads make windows at
+			// once.
 			set("OMPI_MCA_osc", "^ucx")
 		}
 		if _, err := exec.LookPath("ssh"); err != nil && n.Here {
-			set(agent, "true") // it looks for one even when all ranks are here
+			set(agent, "true") // it looks for an agent even when all ranks are here
 		}
 		if n.Session != "" {
 			set(session, n.Session)
 		}
 		if n.Shared != "" {
-			set("OMPI_MCA_btl_vader_backing_directory", n.Shared) // version 5 knows the old name, too
+			set("OMPI_MCA_btl_vader_backing_directory", n.Shared) // version 5 also knows the old name
 		}
 	case spec.MPICH:
 		if n.Here {
@@ -135,8 +149,8 @@ func (n Command) needs(get func(string) string) []string {
 }
 
 // crossMemoryAttach tells whether a process may read another one of the same user
-// (process_vm_readv): not in most containers, nor with a restricted ptrace; Open MPI then prints
-// warnings and slows down.
+// (process_vm_readv). That is not allowed in most containers, nor with a restricted ptrace; Open
+// MPI then prints warnings and slows down.
 func crossMemoryAttach() bool {
 	if runtime.GOOS != "linux" {
 		return false

@@ -47,8 +47,9 @@ func TestNativeArguments(t *testing.T) {
 	}
 }
 
-// TestWindowComponents: since Open MPI 5 osc/ucx is left out where all ranks are on this host.
-func TestWindowComponents(t *testing.T) {
+// TestUCXWindowsAreLeftOutOnOneHost checks that since Open MPI 5 osc/ucx is left out where all
+// ranks are on this host.
+func TestUCXWindowsAreLeftOutOnOneHost(t *testing.T) {
 	for _, n := range []Command{
 		{MPI: spec.OpenMPI, PRRTE: true, Here: true},
 		{MPI: spec.OpenMPI, PRRTE: true},
@@ -63,8 +64,9 @@ func TestWindowComponents(t *testing.T) {
 	}
 }
 
-// TestSeveralHosts: over several hosts nothing is set that holds for one host only.
-func TestSeveralHosts(t *testing.T) {
+// TestSeveralHostsGetNoSettingsOfOne checks that over several hosts there is no setting that holds
+// for one host only.
+func TestSeveralHostsGetNoSettingsOfOne(t *testing.T) {
 	none := func(string) string { return "" }
 	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
 		n := Command{MPI: m, Ranks: 2}
@@ -77,8 +79,9 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-// TestSlurm: in an allocation the launchers' steps share the nodes, unless the user says otherwise.
-func TestSlurm(t *testing.T) {
+// TestStepsShareNodesInAnAllocation checks that in an allocation the launchers' steps share the
+// nodes, unless the user has decided otherwise.
+func TestStepsShareNodesInAnAllocation(t *testing.T) {
 	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
 		for overlap, want := range map[string]bool{"": true, "0": false} {
 			env := map[string]string{"SLURM_JOB_ID": "7", "SLURM_OVERLAP": overlap}

@@ -2,7 +2,7 @@ package native
 
 import "strings"
 
-// An environment is a list of NAME=VALUE in which the last one counts.
+// An environment is a list of NAME=VALUE in which the last entry of a name counts.
 
 func lookup(environ []string, key string) string {
 	for i := len(environ) - 1; i >= 0; i-- {

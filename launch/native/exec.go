@@ -14,19 +14,24 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// VarMPI tells zipper exec which native MPI its cluster uses, when that is known beforehand.
+// VarMPI names the native MPI of the cluster for zipper exec, where that is known beforehand.
 const VarMPI = "ZIPPER_MPI"
 
-// ExecRequest is one process that mpirun (or srun) has started and that is about to become the
+// ExecRequest describes a process that mpirun (or srun) has started and that is about to become the
 // program.
 type ExecRequest struct {
-	Share   jobenv.Job // the job, complete
-	MPI     spec.MPI   // empty: found out
-	Program []string   // program and arguments
-	Dir     string     // for a relative program
+	// Share is the job's description, complete.
+	Share jobenv.Job
+	// MPI is the native library; if it is empty, Plan finds out.
+	MPI spec.MPI
+	// Program is the program with its arguments.
+	Program []string
+	// Dir is the directory for a program with a relative path.
+	Dir string
 }
 
-// Plan checks the request and gives what to exec: the program's path and its whole environment.
+// Plan checks the request and returns the arguments of exec: the program's path and its whole
+// environment.
 func (r ExecRequest) Plan(environ []string) (path string, env []string, err error) {
 	get := func(k string) string { return lookup(environ, k) }
 	if len(r.Program) == 0 {
@@ -67,7 +72,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	if !p.MMPI || p.ABI { // what is preloaded below comes before all that a program is linked with
+	if !p.MMPI || p.ABI { // the libraries preloaded below come before all libraries that a program is linked with
 		shim, err := p.Shim(m)
 		if err != nil {
 			return "", nil, err
@@ -95,7 +100,8 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 			return "", nil, err
 		}
 		load = preloadFirst(signals, load)
-		if lib, err := FindABI(m, get("LD_LIBRARY_PATH")); err == nil && lib != "" { // it may load none
+			// The program may load no MPI library, so an error does not matter.
+		if lib, err := FindABI(m, get("LD_LIBRARY_PATH")); err == nil && lib != "" {
 			env = setEnv(env, VarABILibrary+"="+lib)
 		}
 	}
@@ -112,7 +118,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	return p.Path, env, nil
 }
 
-// Exec replaces this process by the program; it returns only on failure.
+// Exec replaces this process by the program. It returns only on failure.
 func (r ExecRequest) Exec() error {
 	path, env, err := r.Plan(os.Environ())
 	if err != nil {
@@ -121,9 +127,9 @@ func (r ExecRequest) Exec() error {
 	if err := r.stdin(); err != nil {
 		return err
 	}
-	// If mpirun or its daemon dies without a word (kill -9), so shall the program. The setting
-	// survives exec.
-	runtime.LockOSThread() // what follows belongs to the thread, which must be the one that execs
+	// If mpirun or its daemon dies without a signal to its processes (kill -9), the program has to
+	// die as well. The setting survives exec.
+	runtime.LockOSThread() // the setting belongs to the thread, which must be the one that execs
 	if _, _, started := Rank(os.Getenv); started {
 		parent := os.Getppid()
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err == nil &&
@@ -141,7 +147,7 @@ func (r ExecRequest) Exec() error {
 }
 
 // stdin leaves standard input to rank 0 of MPI_COMM_WORLD alone. Open MPI's other ranks read an
-// empty file anyway; those of MPICH would wait for ever on a pipe that nobody writes to.
+// empty file in any case; those of MPICH would wait for ever on a pipe without a writer.
 func (r ExecRequest) stdin() error {
 	_, rank, ok := Rank(os.Getenv)
 	if !ok || rank == "0" && r.Share.First() {

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func TestExecPlan(t *testing.T) {
+func TestPlanOfExec(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "s")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
@@ -25,7 +25,7 @@ func TestExecPlan(t *testing.T) {
 		"not on PATH":    {Share: share, Program: []string{"no-such-program-anywhere"}},
 		"cannot tell":    {Share: share, Program: []string{script}},
 		"directory":      {Share: share, Program: []string{dir}},
-		"libmmpi":        {Share: share, Program: []string{script}, MPI: spec.OpenMPI}, // is not next to the test
+		"libmmpi":        {Share: share, Program: []string{script}, MPI: spec.OpenMPI},
 	} {
 		if _, _, err := r.Plan([]string{"PATH=/bin"}); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("want an error with %q, got %v", word, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// ShimPath is where the library to preload lies, libmmpi-MPI.so: seen from the zipper command in
-// ../lib/zipper, where it is installed, or ../lib, where it is built.
+// ShimPath returns the path of the library to preload, libmmpi-MPI.so: from the zipper command it
+// is in ../lib/zipper, where it is installed, or ../lib, where it is built.
 func ShimPath(m spec.MPI) (string, error) {
 	p, err := libraryPath("libmmpi-" + string(m) + ".so")
 	if errors.Is(err, fs.ErrNotExist) && m == ABI {
@@ -27,7 +27,7 @@ func ShimPath(m spec.MPI) (string, error) {
 	return p, err
 }
 
-// unmapsPath is where the library lies that watches the program's memory.
+// unmapsPath returns the path of the library that watches the program's memory.
 func unmapsPath() (string, error) {
 	p, err := libraryPath(unmaps)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,14 +38,14 @@ func unmapsPath() (string, error) {
 
 const unmaps = "libmmpi-unmaps.so"
 
-// libraryPath is where a library of ours lies, and whether it is there.
+// libraryPath returns the path of a library of ours. It is an error if the file does not exist.
 func libraryPath(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		// as text: that the library is not there is another error
+		// The error is text, because a missing library is another error.
 		return "", fmt.Errorf("cannot find out where zipper is installed (%s): is /proc mounted here?", err) //nolint:errorlint // see above
 	}
 	lib := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib")

@@ -1,5 +1,5 @@
-// Package native knows the MPI libraries of clusters: their launchers and compilers, what is set
-// for them, and how one of their processes becomes the program with libmmpi in front of its MPI.
+// Package native knows the MPI libraries of clusters: their launchers and compilers, their
+// settings, and how one of their processes becomes the program with libmmpi in front of its MPI.
 package native
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// launchers are the usual names of each library's mpirun, the surest first.
+// launchers are the usual names of each library's mpirun, the most specific first.
 var launchers = map[spec.MPI][]string{
 	spec.OpenMPI: {"mpirun.openmpi", "mpirun", "mpiexec", "orterun"},
 	spec.MPICH:   {"mpirun.mpich", "mpiexec.hydra", "mpiexec.mpich", "mpirun", "mpiexec"},
@@ -58,8 +58,8 @@ func IdentifyMpirun(ctx context.Context, path string) (m spec.MPI, version strin
 	return "", first
 }
 
-// ByPRRTE reports whether the launcher is Open MPI's since version 5, PRRTE: some of its settings
-// have other names.
+// ByPRRTE tells whether the launcher is PRRTE, that of Open MPI since version 5: some of its
+// settings have other names.
 func ByPRRTE(m spec.MPI, version string) bool {
 	major, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(major)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What wraps MPI comes before the shim, an MPI library and all else after it, each in the user's
-// order.
-func TestPreload(t *testing.T) {
+// TestToolsComeBeforeTheShim checks that libraries that wrap MPI come before the shim, and an MPI
+// library and all others after it, each in the user's order.
+func TestToolsComeBeforeTheShim(t *testing.T) {
 	dir := t.TempDir()
 	library := func(name, source string) string {
 		path := filepath.Join(dir, name)
@@ -54,8 +54,9 @@ func TestPreloadFirst(t *testing.T) {
 	}
 }
 
-// A sanitizer's library is first, whether the program names it, the user has preloaded it, or both.
-func TestPreloadSanitizer(t *testing.T) {
+// TestSanitizerComesFirst checks that a sanitizer's library is first, whether the program names it,
+// the user has preloaded it, or both.
+func TestSanitizerComesFirst(t *testing.T) {
 	for _, c := range []struct{ first, old, want string }{
 		{"libasan.so.8", "", "libasan.so.8:/s/libmmpi-openmpi.so"},
 		{"libasan.so.8", "/x/libasan.so.8", "/x/libasan.so.8:/s/libmmpi-openmpi.so"},

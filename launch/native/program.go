@@ -13,30 +13,42 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Program is what can be told about an executable file without running it.
+// Program has the properties of an executable file that can be found without running it.
 type Program struct {
-	Path   string   // absolute
-	ELF    bool     // false: a script, or something else the kernel knows how to run
-	Static bool     // no dynamic loader: nothing can be preloaded
-	SetUID bool     // the loader ignores LD_PRELOAD
-	Needs  string   // the file that it names for MPI, where MPI or ABI says whose that is: libmpi.so.12
-	MPI    spec.MPI // the library it is linked to; empty: none directly (a script, Python, dlopen)
-	ABI    bool     // linked to MPI 5's standard ABI, so to any library that has it; MPI is empty
-	First  []string // sanitizers' libraries that it names, which must come before all others
-	MMPI   bool     // linked with libmmpi itself: needs no preloading
+	// Path is absolute.
+	Path string
+	// ELF is false for a script, or another file that the kernel knows how to run.
+	ELF bool
+	// Static tells that there is no dynamic loader, so nothing can be preloaded.
+	Static bool
+	// SetUID tells that the loader ignores LD_PRELOAD.
+	SetUID bool
+	// Needs is the file that the program names for MPI, such as libmpi.so.12; MPI or ABI tells
+	// whose that is.
+	Needs string
+	// MPI is the library that the program is linked to. It is empty for none (a script, Python,
+	// dlopen).
+	MPI spec.MPI
+	// ABI tells that the program is linked to MPI 5's standard ABI, so to any library that has it;
+	// MPI is then empty.
+	ABI bool
+	// First are sanitizers' libraries that the program names, which must come before all others.
+	First []string
+	// MMPI tells that the program is linked with libmmpi itself, so that it needs no preloading.
+	MMPI bool
 }
 
-// missing says that there is no such file; errors.Is knows it as fs.ErrNotExist.
+// missing is the error for a file that does not exist; errors.Is recognizes it as fs.ErrNotExist.
 type missing string
 
 func (m missing) Error() string { return string(m) }
 
-// Is makes it one.
+// Is implements that.
 func (missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// InspectProgram finds name as execvp would (relative to dir when it has a slash) and looks at it.
-// The error says what is wrong with the file; it satisfies errors.Is(err, fs.ErrNotExist) when
-// there is none.
+// InspectProgram finds name as execvp would (relative to dir when it has a slash) and inspects the
+// file. The error says what is wrong with the file; it satisfies errors.Is(err, fs.ErrNotExist)
+// when there is no such file.
 func InspectProgram(name, dir string) (Program, error) {
 	path := name
 	if strings.Contains(name, "/") {
@@ -69,7 +81,7 @@ func InspectProgram(name, dir string) (Program, error) {
 	p := Program{Path: path, SetUID: st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0}
 	f, err := elf.Open(path)
 	if err != nil {
-		return p, nil // a script: its interpreter decides
+		return p, nil // a script, whose interpreter decides
 	}
 	defer f.Close()
 	p.ELF, p.Static = true, true
@@ -80,7 +92,7 @@ func InspectProgram(name, dir string) (Program, error) {
 	}
 	libs, err := f.ImportedLibraries()
 	if err != nil {
-		return p, nil // no dynamic section
+		return p, nil // without a dynamic section
 	}
 	for _, l := range libs {
 		known := p.MPI != "" || p.ABI
@@ -112,8 +124,8 @@ func InspectProgram(name, dir string) (Program, error) {
 	return p, nil
 }
 
-// Preloadable tells whether the shim can get into the program; the error says why not and what to
-// do.
+// Preloadable returns nil if the shim can be preloaded into the program. Otherwise the error says
+// why not and what to do.
 func (p Program) Preloadable() error {
 	switch {
 	case p.MMPI:
@@ -134,7 +146,7 @@ func (p Program) Match(m spec.MPI, cluster string) error {
 		return nil
 	}
 	of := p.MPI.String()
-	if p.MPI == spec.MPICH && !p.MMPI { // so are programs of libraries with its binary interface
+	if p.MPI == spec.MPICH && !p.MMPI { // so are programs of libraries with MPICH's binary interface
 		of = "MPICH, Intel MPI, MVAPICH or Cray MPICH"
 	}
 	return fmt.Errorf("program %s is linked to %s (%s) but cluster %s runs %s: give the cluster its own build (program=PATH) or the other library (mpi=%s)",

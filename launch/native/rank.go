@@ -29,7 +29,7 @@ const (
 // places are the names of the variables that depend on the process's place in the job.
 var places = [...]string{VarRank, VarSize, VarNativeRank, VarNativeSize, VarLauncher}
 
-// Displace empties the variables of an environment that are about the place of another process.
+// Displace empties the variables of an environment that describe the place of another process.
 func Displace(env map[string]string) {
 	for _, k := range places {
 		if env[k] != "" {
@@ -38,12 +38,15 @@ func Displace(env map[string]string) {
 	}
 }
 
-// launcher names the variables in which a launcher tells a process its rank in the cluster, and the
+// launcher names the variables in which a launcher gives a process its rank in the cluster, and the
 // number of ranks there.
 type launcher struct {
-	mpi        spec.MPI // the library that the launcher belongs to; empty: either
+	// mpi is the library that the launcher belongs to; it is empty for a launcher of either.
+	mpi spec.MPI
+	// rank and size are the names of the variables.
 	rank, size string
-	replaced   bool // programs see the values of the job's MPI_COMM_WORLD in these variables
+	// replaced tells that programs see the values of the job's MPI_COMM_WORLD in these variables.
+	replaced bool
 }
 
 // known are the launchers, in order of precedence: srun may have started the daemons of the others.
@@ -64,21 +67,21 @@ func startedBy(get func(string) string) (l launcher, ok bool) {
 	return launcher{}, false
 }
 
-// identity tells the launcher that started this process from others: by the namespace that it has
-// given its processes, or by its socket to this one. Empty: that cannot be told.
+// identity returns a text that identifies the launcher of this process: the namespace that it has
+// given its processes, or its socket to this one. It is empty if neither exists.
 func identity(get func(string) string) string {
 	if ns := get("PMIX_NAMESPACE"); ns != "" {
 		return ns
 	}
 	if fd := get("PMI_FD"); fd != "" {
-		socket, _ := os.Readlink("/proc/self/fd/" + fd) // without /proc launchers are not told apart
+		socket, _ := os.Readlink("/proc/self/fd/" + fd) // without /proc all launchers look alike
 		return socket
 	}
 	return ""
 }
 
-// native returns what the launcher said of the process's rank in the cluster, and of the number of
-// ranks there, also where an earlier zipper exec has replaced that by the values of MPI_COMM_WORLD.
+// native returns the process's rank in the cluster and the number of ranks there as the launcher
+// gave them, also where an earlier zipper exec has replaced them by the values of MPI_COMM_WORLD.
 func (l launcher) native(get func(string) string) (rank, size string) {
 	if l.replaced && get(VarNativeRank) != "" && get(VarLauncher) == identity(get) {
 		return get(VarNativeRank), get(VarNativeSize)
@@ -86,8 +89,8 @@ func (l launcher) native(get func(string) string) (rank, size string) {
 	return get(l.rank), get(l.size)
 }
 
-// Rank finds out which MPI's launcher started this process and as which rank of its cluster.
-// ok is false when none did.
+// Rank returns the MPI library whose launcher started this process, and the process's rank in its
+// cluster. ok is false if no launcher did.
 func Rank(get func(string) string) (m spec.MPI, rank string, ok bool) {
 	l, ok := startedBy(get)
 	if !ok {
@@ -99,10 +102,10 @@ func Rank(get func(string) string) (m spec.MPI, rank string, ok bool) {
 
 // place puts the process's place in MPI_COMM_WORLD into an environment: in our variables, and in
 // those of the launcher. Where the launcher has started another number of processes than the layout
-// says, MPI_Init is going to fail, and no place is known.
+// has, MPI_Init is going to fail, and no place is known.
 func place(environ []string, job jobenv.Job) []string {
 	get := func(k string) string { return lookup(environ, k) }
-	nativeRank, nativeSize := "0", "1" // a process that no launcher has started
+	nativeRank, nativeSize := "0", "1" // for a process that no launcher has started
 	l, started := startedBy(get)
 	if started {
 		nativeRank, nativeSize = l.native(get)
@@ -133,8 +136,8 @@ func place(environ []string, job jobenv.Job) []string {
 	return environ
 }
 
-// Speaks reports whether this process should say what is wrong: one for each host, because all
-// ranks meet the same there, but not on all hosts.
+// Speaks tells whether this process should report what is wrong: one process on each host, because
+// all ranks of a host have the same problem, but not all hosts.
 func Speaks(get func(string) string) bool {
 	for _, local := range []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} {
 		if r := get(local); r != "" {

@@ -8,9 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// TestPlace: zipper exec says which rank of MPI_COMM_WORLD a process is, in its own variables and
-// in those of the launcher, or nothing where the launcher's numbers do not fit the layout.
-func TestPlace(t *testing.T) {
+// TestRankIsSetWhereItIsKnown checks that zipper exec sets the rank in MPI_COMM_WORLD, in its own
+// variables and in those of the launcher, or no rank where the launcher's numbers do not fit the
+// layout.
+func TestRankIsSetWhereItIsKnown(t *testing.T) {
 	layout := []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}}
 	order := []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}
 	for name, c := range map[string]struct {

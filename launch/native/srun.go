@@ -8,10 +8,11 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// sruns are the values of srun's --mpi for each library: what its processes find their ranks by.
+// sruns are the values of srun's --mpi for each library: the interface by which its processes find
+// their ranks.
 var sruns = map[spec.MPI]string{spec.OpenMPI: "pmix", spec.MPICH: "pmi2"}
 
-// SrunMPI is srun's --mpi for a library; SLURM_MPI_TYPE, which srun heeds by itself, wins.
+// SrunMPI returns srun's --mpi for a library; SLURM_MPI_TYPE, which srun reads by itself, wins.
 func SrunMPI(m spec.MPI) string {
 	if t := os.Getenv("SLURM_MPI_TYPE"); t != "" {
 		return t
@@ -19,8 +20,8 @@ func SrunMPI(m spec.MPI) string {
 	return sruns[m]
 }
 
-// srun is the command line after srun's own name, for a group of a heterogeneous job. mpirun cannot
-// start anything in the groups but its own.
+// srun returns the command line after srun's own name, for a group of a heterogeneous job. mpirun
+// cannot start processes in groups other than its own.
 func (n Command) srun() []string {
 	input := "none"
 	if n.Stdin {
@@ -33,10 +34,10 @@ func (n Command) srun() []string {
 	return append(a, n.Words...)
 }
 
-// srunFits refuses a program that srun has started with what another library finds its ranks by:
-// --mpi of srun says so, and not the cluster. get reads the environment.
+// srunFits refuses a program that srun has started with the interface of another library: srun's
+// --mpi decides about that, and not the cluster. get reads the environment.
 func srunFits(get func(string) string, started, program spec.MPI) error {
-	// mpirun's daemons are in steps, too
+	// mpirun's daemons are in steps as well.
 	bySrun := get("SLURM_STEP_ID") != "" && get("OMPI_COMM_WORLD_RANK") == "" && get("MPI_LOCALRANKID") == ""
 	if !bySrun || started != spec.MPICH || program != spec.OpenMPI {
 		return nil

@@ -23,9 +23,9 @@ func TestSrun(t *testing.T) {
 	}
 }
 
-// TestSrunFits: only srun's own --mpi is at fault, not that of the daemons that it starts for
-// mpirun.
-func TestSrunFits(t *testing.T) {
+// TestSrunWithAnotherInterfaceIsRefused checks that only srun's own --mpi is an error, not that of
+// the daemons that it starts for mpirun.
+func TestSrunWithAnotherInterfaceIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		env  map[string]string
 		m, p spec.MPI

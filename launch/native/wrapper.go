@@ -11,10 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Language is one the compiler wrappers know.
+// Language is a language that the compiler wrappers know.
 type Language string
 
-// The languages.
+// Languages.
 const (
 	LangC       Language = "C"
 	LangCXX     Language = "C++"
@@ -27,9 +27,9 @@ var compilers = map[Language]map[spec.MPI][]string{
 	LangFortran: {spec.OpenMPI: {"mpifort.openmpi", "mpifort"}, spec.MPICH: {"mpifort.mpich", "mpifort"}},
 }
 
-// CompilerCommand is the command that compiles or links with the MPI's own compiler wrapper and,
-// when it links, with MMPI, so that the program needs no preloading. m empty: the MPI that is
-// installed, Open MPI first.
+// CompilerCommand returns the command that compiles or links with the MPI's own compiler wrapper
+// and, when it links, with MMPI, so that the program needs no preloading. If m is empty, it is the
+// MPI that is installed, Open MPI first.
 func CompilerCommand(lang Language, m spec.MPI, args []string) ([]string, error) {
 	if m == "" {
 		for _, try := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
@@ -58,13 +58,13 @@ func CompilerCommand(lang Language, m spec.MPI, args []string) ([]string, error)
 		return nil, err
 	}
 	dir := filepath.Dir(shim)
-	// A linker that drops what seems unneeded must be told not to. A Fortran program names no C
-	// function of MPI. In a C program MMPI has all of these, so that the MPI library below it,
-	// which the wrapper names after this, looks idle.
+	// A linker that drops libraries that seem unneeded must be told not to. A Fortran program names
+	// no C function of MPI. In a C program MMPI has all of these, so that the MPI library below it,
+	// which the wrapper names after this, looks unused.
 	return append(cmd, "-L"+dir, "-Wl,-rpath,"+dir, "-Wl,--no-as-needed", "-lmmpi-"+string(m)), nil
 }
 
-// links reports whether a compiler with these arguments goes on to link.
+// links tells whether a compiler with these arguments links.
 func links(args []string) bool {
 	inputs := false
 	for _, a := range args {
@@ -97,7 +97,7 @@ func findCompiler(lang Language, m spec.MPI) (string, error) {
 	return "", fmt.Errorf("no %s compiler of %s on PATH (on Debian: apt-get install lib%s-dev)", lang, m, m)
 }
 
-// ParseTarget checks the name of what a compiler can be for: an MPI library, or ABI.
+// ParseTarget checks the name of a compiler's target: an MPI library, or ABI.
 func ParseTarget(s string) (spec.MPI, error) {
 	if s == string(ABI) {
 		return ABI, nil

@@ -8,26 +8,27 @@ import (
 	"sync"
 )
 
-// Boxes takes out of a launcher's output the framed messages (boxes) that it prints when its
-// processes have failed: each cluster's launcher prints some before the cause of the failure is
-// known. A run shows those of the cluster that is the cause once that is known, and those of
-// clusters that ended well; it drops those of the other clusters, which failed because of the
-// cause. Other boxes, which say why the launcher itself does not go on, stay where they are. Safe
+// Boxes takes the framed messages (boxes) out of a launcher's output that the launcher prints when
+// its processes have failed: each cluster's launcher prints some before the cause of the failure is
+// known. A run shows the boxes of the cluster that is the cause once that is known, and those of
+// clusters that ended well. It drops those of the other clusters, which failed because of the
+// cause. Other boxes, which say why the launcher itself stops, stay in the output. Boxes is safe
 // for concurrent use.
 type Boxes struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// frame is how a launcher frames such a message. All lines may have a tag before them.
+// frame describes the frame of such a message. All lines may have a tag before them.
 type frame struct {
 	top, begin, end *regexp.Regexp
-	closed          bool // other messages have the same frame, and end like this one
+	// closed tells that other messages have the same frame, and end like this one.
+	closed bool
 }
 
 const tag = `^(?:\[[^\]\n]+\] )?`
 
-// openMPI is that of Open MPI's launchers, on standard error.
+// openMPI is the frame of Open MPI's launchers, on standard error.
 var openMPI = frame{
 	top: regexp.MustCompile(tag + `-{74}\n$`),
 	begin: regexp.MustCompile(tag + `(?:Primary job +terminated normally, but|MPI_ABORT was invoked on rank|` +
@@ -37,20 +38,20 @@ var openMPI = frame{
 	closed: true,
 }
 
-// mpich is that of MPICH's launcher, on standard output.
+// mpich is the frame of MPICH's launcher, on standard output.
 var mpich = frame{
 	top:   regexp.MustCompile(tag + `={83}\n$`),
 	begin: regexp.MustCompile(tag + `=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n$`),
 	end:   regexp.MustCompile(tag + `Please see the FAQ page for debugging suggestions\n$`),
 }
 
-// Stdout is the launcher's standard output on its way to m. Close passes on what turned out to be
-// no box.
+// Stdout returns the writer for the launcher's standard output, which goes to m. Close passes on
+// lines that turned out to be no box.
 func (b *Boxes) Stdout(m *Merger) io.WriteCloser {
 	return b.stream(m, &boxFinder{all: b, frame: &mpich})
 }
 
-// Stderr is the same for standard error, whose other lines go through then.
+// Stderr returns the writer for standard error. Its lines outside boxes go through then.
 func (b *Boxes) Stderr(m *Merger, then Edit) io.WriteCloser {
 	return b.stream(m, &boxFinder{all: b, frame: &openMPI, then: then})
 }
@@ -63,7 +64,7 @@ func (b *Boxes) stream(m *Merger, f *boxFinder) io.WriteCloser {
 	return &boxed{WriteCloser: m.Source(f.edit), finder: f, m: m}
 }
 
-// Text is all boxes so far, as they were printed.
+// Text returns all boxes so far, as they were printed.
 func (b *Boxes) Text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,19 +77,24 @@ func (b *Boxes) add(box []byte) {
 	b.text.Write(box)
 }
 
-// boxFinder looks at the lines of one stream. Its lines come one after the other.
+// boxFinder examines the lines of one stream, one after the other.
 type boxFinder struct {
 	all   *Boxes
 	frame *frame
-	then  Edit   // for all other lines; nil changes nothing
-	box   []byte // the lines since the top of a frame; empty: there is none
-	sure  bool   // it is a box that is taken out
-	other bool   // another message with this frame passes
+	// The edit then is for all other lines; nil changes nothing.
+	then Edit
+	// box has the lines since the top of a frame; it is empty outside frames.
+	box []byte
+	// sure tells that the lines are a box, which is taken out.
+	sure bool
+	// other tells that another message with this frame passes.
+	other bool
 
 	// lone passes on the top of a frame, which may be a line of the program's, if no line follows.
 	// The lines that follow later may still make it a box.
 	lone delayed
-	out  int // The first out bytes of box have passed.
+	// out is the number of bytes of box that have passed.
+	out int
 }
 
 func (f *boxFinder) edit(line []byte) []byte {
@@ -121,7 +127,7 @@ func (f *boxFinder) edit(line []byte) []byte {
 	return nil
 }
 
-// release gives back the lines that are no box after all, without those that have passed.
+// release returns the lines that are no box after all, without those that have passed.
 func (f *boxFinder) release() (lines []byte) {
 	for line := range bytes.Lines(f.box[f.out:]) {
 		lines = append(lines, f.pass(line)...)
@@ -154,7 +160,7 @@ func (b *boxed) Close() error {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
 	if rest := b.finder.release(); len(rest) > 0 {
-		b.m.write(nil, rest) // as for any source, Lost says whether it was taken
+		b.m.write(nil, rest) // as for any source, Lost tells whether it was written
 	}
 	return err
 }

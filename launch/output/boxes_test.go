@@ -22,8 +22,9 @@ const (
 	slots = dashes + "There are not enough slots available in the system to satisfy the 9\nslots that were requested by the application:\n" + dashes
 )
 
-// TestBoxes: what a launcher prints on the end of its processes is kept, all else passes in order.
-func TestBoxes(t *testing.T) {
+// TestBoxesAreKeptAndTheRestPasses checks that a launcher's messages on the end of its processes
+// are kept, and that all others pass in order.
+func TestBoxesAreKeptAndTheRestPasses(t *testing.T) {
 	tagged := strings.ReplaceAll(exited, "\n", "\n[a] ")
 	tagged = "[a] " + strings.TrimSuffix(tagged, "[a] ")
 	for name, c := range map[string]struct{ in, passes, kept string }{
@@ -61,9 +62,9 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// TestLoneTopOfABox: a line that looks like the top of a box passes after a short while, once, if
-// nothing follows it. A box whose launcher was slow is kept all the same.
-func TestLoneTopOfABox(t *testing.T) {
+// TestLoneTopOfABoxPasses checks that a line that looks like the top of a box passes after a short
+// while, once, if nothing follows it. The box of a slow launcher is still kept.
+func TestLoneTopOfABoxPasses(t *testing.T) {
 	for name, c := range map[string]struct{ rest, passes, kept string }{
 		"the program's own": {"x\n" + dashes, dashes + "x\n" + dashes, ""},
 		"a slow launcher":   {strings.TrimPrefix(exited, dashes) + "x\n", dashes + "x\n", exited},
@@ -81,7 +82,7 @@ func TestLoneTopOfABox(t *testing.T) {
 				if passed() != "" {
 					t.Errorf("too early: %q", passed())
 				}
-				time.Sleep(2 * partialAfter) // of the bubble's clock
+				time.Sleep(2 * partialAfter) // in the bubble's time
 				synctest.Wait()
 				if passed() != dashes {
 					t.Errorf("the line alone: passes %q", passed())

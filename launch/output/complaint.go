@@ -2,11 +2,11 @@ package output
 
 import "sync/atomic"
 
-// Complaint keeps the first error that a rank of ours prints: where no forwarder of this process
-// was reached, nobody else knows it. Safe for concurrent use.
+// Complaint keeps the first error that a rank of ours prints: if this process has reached no
+// forwarder, only the rank knows the error. It is safe for concurrent use.
 type Complaint struct{ text atomic.Pointer[string] }
 
-// Listen is an edit for a Merger's source that changes nothing.
+// Listen is an edit for a Merger's source. It changes nothing.
 func (c *Complaint) Listen(line []byte) []byte {
 	if m := fromRank.FindSubmatch(line); m != nil && c.text.Load() == nil {
 		text := string(m[1])

@@ -9,17 +9,18 @@ import (
 	"sync"
 )
 
-// dedup lets what many ranks of a cluster say at once, the end of the job above all, be said once:
-// the first line passes, how many more there were comes at the end. Safe for concurrent use.
+// dedup prints a line once that many ranks of a cluster print, such as the end of the job: the
+// first one passes, and the number of others comes at the end. It is safe for concurrent use.
 type dedup struct {
-	mu    sync.Mutex
-	more  map[string]int // by text, whose first line has passed
+	mu sync.Mutex
+	// more has, for each text whose first line has passed, the number of other lines.
+	more  map[string]int
 	order []string
 }
 
 var fromRank = regexp.MustCompile(`MMPI: (?:virtual rank [0-9]+|native rank [0-9]+ on [^ ]+): (.*)\n$`)
 
-// once gives an edit for a Merger's source that drops what another rank has said.
+// once returns an edit for a Merger's source that drops texts that another rank has printed.
 func (c *dedup) once(then Edit) Edit {
 	return func(line []byte) []byte {
 		if m := fromRank.FindSubmatch(line); m != nil && c.again(string(m[1])) {
@@ -35,7 +36,7 @@ func (c *dedup) once(then Edit) Edit {
 func (c *dedup) again(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, said := c.more[text]; said {
+	if _, passed := c.more[text]; passed {
 		c.more[text]++
 		return true
 	}
@@ -47,14 +48,14 @@ func (c *dedup) again(text string) bool {
 	return false
 }
 
-// fatal reports whether a rank has said why it does not go on: all do that but those that leave.
+// fatal tells whether a rank has printed why it ends: all ranks do but those that leave the job.
 func (c *dedup) fatal() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.order, func(text string) bool { return !strings.HasPrefix(text, "leaving the job: ") })
 }
 
-// rest says how many more there were.
+// rest returns the lines with the numbers of other ranks.
 func (c *dedup) rest(cluster string) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,38 +9,44 @@ import (
 	"time"
 )
 
-// fragments undoes what Open MPI's --tag-output does to long lines. That puts "[1,RANK]<stdout>:"
-// before every piece of at most 4 KiB that it reads from a process. Tags come in the middle of
-// lines, too, and pieces of several processes take turns.
+// fragments undoes the effect of Open MPI's --tag-output on long lines. That puts
+// "[1,RANK]<stdout>:" before every piece of at most 4 KiB that it reads from a process. Tags are
+// also in the middle of lines, and pieces of several processes alternate.
 //
-// Each process's text goes, without tags, to a writer of its own. Text without a tag where one
-// belongs is the launcher's own. A tag that the processes themselves print cannot be told from the
-// launcher's, if it is of this stream and of a process that there is. Safe for concurrent use.
+// Each process's text goes, without tags, to a writer of its own. Text without a tag at the
+// beginning of a line is the launcher's own. A tag that the processes themselves print cannot be
+// distinguished from the launcher's, if it is of this stream and of an existing process. fragments
+// is safe for concurrent use.
 type fragments struct {
-	open  func(native int) io.WriteCloser // the writer of a native rank; launcher: of the launcher's own words
-	ranks int                             // so many there are
+	// open returns the writer of a native rank or, for launcher, of the launcher's own text.
+	open func(native int) io.WriteCloser
+	// ranks is the number of processes.
+	ranks int
 	tag   *regexp.Regexp
 
-	mu    sync.Mutex
-	to    map[int]io.WriteCloser
-	now   int    // whose text is coming in
-	held  []byte // perhaps the first bytes of a tag
+	mu sync.Mutex
+	to map[int]io.WriteCloser
+	// now is the process whose text is coming in.
+	now int
+	// held may be the first bytes of a tag.
+	held  []byte
 	timer *time.Timer
 }
 
-// launcher is whose text the native launcher's own is.
+// launcher stands for the native launcher in place of a native rank.
 const launcher = -1
 
-// fragmentHead is what may become a tag.
+// fragmentHead matches a text that may become a tag.
 var fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}(?:>:?)?)?)?)?)?)?$`)
 
-// What Open MPI calls the streams.
+// Open MPI's names of the streams.
 const (
 	tagStdout = `stdout`
 	tagStderr = `stderr|stddiag`
 )
 
-// space: a tag ends with a space after the colon (PRRTE).
+// newFragments returns fragments for a stream of so many ranks. space tells that a tag ends with a
+// space after the colon (PRRTE).
 func newFragments(streams string, space bool, ranks int, open func(native int) io.WriteCloser) *fragments {
 	end := `)>:`
 	if space {
@@ -59,7 +65,7 @@ func (f *fragments) Write(p []byte) (int, error) {
 	}
 	data := append(f.held, p...)
 	f.held = nil
-	from := 0 // where to look
+	from := 0 // where the search continues
 	for {
 		tag := f.tag.FindSubmatchIndex(data[from:])
 		if tag == nil {
@@ -83,7 +89,7 @@ func (f *fragments) Write(p []byte) (int, error) {
 	if err := f.pass(data); err != nil {
 		return 0, err
 	}
-	if f.held != nil { // a prompt may end so
+	if f.held != nil { // a prompt may end like the beginning of a tag
 		var t *time.Timer
 		t = time.AfterFunc(partialAfter, func() {
 			f.mu.Lock()
@@ -97,15 +103,15 @@ func (f *fragments) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// release passes on what turned out to be no tag.
+// release passes on text that turned out to be no tag.
 func (f *fragments) release() error {
 	held := f.held
 	f.held = nil
 	return f.pass(held)
 }
 
-// pass gives text to whose it is; after the end of a line it is the launcher's, until a tag says
-// more.
+// pass passes text to its process. After the end of a line the text is the launcher's, until a tag
+// follows.
 func (f *fragments) pass(text []byte) error {
 	for line := range bytes.Lines(text) {
 		w := f.to[f.now]
@@ -123,7 +129,7 @@ func (f *fragments) pass(text []byte) error {
 	return nil
 }
 
-// Close passes on what is left.
+// Close passes on the remaining text.
 func (f *fragments) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

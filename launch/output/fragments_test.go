@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// tags are the fragments of a cluster of two ranks.
+// tags returns the fragments of a cluster of two ranks.
 func tags(m *Merger, space bool) *fragments {
 	return newFragments(tagStdout, space, 2,
 		func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
 }
 
-// openTags gives what fragments make of Open MPI's output, written in pieces of n bytes; its tags
-// end with a space if the first one does.
+// openTags returns the text that fragments make of Open MPI's output, written in pieces of n bytes.
+// Its tags end with a space if the first one does.
 func openTags(in string, n int) string {
 	var out bytes.Buffer
 	m := NewMerger(&out)
@@ -30,7 +30,7 @@ func openTags(in string, n int) string {
 	return out.String()
 }
 
-func TestFragments(t *testing.T) {
+func TestFragmentsBecomeLines(t *testing.T) {
 	long := strings.Repeat("x", 4000)
 	for in, want := range map[string]string{
 		"[1,1]<stdout>:hello: [x]>:\n":                                            "[5] hello: [x]>:\n",
@@ -53,15 +53,15 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// TestFragmentsOfOthers: what looks like a tag and cannot be one stays.
-func TestFragmentsOfOthers(t *testing.T) {
+// TestOthersTagsStay checks that text that looks like a tag and cannot be one stays.
+func TestOthersTagsStay(t *testing.T) {
 	const in = "[1,0]<stdout>:a log of [1,1]<stderr>:x and [1,2]<stdout>:y\n"
 	if got := openTags(in, len(in)); got != "[4] a log of [1,1]<stderr>:x and [1,2]<stdout>:y\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// slow takes its time.
+// slow is a writer that takes long.
 type slow struct{ bytes.Buffer }
 
 func (s *slow) Write(p []byte) (int, error) {
@@ -69,9 +69,9 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestMergerSlowReader: while the reader keeps us waiting the rest of a line may be waiting, too,
-// so the line is not cut.
-func TestMergerSlowReader(t *testing.T) {
+// TestSlowReaderDoesNotCutLines checks that a line is not cut while the reader keeps the merger
+// waiting, because the rest of the line may be waiting as well.
+func TestSlowReaderDoesNotCutLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out slow
 		m := NewMerger(&out)
@@ -94,8 +94,9 @@ func TestMergerSlowReader(t *testing.T) {
 	})
 }
 
-// TestFragmentsInPauses: a prompt is passed on, and a line that others interrupt has its tag again.
-func TestFragmentsInPauses(t *testing.T) {
+// TestInterruptedLineGetsItsTagAgain checks that a prompt is passed on, and that a line that others
+// interrupt has its tag again.
+func TestInterruptedLineGetsItsTagAgain(t *testing.T) {
 	for want, pieces := range map[string][]string{
 		"[5] yes or no? [": {"[1,1]<stdout>:yes or no? ["},
 		"[4] solving ...[5] hello\n[4]  more done\n": {"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n",
@@ -107,7 +108,7 @@ func TestFragmentsInPauses(t *testing.T) {
 			f := tags(m, false)
 			for _, piece := range pieces {
 				_, _ = f.Write([]byte(piece))
-				time.Sleep(3 * partialAfter) // of the bubble's clock
+				time.Sleep(3 * partialAfter) // in the bubble's time
 			}
 			synctest.Wait()
 			m.mu.Lock()

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// hydra watches what MPICH's launcher and its processes print. When a signal ended a process the
-// launcher exits with the signal's number, as it would if the process had exited with that; only
-// its banner tells which it was. For a process that called MPI_Abort it sometimes takes the code
-// for a signal, and shows the banner too; then the process itself has named the code. Safe for
-// concurrent use.
+// hydra watches the output of MPICH's launcher and its processes. When a signal ends a process the
+// launcher exits with the signal's number, as it does if the process exits with that number; only
+// its banner tells which of the two happened. For a process that called MPI_Abort it sometimes
+// takes the code for a signal, and shows the banner too; then the process itself has printed the
+// code. hydra is safe for concurrent use.
 type hydra struct {
 	signal  atomic.Int32
 	aborted atomic.Int32 // the code given to MPI_Abort
@@ -21,7 +21,7 @@ var (
 	abort      = regexp.MustCompile(`Abort\(([0-9]{1,9})\) on node [0-9]+ .*: application called MPI_Abort\(`)
 )
 
-// watch gives an edit for a Merger's source that changes nothing.
+// watch returns an edit for a Merger's source that changes nothing.
 func (h *hydra) watch(then Edit) Edit {
 	return func(line []byte) []byte {
 		keep(&h.signal, terminated, line)
@@ -41,7 +41,8 @@ func keep(to *atomic.Int32, re *regexp.Regexp, line []byte) {
 	}
 }
 
-// status translates the launcher's to 128 + signal. It ors the statuses of several processes.
+// status translates the launcher's status to 128 + signal. The launcher ors the statuses of several
+// processes.
 func (h *hydra) status(s int) int {
 	n := int(h.signal.Load())
 	if n > 0 && s < 128 && s&n == n && n != int(h.aborted.Load())&0x7f {

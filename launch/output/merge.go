@@ -9,22 +9,24 @@ import (
 	"time"
 )
 
-// Merger lets several sources write to one destination without mixing their lines. A line is passed
-// on when it is complete; what stays without a newline (a prompt) is passed on after a short while,
-// as it is. Safe for concurrent use.
+// Merger lets several sources write to one destination without mixing their lines. It passes a line
+// on when it is complete, and text without a newline (a prompt) after a short while, as it is. It
+// is safe for concurrent use.
 type Merger struct {
-	mu    sync.Mutex
-	dst   io.Writer
-	err   error
-	last  *source   // who wrote last
-	freed time.Time // when dst took something that it had not taken at once
+	mu  sync.Mutex
+	dst io.Writer
+	err error
+	// last is the source of the last write.
+	last *source
+	// freed is when dst accepted text that it had not accepted at once.
+	freed time.Time
 }
 
 // NewMerger merges into dst.
 func NewMerger(dst io.Writer) *Merger { return &Merger{dst: dst} }
 
-// Lost is why dst did not take all of what was written, nil if it did. That nobody reads any more
-// does not count.
+// Lost returns why dst did not take all of the text, or nil if it did. A reader that has ended is
+// no such reason.
 func (m *Merger) Lost() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,20 +36,21 @@ func (m *Merger) Lost() error {
 	return m.err
 }
 
-// Edit changes a line, its newline included, if it has one; nil changes nothing. What it gives may
-// be the line itself, and empty to drop it.
+// Edit changes a line, including its newline if it has one; a nil Edit changes nothing. The result
+// may be the line itself, and an empty result drops the line.
 type Edit func(line []byte) []byte
 
-// Source is one more writer. Each complete line goes through edit; Close passes on what is left.
-// Neither tells if dst fails (see Lost): a job need not end for that.
+// Source returns one more writer. Each complete line goes through edit; Close passes on the
+// remaining text. Neither returns an error if dst fails (see Lost), because a job need not end for
+// that.
 func (m *Merger) Source(edit Edit) io.WriteCloser {
 	s := &source{m: m, edit: edit}
 	s.rest = delayed{m: m, pass: func() { s.emit(len(s.buf)) }}
 	return s
 }
 
-// write hands text to dst. s is its source, or nil for whole lines that no source goes on with; m
-// is locked.
+// write writes text to dst. s is its source, or nil for whole lines that no source continues; m is
+// locked.
 func (m *Merger) write(s *source, text []byte) {
 	if m.err != nil {
 		return
@@ -60,23 +63,23 @@ func (m *Merger) write(s *source, text []byte) {
 	}
 }
 
-// delayed passes on text that has waited long enough for what may follow it. Its methods need m
-// locked.
+// delayed passes on text that has waited long enough for the text that may follow it. Its methods
+// need m locked.
 type delayed struct {
 	m     *Merger
 	pass  func()      // The function writes the text; m is locked.
 	timer *time.Timer // The timer is nil while no text waits.
 }
 
-// start has pass called after partialAfter, or later while dst takes nothing, because the text that
-// may follow then waits too.
+// start has pass called after partialAfter, or later while dst takes no text, because the text that
+// may follow then waits as well.
 func (d *delayed) start() {
 	var t *time.Timer
 	t = time.AfterFunc(partialAfter, func() {
 		d.m.mu.Lock()
 		defer d.m.mu.Unlock()
 		switch {
-		case d.timer != t: // stopped meanwhile
+		case d.timer != t: // it was stopped meanwhile
 		case time.Since(d.m.freed) < partialAfter:
 			d.start()
 		default:
@@ -95,11 +98,14 @@ func (d *delayed) stop() {
 }
 
 type source struct {
-	m     *Merger
-	edit  Edit
-	buf   []byte
-	rest  delayed // The timer passes on the line in buf if its rest does not come.
-	begun bool    // the beginning of the line in buf is already out, and nobody else's text after it
+	m    *Merger
+	edit Edit
+	buf  []byte
+	// rest passes on the line in buf if the line's rest does not come.
+	rest delayed
+	// begun tells that the beginning of the line in buf is already out, and no other source's text
+	// after it.
+	begun bool
 }
 
 func (s *source) Write(p []byte) (int, error) {

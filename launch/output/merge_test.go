@@ -49,34 +49,35 @@ func TestMergerPassesPromptsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := NewMerger(&out)
-		said := func() string { m.mu.Lock(); defer m.mu.Unlock(); return out.String() }
+		output := func() string { m.mu.Lock(); defer m.mu.Unlock(); return out.String() }
 		w := m.Source(func(l []byte) []byte { return append([]byte("[0] "), l...) })
 		fmt.Fprint(w, "name? ")
-		if said() != "" {
-			t.Errorf("too early: %q", said())
+		if output() != "" {
+			t.Errorf("too early: %q", output())
 		}
-		time.Sleep(2 * partialAfter) // of the bubble's clock
+		time.Sleep(2 * partialAfter) // in the bubble's time
 		synctest.Wait()
-		if said() != "[0] name? " {
-			t.Errorf("got %q", said())
+		if output() != "[0] name? " {
+			t.Errorf("got %q", output())
 		}
 		fmt.Fprint(w, "Ada\nbye")
 		w.Close()
-		if said() != "[0] name? Ada\n[0] bye" {
-			t.Errorf("got %q", said())
+		if output() != "[0] name? Ada\n[0] bye" {
+			t.Errorf("got %q", output())
 		}
 	})
 }
 
-// A NUL that stands alone goes, whether more comes or not, and what comes then is edited as a line
-// of its own; one within a line stays.
-func TestWithoutNUL(t *testing.T) {
+// TestLeadingNULIsDropped checks that a NUL at the beginning of a line is dropped, whether text
+// follows or not, and that the text after it is edited as a line of its own. A NUL within a line
+// stays.
+func TestLeadingNULIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := NewMerger(&out)
 		w := m.Source(withoutNUL(func(l []byte) []byte { return append([]byte("> "), l...) }))
 		fmt.Fprint(w, "prterun has exited\n\x00")
-		time.Sleep(2 * partialAfter) // of the bubble's clock
+		time.Sleep(2 * partialAfter) // in the bubble's time
 		synctest.Wait()
 		fmt.Fprint(w, "a\x00b\n\x00")
 		w.Close()

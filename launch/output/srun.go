@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// srun watches what Slurm's launcher prints: once a process has failed it kills the others, and
-// exits with the highest status, that of those; only its first line on an end tells which came
-// first. Safe for concurrent use.
+// srun watches the output of Slurm's launcher. Once a process has failed the launcher kills the
+// others, and exits with the highest status, which is theirs; only its first line on an end tells
+// which process failed first. srun is safe for concurrent use.
 type srun struct{ first atomic.Int32 }
 
-// What strsignal says of a signal, or how the process exited.
+// taskEnded matches the line on an end: strsignal's name of a signal, or the status of an exit.
 var taskEnded = regexp.MustCompile(`^srun: error: [^ ]+: tasks? [0-9,-]+: (?:Exited with exit code ([0-9]+)|([^()\n]+?))(?: \(core dumped\))?\n$`)
 
-// watch gives an edit for a Merger's source that changes nothing.
+// watch returns an edit for a Merger's source that changes nothing.
 func (s *srun) watch(then Edit) Edit {
 	return func(line []byte) []byte {
 		if m := taskEnded.FindSubmatch(line); m != nil {
@@ -33,7 +33,7 @@ func (s *srun) watch(then Edit) Edit {
 	}
 }
 
-// signalled is 128 + the signal of a name; 0: none is called so.
+// signalled returns 128 + the signal of a name, or 0 if no signal has that name.
 func signalled(name string) int {
 	for n := syscall.Signal(1); n < 32; n++ {
 		if strings.EqualFold(n.String(), name) {
@@ -43,7 +43,7 @@ func signalled(name string) int {
 	return 0
 }
 
-// status is that of the process that failed first, where srun has that of a signal.
+// status returns the status of the process that failed first, if srun's own is that of a signal.
 func (s *srun) status(own int) int {
 	if first := int(s.first.Load()); first > 0 && own > 128 {
 		return first

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestStatus: what a launcher's exit status comes to, by what was printed.
-func TestStatus(t *testing.T) {
+// TestStatusOfProcessesIsRestored checks the translation of a launcher's exit status, by its
+// output.
+func TestStatusOfProcessesIsRestored(t *testing.T) {
 	const lost = "MMPI: virtual rank 2: job ended by the forwarder: job j ended\n"
 	for _, tc := range []struct {
 		name         string

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// tagged puts the rank in MPI_COMM_WORLD before each line of a native rank's, of which world tells:
-// "[5] ". One of the launcher's own words (native rank launcher, or none that there is) gets the
+// tagged returns an edit that puts a native rank's rank in MPI_COMM_WORLD, world[native], before
+// each line: "[5] ". A line of the launcher's own (native is launcher, or out of range) gets the
 // cluster's name.
 func tagged(cluster string, world []int, native int) Edit {
 	tag := "[" + cluster + "] "
@@ -17,7 +17,8 @@ func tagged(cluster string, world []int, native int) Edit {
 	return func(line []byte) []byte { return append([]byte(tag), line...) }
 }
 
-// retag turns the tags that MPICH's launcher puts before each line ("[3] ") into those of tagged.
+// retag returns an edit that replaces the tags that MPICH's launcher puts before each line ("[3] ")
+// by those of tagged.
 func retag(cluster string, world []int) Edit {
 	return func(line []byte) []byte {
 		if head, text, ok := bytes.Cut(line, []byte("] ")); ok && bytes.HasPrefix(head, []byte("[")) {

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Here reports whether all processes of the cluster, if it is started from this host, are on it.
+// Here tells whether all processes of the cluster, if it is started from this host, are on this
+// host.
 func (c Cluster) Here() bool { return c.Hosts == "" && c.Group == "" && !spread(os.Getenv) }
 
-// spread reports whether the batch system has given this job other hosts than this one: mpirun
-// finds them itself and places ranks there, without a host file. get reads the environment.
+// spread tells whether the batch system has given this job other hosts than this one: mpirun finds
+// them by itself and places ranks there, without a host file. get reads the environment.
 func spread(get func(string) string) bool {
 	self, err := os.Hostname()
 	if err != nil {
@@ -23,8 +24,8 @@ func spread(get func(string) string) bool {
 	return false
 }
 
-// allocation is what the batch system says of the job's hosts; nil: there is none, or one that is
-// not known here.
+// allocation returns the hosts that the batch system has given to the job. It returns nil without a
+// batch system, or if the system is unknown.
 func allocation(get func(string) string) []string {
 	file := func(name string) (hosts []string) {
 		b, _ := os.ReadFile(name) // mpirun complains if it cannot be read
@@ -38,7 +39,7 @@ func allocation(get func(string) string) []string {
 	switch {
 	case get("SLURM_JOB_NODELIST") != "":
 		hosts, err := ExpandHosts(get("SLURM_JOB_NODELIST"))
-		if err != nil { // a form of Slurm's that is not known here: no host's name
+		if err != nil { // an unknown form of Slurm's list, so no host's name
 			return []string{get("SLURM_JOB_NODELIST")}
 		}
 		return hosts
@@ -56,7 +57,7 @@ func allocation(get func(string) string) []string {
 	return hosts
 }
 
-// short is a host's name without its domain.
+// short returns a host's name without its domain.
 func short(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name

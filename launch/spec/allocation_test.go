@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestSpread: in a batch job over several hosts nothing is set that holds for one host only.
-func TestSpread(t *testing.T) {
+// TestSettingsOfOneHostNeedOneHost checks that a batch job over several hosts gets no setting that
+// holds for one host only.
+func TestSettingsOfOneHostNeedOneHost(t *testing.T) {
 	self, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)

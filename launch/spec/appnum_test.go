@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// TestAppnum: programs are numbered in order of the clusters; builds of one program for several MPI
-// libraries, in whatever directories, have one number.
-func TestAppnum(t *testing.T) {
+// TestBuildsOfOneProgramShareANumber checks that programs are numbered in the order of the
+// clusters, and that builds of one program for several MPI libraries, in any directories, have one
+// number.
+func TestBuildsOfOneProgramShareANumber(t *testing.T) {
 	for _, c := range []struct {
 		programs []string
 		want     []string

@@ -11,29 +11,42 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Cluster is one native MPI job.
+// Cluster describes one native MPI job.
 type Cluster struct {
 	Name  string
 	Ranks int
-	MPI   MPI // empty: found out from the program and from what is installed
-	// host file in the native MPI's own form; empty: the hosts that the batch system gave, or this
-	// one (ssh: the login host) alone
+	// MPI is the native library; if it is empty, the program and the installed libraries decide.
+	MPI MPI
+	// Hosts is a host file in the native MPI's own form. If it is empty, the cluster is on the
+	// hosts that the batch system gave, or on this host (ssh: the login host) alone.
 	Hosts string
-	// group of the heterogeneous Slurm job that this process is in: srun starts the cluster there;
-	// empty: none
-	Group    string
-	InOrder  bool              // Hosts names a host for each native rank, one a line
-	Launcher string            // "mpirun" (default): start it from here; "ssh": log in to Login and start it there
-	Login    string            // host for launcher ssh; empty: the first host of Hosts
-	Program  []string          // program and arguments; empty: those of the job
-	Mpirun   string            // the launcher program itself; empty: found on PATH
-	Args     []string          // extra arguments for it, after ours, so that they win
-	Env      map[string]string // for this cluster's processes
-	Zipper   string            // path of the zipper command on the cluster's nodes; empty: as here
-	Batch    []string          // options for its batch system (zipper submit)
-	Dir      string            // working directory; empty: the current one
-	// addresses of its zipper nodes on the networks of other clusters: ranks there take direct
-	// links
+	// Group is a group of the heterogeneous Slurm job that this process is in, where srun starts
+	// the cluster; it is empty if there is none.
+	Group string
+	// InOrder tells that Hosts names a host for each native rank, one a line.
+	InOrder bool
+	// Launcher is "mpirun" (the default) to start the cluster from here, or "ssh" to log in to
+	// Login and start it there.
+	Launcher string
+	// Login is the host for the launcher ssh; an empty string means the first host of Hosts.
+	Login string
+	// Program is the program with its arguments; if it is empty, the job's program is used.
+	Program []string
+	// Mpirun is the path of the native launcher; if it is empty, PATH is searched.
+	Mpirun string
+	// Args are further arguments of the native launcher. They stand after ours, so that they win.
+	Args []string
+	// Env are variables of this cluster's processes.
+	Env map[string]string
+	// Zipper is the path of the zipper command on the cluster's nodes; an empty string means the
+	// same path as here.
+	Zipper string
+	// Batch are options for the cluster's batch system (zipper submit).
+	Batch []string
+	// Dir is the working directory; an empty string means the current one.
+	Dir string
+	// Dual are addresses of its zipper nodes on the networks of other clusters, to which ranks of
+	// those take direct links.
 	Dual []jobenv.Dual
 }
 
@@ -125,7 +138,7 @@ func (c *Cluster) normalize(j *Job) error {
 	return nil
 }
 
-// ZipperPath is the zipper command on the cluster's hosts.
+// ZipperPath returns the path of the zipper command on the cluster's hosts.
 func (c Cluster) ZipperPath() string {
 	if c.Zipper != "" {
 		return c.Zipper

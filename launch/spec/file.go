@@ -15,12 +15,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// file is the job file's form. Unknown keys are errors. Its comments, and those of its parts, are
-// docs/reference/job-file.md.
+// file is the form of the job file. Unknown keys are errors. docs/reference/job-file.md is made
+// from the comments here and in the parts.
 type file struct {
-	// Any word; made up if it is not there.
+	// Any word; zipper makes one up if it is missing.
 	Job string `yaml:"job"`
-	// A file with the job's secret, for forwarders that demand one; else one is made up.
+	// A file with the job's secret, for forwarders that demand one; else zipper makes one up.
 	Secret string `yaml:"secret_file"`
 	// A file with the job's ticket, for forwarders that demand one.
 	Ticket string `yaml:"ticket_file"`
@@ -30,14 +30,14 @@ type file struct {
 	Timeout duration `yaml:"timeout"`
 	// How waiting ranks wait: adaptive, busy or event.
 	Poll string `yaml:"poll"`
-	// classic: as the original middleware, to compare with.
+	// classic: that of the original middleware, to compare with.
 	Protocol string `yaml:"protocol"`
-	// How far the job trusts its networks: plain, checked or sealed. Else checked, or sealed with
-	// networks.
+	// How far the job trusts its networks: plain, checked or sealed. Without this key checked, or
+	// sealed if the job has networks.
 	Level string `yaml:"level"`
 	// How long a rank out of reach is waited for if nothing says that it is dead: 60s.
 	Patience string `yaml:"patience"`
-	// What ranks and launcher say: debug, info, warn or error.
+	// The level of messages that ranks and launcher print: debug, info, warn or error.
 	Log string `yaml:"log"`
 	// Variables of the environment for all processes.
 	Env map[string]string `yaml:"env"`
@@ -51,53 +51,54 @@ type file struct {
 	Clusters []fileCluster `yaml:"clusters"`
 }
 
-// fileZipper may also be no more than its address.
+// fileZipper may be written as its address alone.
 type fileZipper struct {
 	// HOST or HOST:PORT, as all clusters reach it; #KEY behind it is its host key.
 	Address string `yaml:"address"`
-	// Its address on each network, if it has several.
+	// The forwarder's address on each network, if it has several.
 	Addresses map[string]string `yaml:"addresses"`
-	// The clusters that reach it, if these are not all.
+	// The clusters that reach the forwarder, if not all clusters do.
 	Clusters []string `yaml:"clusters"`
-	// The networks without ranks that it is on.
+	// The networks without ranks that the forwarder is on.
 	Networks []string `yaml:"networks"`
-	// Of these the ones where it dials others and does not listen.
+	// The networks among these where the forwarder dials others and does not listen.
 	Dial command `yaml:"dial"`
-	// The host key that it must have, as zipper status shows it.
+	// The host key that the forwarder must have, as zipper status shows it.
 	HostKey string `yaml:"fingerprint"`
 }
 
-// fileCluster has to have name and ranks.
+// fileCluster needs name and ranks.
 type fileCluster struct {
 	// A word.
 	Name string `yaml:"name"`
-	// How many processes.
+	// The number of processes.
 	Ranks count `yaml:"ranks"`
-	// openmpi or mpich; found out from the program if it is not there.
+	// openmpi or mpich; if it is missing, the program decides.
 	MPI MPI `yaml:"mpi"`
-	// A host file in Open MPI's form (node1 slots=4). Else the hosts that the batch system gave, or
-	// this host alone.
+	// A host file in Open MPI's form (node1 slots=4). Without this key the cluster is on the hosts
+	// that the batch system gave, or on this host alone.
 	Hosts string `yaml:"hosts"`
 	// mpirun: the cluster is started from this host. ssh: from its login host.
 	Launcher string `yaml:"launcher"`
-	// That host, if it is not the first one of hosts.
+	// The login host, if it is not the first one of hosts.
 	Login string `yaml:"login"`
-	// A program of its own, in place of the job's; without arguments it has the job's.
+	// A program of the cluster's own, in place of the job's; without arguments it gets the job's
+	// arguments.
 	Program command `yaml:"program"`
 	// The native launcher's path, if it is not on PATH.
 	Mpirun string `yaml:"mpirun"`
-	// More arguments for it, behind ours, so that they win.
+	// More arguments for the native launcher, after ours, so that they win.
 	Args []string `yaml:"args"`
 	// Variables of the environment for this cluster's processes.
 	Env map[string]string `yaml:"env"`
 	// The zipper command's path on the cluster's nodes, if it is not the same as here.
 	Zipper string `yaml:"zipper"`
-	// Working directory there.
+	// The working directory of the cluster's processes.
 	Dir string `yaml:"dir"`
-	// Addresses of its zipper nodes on the networks of other clusters, whose ranks then reach them
-	// without a forwarder: [CLUSTER@]HOST[:PORT].
+	// Addresses of the cluster's zipper nodes on the networks of other clusters, whose ranks then
+	// reach them without a forwarder: [CLUSTER@]HOST[:PORT].
 	Dual command `yaml:"dual"`
-	// Options for its batch system, with zipper submit.
+	// Options for the cluster's batch system, with zipper submit.
 	Batch []string `yaml:"batch"`
 }
 
@@ -113,10 +114,10 @@ func (c *command) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(c))
 }
 
-// count is a whole number: the YAML package would cut the fraction off.
+// count is a whole number, because the YAML package would cut the fraction off.
 type count int
 
-// UnmarshalYAML demands one.
+// UnmarshalYAML requires a whole number.
 func (c *count) UnmarshalYAML(n *yaml.Node) error {
 	if n.ShortTag() != "!!int" || n.Decode((*int)(c)) != nil {
 		return unwanted(n, "ranks", "a whole number")
@@ -124,10 +125,10 @@ func (c *count) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// duration is a positive one with its unit.
+// duration is a positive time with its unit.
 type duration time.Duration
 
-// UnmarshalYAML demands one.
+// UnmarshalYAML requires a time with its unit.
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v <= 0 {
@@ -137,8 +138,8 @@ func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalText takes a zipper that is no more than its address. (UnmarshalYAML would have to
-// decode the other form itself, and then accept unknown keys.)
+// UnmarshalText takes a zipper that is written as its address alone. UnmarshalYAML would have to
+// decode the other form itself, and would then accept unknown keys.
 func (z *fileZipper) UnmarshalText(b []byte) error {
 	z.Address = string(b)
 	return nil

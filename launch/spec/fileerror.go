@@ -18,7 +18,7 @@ var (
 	wrongType  = regexp.MustCompile("^line ([0-9]+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
 )
 
-// wanted is what the file has in the place of each of our types.
+// wanted describes the value of the file for each of our types.
 var wanted = map[string]string{
 	"spec.file":          "keys with their values, such as clusters: and program:",
 	"[]spec.fileZipper":  "a list of zippers, each an address or with address: or addresses:",
@@ -31,7 +31,7 @@ var wanted = map[string]string{
 	"map[string]string":  "NAME: VALUE pairs",
 }
 
-// explain puts what the YAML package says of a job file in the words of its author.
+// explain puts an error of the YAML package about a job file in the words of the file's author.
 func explain(err error) error {
 	var te *yaml.TypeError
 	if !errors.As(err, &te) {
@@ -49,13 +49,13 @@ func explain(err error) error {
 	return errors.New(strings.Join(all, "; "))
 }
 
-// unwanted is the error of the value of a key.
+// unwanted returns the error for the value of a key.
 func unwanted(n *yaml.Node, key, want string) error {
 	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s: want %s, not %s", n.Line, key, want,
 		found(n.ShortTag(), n.Value))}}
 }
 
-// found names a value of the file by its tag and, if it has one, its text.
+// found names a value of the file by its tag and, if it has one, by its text.
 func found(tag, text string) string {
 	switch tag {
 	case "!!map":
@@ -68,7 +68,7 @@ func found(tag, text string) string {
 	return text
 }
 
-// unknown says that there is no such key, and which may be meant.
+// unknown returns the error for a key that does not exist, with the key that may be meant.
 func unknown(key string, keys []string) string {
 	off := func(k string) int { return smetrics.WagnerFischer(strings.ToLower(key), k, 1, 1, 1) }
 	if k := slices.MinFunc(keys,
@@ -78,7 +78,7 @@ func unknown(key string, keys []string) string {
 	return fmt.Sprintf("there is no key %q here; known are %s", key, strings.Join(keys, ", "))
 }
 
-// keysOf lists the keys of a part of the file.
+// keysOf returns the keys of a part of the file.
 func keysOf(part string) (keys []string) {
 	for _, t := range []reflect.Type{reflect.TypeFor[file](), reflect.TypeFor[fileZipper](),
 		reflect.TypeFor[fileCluster]()} {

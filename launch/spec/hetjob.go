@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// HetGroups gives the groups of the heterogeneous Slurm job that this process is in, as clusters
+// HetGroups returns the groups of the heterogeneous Slurm job that this process is in, as clusters
 // without a program. They are named g0, g1 and so on, and each has as many ranks as its group has
-// tasks. nil: the process is in no such job. get reads the environment.
+// tasks. It returns nil if the process is in no such job. get reads the environment.
 func HetGroups(get func(string) string) ([]Cluster, error) {
 	size, _ := strconv.Atoi(get("SLURM_HET_SIZE"))
 	var clusters []Cluster
@@ -24,8 +24,9 @@ func HetGroups(get func(string) string) ([]Cluster, error) {
 	return clusters, nil
 }
 
-// UseHetGroups makes the groups of this Slurm job the job's clusters, if it names none. Else each
-// cluster gets the group in its place, if there are as many and no cluster has hosts of its own.
+// UseHetGroups makes the groups of this Slurm job the job's clusters, if the job names no clusters.
+// Otherwise each cluster gets the group at its index, if there are as many groups and no cluster
+// has hosts of its own.
 func (j *Job) UseHetGroups() error {
 	groups, err := HetGroups(os.Getenv)
 	if err != nil || len(groups) < 2 {

@@ -11,13 +11,16 @@ import (
 
 // HostLine is one host of a host file.
 type HostLine struct {
-	Name    string // or an address
-	Slots   string // a number from 1; empty: not said
-	Options string // what else stands there, for the launcher that knows it
+	// Name is the host's name or address.
+	Name string
+	// Slots is a number from 1; it is empty if the file has none.
+	Slots string
+	// Options are the other words of the line, for the launcher that knows them.
+	Options string
 }
 
-// ReadHosts reads a host file in the form of either MPI or of a batch system: a host a line, "a1",
-// "a1 slots=2" or "a1:2", or several, "a[01-04]". It has one host at least.
+// ReadHosts reads a host file in the form of either MPI or of a batch system: one host a line,
+// "a1", "a1 slots=2" or "a1:2", or several, "a[01-04]". It is an error if there is no host.
 func ReadHosts(file string) ([]HostLine, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -69,15 +72,15 @@ func ParseHosts(text string) ([]HostLine, error) {
 }
 
 // parseHost reads a name or a pattern of names with or without a number of slots, or an address of
-// IPv6, in brackets if slots follow.
+// IPv6, which has brackets if slots follow.
 func parseHost(word string) (names []string, h HostLine, err error) {
 	if _, err := netip.ParseAddr(word); err == nil {
 		return []string{word}, h, nil
 	}
 	name, rest, ok := strings.Cut(strings.TrimPrefix(word, "["), "]")
 	if _, err := netip.ParseAddr(name); err == nil && ok {
-		slots, said := strings.CutPrefix(rest, ":")
-		if !said && rest != "" {
+		slots, given := strings.CutPrefix(rest, ":")
+		if !given && rest != "" {
 			return nil, h, fmt.Errorf("%q: want [ADDRESS] or [ADDRESS]:SLOTS", word)
 		}
 		h.Slots = slots
@@ -88,7 +91,7 @@ func parseHost(word string) (names []string, h HostLine, err error) {
 	return names, h, err
 }
 
-// HostFile is the text of a host file for an MPI library's launcher.
+// HostFile returns the text of a host file for an MPI library's launcher.
 func HostFile(m MPI, hosts []HostLine) (string, error) {
 	var text strings.Builder
 	for _, h := range hosts {
@@ -102,7 +105,7 @@ func HostFile(m MPI, hosts []HostLine) (string, error) {
 			text.WriteString(" slots=" + h.Slots)
 		}
 		for _, option := range strings.Fields(h.Options) {
-			// MPICH's launcher ends with an error at what it does not know.
+			// MPICH's launcher ends with an error at an option that it does not know.
 			if m != MPICH || !strings.HasPrefix(option, "max_slots=") && !strings.HasPrefix(option, "max-slots=") {
 				text.WriteString(" " + option)
 			}
@@ -112,7 +115,7 @@ func HostFile(m MPI, hosts []HostLine) (string, error) {
 	return text.String(), nil
 }
 
-// FirstHost is the first host of a host file.
+// FirstHost returns the first host of a host file.
 func FirstHost(file string) (string, error) {
 	hosts, err := ReadHosts(file)
 	if err != nil {

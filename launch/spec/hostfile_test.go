@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Both forms of a host file are read: Open MPI's with slots=N, MPICH's with :N.
+// TestReadHosts has both forms of a host file: Open MPI's with slots=N, MPICH's with :N.
 func TestReadHosts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts")
 	for text, want := range map[string][]HostLine{
@@ -52,8 +52,9 @@ func TestReadHosts(t *testing.T) {
 	}
 }
 
-// Each launcher gets the form that it reads, whichever the user wrote.
-func TestHostFile(t *testing.T) {
+// TestHostFileFitsTheLauncher checks that each launcher gets the form that it reads, whichever the
+// user wrote.
+func TestHostFileFitsTheLauncher(t *testing.T) {
 	hosts, err := ParseHosts("a[1-2]:2 max_slots=4\nb\n")
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// AddHostKeys fills in the keys of zippers that the job does not give: from the known ones, or,
-// with the policy accept-new, from what ask hears of them, which the file is to keep. With the
-// policy strict a zipper whose key is not known is an error.
+// AddHostKeys sets the missing keys of the job's zippers from the known keys in a file. With the
+// policy accept-new it calls ask for unknown keys, and writes them to the file. With the policy
+// strict a zipper whose key is unknown is an error.
 func (j *Job) AddHostKeys(policy, file string, ask func(address string) (string, error)) error {
 	known, err := jobenv.ReadKnown(file)
 	if err != nil {

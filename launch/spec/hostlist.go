@@ -7,8 +7,8 @@ import (
 )
 
 // ExpandHosts reads a list of hosts as batch systems write it: names separated by commas, with
-// ranges in brackets whose numbers keep their leading zeros, such as a[01-04,7],b. It gives up on
-// more than maxHosts names.
+// ranges in brackets whose numbers keep their leading zeros, such as a[01-04,7],b. More than
+// maxHosts names are an error.
 func ExpandHosts(list string) ([]string, error) {
 	var hosts []string
 	for _, pattern := range splitOutside(list) {
@@ -37,7 +37,7 @@ func splitOutside(list string) (parts []string) {
 	return append(parts, list[begin:])
 }
 
-// expand gives the names of one pattern, at most most of them.
+// expand returns the names of a pattern; more than most are an error.
 func expand(pattern string, most int) ([]string, error) {
 	head, rest, ranged := strings.Cut(pattern, "[")
 	if !ranged {
@@ -65,7 +65,7 @@ func expand(pattern string, most int) ([]string, error) {
 			return nil, fmt.Errorf("host %q: %q: want a number, or two as in 01-16", pattern, part)
 		}
 		for n := from; n <= to; n++ {
-			// What stands behind may have ranges, too.
+			// The rest of the pattern may have ranges as well.
 			more, err := expand(fmt.Sprintf("%s%0*d%s", head, len(first), n, tail), most-len(names))
 			if err != nil {
 				return nil, err

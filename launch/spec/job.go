@@ -1,5 +1,5 @@
-// Package spec is the description of a job: its clusters, forwarders and program, from flags, a
-// job file, a plan or what the batch system says. It starts nothing.
+// Package spec describes a job: its clusters, forwarders and program. The description comes from
+// flags, a job file, a plan or the batch system. The package starts nothing.
 package spec
 
 import (
@@ -17,32 +17,49 @@ import (
 
 // Job describes one MPI world over several clusters.
 type Job struct {
-	ID       string // any word; made up when empty
-	Secret   string // made up when empty
-	Ticket   string // for forwarders that demand one
+	// ID is any word; Normalize makes one up if it is empty.
+	ID string
+	// Secret is made up as well if it is empty.
+	Secret string
+	// Ticket is for forwarders that demand one.
+	Ticket   string
 	Clusters []Cluster
-	// Order is that of the ranks of MPI_COMM_WORLD: the cluster of each, in runs
-	// (jobenv.ParseOrder). Empty: that of virtual rank.
+	// Order has the cluster of each rank of MPI_COMM_WORLD, in runs (jobenv.ParseOrder). If it is
+	// empty, the order is that of virtual ranks.
 	Order []jobenv.Cluster
-	// Networks are those without ranks, which join zippers: a long link between sites. Names.
+	// Networks are the names of networks without ranks, which join zippers, such as a long link
+	// between sites.
 	Networks []string
-	// Zippers are the forwarders. Empty: one is started on this host for the time of the job.
-	Zippers     []Zipper
-	Program     []string      // program and arguments, for clusters that have none of their own
-	Timeout     time.Duration // how long a cluster waits for the others to join; 0 = 60 s
-	Poll        string        // ZIPPER_POLL of every process
-	Protocol    string        // ZIPPER_PROTOCOL of every process and, if it is started here, of the forwarder
-	Level       string        // ZIPPER_LEVEL of every process
-	Patience    string        // ZIPPER_PATIENCE of every process
-	Collectives string        // ZIPPER_COLLECTIVES of every process
-	Log         string        // ZIPPER_LOG of every process
-	Env         map[string]string
-	Rsh         []string // the remote shell for launcher ssh and zippers with a login; empty = ssh -o BatchMode=yes
+	// Zippers are the forwarders. If there are none, one is started on this host for the time of
+	// the job.
+	Zippers []Zipper
+	// Program is the program with its arguments, for clusters that have none of their own.
+	Program []string
+	// Timeout is how long a cluster waits for the others to join; 0 means 60 s.
+	Timeout time.Duration
+	// Poll is ZIPPER_POLL of every process.
+	Poll string
+	// Protocol is ZIPPER_PROTOCOL of every process, and that of the forwarder if it is started
+	// here.
+	Protocol string
+	// Level is ZIPPER_LEVEL of every process.
+	Level string
+	// Patience is ZIPPER_PATIENCE of every process.
+	Patience string
+	// Collectives is ZIPPER_COLLECTIVES of every process.
+	Collectives string
+	// Log is ZIPPER_LOG of every process.
+	Log string
+	// Env are further variables of every process.
+	Env map[string]string
+	// Rsh is the remote shell for the launcher ssh and for zippers with a login; an empty list
+	// means ssh -o BatchMode=yes.
+	Rsh []string
 }
 
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// Normalize fills in what is empty and checks the whole. The error says what to change.
+// Normalize sets empty fields to their defaults and checks the job. The error says what to change.
 func (j *Job) Normalize() error {
 	if j.ID == "" {
 		j.ID = randomHex(6)
@@ -75,7 +92,7 @@ func (j *Job) Normalize() error {
 		return errors.New("no clusters: give at least one, as in --cluster a=2 --cluster b=2,mpi=mpich")
 	}
 	names, total := map[string]bool{}, 0
-	j.Clusters = slices.Clone(j.Clusters) // the caller's stay as they are
+	j.Clusters = slices.Clone(j.Clusters) // the caller's clusters stay unchanged
 	for i := range j.Clusters {
 		c := &j.Clusters[i]
 		if err := c.normalize(j); err != nil {
@@ -161,6 +178,6 @@ func (j *Job) Normalize() error {
 
 func randomHex(bytes int) string {
 	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // crypto/rand.Read never fails: it ends the process instead
+	_, _ = rand.Read(b) // crypto/rand.Read never fails: it ends the process
 	return hex.EncodeToString(b)
 }

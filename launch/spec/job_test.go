@@ -187,7 +187,7 @@ func FuzzJobFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if j.Normalize() == nil { // what is accepted is whole
+		if j.Normalize() == nil { // a cluster that is accepted is complete
 			for _, c := range j.Clusters {
 				if c.Ranks < 1 || c.Name == "" || len(c.Program) == 0 {
 					t.Errorf("accepted %+v", c)

@@ -2,10 +2,10 @@ package spec
 
 import "errors"
 
-// defaultRsh has no terminal to ask on: a question for a password would only be waited for.
+// defaultRsh has no terminal, because a question for a password would wait for ever.
 var defaultRsh = []string{"ssh", "-o", "BatchMode=yes"}
 
-// RemoteShell is the command that is put before a host and a command to run there.
+// RemoteShell returns the command that stands before a host and a command to run there.
 func (j *Job) RemoteShell() []string {
 	if len(j.Rsh) == 0 {
 		return append([]string{}, defaultRsh...)
@@ -13,8 +13,8 @@ func (j *Job) RemoteShell() []string {
 	return append([]string{}, j.Rsh...)
 }
 
-// Login is the remote shell's command line up to the host where the cluster's launcher runs; nil:
-// it runs here.
+// Login returns the remote shell's command line up to the host where the cluster's launcher runs,
+// or nil if the launcher runs here.
 func (j *Job) Login(c Cluster) ([]string, error) {
 	if c.Launcher != "ssh" {
 		return nil, nil
@@ -32,8 +32,9 @@ func (j *Job) Login(c Cluster) ([]string, error) {
 	return append(j.RemoteShell(), host), nil
 }
 
-// LoginTo is the remote shell's command line up to a host of the cluster: that where its launcher
-// runs or, if that is this one, the first of its host file; nil: the cluster is on this host.
+// LoginTo returns the remote shell's command line up to a host of the cluster: the host where its
+// launcher runs or, if that is this host, the first of its host file. It returns nil if the cluster
+// is on this host.
 func (j *Job) LoginTo(c Cluster) ([]string, error) {
 	if c.Launcher != "ssh" && c.Hosts != "" {
 		c.Launcher = "ssh"

@@ -5,13 +5,13 @@ import "fmt"
 // MPI names a native MPI library.
 type MPI string
 
-// The libraries there is a shim for.
+// Libraries for which there is a shim.
 const (
 	OpenMPI MPI = "openmpi"
 	MPICH   MPI = "mpich"
 )
 
-// ParseMPI checks a name.
+// ParseMPI reads a library's name.
 func ParseMPI(s string) (MPI, error) {
 	switch m := MPI(s); m {
 	case OpenMPI, MPICH:
@@ -20,7 +20,7 @@ func ParseMPI(s string) (MPI, error) {
 	return "", fmt.Errorf("mpi=%q: want openmpi or mpich", s)
 }
 
-// String is the library's own spelling.
+// String returns the library's name in its own spelling.
 func (m MPI) String() string {
 	switch m {
 	case OpenMPI:

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
-// UsePlan makes the job run as a plan says, the file that zipper plan --output has written: its
-// order of the ranks of MPI_COMM_WORLD, and each cluster's ranks on its hosts, which stand in
+// UsePlan makes the job follow a plan, the file that zipper plan --output has written: its order of
+// the ranks of MPI_COMM_WORLD, and each cluster's ranks on its hosts, which are in
 // NAME.CLUSTER.hosts beside it. Clusters with a host file of their own keep that. A job without
 // clusters gets the plan's.
 func (j *Job) UsePlan(name string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// Layout is the job's clusters in order of virtual rank.
+// Layout returns the job's clusters in the order of virtual ranks.
 func (j *Job) Layout() []jobenv.Cluster {
 	var l []jobenv.Cluster
 	for _, c := range j.Clusters {
@@ -19,7 +19,7 @@ func (j *Job) Layout() []jobenv.Cluster {
 	return l
 }
 
-// Offset is the virtual rank of the cluster's native rank 0.
+// Offset returns the virtual rank of the cluster's native rank 0.
 func (j *Job) Offset(cluster string) int {
 	n := 0
 	for _, c := range j.Clusters {
@@ -31,7 +31,7 @@ func (j *Job) Offset(cluster string) int {
 	return n
 }
 
-// Share is what the processes of one cluster learn of the job.
+// Share returns the description of the job for the processes of one cluster.
 func (j *Job) Share(cluster string) jobenv.Job {
 	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
 		Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
@@ -59,9 +59,10 @@ func (j *Job) Share(cluster string) jobenv.Job {
 	return s
 }
 
-// appnum is the number of a cluster's program among those of the job, in order of the clusters, as
-// mpirun numbers those that it starts. Clusters with builds of one program for their MPI libraries
-// have the same number: a program is told by the name of its file, without the library's name.
+// appnum returns the number of a cluster's program among those of the job, in the order of the
+// clusters, as mpirun numbers the programs that it starts. Builds of one program for several MPI
+// libraries have the same number: the name of a program's file, without the library's name,
+// identifies it.
 func (j *Job) appnum(cluster string) int {
 	var programs []string
 	for _, c := range j.Clusters {
@@ -77,7 +78,7 @@ func (j *Job) appnum(cluster string) int {
 	return 0
 }
 
-// programName tells the programs of a job apart.
+// programName returns the name that identifies a cluster's program.
 func programName(c Cluster) string {
 	if len(c.Program) == 0 {
 		return ""
@@ -89,8 +90,8 @@ func programName(c Cluster) string {
 	return strings.Trim(name, ".-_")
 }
 
-// hops are the zippers of a job with several hops; nil: all of them are on the networks of all
-// clusters, and there are no others.
+// hops returns the zippers of a job with several hops, or nil if all zippers are on the networks of
+// all clusters and no others.
 func (j *Job) hops() []jobenv.Zipper {
 	some := len(j.Networks) > 0
 	var zippers []jobenv.Zipper

@@ -8,7 +8,7 @@ import (
 )
 
 // Expand replaces {mpi} and {cluster} in the program and its arguments, so that one command line
-// serves clusters with different builds: ./prog.{mpi}. The cluster's MPI must be known by then.
+// serves clusters with different builds: ./prog.{mpi}. The cluster's MPI must be known.
 func (c *Cluster) Expand() {
 	r := strings.NewReplacer("{mpi}", string(c.MPI), "{cluster}", c.Name)
 	c.Program = slices.Clone(c.Program)
@@ -19,7 +19,7 @@ func (c *Cluster) Expand() {
 
 var braces = regexp.MustCompile(`\{[A-Za-z]+\}`)
 
-// Mistyped adds to the error about a program what may be meant by braces that nothing stands for.
+// Mistyped adds to an error about a program the word in braces that may be meant.
 func (c *Cluster) Mistyped(err error) error {
 	if b := braces.FindString(c.Program[0]); b != "" {
 		return fmt.Errorf("%w (%s stands for nothing: {mpi} and {cluster} do)", err, b)
@@ -27,7 +27,7 @@ func (c *Cluster) Mistyped(err error) error {
 	return err
 }
 
-// NamesMPI reports whether the program depends on the cluster's MPI.
+// NamesMPI tells whether the program depends on the cluster's MPI.
 func (c *Cluster) NamesMPI() bool {
 	return slices.ContainsFunc(c.Program, func(w string) bool { return strings.Contains(w, "{mpi}") })
 }

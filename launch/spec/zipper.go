@@ -12,21 +12,24 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// Zipper is one forwarder.
+// Zipper describes a forwarder.
 type Zipper struct {
-	Address string // HOST:PORT as the clusters reach it
-	// other addresses on some networks: a zipper node is known by a different one on each
+	// Address is HOST:PORT as the clusters reach the forwarder.
+	Address string
+	// Per has other addresses on some networks, because a zipper node has a different one on each.
 	Per map[string]string
-	// Networks are those that it is on: clusters', or without ranks. Empty: those on which it has
-	// an address, which is all clusters' if Address is not empty.
+	// Networks are the networks that the forwarder is on: clusters', or without ranks. If there are
+	// none, it is on those on which it has an address, which are all clusters' if Address is not
+	// empty.
 	Networks []string
-	HostKey  string // that it must have (jobenv.Zipper); empty: any
+	// HostKey is the key that the forwarder must have (jobenv.Zipper); an empty string means any.
+	HostKey string
 	// Dials are those of its networks, without ranks, on which it does not listen.
 	Dials []string
 }
 
-// AddressFor is the forwarder's address on a network, as the ranks or forwarders there reach it;
-// empty: it is not on that network, or does not listen there.
+// AddressFor returns the forwarder's address on a network, as the ranks or forwarders there reach
+// it. It is empty if the forwarder is not on that network, or does not listen there.
 func (z Zipper) AddressFor(network string) string {
 	if len(z.Networks) > 0 && !slices.Contains(z.Networks, network) || slices.Contains(z.Dials, network) {
 		return ""
@@ -37,7 +40,7 @@ func (z Zipper) AddressFor(network string) string {
 	return z.Address
 }
 
-// On reports whether the forwarder is on a network without ranks.
+// On tells whether the forwarder is on a network without ranks.
 func (z Zipper) On(network string) bool {
 	return z.Per[network] != "" || slices.Contains(z.Networks, network) || slices.Contains(z.Dials, network)
 }
@@ -66,7 +69,7 @@ func ParseZipper(s string) (Zipper, error) {
 	return z, nil
 }
 
-// address adds the default port where none is given.
+// address adds the default port to an address without one.
 func address(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("an empty forwarder address; want HOST[:PORT]")

@@ -1,7 +1,6 @@
-// Package submit gives the halves of a job to the batch systems of their clusters: Slurm's here,
-// and over a remote shell there. It watches them as one job, with one output and one status, in
-// which no half goes on without the others. All that it does at a cluster is a small script for its
-// /bin/sh.
+// Package submit gives the halves of a job to the batch systems of their clusters: to Slurm here,
+// and over a remote shell elsewhere. It watches them as one job, with one output and one status, in
+// which no half goes on without the others. At a cluster it needs only a small script for /bin/sh.
 package submit
 
 import (
@@ -24,22 +23,30 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Half is one cluster's part: a batch job.
+// Half is one cluster's part of a job: a batch job.
 type Half struct {
 	Cluster spec.Cluster
-	Env     string // what its processes learn of the job, lines of NAME=VALUE: secret
-	Script  string // for sbatch
-	ID      string // of the batch job, once it is submitted
+	// Env is the description of the job for its processes, in lines of NAME=VALUE; it is secret.
+	Env string
+	// Script is the script for sbatch.
+	Script string
+	// ID is the batch job's id, once it is submitted.
+	ID string
 
-	shell []string // runs a script from its standard input, at the cluster
-	dir   string   // the job's, in the user's home there
-	read  int      // bytes of its output so far
+	// shell runs a script from its standard input, at the cluster.
+	shell []string
+	// dir is the job's directory in the user's home there.
+	dir string
+	// read is the number of bytes of its output that have been read.
+	read  int
 	state string
-	why   string // what the batch system says of its end, a clause without its subject; empty: nothing
-	code  int
+	// why is the batch system's reason for its end, as a clause without a subject; it is empty if
+	// there is none.
+	why  string
+	code int
 }
 
-// Where is the host to which the half is submitted; empty: this one.
+// Where returns the host to which the half is submitted, or an empty string for this host.
 func (h *Half) Where() string {
 	if len(h.shell) < 2 {
 		return ""
@@ -84,7 +91,8 @@ func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
 	return halves, nil
 }
 
-// script is the batch script of a cluster. It becomes zipper join, to which signals come.
+// script returns the batch script of a cluster. It becomes zipper join by exec, so that signals
+// reach zipper join.
 func script(job *spec.Job, c spec.Cluster, dir string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n")
@@ -126,10 +134,10 @@ func sorted(m map[string]string) (keys []string) {
 	return keys
 }
 
-// quote makes one word of any text for a POSIX shell.
+// quote quotes any text as one word for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// here runs a script at the half's cluster and gives what it prints.
+// here runs a script at the half's cluster and returns its output.
 func (h *Half) here(ctx context.Context, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
@@ -146,7 +154,7 @@ func (h *Half) here(ctx context.Context, script string) (string, error) {
 	return string(out), nil
 }
 
-// document is a here-document of the shell with any text.
+// document returns a here-document of the shell with any text.
 func document(file, text string) string {
 	const end = "END-OF-WHAT-ZIPPER-SUBMITS"
 	return fmt.Sprintf("cat >\"$d/%s\" <<'%s'\n%s%s\n", file, end, text, end)
@@ -177,30 +185,30 @@ var (
 
 const outputMark = "\nZIPPER-OUTPUT\n"
 
-// look asks for the half's state and passes on what it has printed since.
+// look asks for the half's state and passes on its new output.
 func (h *Half) look(ctx context.Context, to io.Writer) error {
 	out, err := h.here(ctx, fmt.Sprintf("scontrol -o show job %s 2>&1\nprintf '%s'\ntail -c +%d \"$HOME/%s/%s.out\" 2>/dev/null\n:\n",
 		h.ID, strings.ReplaceAll(outputMark, "\n", `\n`), h.read+1, h.dir, h.Cluster.Name))
 	if err != nil {
 		return err
 	}
-	said, printed, ok := strings.Cut(out, outputMark)
+	answer, printed, ok := strings.Cut(out, outputMark)
 	if !ok {
 		return fmt.Errorf("cluster %s: no answer about job %s: %s", h.Cluster.Name, h.ID, out)
 	}
 	h.read += len(printed)
 	_, _ = io.WriteString(to, printed)
-	m := stateOf.FindStringSubmatch(said)
+	m := stateOf.FindStringSubmatch(answer)
 	switch {
 	case m != nil:
 		h.state = m[1]
-	case strings.Contains(said, "Invalid job id"): // it ended long ago
+	case strings.Contains(answer, "Invalid job id"): // it ended long ago
 		h.state = "FORGOTTEN"
 	default:
-		return fmt.Errorf("cluster %s: no state of job %s: %s", h.Cluster.Name, h.ID, strings.TrimSpace(said))
+		return fmt.Errorf("cluster %s: no state of job %s: %s", h.Cluster.Name, h.ID, strings.TrimSpace(answer))
 	}
-	h.code = code(h.state, statusOf.FindStringSubmatch(said))
-	h.why = batch.OfSlurm(h.ID, said)
+	h.code = code(h.state, statusOf.FindStringSubmatch(answer))
+	h.why = batch.OfSlurm(h.ID, answer)
 	return nil
 }
 
@@ -219,7 +227,7 @@ func code(state string, m []string) (n int) {
 	return n
 }
 
-// over reports whether the batch job has ended.
+// over tells whether the batch job has ended.
 func (h *Half) over() bool {
 	switch h.state {
 	case "", "PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING",
@@ -243,7 +251,7 @@ func (h *Half) clear() error {
 	return err
 }
 
-// Cancel cancels what has been submitted, when the rest could not be.
+// Cancel cancels the halves that were submitted when another one could not be.
 func Cancel(halves []*Half) (err error) {
 	for _, h := range halves {
 		if h.ID != "" {
@@ -254,11 +262,11 @@ func Cancel(halves []*Half) (err error) {
 	return err
 }
 
-// Watch waits for the end of all halves, passes their output on, and gives the job's exit status
-// with the reason if that is not 0. The first half that fails has the others cancelled: at once if
-// they wait in a queue, else after the time in which they end by themselves. tell has the job's
-// forwarders told of it, for what the half itself could not: it never began, or had no time. ctx's
-// end cancels all.
+// Watch waits for the end of all halves and passes their output on. It returns the job's exit
+// status, and the reason if that is not 0. The first half that fails has the others cancelled: at
+// once if they wait in a queue, else after the time in which they end by themselves. tell reports
+// the failure to the job's forwarders, for a half that could not do so, because it never began or
+// had no time. The end of ctx cancels all halves.
 func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int,
 	err error) {
 	merged := output.NewMerger(stdout)
@@ -298,13 +306,13 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 		err)
 }
 
-// watch looks after one half until it is over.
+// watch follows one half until it is over.
 func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer) {
 	cancelled, unanswered := false, 0
 	cancel := func() {
 		if !cancelled {
 			cancelled = true
-			_ = h.cancel() // it is looked at again
+			_ = h.cancel() // the next look shows whether it has ended
 		}
 	}
 	var grace <-chan time.Time
