@@ -128,7 +128,7 @@ func (p *peer) asked(e *handshake.Event) {
 		p.decided(p.f.joins(p, e))
 	case handshake.Bridged:
 		p.decided(p.f.bridges(p, e))
-	case handshake.Said:
+	case handshake.HalfReported:
 		p.decided(p.said(e.Half))
 	}
 }
@@ -228,7 +228,7 @@ func (p *peer) said(h *wire.Half) *handshake.Refused {
 	if refused != nil {
 		return refused
 	}
-	p.exchange.Heard(text)
+	p.exchange.Acknowledge(text)
 	p.say()
 	p.leave()
 	return nil

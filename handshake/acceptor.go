@@ -7,30 +7,39 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Acceptor is the forwarder's end of the join exchange on one link. Not safe for concurrent use.
+// Acceptor is the forwarder's end of the join exchange on one link. It is not safe for concurrent
+// use.
 type Acceptor struct {
 	exchange
-	nonce     [wire.NonceLen]byte
-	terms     *Terms
-	challenge []byte // its body, as it was sent
-	unproven  []byte // what the host key has to sign for a joiner that waits; nil: nothing
-	proof     []byte // a frame that goes before all that is said next
+	nonce [wire.NonceLen]byte
+	terms *Terms
+	// challenge is the body of the Challenge, as it was sent.
+	challenge []byte
+	// unproven is the text that the host key has to sign for a joiner that waits; nil if there is
+	// none.
+	unproven []byte
+	// proof is a frame that goes before the next frame to the joiner.
+	proof []byte
 }
 
-// Terms are what a forwarder asks of those who come, and what it shows them. They do not change.
+// Terms are a forwarder's demands on joiners, and the keys that it shows them. They do not change.
 type Terms struct {
-	Secret  string             // if not empty, only jobs made from it are let in
-	NAT     bool               // joiners are asked where they take connections
-	HostKey ed25519.PrivateKey // nil: none
-	Keys    *seal.Forwarder    // for links of sealed jobs
-	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket. Any
-	// goroutine.
+	// Secret, if not empty, admits only jobs made from it.
+	Secret string
+	// NAT has joiners asked for the address where they take connections.
+	NAT bool
+	// HostKey is the forwarder's host key; nil if it has none.
+	HostKey ed25519.PrivateKey
+	// Keys are for links of sealed jobs.
+	Keys *seal.Forwarder
+	// Ticket, if not nil, returns the user of a Join, or an error about its ticket. It may be
+	// called from any goroutine.
 	Ticket func(j *wire.Join) (user string, err error)
 	// Strict makes an illegal transition of an exchange panic; otherwise it ends that exchange.
 	Strict bool
 }
 
-// NewAcceptor starts an exchange for a link that has just come in. The nonce is fresh random bytes.
+// NewAcceptor starts an exchange for a new incoming link. The nonce is fresh random bytes.
 func NewAcceptor(nonce [wire.NonceLen]byte, terms *Terms) *Acceptor {
 	a := &Acceptor{exchange: exchange{state: awaitJoin, strict: terms.Strict}, nonce: nonce, terms: terms}
 	c := &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: nonce, NAT: terms.NAT,
@@ -44,36 +53,45 @@ func NewAcceptor(nonce [wire.NonceLen]byte, terms *Terms) *Acceptor {
 	return a
 }
 
-// HandleMessage takes a frame from the joiner. body is not kept.
+// HandleMessage handles a frame from the joiner. It does not keep body.
 func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
 	seen := a.Examine(h, body, nil)
 	a.HandleExamined(h, body, &seen)
 }
 
-// Passes gives the pass of the job that a Join names, if a rank of it with the same guest key has
-// been verified; else nil. Any goroutine.
+// Passes returns the pass of the job that a Join names, if a rank of it with the same guest key has
+// been verified; else nil. It may be called from any goroutine.
 type Passes func(j *wire.Join) *seal.Pass
 
-// Examined is what of a Join or Bridge does not depend on how far the exchange is.
+// Examined holds the results for a Join or Bridge that do not depend on the state of the exchange.
 type Examined struct {
-	join    *wire.Join
-	bridge  *wire.Bridge
-	half    *wire.Half
-	err     error
-	genuine bool          // signed as it has to be
-	wanted  bool          // made from the operator's secret, if there is one
-	host    bool          // Bridge: the other forwarder has the host key that it shows, if it shows one
-	user    string        // whom the ticket names
-	ticket  error         // what is wrong with it
-	proof   *wire.Proof   // Bridge: of our host key
-	signs   []byte        // Join: what that has to sign
-	seal    *seal.Channel // of a sealed job
-	pass    *seal.Pass    // Join: that it has shown
+	join   *wire.Join
+	bridge *wire.Bridge
+	half   *wire.Half
+	err    error
+	// genuine tells that the frame is signed as it must be.
+	genuine bool
+	// wanted tells that the job is made from the operator's secret, if there is one.
+	wanted bool
+	// host tells that the sender of a Bridge has the host key that it shows, if it shows one.
+	host bool
+	// user is the user that the ticket names.
+	user string
+	// ticket is the error about the ticket.
+	ticket error
+	// proof is the Proof of our host key, for a Bridge.
+	proof *wire.Proof
+	// signs is the text that the host key has to sign, for a Join.
+	signs []byte
+	// seal is the channel of a sealed job.
+	seal *seal.Channel
+	// pass is the pass that a Join has shown.
+	pass *seal.Pass
 }
 
-// Examine parses a frame and checks its signatures: all of HandleMessage that takes long. It
-// changes nothing, so it may be called beside any other method. known, if not nil, spares it most
-// of the signatures.
+// Examine parses a frame and checks its signatures: the slow part of HandleMessage. It changes
+// nothing, so it may be called beside any other method. known, if not nil, saves most of the
+// signatures.
 func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:
@@ -121,9 +139,9 @@ func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined
 	return x
 }
 
-// member reports whether a Join is by somebody who has the job's secret. Its pass shows that, in a
-// tenth of the time that its signature takes. The signature has to be good as well in the first
-// Join of a job, because it says whose the pass is; and in all Joins of a job of several hops,
+// member tells whether a Join is from a process that has the job's secret. Its pass shows that, in
+// a tenth of the time that its signature takes. The signature must be good as well in the first
+// Join of a job, because it ties the pass to the job, and in all Joins of a job of several hops,
 // because other forwarders see them.
 func (a *Acceptor) member(x *Examined, body []byte, known Passes) bool {
 	j := x.join
@@ -142,7 +160,7 @@ func (a *Acceptor) member(x *Examined, body []byte, known Passes) bool {
 	return x.pass.Good(j.Pass, []byte(shownWith), a.nonce[:], body[:len(body)-len(j.Pass)])
 }
 
-// HandleExamined takes a frame that Examine has seen. body is not kept.
+// HandleExamined handles a frame that Examine has checked. It does not keep body.
 func (a *Acceptor) HandleExamined(h wire.Header, body []byte, x *Examined) {
 	if a.ends(h, body) {
 		return
@@ -179,12 +197,12 @@ func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 	}
 }
 
-// Placed notes that the owner has taken what the Join says: it is kept here no longer.
+// Placed tells that the owner has taken the Join's contents: the exchange keeps them no longer.
 func (a *Acceptor) Placed() { a.came = nil }
 
-// Admit lets a verified joiner in. The frames for it, which have some bytes for every rank of the
-// job, are made in the memory of room if that is large enough, and returned: when they have been
-// sent it may be the room of the next one.
+// Admit admits a verified joiner and returns the frames for it, which have some bytes for every
+// rank of the job. They are made in the memory of room if that is large enough; once they have been
+// sent, they may be the room of the next joiner.
 func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	if a.state != awaitDecision {
 		return room
@@ -197,7 +215,7 @@ func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	return frames
 }
 
-// proveAlone sees to it that the joiner's Proof goes before what is said to it next.
+// proveAlone puts the joiner's Proof before the next frame to it.
 func (a *Acceptor) proveAlone() {
 	if a.unproven != nil {
 		a.proof = wire.AppendFrame(nil, wire.Control(wire.TypeProof), a.sign(a.unproven))
@@ -205,7 +223,7 @@ func (a *Acceptor) proveAlone() {
 	}
 }
 
-// Notice tells a verified joiner what it waits for.
+// Notice tells a verified joiner which ranks it waits for.
 func (a *Acceptor) Notice(text string) {
 	if a.state == awaitDecision {
 		a.proveAlone()
@@ -217,7 +235,7 @@ func (a *Acceptor) Notice(text string) {
 	}
 }
 
-// Refuse ends the exchange with a reason; harmless when it has ended already.
+// Refuse ends the exchange with a reason. It does nothing when the exchange has ended.
 func (a *Acceptor) Refuse(code wire.RefuseCode, reason string) {
 	if a.state != over {
 		a.refuse(code, reason)
@@ -239,7 +257,7 @@ func (a *Acceptor) ticket(j *wire.Join) (user string, err error) {
 
 const otherSecret = "the job's secret is not the one this forwarder was started with"
 
-// wanted reports whether the operator's secret, if there is one, is the job's.
+// wanted tells whether the operator's secret, if there is one, is the job's.
 func (a *Acceptor) wanted(j *wire.Join) bool { return a.ofOperator(j.Job, j.PublicKey) }
 
 func (a *Acceptor) ofOperator(job string, key [wire.PublicKeyLen]byte) bool {

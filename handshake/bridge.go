@@ -8,15 +8,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Certificate lets a forwarder show to another one that a rank of the job has joined it: it is the
-// rank's Join, which names the forwarder's X25519 key, and the nonce that it is signed for. The
-// forwarder knows neither the job's secret nor its key.
+// Certificate lets a forwarder prove to another one that a rank of the job has joined it: it is the
+// rank's Join, which names the forwarder's X25519 key, and the nonce for which the Join is signed.
+// The forwarder knows neither the job's secret nor its key.
 type Certificate struct {
 	nonce [wire.NonceLen]byte
 	join  wire.Join
 }
 
-// Bridger is the end of a new link between two forwarders that made it. Not safe for concurrent
+// Bridger is the dialling end of a new link between two forwarders. It is not safe for concurrent
 // use.
 //
 //	acceptor (Acceptor)              dialler (Bridger)
@@ -26,24 +26,27 @@ type Certificate struct {
 //	or Refuse{code, reason}    ──►
 type Bridger struct {
 	exchange
-	cert   Certificate
-	peer   uint16 // index of the other forwarder
-	number uint16 // of the connection
+	cert Certificate
+	// peer is the index of the other forwarder.
+	peer uint16
+	// number is the number of the connection between the two.
+	number uint16
 	own    *Terms
 	fresh  [wire.NonceLen]byte
 	host   witness
-	seal   *seal.Channel // of a sealed job
+	// seal is the channel of a sealed job.
+	seal *seal.Channel
 }
 
 // NewBridger starts an exchange with the forwarder that has the index to in the job's zippers, for
-// the connection of that number between the two. own is what the forwarder here shows; fresh is
-// random bytes for this link.
+// the connection of that number between the two. own are the keys that the forwarder here shows;
+// fresh is random bytes for this link.
 func NewBridger(cert Certificate, to, number int, own *Terms, fresh [wire.NonceLen]byte) *Bridger {
 	return &Bridger{exchange: exchange{hint: forwarderHint, strict: own.Strict}, cert: cert, peer: uint16(to), number: uint16(number),
 		own: own, fresh: fresh}
 }
 
-// HandleMessage takes a frame from the other forwarder. body is not kept.
+// HandleMessage handles a frame from the other forwarder. It does not keep body.
 func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 	if b.ends(h, body) {
 		return
@@ -111,7 +114,7 @@ func (b *Bridger) bridged() {
 	b.to(over)
 }
 
-// hostKeyOf is the host key that a job wants one of its forwarders to have; zero: any.
+// hostKeyOf returns the host key that a job demands of one of its forwarders, or zero for any key.
 func hostKeyOf(j *wire.Join, zipper uint16) (key [wire.PublicKeyLen]byte) {
 	if int(zipper) < len(j.Zippers) {
 		key = j.Zippers[zipper].HostKey
@@ -144,29 +147,29 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 	}
 }
 
-// Certificate is good for the Join that this exchange has verified.
+// Certificate returns the certificate for the Join that this exchange has verified.
 func (a *Acceptor) Certificate(j *wire.Join) Certificate { return Certificate{a.nonce, *j} }
 
-// Release ends the exchange without an answer: the link is one between forwarders.
+// Release ends the exchange without an answer, because the link is one between forwarders.
 func (a *Acceptor) Release() {
 	if a.state != over {
 		a.to(over)
 	}
 }
 
-// signedHost is what the dialling forwarder's host key signs.
+// signedHost returns the text that the dialling forwarder's host key signs.
 func signedHost(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
 	b := append([]byte("zipper bridge host\x00"), nonce[:]...)
 	return f.AppendUnsigned(b)
 }
 
-// visits reports whether the other end has the private half of its link key.
+// visits tells whether the other end has the private half of its link key.
 func (a *Acceptor) visits(f *wire.Bridge) bool {
 	pass, err := a.terms.Keys.Pass(f.OwnKey)
 	return err == nil && pass.Good(f.Pass, shownBridge(f, a.nonce))
 }
 
-// shownBridge is what a Bridge's pass is shown for.
+// shownBridge returns the text for which a Bridge's pass is shown.
 func shownBridge(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
 	b := append([]byte("zipper bridge\x00"), nonce[:]...)
 	return f.AppendUnsigned(b)

@@ -15,7 +15,7 @@ func hopped(here int) Identity {
 	return id
 }
 
-// certified is what a forwarder holds when a rank has joined it.
+// certified returns the certificate of a forwarder that a rank has joined.
 func certified(t testing.TB, id Identity) Certificate {
 	a := acceptor(1, "")
 	_, e := upToDecision(t, id, a)
@@ -32,7 +32,7 @@ func introduce(t *testing.T, b *Bridger, a *Acceptor) (Event, Event) {
 	return here, there
 }
 
-func TestBridge(t *testing.T) {
+func TestForwardersOfAJobGetALink(t *testing.T) {
 	cert := certified(t, hopped(0))
 	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5)), acceptor(2, "s"))
 	if here.Kind != Bridged || here.To != 1 || here.Join.Here != 0 || here.Join.Job != "j" || there.Kind != Bridged {
@@ -43,20 +43,20 @@ func TestBridge(t *testing.T) {
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a forwarder with another secret: %+v", here)
 	}
-	// Who has overheard the Join has not the key.
+	// A forwarder that has overheard the Join does not have its key.
 	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
 		acceptor(2, "")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join: %+v", here)
 	}
-	liar := &seal.Forwarder{} // which shows a key that it has not
+	liar := &seal.Forwarder{} // claims a key that it does not have
 	*liar = *forwarderKeys(9)
 	liar.Public = forwarderKeys(1).Public
 	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: liar}, nonce(5)),
 		acceptor(2, "")); here.Kind != Ended || here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join with its key: %+v", here)
 	}
-	// A Bridge that was overheard is worth nothing on another link, nor is a changed one.
+	// An overheard Bridge is refused on another link, and so is a changed one.
 	var frame []byte
 	a, b := acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5))
 	deliver(t, a.NextEvent, b.HandleMessage)
@@ -68,13 +68,13 @@ func TestBridge(t *testing.T) {
 		e.Err.Code != wire.RefuseSecret {
 		t.Errorf("replayed: %+v", e)
 	}
-	frame[8] ^= 1 // its number
+	frame[8] ^= 1 // the number of the connection
 	a.HandleMessage(wire.Header{Type: wire.TypeBridge}, frame)
 	if e, _ := deliver(t, a.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
 		e.Err.Code != wire.RefuseSecret {
 		t.Errorf("changed: %+v", e)
 	}
-	// A newer forwarder, which does not speak the job's version.
+	// A newer forwarder does not speak the job's version.
 	a, b = acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5))
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
 		body[0], body[4] = wire.Version+1, wire.Version+1

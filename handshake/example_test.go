@@ -9,11 +9,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A rank joins a job of one rank: frames go from one machine to the other, whoever carries them.
+// A rank joins a job of one rank. The example carries the frames from one machine to the other.
 func ExampleJoiner() {
 	rank, err := handshake.NewJoiner(handshake.Identity{Job: "j1", Secret: "the job's secret", Cluster: "a",
 		Layout: []wire.Cluster{{Name: "a", Size: 1}}, TagUB: 1 << 20, Model: "amd64 little endian", Host: "n1",
-		TimeoutMS: 60_000}, [wire.NonceLen]byte{1}) // of random bytes in earnest
+		TimeoutMS: 60_000}, [wire.NonceLen]byte{1}) // random bytes in a real job
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func ExampleJoiner() {
 	}
 	forwarder := handshake.NewAcceptor([wire.NonceLen]byte{2}, &handshake.Terms{Keys: keys})
 
-	// carry hands frames on, and gives what else there is to be done.
+	// carry carries frames, and returns the next other event.
 	carry := func(from func() (handshake.Event, bool), to func(wire.Header, []byte)) handshake.Event {
 		for {
 			e, ok := from()

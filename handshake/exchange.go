@@ -6,14 +6,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// state is where one end of an exchange stands. What moves it on:
+// state is the state of one end of an exchange. These frames and calls change it:
 //
 //	Acceptor   awaitJoin ─Join or Bridge→ awaitDecision ─Admit or Release→ over
 //	Joiner     awaitChallenge ─Challenge→ awaitProof ─Proof→ awaitLayout ─Layout→ over
 //	           awaitChallenge ─Challenge with NAT→ awaitInside ─Inside→ awaitProof
 //	Bridger    awaitChallenge ─Challenge→ awaitProof ─Proof→ over
 //	both       without awaitProof if the forwarder has no host key
-//	Acceptor   awaitJoin ─Half→ awaitDecision ─Heard→ over
+//	Acceptor   awaitJoin ─Half→ awaitDecision ─Acknowledge→ over
 //	Teller     awaitChallenge ─Challenge→ awaitNotice ─Notice→ over
 //	Meeting    awaitMeet ─Meet→ over                            (responder)
 //	           awaitChallenge ─Challenge→ awaitMeet ─Meet→ over  (initiator)
@@ -21,15 +21,15 @@ import (
 type state uint8
 
 const (
-	awaitChallenge state = iota // the other end speaks first; only Challenge or Refuse may come
+	awaitChallenge state = iota // the other end sends first; only Challenge or Refuse may come
 	awaitJoin                   // Challenge is sent; only Join, Bridge or Refuse may come
 	awaitDecision               // the owner decides; only Refuse and Pong may come
-	awaitInside                 // the owner says where it takes connections; only Refuse and Ping may come
+	awaitInside                 // the owner gives its address for connections; only Refuse and Ping may come
 	awaitProof                  // Join or Bridge is sent; only Proof or Refuse may come
 	awaitLayout                 // Join is sent; Layout or Refuse decides, Pings and Notices may come before
 	awaitMeet                   // Challenge or Meet is sent; only Meet or Refuse may come
 	awaitNotice                 // Half is sent; Notice or Refuse decides, Pings may come before
-	over                        // nothing that comes is heeded, nothing is sent any more
+	over                        // incoming frames are ignored, and no frame is sent
 )
 
 var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof",
@@ -51,14 +51,19 @@ var legal = [...]uint16{
 	over:           0,
 }
 
-// exchange is what all ends have in common: events in order, the state, and how an exchange fails.
+// exchange is the common part of all ends: events in order, the state, and failures.
 type exchange struct {
 	events []Event
 	state  state
-	hint   string     // after what is said of a bad frame, for the user
-	came   *wire.Join // Acceptor: as far as one came, authentic or not, until Placed; nil: none
-	strict bool       // An illegal transition panics; otherwise it ends the exchange.
-	broken bool       // An illegal transition has ended the exchange: it has no further events.
+	// hint follows the error about a bad frame, for the user.
+	hint string
+	// came is an Acceptor's Join, as far as one came, authentic or not, until Placed; nil if none
+	// came.
+	came *wire.Join
+	// strict makes an illegal transition panic; otherwise the transition ends the exchange.
+	strict bool
+	// broken tells that an illegal transition has ended the exchange, which has no further events.
+	broken bool
 }
 
 // to moves the exchange to the next state. An illegal transition is a defect of this program. It
@@ -83,7 +88,7 @@ func (x *exchange) illegal(next state) {
 	x.broken = true
 }
 
-// push adds an event, unless the exchange is broken: a method that goes on after an illegal
+// push adds an event, unless the exchange is broken: a method that continues after an illegal
 // transition has no effect on the owner.
 func (x *exchange) push(e Event) {
 	if !x.broken {
@@ -99,7 +104,7 @@ func (x *exchange) NextEvent() (e Event, ok bool) {
 	}
 	e = x.events[0]
 	if x.events = x.events[1:]; len(x.events) == 0 {
-		x.events = nil // what waits long keeps little
+		x.events = nil // an exchange that waits long keeps little memory
 	}
 	return e, true
 }
@@ -109,8 +114,8 @@ func (x *exchange) send(t wire.Type, body wire.Body) {
 	x.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, wire.Control(t), body)})
 }
 
-// ends handles what every end does alike, and reports whether that was all: nothing is heeded after
-// the end, and the other end's Refuse is it.
+// ends handles the frames that every end handles alike, and tells whether the frame was one of
+// them: frames after the end are ignored, and a Refuse of the other end is the end.
 func (x *exchange) ends(h wire.Header, body []byte) bool {
 	if x.state == over {
 		return true
@@ -127,7 +132,7 @@ func (x *exchange) ends(h wire.Header, body []byte) bool {
 	return true
 }
 
-// refuse tells the other end why the exchange is over.
+// refuse sends the other end the reason for the end of the exchange.
 func (x *exchange) refuse(code wire.RefuseCode, reason string) {
 	x.send(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason})
 	x.fail(&Refused{code, reason, false})
@@ -152,7 +157,7 @@ func (x *exchange) fail(why *Refused) {
 	x.push(Event{Kind: Ended, Err: why, Join: x.came})
 }
 
-// challenged takes the first frame of the end that speaks first; ok: it is good.
+// challenged handles the first frame of the end that sends first; ok tells that it is good.
 func (x *exchange) challenged(h wire.Header, body []byte) (c wire.Challenge, ok bool) {
 	c, err := wire.ParseChallenge(body)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// machines makes one of each kind, as it is when its link is new.
+// machines returns one machine of each kind, with a new link.
 func machines(t *testing.T) map[string]Machine {
 	t.Helper()
 	j, err := NewJoiner(member("a", 0), nonce(4))
@@ -22,9 +22,10 @@ func machines(t *testing.T) map[string]Machine {
 		"responder": responder("s", 1), "initiator": NewInitiator(Key("j", "s"), 1, door, nonce(2))}
 }
 
-// Every end heeds the other's Refuse, refuses a broken one, and says nothing after its end.
+// TestRefuseEndsAll checks that every end accepts the other's Refuse, refuses a broken one, and
+// sends nothing after its end.
 func TestRefuseEndsAll(t *testing.T) {
-	said := (&wire.Refuse{Code: wire.RefuseShutdown, Reason: "bye"}).Append(nil)
+	sent := (&wire.Refuse{Code: wire.RefuseShutdown, Reason: "bye"}).Append(nil)
 	for name, m := range machines(t) {
 		ended := 0
 		drive := func() {
@@ -40,7 +41,7 @@ func TestRefuseEndsAll(t *testing.T) {
 			}
 		}
 		for range 3 {
-			m.HandleMessage(wire.Control(wire.TypeRefuse), said)
+			m.HandleMessage(wire.Control(wire.TypeRefuse), sent)
 			drive()
 		}
 		if ended != 1 {
@@ -48,7 +49,7 @@ func TestRefuseEndsAll(t *testing.T) {
 		}
 	}
 	for name, m := range machines(t) {
-		m.HandleMessage(wire.Control(wire.TypeRefuse), said[:1])
+		m.HandleMessage(wire.Control(wire.TypeRefuse), sent[:1])
 		var frames []wire.Type
 		var last Event
 		Drive(m, func(b []byte) error {
@@ -63,8 +64,9 @@ func TestRefuseEndsAll(t *testing.T) {
 	}
 }
 
-// An error of the owner ends the drive, and the events that are left wait.
-func TestDriveErrors(t *testing.T) {
+// TestErrorOfTheOwnerEndsTheDrive checks that an error of the owner ends the drive, and that the
+// remaining events stay.
+func TestErrorOfTheOwnerEndsTheDrive(t *testing.T) {
 	a := acceptor(1, "")
 	a.Refuse(wire.RefuseJob, "no")
 	bad := errors.New("bad")
@@ -117,7 +119,7 @@ func TestIllegalTransitionEndsExchange(t *testing.T) {
 	}
 }
 
-// panics reports whether a function panics.
+// panics tells whether a function panics.
 func panics(fn func()) (yes bool) {
 	defer func() { yes = recover() != nil }()
 	fn()

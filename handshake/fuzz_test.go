@@ -8,26 +8,27 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// FuzzExchange gives what comes from the other end to each kind of end. None panics, what they say
-// is whole frames, and each comes to one end at most, after which it says nothing. That is a good
-// one only where the other end need not show that it has the job's key, which nobody here has.
+// FuzzExchange gives the same input to each kind of end. No end panics, their output is whole
+// frames, and each exchange ends at most once, after which the end sends nothing. The end is a
+// success only for exchanges in which the other end need not show the job's key, because the input
+// cannot have it.
 func FuzzExchange(f *testing.F) {
 	frames := [][]byte{}
-	said := func(b []byte) error { frames = append(frames, b); return nil }
+	collect := func(b []byte) error { frames = append(frames, b); return nil }
 	nothing := func(Event) error { return nil }
 	a := NewAcceptor(nonce(7), &Terms{NAT: true, Keys: forwarderKeys(3)})
-	_ = Drive(a, said, nothing)
+	_ = Drive(a, collect, nothing)
 	j, err := NewJoiner(member("a", 0), nonce(4))
 	if err != nil {
 		f.Fatal(err)
 	}
 	j.HandleMessage(wire.Control(wire.TypeChallenge), frames[0][wire.HeaderLen:])
-	_ = Drive(j, said, func(Event) error { j.Inside(""); return nil })
+	_ = Drive(j, collect, func(Event) error { j.Inside(""); return nil })
 	r := responder("other", 1)
-	_ = Drive(r, said, nothing)
+	_ = Drive(r, collect, nothing)
 	i := NewInitiator(Key("j", "other"), 1, door, nonce(2))
 	i.HandleMessage(wire.Control(wire.TypeChallenge), frames[len(frames)-1][wire.HeaderLen:])
-	_ = Drive(i, said, nothing)
+	_ = Drive(i, collect, nothing)
 	for typ, b := range map[wire.Type]wire.Body{wire.TypeNotice: &wire.Notice{Text: "waits"},
 		wire.TypeProof:  &wire.Proof{},
 		wire.TypeLayout: &wire.Layout{Clusters: layout, TagUB: 5, Libraries: []string{"", ""}},
@@ -62,7 +63,7 @@ func FuzzExchange(f *testing.F) {
 					case Asked:
 						m.(*Joiner).Inside("")
 						return nil
-					case Told:
+					case Notified:
 						return nil
 					default:
 						if !(e.Kind == Joined && name == "joiner" || e.Kind == Bridged && name == "bridger") {
@@ -83,7 +84,7 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-// feed cuts a stream into frames as a reader does.
+// feed cuts a stream into frames, as a reader does.
 func feed(b []byte, to func(wire.Header, []byte)) {
 	for len(b) >= wire.HeaderLen {
 		h, err := wire.ParseHeader(b)

@@ -10,28 +10,35 @@ import (
 	"github.com/leidenzipper/zipper/vrank"
 )
 
-// Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is
-// in. Not safe for concurrent use.
+// Gather collects the verified Joins of one job at a forwarder until every rank of every cluster
+// has joined. It is not safe for concurrent use.
 type Gather struct {
-	job      string
-	key      [wire.PublicKeyLen]byte
-	version  uint32 // of the protocol
-	layout   []wire.Cluster
-	base     []int        // first virtual rank of each cluster
-	size     int          // ranks of the job
-	ranks    map[int]rank // those that are in; a big layout alone takes no memory
-	model    string
-	modelOf  string // the cluster that set the model, the protocol and the settings
+	job string
+	key [wire.PublicKeyLen]byte
+	// version is that of the protocol.
+	version uint32
+	layout  []wire.Cluster
+	// base has the first virtual rank of each cluster.
+	base []int
+	// size is the number of ranks of the job.
+	size int
+	// ranks has the ranks that have joined by virtual rank. A big layout alone takes no memory.
+	ranks map[int]rank
+	model string
+	// modelOf is the cluster whose first Join set the model, the protocol and the settings.
+	modelOf  string
 	proto    string
 	setting  string
 	level    wire.Level
 	patience uint32
 	networks []string
 	zippers  []wire.Zipper
-	rails    uint16 // forwarders that each rank joins
-	refused  []refusal
+	// rails is the number of forwarders that each rank joins.
+	rails   uint16
+	refused []refusal
 }
 
+// rank has the parts of a rank's Join that the Layout, or a return of the rank, needs.
 type rank struct {
 	host     string
 	origin   string
@@ -42,7 +49,8 @@ type rank struct {
 	key      wire.SealKey
 }
 
-// NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
+// NewGather starts a job with its first Join, which determines the key and the layout. The caller
+// must Add that Join next.
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks,
 		zippers: j.Zippers, model: j.Model,
@@ -57,7 +65,7 @@ func NewGather(j *wire.Join) *Gather {
 	return g
 }
 
-// Add takes a rank in and returns its virtual rank, or why it is refused. Nothing changes then.
+// Add adds a rank and returns its virtual rank, or the reason for a refusal, which changes nothing.
 func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 	v, refused := g.place(j)
 	if refused != nil {
@@ -74,7 +82,7 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 }
 
 // Again checks the Join of a rank of a complete job that has lost its link, and returns its virtual
-// rank. Only the process that joined first may come back.
+// rank. Only the process that joined first may return.
 func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	v, refused := g.place(j)
 	if refused != nil {
@@ -87,8 +95,8 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	return v, nil
 }
 
-// Same returns the virtual rank of the process that a Join is of, if it is in already. One without
-// an instance is nobody's.
+// Same returns the virtual rank of the process of a Join, if the process has joined already. A Join
+// without an instance belongs to no process.
 func (g *Gather) Same(j *wire.Join) (int, bool) {
 	v, refused := g.place(j)
 	if refused != nil {
@@ -107,23 +115,23 @@ func (g *Gather) Fits(j *wire.Join) *Refused {
 // Way returns how the job's ranks reach each other.
 func (g *Gather) Way() Way { return Way{g.layout, g.networks, g.zippers} }
 
-// Origin returns the host of a cluster's first rank, and for whom that says it runs; empty: it is
-// not in.
+// Origin returns the host of a cluster's first rank, and the user for whom the rank says that it
+// runs. Both are empty if the rank has not joined.
 func (g *Gather) Origin(cluster int) (host, origin string) {
 	r := g.ranks[g.base[cluster]]
 	return r.host, r.origin
 }
 
-// Level returns how far the job trusts what its frames travel over.
+// Level returns the level to which the job trusts its networks.
 func (g *Gather) Level() wire.Level { return g.level }
 
 // Patience returns how long a rank out of reach is waited for, in milliseconds.
 func (g *Gather) Patience() uint32 { return g.patience }
 
-// Rails returns how many forwarders each rank of the job joins.
+// Rails returns the number of forwarders that each rank of the job joins.
 func (g *Gather) Rails() int { return int(g.rails) }
 
-// place checks what all ranks must agree in and gives the joiner's virtual rank.
+// place checks the settings that must be equal in all ranks, and returns the joiner's virtual rank.
 func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	if j.PublicKey != g.key {
 		return 0, &Refused{wire.RefuseSecret, fmt.Sprintf("job %q was opened with another secret", g.job), false}
@@ -179,7 +187,7 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	return g.base[c] + int(j.Rank), nil
 }
 
-// unequal tells in what the settings of two clusters differ, and what to do.
+// unequal returns an error that names the settings in which two clusters differ, and the remedy.
 func unequal(these, cluster, those, other string) string {
 	words := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' })
@@ -197,7 +205,7 @@ func unequal(these, cluster, those, other string) string {
 		those, other, advice)
 }
 
-// ProtocolName is a Join's protocol for people.
+// ProtocolName returns the name of a Join's protocol for users.
 func ProtocolName(p string) string {
 	if p == "" {
 		return "the usual protocol"
@@ -205,25 +213,25 @@ func ProtocolName(p string) string {
 	return fmt.Sprintf("protocol %q", p)
 }
 
-// Remove gives a virtual rank's place free again, before the job is complete.
+// Remove frees a virtual rank's place, before the job is complete.
 func (g *Gather) Remove(v int) { delete(g.ranks, v) }
 
-// In reports whether a virtual rank is in.
+// In tells whether a virtual rank has joined.
 func (g *Gather) In(v int) bool {
 	_, in := g.ranks[v]
 	return in
 }
 
-// Joined returns how many ranks are in.
+// Joined returns the number of ranks that have joined.
 func (g *Gather) Joined() int { return len(g.ranks) }
 
-// Ranks returns how many ranks the job has.
+// Ranks returns the number of ranks of the job.
 func (g *Gather) Ranks() int { return g.size }
 
-// Complete reports whether everybody is in.
+// Complete tells whether all ranks have joined.
 func (g *Gather) Complete() bool { return len(g.ranks) == g.size }
 
-// Host returns the host of a virtual rank that is in.
+// Host returns the host of a virtual rank that has joined.
 func (g *Gather) Host(v int) string { return g.ranks[v].host }
 
 // Namesakes returns the names that hosts of more than one cluster have.
@@ -242,7 +250,7 @@ func (g *Gather) Namesakes() map[string]bool {
 }
 
 // Layout returns the answer for all joiners of a complete job; the caller sets Rank and Namesake
-// for each. The slices are shared. It fails when the answer is too long for a frame.
+// for each. The slices are shared. It fails if the answer is too long for a frame.
 func (g *Gather) Layout() (wire.Layout, *Refused) {
 	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
 	for _, b := range g.base {
@@ -265,8 +273,8 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	return l, nil
 }
 
-// Missing names what is not there: "cluster b (4 ranks), ranks 1-2,5 of cluster a". It costs time
-// for those that are there, not for all that a stranger says there will be.
+// Missing names the missing ranks: "cluster b (4 ranks), ranks 1-2,5 of cluster a". It takes time
+// for the ranks that have joined, not for all ranks that a stranger announces.
 func (g *Gather) Missing() string {
 	var whole, parts []string
 	there := slices.Sorted(maps.Keys(g.ranks))
@@ -322,7 +330,7 @@ func format(l []wire.Cluster) string {
 // span is a run of numbers.
 type span struct{ first, last int }
 
-// spans writes runs as "1-2,5".
+// spans formats runs as "1-2,5".
 func spans(runs []span) string {
 	var b strings.Builder
 	for i, r := range runs {

@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its
-// own.
-func TestNamesakes(t *testing.T) {
+// TestLayoutTellsNamesakes checks that a Layout tells each rank whether a host of another cluster
+// has the name of the rank's own.
+func TestLayoutTellsNamesakes(t *testing.T) {
 	clusters := []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}
 	hosts := []string{"n1", "n2", "n3", "n2", "n3"}
 	want := []bool{false, true, false, true, false}

@@ -16,7 +16,7 @@ func member(cluster string, rank int) Identity {
 		Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, TimeoutMS: 1000}
 }
 
-// deliver hands a machine's frames to a function until there is another event, which it returns.
+// deliver passes a machine's frames to a function until there is another event, which it returns.
 func deliver(t testing.TB, next func() (Event, bool), to func(wire.Header, []byte)) (Event, bool) {
 	t.Helper()
 	for {
@@ -53,7 +53,7 @@ func acceptor(seed byte, secret string) *Acceptor {
 	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Secret: secret, Keys: forwarderKeys(seed), Strict: true})
 }
 
-// end takes the joiner's last event.
+// end returns the joiner's last event.
 func end(t *testing.T, j *Joiner) *Refused {
 	t.Helper()
 	e, ok := j.NextEvent()
@@ -63,7 +63,7 @@ func end(t *testing.T, j *Joiner) *Refused {
 	return e.Err
 }
 
-func TestJoin(t *testing.T) {
+func TestCompleteJobGetsItsLayout(t *testing.T) {
 	var g *Gather
 	machines := map[int]*Acceptor{}
 	joiners := map[int]*Joiner{}
@@ -105,9 +105,9 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A joiner that is asked where it takes connections answers before it joins; who is not asked
-// cannot tell.
-func TestInside(t *testing.T) {
+// TestAskedJoinerGivesItsAddress checks that a joiner that is asked for its address for connections
+// answers before it joins, and that a joiner that is not asked cannot give one.
+func TestAskedJoinerGivesItsAddress(t *testing.T) {
 	for _, nat := range []bool{true, false} {
 		a := NewAcceptor([wire.NonceLen]byte{1}, &Terms{Secret: "s", NAT: nat, Keys: forwarderKeys(1)})
 		j, err := NewJoiner(member("a", 0), nonce(4))
@@ -131,7 +131,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusalsNameTheReason(t *testing.T) {
 	set := func(change func(*Identity)) Identity {
 		id := member("b", 1)
 		change(&id)
@@ -196,9 +196,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestVersion: both ends speak the newest version that both know, or refuse each other.
-func TestVersion(t *testing.T) {
-	// A newer forwarder that speaks our version, too.
+// TestEndsSpeakTheNewestCommonVersion checks that both ends speak the newest version that both
+// know, or refuse each other.
+func TestEndsSpeakTheNewestCommonVersion(t *testing.T) {
+	// A newer forwarder that also speaks our version.
 	j, _ := NewJoiner(member("a", 0), nonce(4))
 	a := acceptor(0, "")
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
@@ -209,7 +210,7 @@ func TestVersion(t *testing.T) {
 	if e, _ := a.NextEvent(); e.Kind != Verified || e.Join.Version != wire.Version {
 		t.Errorf("newer forwarder: %+v", e)
 	}
-	// One that does not.
+	// A newer forwarder that does not.
 	j, _ = NewJoiner(member("a", 0), nonce(4))
 	a = acceptor(0, "")
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
@@ -240,9 +241,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestReplay: a Join that was overheard on one link is worth nothing on another, nor is a changed
-// one.
-func TestReplay(t *testing.T) {
+// TestReplayedJoinIsRefused checks that an overheard Join is refused on another link, and that a
+// changed one is.
+func TestReplayedJoinIsRefused(t *testing.T) {
 	var overheard []byte
 	a := acceptor(1, "")
 	j, _ := NewJoiner(member("a", 0), nonce(4))
@@ -269,7 +270,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-func TestOutOfTurn(t *testing.T) {
+func TestFrameOutOfTurnIsRefused(t *testing.T) {
 	for typ := range wire.Type(64) {
 		switch typ {
 		case wire.TypeJoin, wire.TypeRefuse:
@@ -301,7 +302,7 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestLayoutIsChecked: a rank computes with the layout, so a wrong one must not get through.
+// TestLayoutIsChecked checks that a wrong layout is refused, because a rank computes with it.
 func TestLayoutIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*wire.Layout){
 		"clusters": func(l *wire.Layout) { l.Clusters = layout[:1]; l.Libraries = l.Libraries[:1] },
@@ -327,7 +328,7 @@ func TestLayoutIsChecked(t *testing.T) {
 	}
 }
 
-func TestPingWhileWaiting(t *testing.T) {
+func TestPingIsAnsweredWhileWaiting(t *testing.T) {
 	a := acceptor(0, "")
 	j, _ := upToDecision(t, member("a", 0), a)
 	j.HandleMessage(wire.Header{Type: wire.TypePing}, nil)
@@ -344,7 +345,7 @@ func TestPingWhileWaiting(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
+func TestMissingRanksAreNamed(t *testing.T) {
 	big := []wire.Cluster{{Name: "a", Size: 6}, {Name: "b", Size: 1}, {Name: "c", Size: 2}}
 	join := func(cluster string, rank uint32) *wire.Join {
 		return &wire.Join{Job: "j", Cluster: cluster, Rank: rank, Layout: big}
@@ -375,9 +376,9 @@ func TestMissing(t *testing.T) {
 	step(join("c", 1), "cluster b (1 rank), ranks 1-2,4-5 of cluster a, rank 0 of cluster c")
 }
 
-// TestHugeLayout: a stranger's layout takes memory only for the ranks that come, and what would not
-// fit into the answer is refused.
-func TestHugeLayout(t *testing.T) {
+// TestHugeLayoutTakesNoMemory checks that a stranger's layout takes memory only for the ranks that
+// join, and that a layout too long for the answer is refused.
+func TestHugeLayoutTakesNoMemory(t *testing.T) {
 	const many = 1 << 17
 	huge := []wire.Cluster{{Name: "a", Size: many}}
 	j := &wire.Join{Job: "j", Cluster: "a", Layout: huge}
@@ -412,7 +413,7 @@ func TestHugeLayout(t *testing.T) {
 }
 
 func TestKeyIsFixed(t *testing.T) {
-	// Another release must make the same key.
+	// All releases must make the same key.
 	const want = "d099735f2848191def9e0e5c24dd4a7e5e4a4eaf4293d34a095fe65cba0f508d"
 	if got := hex.EncodeToString(Key("job-1", "hunter2").Seed()); got != want {
 		t.Errorf("seed %s, want %s", got, want)
@@ -437,7 +438,7 @@ func TestIdentityIsChecked(t *testing.T) {
 	}
 }
 
-func TestUnequalSettings(t *testing.T) {
+func TestUnequalSettingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ these, those, want string }{
 		{"C=x=1,y=2,z=3", "C=x=1,y=4,z=3",
 			`settings "y=2" in cluster "b", "y=4" in "a": they must be equal in all clusters`},

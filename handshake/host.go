@@ -9,12 +9,12 @@ import (
 )
 
 // A forwarder proves with its answer to a Join or a Bridge that it has the host key which its
-// Challenge named. The signature covers both frames, so all that either end has said of itself.
-// Each has random bytes of its own in them: what was signed before, or for another link, is worth
-// nothing. It comes with what is sent anyway, and costs no round trip. Those who wait for the same
-// job have one signature for many (joint.go).
+// Challenge named. The signature covers both frames, so all that either end has said about itself.
+// Each has random bytes of its own in them, so a signature made before, or for another link, proves
+// nothing. It is sent with another frame, and costs no round trip. Ranks that wait for the same job
+// share a signature (joint.go).
 
-// proofOf is what a forwarder signs: body is that of a frame of type t.
+// proofOf returns the text that a forwarder signs; body is that of a frame of type t.
 func proofOf(challenge []byte, t wire.Type, body []byte) []byte {
 	c, b := sha256.Sum256(challenge), sha256.Sum256(body)
 	const of = "zipper proof\x00"
@@ -22,7 +22,7 @@ func proofOf(challenge []byte, t wire.Type, body []byte) []byte {
 	return append(append(append(out, byte(t)), c[:]...), b[:]...)
 }
 
-// prove signs for the acceptor's Proof; nil without a host key.
+// prove returns the acceptor's Proof, or nil without a host key.
 func (a *Acceptor) prove(t wire.Type, body []byte) *wire.Proof {
 	if a.terms.HostKey == nil {
 		return nil
@@ -36,16 +36,18 @@ func (a *Acceptor) sign(what []byte) *wire.Proof {
 	return p
 }
 
-// witness is the end of a link that is shown a host key. The zero value is ready for use.
+// witness is the end of a link to which a host key is shown. The zero value is ready for use.
 type witness struct {
-	key       [wire.PublicKeyLen]byte // that the Challenge names; zero: none
+	// key is the key that the Challenge names; zero if it names none.
+	key       [wire.PublicKeyLen]byte
 	challenge []byte
-	said      wire.Type // our answer to it
-	answer    []byte
+	// answerType is the type of our answer to the Challenge, and answer is its body.
+	answerType wire.Type
+	answer     []byte
 }
 
-// challenged notes what the Challenge says, and refuses a key that is not the expected one (zero:
-// any will do).
+// challenged records the Challenge, and refuses a key other than the expected one; zero expects any
+// key.
 func (w *witness) challenged(c *wire.Challenge, body []byte, expected [wire.PublicKeyLen]byte) *Refused {
 	w.key, w.challenge = c.HostKey, append([]byte(nil), body...)
 	if expected == w.key || expected == [wire.PublicKeyLen]byte{} {
@@ -64,23 +66,23 @@ func otherHost(has, expected [wire.PublicKeyLen]byte) *Refused {
 		it, wire.FormatHostKey(expected)), false}
 }
 
-// answered notes what we have answered.
-func (w *witness) answered(t wire.Type, body wire.Body) { w.said, w.answer = t, body.Append(nil) }
+// answered records our answer.
+func (w *witness) answered(t wire.Type, body wire.Body) { w.answerType, w.answer = t, body.Append(nil) }
 
-// waits reports whether a Proof has to come.
+// waits tells whether a Proof has to come.
 func (w *witness) waits() bool { return w.key != [wire.PublicKeyLen]byte{} }
 
-// good reports whether this is it.
+// good tells whether p proves the key.
 func (w *witness) good(p *wire.Proof) bool {
 	return ed25519.Verify(w.key[:], w.proof(), p.Signature[:])
 }
 
-// goodJoint reports whether this is it.
+// goodJoint tells whether p proves the key.
 func (w *witness) goodJoint(p *wire.JointProof) bool {
 	return ed25519.Verify(w.key[:], rootOf(p, w.proof()), p.Signature[:])
 }
 
-// proof is what the forwarder has to have signed, alone or with others.
-func (w *witness) proof() []byte { return proofOf(w.challenge, w.said, w.answer) }
+// proof returns the text that the forwarder must have signed, alone or with others.
+func (w *witness) proof() []byte { return proofOf(w.challenge, w.answerType, w.answer) }
 
 const noProof = "the forwarder does not have the host key that it shows"

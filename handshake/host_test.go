@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// hostKey is a forwarder's, the same for the same number.
+// hostKey returns a forwarder's host key, the same for the same number.
 func hostKey(n byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(nonceSlice(n)) }
 
 func nonceSlice(n byte) []byte { b := nonce(n); return b[:] }
@@ -23,9 +23,9 @@ func proving(seed, host byte) *Acceptor {
 	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{HostKey: hostKey(host), Keys: forwarderKeys(seed), Strict: true})
 }
 
-// TestHostKey: a joiner that knows the forwarder's key gets as far as with a forwarder without one,
-// in as many round trips, and no further with another.
-func TestHostKey(t *testing.T) {
+// TestOtherHostKeyIsRefused checks that a joiner that knows the forwarder's key joins in as many
+// round trips as at a forwarder without one, and that it refuses another key.
+func TestOtherHostKeyIsRefused(t *testing.T) {
 	for _, expected := range [][wire.PublicKeyLen]byte{{}, publicOf(hostKey(7))} {
 		id := member("a", 0)
 		id.HostKey = expected
@@ -57,9 +57,9 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
-// TestProof: who only shows a forwarder's key has not it, and what it has signed before, for others
-// or for the same process, is worth nothing.
-func TestProof(t *testing.T) {
+// TestShownKeyNeedsAProof checks that a forwarder that only shows a key fails, and that a signature
+// for another process, or an earlier one for the same process, proves nothing.
+func TestShownKeyNeedsAProof(t *testing.T) {
 	id := member("a", 0)
 	id.HostKey = publicOf(hostKey(7))
 	// impostor shows the Challenge of an acceptor, which need not have the key, and answers with
@@ -79,7 +79,7 @@ func TestProof(t *testing.T) {
 		last, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {})
 		return last.Err
 	}
-	// What the right forwarder says to this very process, once.
+	// The right forwarder has proven its key to this very process once.
 	a := proving(1, 7)
 	j, err := NewJoiner(id, nonce(4))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestNoLayoutWithoutProof: a forwarder that shows a key cannot leave the proof out.
+// TestNoLayoutWithoutProof checks that a forwarder that shows a key cannot omit the proof.
 func TestNoLayoutWithoutProof(t *testing.T) {
 	a := proving(1, 7)
 	j, err := NewJoiner(member("a", 0), nonce(4))
@@ -132,8 +132,8 @@ func TestNoLayoutWithoutProof(t *testing.T) {
 	}
 }
 
-// TestForwardersCheckEachOther: both ends of a link between forwarders have the keys that the job
-// wants, or there is no link.
+// TestForwardersCheckEachOther checks that both ends of a link between forwarders must have the
+// keys that the job demands.
 func TestForwardersCheckEachOther(t *testing.T) {
 	id := hopped(0)
 	id.Zippers[0].HostKey, id.Zippers[1].HostKey = publicOf(hostKey(1)), publicOf(hostKey(2))
@@ -172,8 +172,9 @@ func TestForwardersCheckEachOther(t *testing.T) {
 	}
 }
 
-// TestTicket: what is wrong with a ticket is said with the Join, which is signed all the same.
-func TestTicket(t *testing.T) {
+// TestTicketErrorComesWithTheJoin checks that the error about a ticket comes with the Join, which
+// is signed nevertheless.
+func TestTicketErrorComesWithTheJoin(t *testing.T) {
 	bad := errors.New("expired")
 	terms := &Terms{Keys: forwarderKeys(1), Ticket: func(j *wire.Join) (string, error) {
 		if j.Ticket != "good" {
@@ -196,24 +197,24 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestRowsHaveOneKey: the rows of a job are the job's, to whoever checks its key.
+// TestRowsHaveOneKey checks that the rows of a job have the job's key.
 func TestRowsHaveOneKey(t *testing.T) {
 	if !Key(RowID("j", 1), "s").Equal(Key("j", "s")) || Key("j", "s").Equal(Key("k", "s")) {
 		t.Error("rows and jobs are not told apart as they should be")
 	}
 }
 
-// TestNoticeIsText: what a forwarder says moves no cursor of a user's terminal.
+// TestNoticeIsText checks that a forwarder's text cannot move the cursor of a user's terminal.
 func TestNoticeIsText(t *testing.T) {
 	a := acceptor(1, "")
 	j, _ := upToDecision(t, member("a", 0), a)
 	a.Notice("\x1b[2Jgone\nnew line")
 	e, _ := deliver(t, a.NextEvent, j.HandleMessage)
-	if e.Kind != Send && e.Kind != Told {
+	if e.Kind != Send && e.Kind != Notified {
 		t.Fatalf("%+v", e)
 	}
 	e, _ = j.NextEvent()
-	if e.Kind != Told || e.Text != `\x1b[2Jgone\nnew line` {
+	if e.Kind != Notified || e.Text != `\x1b[2Jgone\nnew line` {
 		t.Errorf("%+v", e)
 	}
 }

@@ -1,5 +1,5 @@
 // Package handshake joins a rank to a job at a forwarder, as state machines without sockets,
-// goroutines or clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
+// goroutines or clocks: HandleMessage handles a frame, and NextEvent returns a task for the owner.
 //
 //	forwarder (Acceptor)                      rank (Joiner)
 //	Challenge{version, nonce, nat, host key} ──►
@@ -12,18 +12,18 @@
 // signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join up to it. So it is good for one link only,
 // and shows that the joiner knows the secret without showing the secret.
 //
-// Behind it is the pass, a MAC that only the job's ranks and this forwarder can make (package
-// seal), which shows the same. Once the signature of one rank has said that the pass is the job's,
-// nothing else is looked at. The forwarder's Proof (host.go) is worth as much; it may come late,
-// but before all else that is believed. Nothing is encrypted.
+// The pass follows the signature: a MAC that only the job's ranks and this forwarder can make
+// (package seal), which proves the same. Once the signature of one rank has tied the pass to the
+// job, the pass alone is checked. The forwarder's Proof (host.go) is as strong; it may come late,
+// but before any other frame that the rank believes. Nothing is encrypted.
 //
-// A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that
-// somebody who knows the secret made that key; the Layout hands these round. The forwarder's key is
-// in the Challenge and comes back in the Join, signed with it: so both know that they have each
-// other's.
+// A rank of a sealed job has its X25519 key in the Join (package seal), with a proof that a process
+// that knows the secret made that key; the Layout distributes these keys. The forwarder's key is in
+// the Challenge and comes back in the Join, signed with the job's key, so each end knows that the
+// other has its key.
 //
-// Whoever drives a machine (Drive) has the link and the clock. How an exchange fails is an event
-// with a *Refused, of either end; what a stranger sends can do no more than that. Times are
+// The owner of a machine (Drive) has the link and the clock. A failure of an exchange is an event
+// with a *Refused, of either end; a stranger's frames can do no more than that. Times are
 // milliseconds. No value is safe for concurrent use.
 package handshake
 
@@ -38,41 +38,60 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Identity is what a rank says about itself and its job.
+// Identity describes a rank and its job.
 type Identity struct {
-	Job      string
-	Secret   string
-	Cluster  string         // name of this rank's cluster
-	Rank     int            // native rank in that cluster
-	Layout   []wire.Cluster // all clusters in order of virtual rank
-	TagUB    int            // highest tag of the native library
-	Library  string         // the native library with its version, for people
-	Model    string         // data model; must agree in the whole job
-	Protocol string         // how messages travel: empty, or "classic"
-	Settings string         // what must be equal in the whole job besides, as NAME=VALUE words
+	Job    string
+	Secret string
+	// Cluster is the name of this rank's cluster.
+	Cluster string
+	// Rank is the native rank in that cluster.
+	Rank int
+	// Layout has all clusters in order of virtual rank.
+	Layout []wire.Cluster
+	// TagUB is the highest tag of the native library.
+	TagUB int
+	// Library is the native library with its version, for users.
+	Library string
+	// Model is the data model, which must be equal in the whole job.
+	Model string
+	// Protocol is how messages travel: empty, or "classic".
+	Protocol string
+	// Settings are the other settings that must be equal in the whole job, as NAME=VALUE words.
+	Settings string
 	Host     string
-	Origin   string // for whom the process runs (wire.Join)
-	Level    wire.Level
-	Patience int64 // how long a rank out of reach is waited for, in milliseconds; 0: it is not
-	Rails    int   // forwarders this rank joins; 0 means 1
-	// random, one per process: lets it, and nobody else, come back to a job after a lost link
+	// Origin is the user for whom the process runs (wire.Join).
+	Origin string
+	Level  wire.Level
+	// Patience is how long a rank out of reach is waited for, in milliseconds; 0 means not at all.
+	Patience int64
+	// Rails is the number of forwarders that this rank joins; 0 means 1.
+	Rails int
+	// Instance is random, one per process: it lets this process, and no other, return to a job
+	// after a lost link.
 	Instance uint64
-	Networks []string                // of a job with several hops, without ranks
-	Zippers  []wire.Zipper           // all forwarders of such a job
-	Here     int                     // which of them this link goes to
-	Seal     *seal.Party             // the process's key, if its job is sealed; else nil
-	Doors    []wire.Port             // where other clusters' ranks reach this one without a forwarder
-	HostKey  [wire.PublicKeyLen]byte // that the forwarder at this link's other end must have; zero: any
-	Ticket   string                  // by which the job is let in where forwarders demand one; empty: none
+	// Networks are the networks without ranks of a job with several hops.
+	Networks []string
+	// Zippers are all forwarders of such a job.
+	Zippers []wire.Zipper
+	// Here is the index in Zippers of the forwarder that this link goes to.
+	Here int
+	// Seal is the process's key if its job is sealed, else nil.
+	Seal *seal.Party
+	// Doors are the addresses where other clusters' ranks reach this one without a forwarder.
+	Doors []wire.Port
+	// HostKey is the key that the forwarder at this link's other end must have; zero means any.
+	HostKey [wire.PublicKeyLen]byte
+	// Ticket admits the job where forwarders demand one; it may be empty.
+	Ticket string
 	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
 	TimeoutMS int64
-	// Leaving is of a rank that was in and lost its link between its good-bye and the answer. It
-	// waits for nobody.
+	// Leaving tells that the rank had joined and lost its link between its Bye and the answer. It
+	// waits for no other rank.
 	Leaving bool
 }
 
-// RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the
-// forwarders every row is a job of its own.
+// RowID returns the id under which row k of a job of several hops joins (vrank.Rows), from 0: for
+// the forwarders every row is a job of its own.
 func RowID(job string, k int) string {
 	if k == 0 {
 		return job
@@ -80,15 +99,15 @@ func RowID(job string, k int) string {
 	return fmt.Sprintf("%s%s%d", job, rowMark, k+1)
 }
 
-// JobID is the id of the job that joins under this one.
+// JobID returns the id of the job that joins under this one.
 func JobID(id string) string {
 	job, _, _ := strings.Cut(id, rowMark)
 	return job
 }
 
-const rowMark = "#" // users' job ids do not have it
+const rowMark = "#" // users' job ids do not contain it
 
-// Validate says what is missing or out of range.
+// Validate returns an error for a field that is missing or out of range.
 func (id *Identity) Validate() error {
 	switch {
 	case id.Job == "":
@@ -121,7 +140,7 @@ func (id *Identity) Validate() error {
 }
 
 // SetLevel sets the job's level. A process of a sealed job gets its key, made of fresh random
-// bytes; Job, Secret, Layout, Cluster, Rank and Instance are set before.
+// bytes; Job, Secret, Layout, Cluster, Rank and Instance must be set before.
 func (id *Identity) SetLevel(l wire.Level, random [seal.PublicLen]byte) (err error) {
 	id.Level, id.Seal = l, nil
 	if l != wire.LevelSealed {
@@ -138,7 +157,7 @@ func (id *Identity) SetLevel(l wire.Level, random [seal.PublicLen]byte) (err err
 	return err
 }
 
-// Key returns the job's key pair, which its rows have in common.
+// Key returns the job's key pair, which all its rows have.
 func Key(job, secret string) ed25519.PrivateKey {
 	h := sha256.New()
 	h.Write([]byte("zipper job" + JobID(job) + "\x00" + secret))
@@ -146,7 +165,7 @@ func Key(job, secret string) ed25519.PrivateKey {
 }
 
 // join makes the signed Join for one link, whose other end has sent the Challenge; fresh is random
-// bytes for it. It fails if the Challenge's link key is none.
+// bytes for it. It fails if the Challenge's link key is not valid.
 func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside string) (wire.Join, error) {
 	key := Key(id.Job, id.Secret)
 	version, _ := c.Common()
@@ -179,7 +198,7 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 	return j, nil
 }
 
-// verify reports whether the Join's signature is by its own public key and for this nonce.
+// verify tells whether the Join's signature is by its own public key and for this nonce.
 func verify(j *wire.Join, nonce [wire.NonceLen]byte) bool {
 	return ed25519.Verify(j.PublicKey[:], signed(j, nonce), j.Signature[:])
 }
@@ -189,5 +208,6 @@ func signed(j *wire.Join, nonce [wire.NonceLen]byte) []byte {
 	return j.AppendUnsigned(b)
 }
 
-// shownWith comes before the nonce and the Join up to its pass, for which that is shown.
+// shownWith begins the text for which a pass is shown; the nonce and the Join up to its pass
+// follow.
 const shownWith = "zipper join pass\x00"

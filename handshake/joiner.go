@@ -7,18 +7,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Joiner is the rank's end of the join exchange. Not safe for concurrent use.
+// Joiner is the rank's end of the join exchange. It is not safe for concurrent use.
 type Joiner struct {
 	exchange
 	id        Identity
 	challenge wire.Challenge
-	fresh     [wire.NonceLen]byte // ours
-	host      witness
-	told      int // Notices that came
+	// fresh are this end's random bytes.
+	fresh [wire.NonceLen]byte
+	host  witness
+	// notices is the number of Notices that came.
+	notices int
 }
 
-// NewJoiner starts an exchange for a link that has just been made. fresh is random bytes for this
-// link.
+// NewJoiner starts an exchange for a new link. fresh is random bytes for this link.
 func NewJoiner(id Identity, fresh [wire.NonceLen]byte) (*Joiner, error) {
 	if err := id.Validate(); err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func NewJoiner(id Identity, fresh [wire.NonceLen]byte) (*Joiner, error) {
 
 const forwarderHint = " (is that a Zipper forwarder?)"
 
-// HandleMessage takes a frame from the forwarder. body is not kept.
+// HandleMessage handles a frame from the forwarder. It does not keep body.
 func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	if j.ends(h, body) {
 		return
@@ -42,8 +43,8 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			j.malformed(h, err)
 			return
 		}
-		if j.told++; j.told <= maxTold {
-			j.push(Event{Kind: Told, Text: wire.Printable(n.Text)})
+		if j.notices++; j.notices <= maxNotices {
+			j.push(Event{Kind: Notified, Text: wire.Printable(n.Text)})
 		}
 	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
 		c, ok := j.challenged(h, body)
@@ -90,7 +91,7 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	}
 }
 
-// proven goes on with a Proof.
+// proven continues after a Proof.
 func (j *Joiner) proven(h wire.Header, err error, good bool) {
 	switch {
 	case err != nil:
@@ -102,8 +103,8 @@ func (j *Joiner) proven(h wire.Header, err error, good bool) {
 	}
 }
 
-// Inside answers Asked: the IP address and port where this process takes connections that the
-// forwarder's kernel passes on; empty: it takes none.
+// Inside answers Asked with the IP address and port where this process takes connections that the
+// forwarder's kernel passes on. An empty address means that it takes none.
 func (j *Joiner) Inside(address string) {
 	if j.state == awaitInside {
 		j.join(address)
@@ -125,7 +126,7 @@ func (j *Joiner) join(inside string) {
 	j.to(awaitLayout)
 }
 
-// check compares the forwarder's layout with ours: the engine computes with it.
+// check compares the forwarder's layout with ours, because the engine computes with it.
 func (j *Joiner) check(l *wire.Layout) error {
 	if len(l.Clusters) != len(j.id.Layout) {
 		return fmt.Errorf("layout of %d clusters, expected %d", len(l.Clusters), len(j.id.Layout))

@@ -8,16 +8,17 @@ import (
 )
 
 // One signature proves the host key to all ranks of a job that wait at a forwarder, up to
-// 2^wire.MaxDepth at a time: what each has to see signed is a leaf of a tree of hashes, and the
-// root is signed. A rank is shown the nodes beside its way up, from which it makes the root. Leaf
-// and node begin differently, so nobody can show one for the other; who changes a leaf has to find
-// another one with the same hash. Roughtime signs for its clients so, too.
+// 2^wire.MaxDepth at a time: the text that each must see signed is a leaf of a tree of hashes, and
+// the root is signed. A rank gets the nodes beside its path to the root, from which it computes the
+// root. Leaves and nodes begin differently, so one cannot be shown for the other; an attacker who
+// changes a leaf has to find another one with the same hash. Roughtime signs for its clients in the
+// same way.
 
-// Jointly is how many Prove proves to with one signature, at most.
+// Jointly is the largest number of joiners to which Prove proves with one signature.
 const Jointly = 1 << wire.MaxDepth
 
-// Prove has the forwarder prove its host key to all these joiners that it has verified, and not yet
-// proven it to. The Proofs are sent with what is said to each next.
+// Prove has the forwarder prove its host key to all those of these joiners that it has verified and
+// not yet proven it to. The Proofs are sent with the next frame to each.
 func Prove(list []*Acceptor) {
 	var several []*Acceptor
 	for _, a := range list {
@@ -35,10 +36,10 @@ func Prove(list []*Acceptor) {
 	}
 }
 
-// proveJointly is Prove for a power of two.
+// proveJointly does the work of Prove for a power of two.
 func proveJointly(list []*Acceptor) {
 	if len(list) == 1 {
-		return // is proven to alone
+		return // it has a proof of its own
 	}
 	level := make([][wire.NodeLen]byte, len(list))
 	proofs := make([]wire.JointProof, len(list))
@@ -76,7 +77,8 @@ func signedRoot(root [wire.NodeLen]byte) []byte {
 	return append([]byte("zipper proofs\x00"), root[:]...)
 }
 
-// rootOf is what is signed if what one rank has to see signed is where it says.
+// rootOf returns the signed text, if the text that one rank must see signed is at the place that p
+// says.
 func rootOf(p *wire.JointProof, proof []byte) []byte {
 	at := leaf(proof)
 	for i, beside := range p.Nodes {

@@ -6,7 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// waiters are joiners of one job that a forwarder with a host key has verified.
+// waiters returns joiners of one job that a forwarder with a host key has verified.
 func waiters(t *testing.T, n int) (joiners []*Joiner, acceptors []*Acceptor) {
 	t.Helper()
 	wide := []wire.Cluster{{Name: "a", Size: uint32(n)}}
@@ -23,9 +23,9 @@ func waiters(t *testing.T, n int) (joiners []*Joiner, acceptors []*Acceptor) {
 	return joiners, acceptors
 }
 
-// TestJointProof: however many wait, each is shown that the forwarder has its host key, before its
-// Layout.
-func TestJointProof(t *testing.T) {
+// TestWaitingJoinersGetAJointProof checks that each of any number of joiners gets the proof of the
+// host key before its Layout.
+func TestWaitingJoinersGetAJointProof(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 31, 32, 33, 70} {
 		joiners, acceptors := waiters(t, n)
 		Prove(acceptors)
@@ -51,9 +51,9 @@ func TestJointProof(t *testing.T) {
 	}
 }
 
-// TestJointProofOfOthers: the proof of somebody else, a changed one, and one by another key are
-// worth nothing.
-func TestJointProofOfOthers(t *testing.T) {
+// TestOthersJointProofIsRefused checks that another rank's proof, a changed one, and one by another
+// key are refused.
+func TestOthersJointProofIsRefused(t *testing.T) {
 	_, acceptors := waiters(t, 8)
 	Prove(acceptors)
 	proofs := make([]wire.JointProof, len(acceptors))

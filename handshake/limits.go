@@ -1,19 +1,20 @@
 package handshake
 
-// roomForFrame is what a Challenge or a JointProof takes, in bytes, and a little more: each is made
+// roomForFrame is the size of a Challenge or a JointProof in bytes, and a little more: each is made
 // for every rank of a job.
 const roomForFrame = 320
 
-// What one end tells people is bounded, because the other end, or strangers, decide how much there
-// is.
+// maxNotices, maxSpans and maxRefusals bound the text for users, because the other end, or
+// strangers, decide how much there is.
 const (
-	// maxTold is how many Notices of a forwarder a Joiner passes on: one comes after a while, and
-	// one after each refusal, so more tell nothing new.
-	maxTold = 10
+	// maxNotices is the number of Notices of a forwarder that a Joiner passes on: one comes after a
+	// while, and one after each refusal, so more contain nothing new.
+	maxNotices = 10
 
-	// maxSpans is how many runs of ranks a list of missing ones has; the rest is counted.
+	// maxSpans is the number of runs of ranks in a list of missing ones; the others are counted.
 	maxSpans = 20
 
-	// maxRefusals is how many different refusals a Gather remembers: strangers cause them too.
+	// maxRefusals is the number of different refusals that a Gather remembers, because strangers
+	// also cause them.
 	maxRefusals = 4
 )

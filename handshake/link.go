@@ -7,8 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// MayCome lets frames through that belong to some join exchange; the exchange knows which of them
-// may come.
+// MayCome accepts the headers of frames that belong to any join exchange; the exchange decides
+// which of them may come.
 func MayCome(h wire.Header) error {
 	switch h.Type {
 	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge,

@@ -7,7 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Meeting is one end of a new direct link between two ranks of a job. Not safe for concurrent use.
+// Meeting is one end of a new direct link between two ranks of a job. It is not safe for concurrent
+// use.
 //
 //	responder (listens)                        initiator (connects)
 //	Challenge{version, nonce}            ──►
@@ -16,16 +17,19 @@ import (
 //	or Refuse{code, reason}; the initiator may refuse too
 type Meeting struct {
 	exchange
-	key      ed25519.PrivateKey
-	mine     wire.Meet // what we say, but for the signature
-	theirs   [wire.NonceLen]byte
-	expected func(rank int) bool // responder: who may come; nil: we are the initiator
+	key ed25519.PrivateKey
+	// mine is our Meet without the signature.
+	mine wire.Meet
+	// peer is the other end's nonce.
+	peer [wire.NonceLen]byte
+	// expected tells which ranks may connect to a responder; it is nil at an initiator.
+	expected func(rank int) bool
 }
 
 const rankHint = " (is that a rank of this job?)"
 
 // NewResponder starts the end of a rank that listens, whose Join had this instance. The nonce is
-// fresh random bytes; expected tells which ranks may come.
+// fresh random bytes; expected tells which ranks may connect.
 func NewResponder(key ed25519.PrivateKey, rank int, instance uint64, nonce [wire.NonceLen]byte,
 	expected func(rank int) bool) *Meeting {
 	m := &Meeting{exchange: exchange{state: awaitMeet, hint: rankHint}, key: key,
@@ -41,7 +45,7 @@ func NewInitiator(key ed25519.PrivateKey, rank int, door wire.Door, nonce [wire.
 		mine: wire.Meet{From: uint32(rank), To: door.Rank, Instance: door.Instance, Nonce: nonce}}
 }
 
-// HandleMessage takes a frame from the other end. body is not kept.
+// HandleMessage handles a frame from the other end. It does not keep body.
 func (m *Meeting) HandleMessage(h wire.Header, body []byte) {
 	if m.ends(h, body) {
 		return
@@ -49,7 +53,7 @@ func (m *Meeting) HandleMessage(h wire.Header, body []byte) {
 	switch {
 	case h.Type == wire.TypeChallenge && m.state == awaitChallenge:
 		if c, ok := m.challenged(h, body); ok {
-			m.theirs = c.Nonce
+			m.peer = c.Nonce
 			m.say()
 			m.to(awaitMeet)
 		}
@@ -79,15 +83,15 @@ func (m *Meeting) meet(f *wire.Meet) {
 		return
 	}
 	if responds {
-		m.mine.To, m.theirs = f.From, f.Nonce
+		m.mine.To, m.peer = f.From, f.Nonce
 		m.say()
 	}
-	m.push(Event{Kind: Met, To: int(f.From)})
+	m.push(Event{Kind: Paired, To: int(f.From)})
 	m.to(over)
 }
 
 func (m *Meeting) say() {
-	copy(m.mine.Signature[:], ed25519.Sign(m.key, signedMeet(&m.mine, m.theirs)))
+	copy(m.mine.Signature[:], ed25519.Sign(m.key, signedMeet(&m.mine, m.peer)))
 	m.send(wire.TypeMeet, &m.mine)
 }
 

@@ -34,9 +34,9 @@ func responder(secret string, expected ...int) *Meeting {
 	})
 }
 
-func TestMeeting(t *testing.T) {
+func TestRanksMeet(t *testing.T) {
 	h, g := meet(t, responder("s", 1, 2), NewInitiator(Key("j", "s"), 1, door, nonce(2)))
-	if h.Kind != Met || h.To != 1 || g.Kind != Met || g.To != 0 {
+	if h.Kind != Paired || h.To != 1 || g.Kind != Paired || g.To != 0 {
 		t.Fatalf("responder %+v, initiator %+v", h, g)
 	}
 	for _, c := range []struct {
@@ -61,28 +61,28 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// What was said on another link is not taken, at either end.
-func TestMeetingReplay(t *testing.T) {
-	var said []byte // the initiator's Meet for nonce 1
+// TestReplayedMeetIsRefused checks that neither end accepts a frame from another link.
+func TestReplayedMeetIsRefused(t *testing.T) {
+	var replayed []byte // the initiator's Meet for nonce 1
 	a, g := responder("s", 1), NewInitiator(Key("j", "s"), 1, door, nonce(2))
 	deliver(t, a.NextEvent, g.HandleMessage)
-	deliver(t, g.NextEvent, func(h wire.Header, body []byte) { said = append([]byte(nil), body...) })
+	deliver(t, g.NextEvent, func(h wire.Header, body []byte) { replayed = append([]byte(nil), body...) })
 	b := NewResponder(Key("j", "s"), 0, 7, nonce(9), func(int) bool { return true })
 	b.NextEvent()
-	b.HandleMessage(wire.Control(wire.TypeMeet), said)
+	b.HandleMessage(wire.Control(wire.TypeMeet), replayed)
 	b.NextEvent()
 	if e, _ := b.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
 		t.Errorf("responder: %+v", e)
 	}
-	// The initiator's own words come back as the responder's.
-	g.HandleMessage(wire.Control(wire.TypeMeet), said)
+	// The initiator gets its own Meet back as the responder's.
+	g.HandleMessage(wire.Control(wire.TypeMeet), replayed)
 	g.NextEvent()
 	if e, _ := g.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
 		t.Errorf("initiator: %+v", e)
 	}
 }
 
-func TestMeetingMalformed(t *testing.T) {
+func TestMalformedMeetIsRefused(t *testing.T) {
 	for name, feed := range map[string]func(m *Meeting){
 		"meet before the challenge": func(m *Meeting) {
 			m.HandleMessage(wire.Control(wire.TypeMeet),

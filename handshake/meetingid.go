@@ -9,11 +9,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Jobs that processes of a job make beside it have ids made of the job's own. Its key is theirs,
-// and whoever may serve the job may serve them: JobID gives the job's.
+// The ids of jobs that processes of a job make are derived from the job's own id. They have its
+// key, and a forwarder that may serve the job may serve them: JobID returns the job's id.
 const (
 	meetingMark    = rowMark + "p" // one process of this job and one of another one meet
-	connectionMark = rowMark + "c" // what comes of it
+	connectionMark = rowMark + "c" // the job that a meeting agrees on
 )
 
 // MeetingID is the id under which a process of a job meets one of another job.
@@ -22,30 +22,30 @@ func MeetingID(job, unique string) string { return JobID(job) + meetingMark + un
 // ConnectionID is the id of a job that was agreed on in a meeting.
 func ConnectionID(job, unique string) string { return JobID(job) + connectionMark + unique }
 
-// IsMeeting reports whether an id is of MeetingID's.
+// IsMeeting tells whether an id is one of MeetingID's.
 func IsMeeting(id string) bool {
 	_, rest, _ := strings.Cut(id, meetingMark)
 	return rest != ""
 }
 
-// Way is how a meeting's two ends reach each other where it takes several hops: RefuseMeeting's
-// reason.
+// Way is how the two ends of a meeting reach each other where that takes several hops. It is the
+// reason of RefuseMeeting.
 type Way struct {
 	Layout   []wire.Cluster
 	Networks []string
 	Zippers  []wire.Zipper
 }
 
-// WayOf is that of a Join.
+// WayOf returns the way of a Join.
 func WayOf(j *wire.Join) Way { return Way{j.Layout, j.Networks, j.Zippers} }
 
-// String is the reason's text.
+// String returns the text for the reason.
 func (w Way) String() string {
-	b, _ := json.Marshal(w) // strings and numbers
+	b, _ := json.Marshal(w) // cannot fail for strings and numbers
 	return string(b)
 }
 
-// ParseWay reads it.
+// ParseWay reads the text that String returns.
 func ParseWay(s string) (w Way, err error) {
 	if err = json.Unmarshal([]byte(s), &w); err != nil {
 		return w, fmt.Errorf("handshake: the way to a meeting: %w", err)

@@ -6,8 +6,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestMeetingIDs: jobs beside a job are told from it and have its key.
-func TestMeetingIDs(t *testing.T) {
+// TestMeetingsHaveTheJobsKey checks that the ids of jobs beside a job differ from it, and that the
+// jobs have its key.
+func TestMeetingsHaveTheJobsKey(t *testing.T) {
 	m := MeetingID("job", "1")
 	c := ConnectionID(m, "2")
 	for id, meeting := range map[string]bool{"job": false, RowID("job", 1): false, m: true, RowID(m, 1): true, c: false,
@@ -21,8 +22,8 @@ func TestMeetingIDs(t *testing.T) {
 	}
 }
 
-// TestWay: what String says ParseWay reads, and nothing that is no way.
-func TestWay(t *testing.T) {
+// TestWayIsReadBack checks that ParseWay reads the text of String, and refuses other texts.
+func TestWayIsReadBack(t *testing.T) {
 	w := Way{Layout: []wire.Cluster{{Name: "x", Size: 1}, {Name: "y", Size: 1}}, Networks: []string{"w"},
 		Zippers: []wire.Zipper{{Ports: []wire.Port{{Network: 0, Address: "h:1"}, {Network: 2}}, HostKey: [32]byte{7}}}}
 	if got, err := ParseWay(w.String()); err != nil || got.String() != w.String() {

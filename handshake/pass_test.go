@@ -7,7 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// joinOf is the body of the Join with which a rank answers the acceptor.
+// joinOf returns the body of the Join with which a rank answers the acceptor.
 func joinOf(t *testing.T, a *Acceptor, id Identity) (body []byte) {
 	t.Helper()
 	j, err := NewJoiner(id, nonce(4))
@@ -19,8 +19,8 @@ func joinOf(t *testing.T, a *Acceptor, id Identity) (body []byte) {
 	return body
 }
 
-// examined is what an acceptor of that seed, whose forwarder knows a pass, makes of a Join for
-// another one.
+// examined tells whether an acceptor of that seed, whose forwarder knows a pass, accepts a Join for
+// another acceptor.
 func examined(t *testing.T, seed byte, body []byte, known *seal.Pass) bool {
 	t.Helper()
 	a := NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Keys: forwarderKeys(1)})
@@ -35,9 +35,9 @@ func examined(t *testing.T, seed byte, body []byte, known *seal.Pass) bool {
 	return e.Kind == Verified
 }
 
-// TestPassIsEnough: where the job's pass is known it shows who a rank is, and its signature is not
-// looked at but in jobs of several hops; nothing else shows it, and for the first rank both have to
-// be good.
+// TestPassIsEnough checks that a known pass is enough, and that the signature is then checked in
+// jobs of several hops only. Nothing else is accepted in its place, and for the first rank both
+// must be good.
 func TestPassIsEnough(t *testing.T) {
 	fresh := func() *Acceptor { return NewAcceptor([wire.NonceLen]byte{1}, &Terms{Keys: forwarderKeys(1)}) }
 	pass := func(secret string) *seal.Pass {

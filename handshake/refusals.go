@@ -8,17 +8,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// refusal is a reason for which ranks of a cluster were not let in.
+// refusal counts the ranks of a cluster that were refused for a reason.
 type refusal struct {
 	cluster string
 	code    wire.RefuseCode
 	n       int
 }
 
-// NoteRefusal notes that somebody who wanted to be in was refused, and reports whether the job can
-// never become complete for it: a process that has proven to hold the job's secret was started for
-// another job than those that are here. A stranger can bring that about for no job but his own.
-func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (hopeless bool) {
+// NoteRefusal records a refused joiner, and tells whether the job can never become complete because
+// of it: a process that has proven to hold the job's secret was started for another job than the
+// ranks that have joined. A stranger can cause that for no job but its own.
+func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (impossible bool) {
 	i := slices.IndexFunc(g.refused, func(r refusal) bool { return r.cluster == j.Cluster && r.code == code })
 	switch {
 	case i >= 0:
@@ -27,14 +27,14 @@ func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (hopeless bool)
 		g.refused = append(g.refused, refusal{j.Cluster, code, 1})
 	}
 	switch code {
-	case wire.RefuseLayout, wire.RefuseModel, wire.RefuseSettings: // after the signature was found good
+	case wire.RefuseLayout, wire.RefuseModel, wire.RefuseSettings: // the signature was found good before
 		return j.PublicKey == g.key
 	}
 	return false
 }
 
-// Refusals names who was not let in and why: "2 ranks of cluster "b" (wrong secret)"; empty:
-// nobody.
+// Refusals names the refused ranks and the reasons: "2 ranks of cluster "b" (wrong secret)". It is
+// empty if none was refused.
 func (g *Gather) Refusals() string {
 	var l []string
 	for _, r := range g.refused {

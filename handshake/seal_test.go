@@ -29,9 +29,9 @@ func sealedMember(t *testing.T, cluster string, rank, virtual int) Identity {
 	return id
 }
 
-// TestSealedJoin: the Layout hands everybody's key round as it was joined with, all pairs have a
-// key by it, and forwarder and rank have one for their link.
-func TestSealedJoin(t *testing.T) {
+// TestLayoutDistributesSealKeys checks that the Layout distributes the keys of all ranks as they
+// joined, that all pairs have a key by it, and that forwarder and rank have one for their link.
+func TestLayoutDistributesSealKeys(t *testing.T) {
 	ids := []Identity{sealedMember(t, "a", 0, 0), sealedMember(t, "b", 0, 1), sealedMember(t, "b", 1, 2)}
 	var g *Gather
 	var machines []*Acceptor
@@ -78,7 +78,7 @@ func TestSealedJoin(t *testing.T) {
 		}
 	}
 	again := ids[0]
-	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, the key is not
+	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, but the key is not
 	_, e := upToDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a",
 		Model: "lp64",
 		Host:  "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal},
@@ -89,7 +89,8 @@ func TestSealedJoin(t *testing.T) {
 	}
 }
 
-// TestLinkKeyIsTheForwarders: who stands between rank and forwarder cannot put in a key of his own.
+// TestLinkKeyIsTheForwarders checks that a process between rank and forwarder cannot put in a key
+// of its own.
 func TestLinkKeyIsTheForwarders(t *testing.T) {
 	a := acceptor(1, "s")
 	j, err := NewJoiner(sealedMember(t, "a", 0, 0), nonce(4))
@@ -110,8 +111,9 @@ func TestLinkKeyIsTheForwarders(t *testing.T) {
 	}
 }
 
-// TestSealedOrNot: all of a job are sealed or none is, and a joiner believes no other.
-func TestSealedOrNot(t *testing.T) {
+// TestSealedAndPlainRanksDoNotMix checks that all ranks of a job are sealed or none is, and that a
+// joiner believes nothing else.
+func TestSealedAndPlainRanksDoNotMix(t *testing.T) {
 	_, e := upToDecision(t, sealedMember(t, "a", 0, 0), acceptor(1, "s"))
 	g := NewGather(e.Join)
 	_, e = upToDecision(t, member("b", 0), acceptor(2, "s"))
@@ -138,8 +140,9 @@ func TestSealedOrNot(t *testing.T) {
 	}
 }
 
-// TestSealedBridge: two forwarders of a sealed job have keys for their link.
-func TestSealedBridge(t *testing.T) {
+// TestSealedForwardersHaveALinkKey checks that two forwarders of a sealed job have keys for their
+// link.
+func TestSealedForwardersHaveALinkKey(t *testing.T) {
 	id := sealedMember(t, "b", 1, 2)
 	id.Zippers, id.Here = hopped(0).Zippers, 0
 	cert := certified(t, id)
@@ -156,9 +159,10 @@ func TestSealedBridge(t *testing.T) {
 	}
 }
 
-// TestSealedLarge: the keys of 10 000 ranks fit into a Layout, and a rank takes that without a
-// computation for each; those of more do not fit, and all are told so.
-func TestSealedLarge(t *testing.T) {
+// TestSealKeysOfTooManyRanksAreRefused checks that the keys of 10 000 ranks fit into a Layout,
+// which a rank accepts without a computation for each. Those of more ranks do not fit, and all
+// ranks get that error.
+func TestSealKeysOfTooManyRanksAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		ranks uint32
 		fits  bool

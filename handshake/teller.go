@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Teller is the end of who has started a cluster's half of a job, and tells a forwarder how that
-// stands. Not safe for concurrent use.
+// Teller is the end of a launcher that has started a cluster's half of a job, and reports the
+// half's state to a forwarder. It is not safe for concurrent use.
 //
 //	forwarder (Acceptor)                  launcher (Teller)
 //	Challenge{version, nonce}  ──►
@@ -17,16 +17,16 @@ import (
 //	Notice{what came of it}    ──►        heard
 //	or Refuse{code, reason}
 //
-// The signature covers "zipper half" ‖ 0 ‖ nonce ‖ the Half without its signature. So only somebody
-// who knows the job's secret can end the job, once for each link.
+// The signature covers "zipper half" ‖ 0 ‖ nonce ‖ the Half without its signature. So only a
+// process that knows the job's secret can end the job, once for each link.
 type Teller struct {
 	exchange
 	half   wire.Half
 	secret string
 }
 
-// NewTeller starts an exchange. Of the half State, Code, Job, Cluster, Reason, Ticket and the times
-// are set.
+// NewTeller starts an exchange. State, Code, Job, Cluster, Reason, Ticket and the times of the half
+// must be set.
 func NewTeller(half wire.Half, secret string) (*Teller, error) {
 	switch {
 	case half.Job == "" || len(half.Job) > wire.MaxName || len(half.Cluster) > wire.MaxName:
@@ -41,7 +41,7 @@ func NewTeller(half wire.Half, secret string) (*Teller, error) {
 	return &Teller{exchange: exchange{hint: forwarderHint}, half: half, secret: secret}, nil
 }
 
-// HandleMessage takes a frame from the forwarder. body is not kept.
+// HandleMessage handles a frame from the forwarder. It does not keep body.
 func (t *Teller) HandleMessage(h wire.Header, body []byte) {
 	if t.ends(h, body) {
 		return
@@ -67,13 +67,13 @@ func (t *Teller) HandleMessage(h wire.Header, body []byte) {
 			return
 		}
 		t.to(over)
-		t.push(Event{Kind: Heard, Text: wire.Printable(n.Text)})
+		t.push(Event{Kind: Acknowledged, Text: wire.Printable(n.Text)})
 	default:
 		t.unexpected(h)
 	}
 }
 
-// handleHalf takes the word of a Teller.
+// handleHalf handles the report of a Teller.
 func (a *Acceptor) handleHalf(h wire.Header, x *Examined) {
 	switch {
 	case x.err != nil:
@@ -86,12 +86,12 @@ func (a *Acceptor) handleHalf(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Said, Half: x.half})
+		a.push(Event{Kind: HalfReported, Half: x.half})
 	}
 }
 
-// Heard answers Said with what came of it, and ends the exchange.
-func (a *Acceptor) Heard(text string) {
+// Acknowledge answers HalfReported with the result, and ends the exchange.
+func (a *Acceptor) Acknowledge(text string) {
 	if a.state == awaitDecision {
 		a.send(wire.TypeNotice, &wire.Notice{Text: text})
 		a.to(over)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// NotDialled checks that nobody has connected to a listener, which accepts nothing, so far.
+// NotDialled checks that a listener, which has accepted no connection, has none waiting.
 func NotDialled(t testing.TB, ln net.Listener) {
 	t.Helper()
 	ours, err := net.Dial("tcp", ln.Addr().String())

@@ -1,5 +1,5 @@
-// Package handshaketest does in tests what whoever reaches a forwarder's port can do: connect, read
-// frames and answer a Challenge, without an engine.
+// Package handshaketest lets tests do what any process that reaches a forwarder's port can do:
+// connect, read frames and answer a Challenge, without an engine.
 package handshaketest
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Connect opens a connection from an address of this host that ends by itself after limit.
+// Connect opens a connection from an address of this host. The connection ends by itself after
+// limit.
 func Connect(from, to string, limit time.Duration) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: limit}
 	c, err := d.Dial("tcp", to)
@@ -22,7 +23,7 @@ func Connect(from, to string, limit time.Duration) (net.Conn, error) {
 	return c, err
 }
 
-// ReadFrame reads a frame; the body has the payload behind it.
+// ReadFrame reads a frame; its payload follows the body.
 func ReadFrame(r io.Reader) (wire.Header, []byte, error) {
 	var head [wire.HeaderLen]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -53,7 +54,7 @@ func JoinFrame(r io.Reader, id handshake.Identity) (frame []byte, err error) {
 	}
 	j.HandleMessage(h, body)
 	err = handshake.Drive(j, func(f []byte) error { frame = f; return nil }, func(e handshake.Event) error {
-		if e.Err != nil { // not as it is: a nil *Refused is an error
+		if e.Err != nil { // a nil *Refused in an error would be an error
 			return e.Err
 		}
 		return nil

@@ -32,7 +32,7 @@ func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet si
 	}
 	return run(ctx, l, m, wire.MaxLength, quiet, func(e handshake.Event) {
 		switch {
-		case e.Kind == handshake.Told && notify != nil:
+		case e.Kind == handshake.Notified && notify != nil:
 			notify(e.Text)
 		case e.Kind == handshake.Asked && inside != nil:
 			m.Inside(inside())
@@ -69,7 +69,7 @@ func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, q
 	over := false
 	on := func(e handshake.Event) error {
 		switch e.Kind {
-		case handshake.Told, handshake.Asked:
+		case handshake.Notified, handshake.Asked:
 			do(e)
 		case handshake.Ended:
 			return e.Err

@@ -100,7 +100,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 			return "", nil, err
 		}
 		load = preloadFirst(signals, load)
-			// The program may load no MPI library, so an error does not matter.
+		// The program may load no MPI library, so an error does not matter.
 		if lib, err := FindABI(m, get("LD_LIBRARY_PATH")); err == nil && lib != "" {
 			env = setEnv(env, VarABILibrary+"="+lib)
 		}
