@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net"
+	"net/http"
 	"testing"
 )
 
@@ -17,15 +18,11 @@ func TestImpostorSignalsNobody(t *testing.T) {
 	}
 	defer ln.Close()
 	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			text, _ := json.Marshal(map[string]any{"pid": f.Cmd.Process.Pid, "config": "x"})
-			_, _ = c.Write(append([]byte("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"), text...))
-			c.Close()
-		}
+		// Serve returns when the listener is closed.
+		_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"pid": f.Cmd.Process.Pid, "config": "x"})
+		}))
 	}()
 	for _, command := range []string{"drain", "reload"} {
 		b.Fails(b.Run(nil, nil, b.Zipper, command, ln.Addr().String()), 1, "no zipper forwarder here")
