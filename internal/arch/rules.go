@@ -47,6 +47,8 @@ var Rules = []Rule{
 		Never: []string{"mmpi/engine"}, Why: "The engine is their face and their lock; they call back by interfaces of their own."},
 	{Of: []string{"mmpi/engine/link"}, Never: []string{"mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
 		Why: "Links know frames, no request and no MPI."},
+	{Of: []string{"mmpi/engine/link/failover"}, Only: []string{"internal/wire"}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
+		Users: []string{"mmpi/engine/link"}, Why: "A state machine, which its caller tells what has happened and when."},
 	{Of: []string{"mmpi/engine/pt2pt"}, Never: []string{"mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
 		Why: "Messages; their uses are in other packages."},
 	{Of: []string{"mmpi/engine/coll"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "mmpi/engine/world", "collectives"},

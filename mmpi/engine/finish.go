@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
 // Finish ends the engine in step with all other processes:
 //
 //  1. Everybody has come this far (barrier). From then on this process has all that it needs, and
-//     nothing that is lost is a failure of its job any more (link.Met).
+//     nothing that is lost is a failure of its job any more (link.Set.Finished).
 //  2. Everybody knows that, or some process has left, which none does before (barrier again). So a
 //     process that still needs something finds all others there, whatever was lost meanwhile: a
 //     forwarder that was started again gathers the whole job.
@@ -21,17 +19,17 @@ import (
 // It blocks as long as other processes have work to do; no other call may be under way. Application
 // threads only.
 func (e *Engine) Finish() error {
-	gone := func() bool { return link.Gone(e.links) }
+	gone := func() bool { return e.links.FinishFailed() }
 	linger := func(answered func() bool) error { // others get, or answer, what this process has sent last
 		return e.forgive(e.await(byeTimeout, "answer", func() bool { return answered() || gone() }))
 	}
 	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
 	if err == nil {
 		e.lock()
-		link.Met(e.links)
+		e.links.Finished()
 		e.unlock()
 		err = e.forgive(e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
-			without: func(rank int) bool { return link.Left(e.links, rank) || gone() }}))
+			without: func(rank int) bool { return e.links.Departed(rank) || gone() }}))
 	}
 	if err == nil {
 		err = linger(func() bool { return e.links.Unacked() == 0 })
@@ -39,7 +37,7 @@ func (e *Engine) Finish() error {
 	if err == nil {
 		e.lock()
 		e.links.FlushAcks()
-		e.links.SayBye()
+		e.links.SendBye()
 		e.links.Flush()
 		e.unlock()
 		err = linger(e.links.ByeAcked)
@@ -67,7 +65,7 @@ func (e *Engine) forgive(err error) error {
 func (e *Engine) close() {
 	e.lock()
 	e.stopping = true
-	e.links.Finish()
+	e.links.IgnoreLosses()
 	e.unlock()
 	e.wait.Stop()
 	e.lock()
@@ -172,7 +170,7 @@ func (e *Engine) AbortWithin(status int, reason string) {
 	if e.p2p.Err() != nil {
 		return
 	}
-	e.links.SayAbort(status, e.world.Rank, reason)
+	e.links.SendAbort(status, e.world.Rank, reason)
 	for end := e.links.Now() + abortTime; e.links.Pending() && e.links.Now() < end; {
 		if e.links.Drain() {
 			e.wait.Pause(time.Millisecond)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/internal/wire"
-	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
 // railed joins a job through n forwarders behind proxies.
@@ -323,7 +322,7 @@ func TestRailsGoneAtTheEnd(t *testing.T) {
 	e := engines[0]
 	e.lock()
 	e.links.Limit().NoRail = 50 * time.Millisecond
-	link.Met(e.links)
+	e.links.Finished()
 	e.unlock()
 	var cell Cell
 	if err := e.Isend(spanAll(t, e), KindP2P, []byte{1}, 1, 0, false, &cell); err != nil {
@@ -331,7 +330,7 @@ func TestRailsGoneAtTheEnd(t *testing.T) {
 	}
 	proxies[0].kill()
 	proxies[1].kill()
-	if err := e.await(byeTimeout/2, "end", func() bool { return link.Gone(e.links) }); err != nil {
+	if err := e.await(byeTimeout/2, "end", func() bool { return e.links.FinishFailed() }); err != nil {
 		t.Error(err)
 	}
 	if err := e.forgive(failure(ErrLink, "no answer")); err != nil {
@@ -347,10 +346,10 @@ func TestAbortAtTheEnd(t *testing.T) {
 	engines, _, _ := railed(t, 1, 1, 1)
 	e := engines[0]
 	e.lock()
-	link.Met(e.links)
+	e.links.Finished()
 	e.unlock()
 	engines[1].Abort(3, "too late")
-	gone := func() bool { return link.Gone(e.links) }
+	gone := func() bool { return e.links.FinishFailed() }
 	if err := e.await(10*time.Second, "end of the job", gone); err != nil {
 		t.Error(err)
 	}

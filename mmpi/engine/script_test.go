@@ -260,7 +260,7 @@ func (s *script) doNet(command string, p []string) bool {
 		e := s.f.engines[s.num(p[0])]
 		e.lock()
 		e.links.FlushAcks()
-		e.links.SayBye()
+		e.links.SendBye()
 		e.links.Flush()
 		e.unlock()
 	case "settle":

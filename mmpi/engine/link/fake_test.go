@@ -39,9 +39,9 @@ func (u *fakeUpper) Written(s *Source)                     { u.written[s.Handle]
 func (u *fakeUpper) Filled(k *Sink) {
 	u.filled[k.Handle] = true
 	delete(u.sinks, k.Handle)
-	k.Release(u.set)
+	k.Release()
 }
-func (u *fakeUpper) SayCredit(p *Peer) {
+func (u *fakeUpper) SendCredit(p *Peer) {
 	f := p.NewFrame(wire.TypeCredit, 0, wire.CreditLen, 0)
 	c := wire.Credit{Data: p.DataLimit()}
 	f.Buf = c.Append(f.Buf)

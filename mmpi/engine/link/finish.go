@@ -1,115 +1,51 @@
 package link
 
 import (
-	"slices"
-
-	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// Met: every process has come to the end of the job. Nothing that is lost from now on is a failure
-// of it: instead this process waits for others no more (Gone). With the lock, as those that follow.
-func Met(s *Set) { s.failover.met = true }
+// Finished notes that all processes have reached the end of the job. From now on a loss is no
+// error: it only ends the wait for others (FinishFailed). The caller has the lock, as in all
+// methods of this file.
+func (s *Set) Finished() { s.tracker.Finished() }
 
-// Gone reports whether nothing more comes, after Met: the job has been ended, or others are out of
-// reach for as long as would have ended it.
-func Gone(s *Set) bool { return s.failover.gone }
+// FinishFailed reports whether, since Finished, the job has been ended, or ranks have been
+// unreachable for as long as would have ended it: nothing more arrives.
+func (s *Set) FinishFailed() bool { return s.tracker.FinishFailed() }
 
-// Left reports whether a process has taken its leave, as far as this one has been told. None does
-// before all have met.
-func Left(s *Set, rank int) bool {
+// Departed reports whether a process is known to have left the job. None does before all have
+// finished.
+func (s *Set) Departed(rank int) bool {
 	p := s.peers.Get(rank)
-	return p != nil && p.left
+	return p != nil && p.departed
 }
 
-// Finish has links that come from now on refused, and losses no longer matter.
-func (s *Set) Finish() { s.failover.finishing = true }
+// IgnoreLosses has lost links not opened again, and new ones refused.
+func (s *Set) IgnoreLosses() { s.tracker.Ignore() }
 
-// SayBye ends the links cleanly. An acknowledgement that may go down with a rail is repeated on the
-// others: nobody is here to do it later.
-func (s *Set) SayBye() {
-	s.Finish()
+// SendBye ends the links in order.
+func (s *Set) SendBye() {
+	s.IgnoreLosses()
 	for _, r := range s.rails {
-		if r.state == up {
-			s.failover.leave(r)
+		if r.State() == failover.Up {
+			s.leave(r)
 		}
 	}
-	s.failover.leaveLater()
+	s.leaveLater()
 }
 
-// leaveLater has good-bye said on rails without a link as soon as they have one, if there is
-// somebody to whom no other one leads: the last acknowledgements go there.
-func (v *failover) leaveLater() {
-	for _, r := range v.set.forwarders {
-		if r.leaves || r.redial == nil || r.state > dialling || !needed(r) {
-			continue
-		}
-		r.leaves = true // it is not to wait for others there
-		switch {
-		case r.state == down:
-			v.reconnect(r)
-		case r.retry != nil:
-			r.retry()
-		}
-	}
-}
-
-// needed reports whether the rail leads to a process that no other one reaches.
-func needed(r *rail) bool {
-	s := r.set
-	for rank := range s.size {
-		if rank == s.world.Rank {
-			continue
-		}
-		rails := s.railsTo(rank)
-		if slices.Contains(rails, r) && !slices.ContainsFunc(rails, func(o *rail) bool { return o.reaches(rank) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// leave says good-bye on a rail.
-func (v *failover) leave(r *rail) {
-	s := r.set
-	for _, p := range s.peers.All() {
-		if p != nil && p.repeats(r) && r.reaches(p.Rank) {
-			f := p.NewFrame(wire.TypeAck, 0, 0, 0)
-			f.sum(s)
-			f.rail = r
-			r.push(f)
-		}
-	}
-	r.push(s.newControl(wire.TypeBye, nil))
-	r.to(byeSent)
-	r.leaves, r.pinged = false, s.Now()
-}
-
-// ByeAcked reports whether all other ends have answered.
+// ByeAcked reports whether all other ends have acknowledged the Bye.
 func (s *Set) ByeAcked() bool {
 	for _, r := range s.rails {
-		if r.open() || r.leaves {
+		if r.Open() || r.OwesBye() {
 			return false
 		}
 	}
 	return true
 }
 
-// SayAbort puts an Abort on all rails: the rank is the cause.
-func (s *Set) SayAbort(status, rank int, reason string) {
-	a := wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason, By: wire.Nobody}
-	if s.seal != nil {
-		s.seal.Sign(&a)
-	}
-	for _, r := range s.rails {
-		if r.linked() {
-			r.push(s.newControl(wire.TypeAbort, &a))
-		}
-	}
-}
-
-// Drain writes what the links take; a link that fails is of no use any more. blocked: they take
-// nothing now.
+// Drain writes what the links take; a link that fails is discarded. blocked: they take nothing now.
 func (s *Set) Drain() (blocked bool) {
 	blocked = true
 	for _, r := range s.rails {
@@ -117,47 +53,46 @@ func (s *Set) Drain() (blocked bool) {
 			continue
 		}
 		if _, err := r.write(); err != nil {
-			r.fail()
+			r.Discard()
+			r.drop()
 		}
 		blocked = blocked && r.blocked
 	}
 	return blocked
 }
 
-// Close ends all links. What was under way in them is forgotten.
+// Close closes all links, and forgets what was in progress on them.
 func (s *Set) Close() {
 	s.ended = true
 	s.cancel()
 	for _, r := range s.rails {
-		r.to(closed)
-		r.close()
-		r.drop()
-		r.seg = segment{}
-		r.in = input{buf: r.in.buf}
+		s.tracker.Close(&r.Rail)
+		r.detachLink()
+		r.seg.reset()
 	}
 }
 
-// Check compares the counters that are kept by hand with what they count. For tests.
+// Check compares the counters that are kept by hand with what they count. It is for tests.
 func (s *Set) Check() error {
 	unacked := 0
 	for _, p := range s.peers.All() {
 		if p == nil {
 			continue
 		}
-		unacked += p.retained.Len()
+		unacked += p.retained.frames.Len()
 		kept := 0
-		for n := p.retained.First(); n != nil; n = n.Next() {
+		for n := p.retained.frames.First(); n != nil; n = n.Next() {
 			kept += len(n.Of.Buf)
 		}
-		if kept != p.kept {
-			return fault.New(fault.Internal, "%d bytes are kept for rank %d, %d are counted", kept, p.Rank, p.kept)
+		if kept != p.retained.bytes {
+			return fault.New(fault.Internal, "%d bytes are kept for rank %d, %d are counted", kept, p.Rank, p.retained.bytes)
 		}
 		left := int64(0)
-		for n := p.bulk.First(); n != nil; n = n.Next() {
+		for n := p.out.sources.First(); n != nil; n = n.Next() {
 			left += int64(len(n.Of.Buf)) - n.Of.started
 		}
-		if left != p.backlog && !s.ended {
-			return fault.New(fault.Internal, "%d bytes are left for rank %d, %d are counted", left, p.Rank, p.backlog)
+		if left != p.out.backlog && !s.ended {
+			return fault.New(fault.Internal, "%d bytes are left for rank %d, %d are counted", left, p.Rank, p.out.backlog)
 		}
 	}
 	if unacked != s.unacked {
@@ -165,13 +100,13 @@ func (s *Set) Check() error {
 	}
 	for _, r := range s.rails {
 		unsent := 0
-		for n := r.queue.First(); n != nil; n = n.Next() {
+		for n := r.queue.frames.First(); n != nil; n = n.Next() {
 			if !n.Of.background {
 				unsent++
 			}
 		}
-		if unsent != r.unsent {
-			return fault.New(fault.Internal, "rail %s: %d frames wait, %d are counted", r.name(), unsent, r.unsent)
+		if unsent != r.queue.unsent {
+			return fault.New(fault.Internal, "rail %s: %d frames wait, %d are counted", r.Name(), unsent, r.queue.unsent)
 		}
 	}
 	return nil

@@ -1,129 +1,43 @@
 package link
 
 import (
-	"fmt"
-	"time"
+	"math/bits"
 
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// Frame is an outgoing frame other than Data, in memory of its own. Sequenced ones are retained
-// until acknowledged.
+// Frame is an outgoing frame other than Data, in memory of its own. A sequenced frame is retained
+// until it has been acknowledged.
 type Frame struct {
-	Buf []byte // header, body, payload; pooled
+	Buf []byte // header, body and payload; pooled
 
-	sealed     []byte            // at level sealed, what is being written in place of Buf; pooled
-	off        int               // bytes written
-	seq        uint64            // 0: not sequenced, or no longer retained
-	peer       *Peer             // nil: for the forwarder
-	rail       *rail             // that it was given to last; nil: none reached the peer
-	replayed   bool              // given to a rail more than once
-	queued     bool              // in the rail's queue
-	background bool              // does not keep the engine busy: the program does not wait for it
+	sealed     []byte            // what is written in place of Buf at level sealed; pooled
+	off        int               // bytes that have been written
+	seq        uint64            // sequence number; 0: not sequenced, or no longer retained
+	to         int               // virtual rank; nobody: the other end of the link
+	lane       int               // rail that had the frame last, as an index of Peer.lanes; nobody: none
+	replayed   bool              // The frame has been given to a rail more than once.
+	queued     bool              // The frame is in a rail's queue.
+	background bool              // The program does not wait for the frame, so it does not keep the engine busy.
 	out        list.Node[*Frame] // in a rail's queue
 	kept       list.Node[*Frame] // among a peer's retained frames
 }
 
-// NewFrame starts a frame to the peer: the header is written but for its sums, with room for body
-// and payload, which the caller appends to Buf. Then Send has to be called with it, before another
-// NewFrame to the peer.
-func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
-	return p.newFrame(t, flags, 1, body, payload)
-}
+// nobody is no rank, and no rail.
+const nobody = -1
 
-func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
-	s := p.set
-	f := s.takeFrame(wire.HeaderLen + body + payload)
-	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
-		Src: uint32(s.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
-	if t.Sequenced() {
-		h.Seq = p.numbers.Next()
-	}
-	f.peer, f.seq, f.background = p, h.Seq, !t.Sequenced()
-	f.Buf = h.AppendUnsummed(f.Buf)
-	return f
-}
-
-// Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is
-// none now, sequenced frames wait for one; what others say is said again then.
-func (p *Peer) Send(f *Frame) {
-	f.sum(p.set)
-	if f.seq != 0 {
-		p.retained.Push(&f.kept)
-		p.set.unacked++
-		p.kept += len(f.Buf)
-	}
-	r := p.rail()
-	switch {
-	case r != nil:
-		f.rail = r
-		r.push(f)
-	case f.seq == 0:
-		p.set.freeFrame(f)
-	}
-}
-
-// sum puts the sums into a frame that is whole.
-func (f *Frame) sum(s *Set) {
-	if s.checked {
+// sum writes the checksums into a complete frame; checked: those of body and payload too.
+func (f *Frame) sum(checked bool) {
+	if checked {
 		wire.SumFrame(f.Buf)
 	} else {
 		wire.SumHeader(f.Buf)
 	}
 }
 
-// newControl makes a frame for the other end of a link.
-func (s *Set) newControl(t wire.Type, body wire.Body) *Frame {
-	b := wire.AppendFrame(nil, wire.Control(t), body)
-	f := s.takeFrame(len(b))
-	f.background = true
-	f.Buf = append(f.Buf, b...)
-	return f
-}
-
-func (s *Set) takeFrame(n int) *Frame {
-	var f *Frame
-	if k := len(s.frames); k > 0 {
-		f = s.frames[k-1]
-		s.frames = s.frames[:k-1]
-	} else {
-		f = new(Frame)
-	}
-	f.out.Of, f.kept.Of = f, f
-	f.Buf = s.Pool.Get(n)[:0]
-	return f
-}
-
-// line is what goes on the rail's link for a frame that is queued there: at level sealed a
-// transmission of its own, which is kept until it is written.
-func (r *rail) line(f *Frame) ([]byte, error) {
-	s := r.set
-	if s.seal == nil {
-		return f.Buf, nil
-	}
-	if f.sealed != nil {
-		return f.sealed, nil
-	}
-	b := s.Pool.Get(len(f.Buf) + wire.SealLen)[:0]
-	p := f.peer
-	if p == nil {
-		p = r.peer // a direct link has the keys of the two
-	}
-	var err error
-	if p == nil {
-		b, err = r.seal.Seal(b, f.Buf)
-	} else if err = p.makePair(); err == nil {
-		b, err = p.pair.Seal(b, f.Buf)
-	}
-	if err != nil {
-		return nil, keyless{err}
-	}
-	f.sealed = b
-	return b, nil
-}
-
-// lineLen is how long line's is.
+// lineLen returns the length of what is written for the frame.
 func (f *Frame) lineLen() int {
 	if f.sealed != nil {
 		return len(f.sealed)
@@ -131,97 +45,239 @@ func (f *Frame) lineLen() int {
 	return len(f.Buf)
 }
 
-// unseal forgets a transmission that is written, or will not be.
-func (f *Frame) unseal(s *Set) {
+// seal sets what is written in place of Buf.
+func (f *Frame) seal(b []byte) { f.sealed = b }
+
+// wrote counts bytes that the link took, and reports whether the frame is complete.
+func (f *Frame) wrote(n int) bool {
+	f.off += n
+	return f.off == f.lineLen()
+}
+
+// over notes the rail that the frame is given to.
+func (f *Frame) over(lane int) { f.lane = lane }
+
+// again prepares the frame to be sent over another rail.
+func (f *Frame) again(lane int) { f.off, f.lane, f.replayed = 0, lane, true }
+
+// store has free memory for frames.
+type store struct {
+	// Pool has buffers for the steady path, of the upper layers too.
+	Pool Pool
+	free []*Frame
+}
+
+// take returns a frame with room for n bytes.
+func (s *store) take(n int) *Frame {
+	var f *Frame
+	if k := len(s.free); k > 0 {
+		f = s.free[k-1]
+		s.free = s.free[:k-1]
+	} else {
+		f = new(Frame)
+	}
+	f.out.Of, f.kept.Of = f, f
+	f.to, f.lane = nobody, nobody
+	f.Buf = s.Pool.Get(n)[:0]
+	return f
+}
+
+// takeTo returns a frame to a rank with the header written but for its sums.
+func (s *store) takeTo(h *wire.Header) *Frame {
+	f := s.take(wire.HeaderLen + int(h.Length))
+	f.to, f.seq, f.background = int(h.Dst), h.Seq, !h.Type.Sequenced()
+	f.Buf = h.AppendUnsummed(f.Buf)
+	return f
+}
+
+// takeControl returns a complete frame for the other end of a link.
+func (s *store) takeControl(t wire.Type, body wire.Body) *Frame {
+	b := wire.AppendFrame(nil, wire.Control(t), body)
+	f := s.take(len(b))
+	f.background = true
+	f.Buf = append(f.Buf, b...)
+	return f
+}
+
+// release takes back a frame that nothing refers to.
+func (s *store) release(f *Frame) {
+	s.unseal(f)
+	s.Pool.Put(f.Buf)
+	*f = Frame{}
+	s.free = append(s.free, f)
+}
+
+// unseal discards the sealed form of a frame.
+func (s *store) unseal(f *Frame) {
 	if f.sealed != nil {
 		s.Pool.Put(f.sealed)
 		f.sealed = nil
 	}
 }
 
-// keyless says that there is no way to seal for another process, or open what is said to be its:
-// the job ends.
-type keyless struct{ error }
-
-// makePair has the keys of this process and the peer made, if they are not yet.
-func (p *Peer) makePair() (err error) {
-	if p.pair == nil {
-		p.pair, err = p.set.seal.Pair(p.Rank, p.set.slots)
-	}
-	return err
+// queue has the frames that wait for a rail's link, in order.
+type queue struct {
+	frames list.List[*Frame]
+	unsent int // number of frames that keep the engine busy
 }
 
-// seal makes the segment at hand one that is sealed.
-func (s *segment) seal(r *rail, h *wire.Header, d *wire.Data, data []byte) error {
-	if err := s.peer.makePair(); err != nil {
-		return keyless{err}
+func (q *queue) push(f *Frame) {
+	f.queued = true
+	if !f.background {
+		q.unsent++
 	}
-	if n := wire.HeaderLen + int(h.Length) + wire.SealLen; cap(r.room) < n {
-		r.room = make([]byte, n)
-	}
-	var err error
-	if s.head, err = s.peer.pair.SealData(r.room[:0], *h, d, data); err != nil {
-		return keyless{err}
-	}
-	s.data = nil
-	return nil
+	q.frames.Push(&f.out)
 }
 
-func (s *Set) freeFrame(f *Frame) {
-	f.unseal(s)
-	s.Pool.Put(f.Buf)
-	*f = Frame{}
-	s.frames = append(s.frames, f)
+// pushFirst queues a background frame before all others.
+func (q *queue) pushFirst(f *Frame) {
+	f.queued = true
+	q.frames.PushFirst(&f.out)
 }
 
-// Each end of a link tells the other now and then how many bytes it has sent (frame Count). So what
-// was left out on the way is noticed even if nothing follows it. The link is lost then, as by any
-// other damage.
-
-// counter is a rail's part of that, both ways, and of the order of RailStates; all of it is about
-// the link at hand.
-type counter struct {
-	sent    uint64 // bytes that the link took
-	counts  uint64 // Counts of these
-	counted uint64 // sent, after the last of them
-	at      time.Duration
-	due     bool // the next frame is a Count
-	came    wire.Counted
-	states  wire.Ordered // RailStates that came
+// pop takes out the first frame.
+func (q *queue) pop(s *store) *Frame {
+	f := q.frames.First().Of
+	q.frames.Remove(&f.out)
+	s.unseal(f)
+	f.queued = false
+	if !f.background {
+		q.unsent--
+	}
+	return f
 }
 
-// tick sees that the other end is told.
-func (c *counter) tick(now, every time.Duration) {
-	if c.sent > c.counted && now-c.at >= every {
-		c.due = true
+// begun reports whether part of the first frame has been written.
+func (q *queue) begun() bool { return !q.frames.Empty() && q.frames.First().Of.off > 0 }
+
+// clear takes out all frames. Those that are retained stay so.
+func (q *queue) clear(s *store) {
+	for !q.frames.Empty() {
+		if f := q.pop(s); f.seq == 0 {
+			s.release(f)
+		}
 	}
 }
 
-// sayCount queues a Count, if one is due and no frame is half written: it is the next to go.
-func sayCount(r *rail) {
-	c := &r.count
-	if !c.due || r.link == nil || r.seg.active || !r.queue.Empty() && r.queue.First().Of.off > 0 {
+// drop forgets all frames. Those that are retained stay so.
+func (q *queue) drop() { q.frames, q.unsent = list.List[*Frame]{}, 0 }
+
+// purge takes out the frames for a rank while the link goes on. A frame that has been written in
+// part is replaced by a copy, because the link must get all of it.
+func (q *queue) purge(s *store, rank int) {
+	old := q.frames
+	q.drop()
+	for n := old.First(); n != nil; {
+		f := n.Of
+		n = n.Next()
+		f.queued = false
+		if f.to != rank {
+			q.push(f)
+			continue
+		}
+		if f.off > 0 {
+			c := s.take(len(f.Buf))
+			c.Buf, c.off, c.background = append(c.Buf, f.Buf...), f.off, true
+			c.sealed, f.sealed = f.sealed, nil
+			q.push(c)
+		}
+		s.unseal(f)
+		if f.seq == 0 {
+			s.release(f)
+		}
+	}
+}
+
+// retained has a peer's sequenced frames that have been sent and not acknowledged, in order. They
+// are kept for replay.
+type retained struct {
+	frames list.List[*Frame]
+	bytes  int
+}
+
+func (r *retained) add(f *Frame) {
+	r.frames.Push(&f.kept)
+	r.bytes += len(f.Buf)
+}
+
+// release releases the frames up to a sequence number, and returns how many they were.
+func (r *retained) release(ack uint64, s *store) (n int, err error) {
+	for first := r.frames.First(); first != nil && first.Of.seq <= ack; first = r.frames.First() {
+		f := first.Of
+		r.frames.Remove(first)
+		n++
+		r.bytes -= len(f.Buf)
+		switch {
+		case !f.queued:
+			s.release(f)
+		case f.replayed: // The first copy has arrived after all.
+			f.seq = 0 // The frame is released once it has been written.
+		default:
+			return n, fault.New(fault.Link, "acknowledged frame %d before it was sent", f.seq)
+		}
+	}
+	return n, nil
+}
+
+// Kept returns how many bytes of frames are kept for replay because the peer has not acknowledged
+// them.
+func (r *retained) Kept() int { return r.bytes }
+
+// drop releases all frames, and returns how many they were.
+func (r *retained) drop(s *store) (n int) {
+	for first := r.frames.First(); first != nil; first = r.frames.First() {
+		f := first.Of
+		r.frames.Remove(first)
+		n++
+		if f.seq = 0; !f.queued { // otherwise it is released once it has been written
+			s.release(f)
+		}
+	}
+	r.bytes = 0
+	return n
+}
+
+// Pool keeps byte buffers by size class, so that the steady path allocates nothing. It is not safe
+// for concurrent use.
+type Pool struct {
+	free [poolClasses][][]byte
+	kept int // bytes in free
+}
+
+const (
+	poolSmallest = 7 // 128 bytes
+	poolClasses  = 15
+)
+
+func poolClass(n int) int {
+	if n <= 1<<poolSmallest {
+		return 0
+	}
+	return bits.Len(uint(n-1)) - poolSmallest
+}
+
+// Get returns n bytes with arbitrary contents.
+func (p *Pool) Get(n int) []byte {
+	c := poolClass(n)
+	if c >= poolClasses {
+		return make([]byte, n)
+	}
+	if l := len(p.free[c]); l > 0 {
+		b := p.free[c][l-1]
+		p.free[c][l-1] = nil
+		p.free[c] = p.free[c][:l-1]
+		p.kept -= cap(b)
+		return b[:n]
+	}
+	return make([]byte, n, 1<<(c+poolSmallest))
+}
+
+// Put takes back what Get has returned.
+func (p *Pool) Put(b []byte) {
+	c := poolClass(cap(b))
+	if cap(b) == 0 || c >= poolClasses || cap(b) != 1<<(c+poolSmallest) || p.kept+cap(b) > poolKeep {
 		return
 	}
-	c.due, c.at = false, r.set.Now()
-	c.counts++
-	f := r.set.newControl(wire.TypeCount, &wire.Count{Number: c.counts, Bytes: c.sent})
-	c.counted = c.sent + uint64(wire.HeaderLen+wire.CountLen)
-	if r.set.seal != nil {
-		c.counted += wire.SealLen
-	}
-	f.queued = true
-	r.queue.PushFirst(&f.out)
-}
-
-// take checks a Count that came when at bytes had come.
-func (c *counter) take(body []byte, at uint64) error {
-	x, err := wire.ParseCount(body)
-	if err == nil {
-		err = c.came.Take(x, at)
-	}
-	if err != nil {
-		return breach{fmt.Errorf("not what was sent has come: %w", err)}
-	}
-	return nil
+	p.kept += cap(b)
+	p.free[c] = append(p.free[c], b[:0])
 }

@@ -16,7 +16,7 @@ type Limits struct {
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job goes on when no rail is left, or none of several to some rank
 	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
-	Grace       time.Duration // how long the cluster's own launcher has to end this process; see failover.giveWay
+	Grace       time.Duration // how long the cluster's own launcher has to end this process; see core.giveWay
 }
 
 // MaxRails bounds the forwarders of a job.
@@ -123,37 +123,6 @@ const (
 	// fewDirect is how many direct links are read one by one. Default 2; of more, one system call
 	// asks which are ready.
 	fewDirect = 2
-
-	// firstRedial is the pause after the first attempt to open a link again, in nanoseconds.
-	// Default 50 ms, doubled up to maxRedial.
-	firstRedial = 50 * time.Millisecond
-
-	// maxRedial is the longest pause between two attempts, in nanoseconds. Default 2 s.
-	maxRedial = 2 * time.Second
-
-	// deadAfter is how long a rank may be without any link while no link that is lost can come
-	// back, in nanoseconds. Default 1 s: it is dead, most likely.
-	deadAfter = time.Second
-
-	// refusedFor is how long a job of one hop goes on whose only forwarder refuses connections
-	// without having said Bye, in nanoseconds. Default 2 s: its process is dead, most likely.
-	refusedFor = 2 * time.Second
-
-	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything
-	// new over it before the job ends. Default 6: with the pauses between them about 2 s.
-	maxStrikes = 6
-
-	// strikeTime is how long a link has to last to be worth opening again in any case, in
-	// nanoseconds. Default 10 s.
-	strikeTime = 10 * time.Second
-
-	// lateAfter is when the user is told of a forwarder that has not been there since the start, in
-	// nanoseconds. Default 3 s: the pieces of a job may start in any order.
-	lateAfter = 3 * time.Second
-
-	// cutAfter is when the user is told that the way to some ranks is cut, in nanoseconds. Default
-	// 2 s: most are back before.
-	cutAfter = 2 * time.Second
 
 	// poolKeep is how much a Pool keeps for later, in bytes. Default 16 MiB.
 	poolKeep = 16 << 20

@@ -5,52 +5,40 @@ import (
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// The writing side of a rail, all on the thread that has the lock:
+// The writing side of a rail, on the thread that has the lock:
 //
 //  1. Frames that wait go out together, up to batch in one vectored write, behind the segment that
-//     is half written.
-//  2. When no frame waits the next peer has its turn for a segment (nextSegment): lost bytes first,
-//     then new ones.
-//  3. The segment's payload is the program's buffer: it is written from there, spliced from there
-//     (splice.go), or sent as one piece by an adapter (piece, zcopy.go).
-//  4. What is written is accounted for: frames that are not retained are free again, the Source of
-//     a segment is told (Upper.Written) when its last byte is in the link.
-//  5. Nothing blocks: when the link takes no more the rail is blocked until there is room.
-
-// segment is one Data frame on its way into the link.
-type segment struct {
-	active  bool
-	peer    *Peer
-	src     *Source // nil: it no longer cares
-	offset  int64   // in the message
-	first   bool    // not a replay: the Source waits for it to be written
-	buf     [wire.HeaderLen + wire.DataLen]byte
-	head    []byte // what is left of buf
-	spliced bool   // it goes through the rail's pipe
-	data    []byte // what is left of the payload, in the user's buffer
-}
+//     has been written in part.
+//  2. When no frame waits, the next peer has its turn for a segment (nextSegment): lost bytes
+//     first, then new ones.
+//  3. The segment's payload is in the program's buffer. It is written from there, spliced from
+//     there (conn.go), or sent as one piece by an adapter (segment.sendPiece).
+//  4. What has been written is accounted for: frames that are not retained are released, and the
+//     Source of a segment is told (Upper.Written) when its last byte is in the link.
+//  5. Nothing blocks: when the link takes no more, the rail is blocked until there is room.
 
 // write puts on the link what it takes, without blocking.
 func (r *rail) write() (moved int, err error) {
 	r.blocked = false
 	full := false // no room for a large piece
-	for turn := r.set.turn; moved < turn; {
+	for turn := r.core.turn; moved < turn; {
 		iov := r.iov[:0]
-		sayCount(r)
-		if !r.seg.active && r.queue.Empty() {
+		r.queueCount()
+		if !r.seg.active && r.queue.frames.Empty() {
 			if err := r.nextSegment(); err != nil {
 				return moved, err
 			}
 		}
-		whole := r.whole()
-		if whole && !full && (r.queue.Empty() || r.queue.First().Of.off == 0) {
-			switch err := r.piece(); {
+		whole := r.seg.isPiece(r.lender)
+		if whole && !full && !r.queue.begun() {
+			switch err := r.seg.sendPiece(&r.conn, &r.core.zcopy); {
 			case err == nil:
 				n := len(r.seg.head) + len(r.seg.data)
 				moved += n
-				r.count.sent += uint64(n)
+				r.count.add(n)
 				r.wrote(n)
 				continue
 			case !errors.Is(err, transport.ErrAgain):
@@ -61,7 +49,7 @@ func (r *rail) write() (moved int, err error) {
 		if r.seg.active && !whole {
 			iov = append(iov, r.seg.head, r.seg.data)
 		}
-		for n := r.queue.First(); n != nil && len(iov) < batch; n = n.Next() {
+		for n := r.queue.frames.First(); n != nil && len(iov) < batch; n = n.Next() {
 			line, err := r.line(n.Of)
 			if err != nil {
 				clear(iov)
@@ -75,13 +63,13 @@ func (r *rail) write() (moved int, err error) {
 			return moved, nil
 		}
 		var n int
-		if !whole && r.splicing() {
-			n, err = r.splice()
+		if !whole && r.seg.splicing(&r.conn) {
+			n, err = r.splice(r.seg.head, r.seg.data)
 		} else {
 			n, err = r.link.TryWrite(iov...)
 		}
 		clear(iov)
-		if errors.Is(err, transport.ErrAgain) || err != nil && blames(r.set, err, r.seg.data, false, r.seg.sends) {
+		if errors.Is(err, transport.ErrAgain) || err != nil && r.core.blames(err, r.seg.data, false, r.seg.sends) {
 			r.blocked = true
 			return moved, nil
 		}
@@ -89,7 +77,7 @@ func (r *rail) write() (moved int, err error) {
 			return moved, err
 		}
 		moved += n
-		r.count.sent += uint64(n)
+		r.count.add(n)
 		if whole {
 			r.framesWrote(n)
 		} else {
@@ -99,26 +87,27 @@ func (r *rail) write() (moved int, err error) {
 	return moved, nil
 }
 
-// whole reports whether the segment at hand goes out as one piece. While there is no room for it
-// frames overtake it.
-func (r *rail) whole() bool {
-	s := &r.seg
-	return s.active && r.lender != nil && len(s.head) == wire.HeaderLen+wire.DataLen &&
-		len(s.head)+len(s.data) <= r.lender.MaxPiece()
+// queueCount queues a Count as the next frame, if one is due and no frame has been written in part.
+func (r *rail) queueCount() {
+	if !r.count.due || r.link == nil || r.seg.active || r.queue.begun() {
+		return
+	}
+	extra := 0
+	if r.core.seal != nil {
+		extra = wire.SealLen
+	}
+	r.queue.pushFirst(r.core.takeControl(wire.TypeCount, r.count.next(r.core.Now(), extra)))
 }
 
 // wrote accounts for n bytes that the link took, in the order of write's list.
 func (r *rail) wrote(n int) {
 	if s := &r.seg; s.active {
-		k := min(n, len(s.head))
-		s.head, n = s.head[k:], n-k
-		k = min(n, len(s.data))
-		s.data, n = s.data[k:], n-k
-		if len(s.head) > 0 || len(s.data) > 0 {
+		n = s.wrote(n)
+		if !s.written() {
 			return
 		}
 		p := s.peer
-		r.dropSegment()
+		r.endSegment()
 		r.enroll(p)
 	}
 	r.framesWrote(n)
@@ -126,72 +115,105 @@ func (r *rail) wrote(n int) {
 
 func (r *rail) framesWrote(n int) {
 	for n > 0 {
-		f := r.queue.First().Of
+		f := r.queue.frames.First().Of
 		k := min(n, f.lineLen()-f.off)
-		f.off += k
 		n -= k
-		if f.off < f.lineLen() {
+		if !f.wrote(k) {
 			return
 		}
-		r.pop()
+		r.queue.pop(&r.core.store)
 		if f.seq == 0 {
-			r.set.freeFrame(f)
+			r.core.release(f)
 		}
 	}
+}
+
+// line returns what goes on the link for a frame that is queued there. At level sealed it is made
+// for this transmission, and kept until it has been written.
+func (r *rail) line(f *Frame) ([]byte, error) {
+	c := r.core
+	if c.seal == nil {
+		return f.Buf, nil
+	}
+	if f.sealed != nil {
+		return f.sealed, nil
+	}
+	b := c.Pool.Get(len(f.Buf) + wire.SealLen)[:0]
+	p := r.peer // a direct link has the keys of the two
+	if f.to != nobody {
+		p = c.Peer(f.to)
+	}
+	var err error
+	if p == nil {
+		b, err = r.seal.Seal(b, f.Buf)
+	} else if err = p.keys.make(p); err == nil {
+		b, err = p.keys.pair.Seal(b, f.Buf)
+	}
+	if err != nil {
+		return nil, keyless{err}
+	}
+	f.seal(b)
+	return b, nil
 }
 
 // nextSegment takes the next peer's turn, if one has bytes to send and this rail may carry them. An
 // error is about keys.
 func (r *rail) nextSegment() error {
 	for len(r.bulk) > 0 {
-		p := r.bulk[0]
-		copy(r.bulk, r.bulk[1:])
-		r.bulk = r.bulk[:len(r.bulk)-1]
-		p.lanes[r.index].enrolled = false
+		p := r.bulk.next()
+		p.lanes[r.index].enroll(false)
 		if !r.carries(p) {
 			continue
 		}
 		src, what, first := r.nextBytes(p)
 		if src == nil {
-			continue // Credit, Landed or another Source brings it back
+			continue // Credit, Landed or another Source brings the peer back.
 		}
-		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(),
-			Length: uint32(wire.DataLen + what.Bytes), Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank),
-			Seq: p.lanes[r.index].out.Place(), Ack: p.order.Ack()}
-		if !first {
-			h.Flags |= wire.FlagAgain
-		}
-		d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
-		data := src.Buf[what.Offset : what.Offset+int64(what.Bytes)]
-		s := &r.seg
-		body := d.Append(s.buf[wire.HeaderLen:wire.HeaderLen])
-		if r.set.checked {
-			h.BodySum, h.PayloadSum = wire.Sum(body), wire.Sum(data)
-		}
-		h.Append(s.buf[:0])
-		s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first
-		s.head, s.data = s.buf[:], data
-		if r.set.seal != nil {
-			return s.seal(r, &h, &d, data)
-		}
-		return nil
+		return r.seg.begin(p, &p.lanes[r.index].out, src, what, first)
 	}
 	return nil
 }
 
-// sends names the message that is being written to the user; "" if its bytes are a copy.
-func (s *segment) sends() string {
-	if s.active && s.src != nil {
-		return s.src.Owner.String()
+// nextBytes chooses what the rail sends next to a peer: first what was lost, then what is new; nil:
+// nothing may be sent now. first says that it is new.
+func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
+	l := &p.lanes[r.index].out
+	if r.shares && l.OnWay() >= max(p.share(r), minOnWay*r.core.limit.Segment) {
+		return nil, s, false
 	}
-	return ""
+	for s, ok := p.out.nextLost(); ok; s, ok = p.out.nextLost() {
+		if src = r.core.upper.Source(p, s.Request); src != nil {
+			p.lanes[r.index].sent(s, r.core.Now(), r.tracked)
+			return src, s, false
+		}
+	}
+	if p.out.sources.Empty() {
+		return nil, s, false
+	}
+	if src, s = p.out.next(r.segmentSize(&p.out, p.out.left(), r.shares)); src == nil {
+		return nil, s, false
+	}
+	p.lanes[r.index].sent(s, r.core.Now(), r.tracked)
+	return src, s, true
 }
 
-// dropSegment forgets the segment that is, or need not be, written.
-func (r *rail) dropSegment() {
-	s := &r.seg
-	if s.src != nil && s.first {
-		r.set.segmentDone(s.src)
+// share returns how many bytes of the window a rail may fill: of what the peer has granted and what
+// is in flight over all rails.
+func (p *Peer) share(r *rail) int {
+	c := p.core
+	window := int(p.out.credit.Left())
+	for i := range p.lanes {
+		window += p.lanes[i].out.OnWay()
 	}
-	s.active, s.spliced, s.peer, s.src, s.data = false, false, nil, nil, nil
+	window = max(window, c.limit.DataWindow)
+	if r.peer != nil {
+		return window
+	}
+	lanes := c.lanes[:0]
+	for i, o := range c.forwarders {
+		if o.Reaches(p.Rank) {
+			lanes = append(lanes, &p.lanes[i].out)
+		}
+	}
+	return flow.Share(window, &p.lanes[r.index].out, lanes)
 }

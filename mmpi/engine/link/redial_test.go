@@ -28,7 +28,8 @@ type refusing struct {
 	lock     sync.Mutex
 	attempts chan bool
 	answers  chan error
-	refusal  error // answers the attempts that betweenAttempts sees
+	lostAt   time.Duration // at most the time at which the link is lost
+	refusal  error         // answers the attempts that betweenAttempts sees
 }
 
 const testPatience = time.Minute
@@ -54,6 +55,12 @@ func newRefusing(t *testing.T) *refusing {
 	return f
 }
 
+// lose has the set lose its link.
+func (f *refusing) lose() {
+	f.lostAt = f.set.Now()
+	f.set.lost(f.set.rails[0], io.EOF)
+}
+
 // after returns why the job has ended, as checked at that time after the loss; empty: it goes on.
 func (f *refusing) after(d time.Duration) string {
 	f.lock.Lock()
@@ -63,7 +70,9 @@ func (f *refusing) after(d time.Duration) string {
 
 // checked is after with the lock.
 func (f *refusing) checked(d time.Duration) string {
-	f.set.failover.checkReachable(f.set.rails[0].lostAt + d)
+	if end := f.set.tracker.Deadline(f.lostAt + d); end != nil {
+		f.set.end(end)
+	}
 	return f.upper.failed
 }
 
@@ -74,17 +83,17 @@ var errConnRefused = fmt.Errorf("dial: %w", unix.ECONNREFUSED)
 func TestRefusedBefore(t *testing.T) {
 	f := newRefusing(t)
 	f.lock.Lock()
-	f.set.failover.lost(f.set.rails[0], io.EOF)
+	f.lose()
 	f.lock.Unlock()
 	<-f.attempts
 	f.answers <- errConnRefused
 	<-f.attempts
-	if why := f.after(2 * refusedFor); why != "" {
+	if why := f.after(10 * time.Second); why != "" {
 		t.Fatalf("while it waits at the forwarder: %s", why)
 	}
 	f.answers <- errConnRefused
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if why := f.after(2 * refusedFor); why != "" {
+		if why := f.after(10 * time.Second); why != "" {
 			if !strings.Contains(why, "connection refused") {
 				t.Error(why)
 			}
@@ -102,6 +111,7 @@ func TestStoppedForwarderIsAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.lock.Lock()
+	f.lostAt = f.set.Now()
 	f.set.Step()
 	f.lock.Unlock()
 	<-f.attempts
@@ -126,7 +136,7 @@ func (f *refusing) betweenAttempts(t *testing.T, check func()) {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		f.lock.Lock()
 		r := f.set.rails[0]
-		ready := r.failed != nil && !r.trying
+		ready := r.DialError() != nil && !r.Dialing()
 		if ready {
 			check()
 		}
@@ -149,7 +159,7 @@ func TestFullForwarderIsAwaited(t *testing.T) {
 	f := newRefusing(t)
 	f.refusal = &handshake.Refused{Code: wire.RefuseFull, Reason: "wait until one of them runs", Remote: true}
 	f.lock.Lock()
-	f.set.failover.lost(f.set.rails[0], io.EOF)
+	f.lose()
 	f.lock.Unlock()
 	<-f.attempts
 	f.answers <- f.refusal

@@ -1,15 +1,16 @@
-// Package link moves frames, and the bytes of large messages, between the processes of a job:
-// rails, order, replay and fail-over. It knows no request and no MPI; what is above it is an Upper.
+// Package link moves frames, and the bytes of large messages, between the processes of a job over
+// rails: it keeps their order, replays what is lost, and fails over to other rails. It knows no
+// requests and no MPI; the layer above it is an Upper.
 //
-// Every other process is a Peer, and has two services. One is frames (Peer.NewFrame, Peer.Send;
+// Every other process is a Peer, and has two services. One is frames (Peer.NewFrame, Peer.Send, and
 // Upper.Frame at the other end): sequenced ones arrive once and in order, whatever rails they took
 // and whichever of these are lost. The other is the bytes of a large message. A Source that its
-// receiver has cleared (Peer.Bulk) lands in the Sink of the other end. It goes as segments over all
-// rails that lead there, in any order, each byte once.
+// receiver has cleared (Peer.Bulk) arrives in the Sink of the other end, as segments over all rails
+// that lead there, in any order, each byte once.
 //
-// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send →
-// rail.push (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive
-// (reorder.go) → Upper.
+// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send → queue
+// (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive (reorder.go) →
+// Upper. Package failover decides what happens when a rail is lost.
 //
 // A Set is not safe for concurrent use: all is done with Config.Lock, which only goroutines that
 // open links take themselves (redial.go).
@@ -27,37 +28,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
-
-// Upper is what links carry frames for. Its methods are called with the lock.
-type Upper interface {
-	// Frame acts on a frame whose turn it is, but for its payload. It returns where the payload
-	// goes (what does not fit is thrown away), and what is told when it is there; nil: nothing more
-	// is to be done. body is not kept. An error means a peer that breaks the protocol.
-	Frame(p *Peer, h wire.Header, body []byte, payload int) (dst []byte, done Payload, err error)
-	// Source is the send that a handle names; nil: it is over, or was never cleared.
-	Source(p *Peer, handle uint64) *Source
-	// Sink is the receive that a handle names; nil: it is over, or was never one of large messages
-	// from this peer.
-	Sink(p *Peer, handle uint64) *Sink
-	// Written tells that all of a Source has been given to links.
-	Written(*Source)
-	// Filled tells that all of a Sink has landed. It is of no use any more.
-	Filled(*Sink)
-	// SayCredit has the peer told how much it may send (Peer.DataLimit), because it may not know.
-	SayCredit(*Peer)
-	// Fatal ends the job, and calls Set.Close.
-	Fatal(code fault.Code, status int, reason string)
-}
-
-// Payload is a frame of an Upper whose payload is coming.
-type Payload interface {
-	// Landed tells that its n bytes are in place.
-	Landed(n int) error
-}
 
 // Config is what a Set starts with.
 type Config struct {
@@ -70,8 +45,8 @@ type Config struct {
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. leaves: all is done but the good-bye. nil: never again; with one link
-	// the job then ends with it.
+	// tries until ctx ends. leaves: only Bye is still to be sent. nil: links are never opened
+	// again, and with a single one the job ends when it is lost.
 	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
 	// there. nil: every link leads to all.
@@ -79,19 +54,19 @@ type Config struct {
 	// Direct has an entry for every process to which a link without a forwarder can be made.
 	Direct map[int]Opener
 	// ZcopyFrom is how many bytes a message must have to go without copies: it is sent from where
-	// it is, or received into its place. The link must be able to, and its Source or Sink say that
-	// it may. 0: none does.
+	// it is, or received into its place. The link must be able to, and its Source or Sink must
+	// allow it. 0: no message does.
 	ZcopyFrom int
-	// Level says what of frames is checked; the same in all processes.
+	// Level says what of frames is checked; it is the same in all processes.
 	Level wire.Level
-	// Seal has the keys at level sealed; else nil.
+	// Seal has the keys at level sealed; otherwise it is nil.
 	Seal *sealing.Keys
-	// Warn is told what the user should know though the job goes on; nil disables warnings.
+	// Warn is called with what the user should know though the job goes on; nil disables warnings.
 	Warn func(string)
-	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody
+	// Woken is called when there are descriptors that sleeping threads do not know; nil: no thread
 	// sleeps.
 	Woken func()
-	// Trace is told of every change of a rail's state; nil: nobody.
+	// Trace is called with every change of a rail's state; nil: nothing is.
 	Trace func(string)
 	// System has the time, and goroutines that open links.
 	System wait.System
@@ -101,137 +76,83 @@ type Config struct {
 
 // Set is all rails of a process, and its peers.
 type Set struct {
-	world  *world.World
-	upper  Upper
-	limit  Limits
-	system wait.System
-	start  time.Duration // by its time, when Now would be 0; where times are kept 0 is none
-	warn   func(string)
-	woken  func()
-	trace  func(string)
-	lock   sync.Locker
-
-	checked     bool // bodies and payloads have sums
-	seal        *sealing.Keys
-	size        int     // virtual ranks
-	rails       []*rail // to the forwarders, then the direct ones
-	forwarders  []*rail
-	direct      directState
-	slots       int                 // rails that may lead to one process
-	multi       bool                // more than one forwarder leads to each process
-	resumes     bool                // one does to each, and links are opened again when they are lost
-	replays     bool                // the job goes on when a link to a forwarder is lost
-	progress    uint64              // rises with everything new that comes or is acknowledged
-	paths       [][]*rail           // in a job of several hops: the rails that lead to each virtual rank; nil: all do
-	turn        int                 // bytes that a rail writes at a time
-	landedEvery int                 // bytes of segments that may stay unacknowledged on a lane
-	pathTo      []flow.Path         // by cluster
-	peers       sparse.Table[*Peer] // by virtual rank; nil until first used
-
-	frames  []*Frame     // free
-	acks    []*Peer      // that are owed an acknowledgement
-	unacked int          // retained frames
-	lanes   []*flow.Lane // scratch
-
-	zcopy    zcopy
-	failover failover
-	ctx      context.Context // ends when the set is closed
-	cancel   context.CancelFunc
-	ended    bool
-
-	// Pool has buffers for the steady path, of the upper layers too.
-	Pool Pool
-	// Memory has memory of the program that could not be accessed. After it was taken the access is
-	// tried again in the next Step.
-	Memory fault.Memory
+	core
+	polled []unix.PollFd // scratch of stepDirect
 }
 
-// New makes a set over joined links. Start has to be called when the upper layers are there.
+// New makes a set over joined links. Start must be called once the upper layers are there.
 func New(cfg Config) (*Set, error) {
-	n := len(cfg.Links)
+	n, size := len(cfg.Links), cfg.World.Size()
 	if n == 0 && len(cfg.World.Clusters) > 1 || n > MaxRails {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
-	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System, start: cfg.System.Now() - 1,
-		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
-		checked: cfg.Level == wire.LevelChecked, seal: cfg.Seal, size: cfg.World.Size(), slots: n, turn: turnSize}
-	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
-	if (cfg.Level == wire.LevelSealed) != (cfg.Seal != nil) || cfg.Seal != nil && len(cfg.Seal.Members) != s.size {
+	if (cfg.Level == wire.LevelSealed) != (cfg.Seal != nil) || cfg.Seal != nil && len(cfg.Seal.Members) != size {
 		return nil, fault.New(fault.Internal, "level %v without the keys for it", cfg.Level)
 	}
-	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
-	if s.seal != nil {
-		s.zcopy.from = 0
-	}
-	s.peers = sparse.New[*Peer](s.size)
-	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
-	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
+	s := &Set{core: core{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System,
+		start: cfg.System.Now() - 1, woken: cfg.Woken, lock: cfg.Lock, seal: cfg.Seal,
+		checked: cfg.Level == wire.LevelChecked, hops: cfg.Routes != nil, size: size, slots: n, turn: turnSize,
+		landedEvery: min(landedEvery, minOnWay/2*cfg.Limits.Segment),
+		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
+		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.resumes = !s.multi && cfg.Redial != nil
-	if s.replays = s.multi || s.resumes; s.replays {
-		s.failover.unreachableSince = map[int]time.Duration{}
-	}
+	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
+	s.replays = s.multi || cfg.Redial != nil
 	if s.multi {
 		s.turn = 2 * s.limit.Segment
 		s.lanes = make([]*flow.Lane, 0, n)
 	}
+	if s.seal != nil {
+		s.zcopy.from = 0
+	}
+	if len(cfg.Direct) > 0 {
+		s.slots++
+	}
 	s.addForwarders(&cfg)
-	s.addRoutes(cfg.Routes)
-	return s, s.addDirect(cfg.Direct)
+	direct, err := s.newDirect(cfg.Direct)
+	s.rails = append(s.rails, direct...)
+	return s, err
 }
 
 // addForwarders makes the rails to forwarders.
 func (s *Set) addForwarders(cfg *Config) {
-	for i, l := range cfg.Links {
-		r := &rail{set: s, index: i, in: input{buf: make([]byte, inputSize)}}
-		if i < len(cfg.Addresses) {
-			r.addr = cfg.Addresses[i]
-		}
-		r.attach(l)
-		if l != nil {
-			r.to(up)
-		}
-		if s.replays && cfg.Redial != nil {
-			r.redial = func(ctx context.Context, leaves bool) error {
-				l, err := cfg.Redial(ctx, i, leaves)
-				if err == nil && !s.railUp(r, l) {
-					l.Close()
-				}
-				return err
+	first, end := s.world.Mine()
+	track := failover.Config{Rank: s.world.Rank, Size: s.size, First: first, End: end, Several: s.multi,
+		Replays: s.replays, Patience: &s.limit.NoRail, Warn: cfg.Warn, Trace: cfg.Trace}
+	if cfg.Routes != nil {
+		for i, c := range s.world.Clusters {
+			for range c.Size {
+				track.Paths = append(track.Paths, cfg.Routes[i])
 			}
 		}
+	}
+	s.tracker = failover.New(track)
+	for i, l := range cfg.Links {
+		r := newRail(&s.core, i, nil,
+			func(ctx context.Context, leaves bool) (transport.Link, error) { return cfg.Redial(ctx, i, leaves) })
+		addr := ""
+		if i < len(cfg.Addresses) {
+			addr = cfg.Addresses[i]
+		}
+		s.tracker.Forwarder(&r.Rail, addr, l != nil, cfg.Redial != nil)
+		r.in.ready()
+		r.attach(l)
 		s.rails = append(s.rails, r)
 	}
 	s.forwarders = s.rails[:len(s.rails):len(s.rails)]
+	for i := range s.world.Clusters {
+		there := s.forwarders
+		if cfg.Routes != nil {
+			there = nil
+			for _, k := range cfg.Routes[i] {
+				there = append(there, s.rails[k])
+			}
+		}
+		s.routes = append(s.routes, there)
+	}
 }
 
-// railUp takes a forwarder's link into use; false: the set does not want it any more.
-func (s *Set) railUp(r *rail, l transport.Link) bool {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if !s.wants(r) {
-		if r.state == dialling {
-			r.to(down) // until leaveLater wants it
-		}
-		return false
-	}
-	r.takeIntoUse(l)
-	s.failover.tellBack(r)
-	s.failover.noneSince = 0
-	for _, p := range s.peers.All() {
-		if p != nil {
-			p.resend(nil)
-		}
-	}
-	s.failover.updateReachable() // the forwarder will report the ranks that it does not reach
-	if r.leaves {
-		s.failover.leave(r)
-	}
-	s.wake()
-	return true
-}
-
-// Start has links opened that are not there, and paths measured. Called with the engine's lock.
+// Start begins to open links that are not there, and to measure paths. The caller has the lock.
 func (s *Set) Start() {
 	mine, _ := s.world.Place(s.world.Rank)
 	first := 0
@@ -242,8 +163,8 @@ func (s *Set) Start() {
 		first += int(c.Size)
 	}
 	for _, r := range s.rails {
-		if !r.linked() {
-			s.failover.reconnect(r)
+		if !r.Linked() {
+			s.reconnect(r)
 		}
 	}
 }
@@ -259,8 +180,8 @@ func (s *Set) Step() (n int) {
 	return n + s.stepDirect()
 }
 
-// Flush puts on the links what they take, unless one took nothing the last time: then Step does it
-// when there is room.
+// Flush puts on the links what they take. A link that took nothing the last time is left out: Step
+// writes to it when there is room.
 func (s *Set) Flush() {
 	for more := true; more && !s.ended; {
 		more = false
@@ -269,8 +190,8 @@ func (s *Set) Flush() {
 				continue
 			}
 			n, err := r.write()
-			if err != nil && r.state != closed {
-				s.failover.lost(r, err)
+			if err != nil && r.State() != failover.Closed {
+				s.lost(r, err)
 			}
 			more = more || s.multi && n >= s.turn
 		}
@@ -287,16 +208,13 @@ func (s *Set) FlushPending() {
 	}
 }
 
-// Unsent is how many frames wait for their link that the program waits for.
+// Unsent returns how many frames for which the program waits have not been written.
 func (s *Set) Unsent() (n int) {
 	for _, r := range s.rails {
-		n += r.unsent
+		n += r.queue.unsent
 	}
 	return n
 }
-
-// Unacked is how many sequenced frames no peer has acknowledged yet.
-func (s *Set) Unacked() int { return s.unacked }
 
 // Pending reports whether there is something to write.
 func (s *Set) Pending() bool {
@@ -308,39 +226,97 @@ func (s *Set) Pending() bool {
 	return false
 }
 
+// Abandon has links no longer use the buffer of a Source that has been Written, because the
+// receiver has all of it. What has been written in part goes on as a copy.
+func (s *Set) Abandon(src *Source) {
+	for _, r := range s.rails { // replays that were not needed
+		if r.seg.active && r.seg.src == src {
+			r.seg.detach()
+		}
+	}
+}
+
 // Quiet reports whether Tick would find nothing to do.
 func (s *Set) Quiet() bool {
 	if len(s.acks) > 0 || s.ended {
 		return false
 	}
 	for _, r := range s.rails {
-		if !r.linked() || r.pinged != 0 || r.pending() {
+		if !r.Linked() || r.live.pinged != 0 || r.pending() {
 			return false
 		}
 	}
 	return true
 }
 
+// Tick does what is due at a time: it sends acknowledgements that found no frame to ride on and
+// pings, and gives up links that were silent, and ranks that were unreachable, for too long.
+func (s *Set) Tick(now time.Duration) {
+	if s.ended {
+		return
+	}
+	s.FlushAcks()
+	for _, r := range s.rails {
+		r.count.tick(now, s.limit.Ping)
+		if err := r.watch(now); err != nil {
+			s.lost(r, err)
+		}
+	}
+	if end := s.tracker.Deadline(now); end != nil {
+		s.end(end)
+	}
+	s.tracker.Notices(now)
+	s.Flush()
+}
+
+// watch pings a silent link. It returns an error if the link must be given up.
+func (r *rail) watch(now time.Duration) error {
+	limit := &r.core.limit
+	if r.Reads() {
+		if err := r.live.trickles(now, r.in.read, r.in.begun(), 2*limit.Ping); err != nil {
+			return err
+		}
+	}
+	switch r.State() {
+	case failover.ByeSent: // Bye or its acknowledgement may have been damaged.
+		if limit := limit.Silence / 2; now-r.live.pinged > limit {
+			return fault.New(fault.Link, "no good-bye for %v", limit)
+		}
+	case failover.Up, failover.Leaving:
+		mustPing, overdue := r.live.tick(now, limit.Ping)
+		if mustPing {
+			r.queue.push(r.core.takeControl(wire.TypePing, nil))
+			r.count.report()
+		}
+		if overdue > 0 {
+			if limit := r.patience(limit, r.core.tracker.Alone(&r.Rail)); overdue > limit {
+				return fault.New(fault.Link, "no answer for %v", limit)
+			}
+		}
+	}
+	return nil
+}
+
 // Arm prepares the links for sleeping on them; true: there is something to read.
 func (s *Set) Arm() (ready bool) {
 	for _, r := range s.rails {
-		if reads(r) && r.link.Arm() {
+		if r.Reads() && r.link.Arm() {
 			ready = true
 		}
 	}
 	return ready
 }
 
-// Poll appends the links' descriptors, for writing too where something waits.
+// Poll appends the links' descriptors, for writing too where something waits to be written.
 func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	for _, r := range s.rails {
 		l := r.link
-		if reads(r) {
+		if r.Reads() {
 			p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
 		}
 		switch {
 		case !r.pending():
-		case reads(r) && l.WriteFD() == l.FD():
+		case r.Reads() && l.WriteFD() == l.FD():
 			p[len(p)-1].Events |= unix.POLLOUT
 		default:
 			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
@@ -349,33 +325,30 @@ func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	return p
 }
 
-// Status is how a rail stands.
+// Status is the state of a rail.
 type Status struct {
 	State       string
-	Up          bool   // frames go both ways
-	Peer        int    // direct: the virtual rank at the other end; else -1
-	Dials       bool   // this end opens the link again
-	Losses      int    // of links
-	Unreachable int    // ranks to which the forwarder has no link
-	FD          int    // of the link; -1: there is none
+	Up          bool   // Frames go in both directions.
+	Peer        int    // direct: the virtual rank at the other end; otherwise -1
+	Dials       bool   // This end opens the link again.
+	Losses      int    // number of links that were lost
+	Unreachable int    // number of ranks to which the forwarder has no link
+	FD          int    // descriptor of the link; -1: there is no link
 	Remote      string // the link's other end
 }
 
-// Status tells how the rails stand, those to forwarders first.
+// Status returns the state of all rails, those to forwarders first.
 func (s *Set) Status() (all []Status) {
 	for _, r := range s.rails {
-		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil, Losses: r.losses,
-			Unreachable: len(r.unreachable), FD: -1}
+		x := Status{State: r.State().String(), Up: r.State() == failover.Up, Peer: -1, Dials: r.Dials(),
+			Losses: r.Losses(), Unreachable: r.Unreachable(), FD: -1}
 		if r.peer != nil {
 			x.Peer = r.peer.Rank
 		}
-		if r.linked() {
+		if r.Linked() {
 			x.FD, x.Remote = r.link.FD(), r.link.Remote()
 		}
 		all = append(all, x)
 	}
 	return all
 }
-
-// Limit gives the limits, which may be changed with the lock.
-func (s *Set) Limit() *Limits { return &s.limit }

@@ -7,50 +7,26 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// Sink is a receive that its sender has been told to fill. Its owner keeps it in place until
-// Upper.Filled.
-type Sink struct {
-	Handle uint64       // by which Upper.Sink finds it
-	Buf    []byte       // what was cleared
-	Zcopy  bool         // Buf may be registered with links
-	Owner  fmt.Stringer // names the message to the user
+// The receiving end of large messages.
 
-	peer     *Peer
-	arrived  int64 // bytes
-	cover    flow.Cover
-	expected int64 // up to where Buf is registered
-	mem      registration
-}
-
-// Open makes a Sink, whose exported fields are set, ready for what the peer will send. The peer
-// does not know yet that it may.
-func (p *Peer) Open(k *Sink) {
-	k.peer, k.arrived, k.cover, k.expected = p, 0, flow.Cover{}, 0
-	k.mem.node.Of = &k.mem
-	p.set.zcopy.expect(k)
-}
-
-// Release takes away what links know of a Sink's memory.
-func (k *Sink) Release(s *Set) { s.zcopy.unpin(&k.mem) }
-
-// data handles a Data frame but for its payload.
-func (p *Peer) data(r *rail, h *wire.Header, body []byte, payload int) ([]byte, rxOp, error) {
+// data handles a Data frame apart from its payload.
+func (r *rail) data(p *Peer, h *wire.Header, body []byte, payload int) ([]byte, arrival, error) {
 	d, err := wire.ParseData(body)
 	if err != nil {
-		return nil, rxOp{}, err
+		return nil, arrival{}, err
 	}
-	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: h.Epoch, seq: h.Seq}
-	k := p.set.upper.Sink(p, d.Receiver)
+	op := arrival{typ: wire.TypeData, peer: p, n: payload, lane: r.index, epoch: h.Epoch, seq: h.Seq}
+	k := p.core.upper.Sink(p, d.Receiver)
 	if k == nil {
-		if p.several() || p.set.replays {
-			return nil, op, nil // late, after a replay
+		if p.several() || p.core.replays {
+			return nil, op, nil // a duplicate after a replay
 		}
-		return nil, rxOp{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
+		return nil, arrival{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
 	}
 	size := int64(len(k.Buf))
 	fits := payload > 0 && d.Offset <= uint64(size) && int64(payload) <= size-int64(d.Offset)
-	if !fits || !p.scattered() && !p.set.replays && d.Offset != uint64(k.arrived) {
-		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
+	if !fits || !p.scattered() && !p.core.replays && d.Offset != uint64(k.arrived) {
+		return nil, arrival{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
 			payload, d.Offset, k.arrived, size)
 	}
 	op.offset = int64(d.Offset)
@@ -59,82 +35,89 @@ func (p *Peer) data(r *rail, h *wire.Header, body []byte, payload int) ([]byte, 
 		return nil, op, nil
 	}
 	if room := p.dataIn.Room(); fresh > room {
-		return nil, rxOp{}, fmt.Errorf("%w: %d bytes where %d were allowed", flow.ErrOverrun, fresh, room)
+		return nil, arrival{}, fmt.Errorf("%w: %d bytes where %d were allowed", flow.ErrOverrun, fresh, room)
 	}
 	op.sink = k
 	return k.Buf[op.offset : op.offset+int64(payload)], op, nil
 }
 
-// segmentLanded counts a segment that is in place (or was thrown away, because its bytes were).
-func (s *Set) segmentLanded(op *rxOp) error {
-	p, k := op.peer, op.sink
+// landSegment counts a segment that is in place, or was discarded because its bytes were.
+func (a *arrival) landSegment() error {
+	p, k := a.peer, a.sink
+	c := p.core
 	over := false
 	if k != nil {
-		fresh, err := k.cover.Add(op.offset, op.offset+int64(op.n))
+		fresh, err := k.add(a.offset, a.n)
 		if err == nil {
 			err = p.dataIn.Receive(uint64(fresh))
 		}
 		if err != nil {
 			return err
 		}
-		k.arrived += fresh
 		if fresh > 0 {
-			s.progress++
+			c.advanced()
 		}
-		for _, o := range s.rails { // nothing is written over what has been checked
-			if o != op.rail && o.in.busy && o.in.op.sink == k && o.in.op.offset < op.offset+int64(op.n) &&
-				op.offset < o.in.op.offset+int64(o.in.op.n) {
-				o.in.op.sink = nil
-				o.toScratch()
-			}
+		a.protect()
+		if c.zcopy.from > 0 && !k.full() {
+			k.advance()
+			p.register(k)
 		}
-		s.zcopy.expectMore(k)
 		p.dataIn.Consume(uint64(fresh))
 		if p.dataIn.Due(p.Far()) {
 			p.fitWindow()
-			s.upper.SayCredit(p)
+			c.upper.SendCredit(p)
 		}
-		if over = k.arrived == int64(len(k.Buf)); over {
-			for _, o := range s.rails {
+		if over = k.full(); over {
+			for _, o := range c.rails {
 				if o.in.busy && o.in.op.sink == k {
-					o.in.op.sink = nil // it still counts as landed
-					o.toScratch()
+					o.in.detach()
 				}
 			}
-			s.upper.Filled(k)
+			c.upper.Filled(k)
 		}
 	}
-	if r := op.rail; r.tracked() && r.linked() {
-		a := &p.lanes[r.index].in
-		if err := a.Count(op.epoch, op.seq, op.n); err != nil {
-			return err
-		}
-		if every := s.landedEvery; r.shares() && (over || a.Untold() >= every) ||
-			a.Untold() >= max(every, landedLazily) {
-			r.sendLanded(p, a)
-		}
+	r := p.railOf(a.lane)
+	if !r.tracked || !r.Linked() {
+		return nil
+	}
+	in := &p.lanes[a.lane].in
+	if err := in.Count(a.epoch, a.seq, a.n); err != nil {
+		return err
+	}
+	if every := c.landedEvery; r.shares && (over || in.Untold() >= every) || in.Untold() >= max(every, landedLazily) {
+		r.sendLanded(p, in)
 	}
 	return nil
 }
 
-// fitWindow widens the window of what a peer sends where its path takes more.
-func (p *Peer) fitWindow() {
-	trip := p.RoundTrip()
-	if trip == 0 {
-		return
-	}
-	if w := min(p.dataIn.Suits(p.set.Now(), trip), WidestData); w > p.dataIn.Window() {
-		p.dataIn.Grow(w - p.dataIn.Window())
+// protect has other rails write nothing over a segment that has been verified.
+func (a *arrival) protect() {
+	for _, o := range a.peer.core.rails {
+		if o.in.busy && o.in.op.overlaps(a.sink, a.offset, a.n) && o != a.peer.railOf(a.lane) {
+			o.in.detach()
+		}
 	}
 }
 
-// sendLanded acknowledges segments, over the rail that they came over.
+// sendLanded acknowledges segments, over the rail over which they arrived.
 func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	epoch, n := a.Tell()
 	f := p.newFrame(wire.TypeLanded, 0, epoch, wire.LandedLen, 0)
 	m := wire.Landed{Bytes: n}
 	f.Buf = m.Append(f.Buf)
-	f.sum(p.set)
-	f.rail = r
-	r.push(f)
+	f.over(r.index)
+	r.queue.push(r.core.sums(f))
+}
+
+// landed takes the acknowledgement of segments that the rail carried.
+func (r *rail) landed(p *Peer, epoch uint16, body []byte) error {
+	m, err := wire.ParseLanded(body)
+	if err != nil {
+		return err
+	}
+	if err := p.lanes[r.index].out.Landed(epoch, m.Bytes, r.core.Now()); err != nil {
+		return err
+	}
+	r.enroll(p)
+	return nil
 }

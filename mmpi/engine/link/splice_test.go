@@ -12,8 +12,8 @@ import (
 
 // fast makes a flow one whose segments are long.
 func fast(p *Peer) {
-	p.pace.Begin(0, 0)
-	p.pace.Acked(100<<30, time.Second)
+	p.out.pace.Begin(0, 0)
+	p.out.pace.Acked(100<<30, time.Second)
 }
 
 func pattern(i, n int) []byte {
@@ -93,8 +93,8 @@ func TestSplice(t *testing.T) {
 			if c.name == "spliced" && (spliced == 0 || !r.splices) || c.name == "refused" && (!done || r.splices) {
 				t.Errorf("a segment was under way %d times, splices: %v, refused: %v", spliced, r.splices, done)
 			}
-			if p := u[0].set.Peer(1); p.backlog != 0 {
-				t.Errorf("%d bytes are left", p.backlog)
+			if p := u[0].set.Peer(1); p.out.backlog != 0 {
+				t.Errorf("%d bytes are left", p.out.backlog)
 			}
 			for _, x := range u {
 				if err := x.set.Check(); err != nil {
@@ -121,19 +121,19 @@ func TestLongSegments(t *testing.T) {
 		{"fast", 8e9, 64 << 20, 4 << 20, true},
 		{"little left", 8e9, 1 << 20, 1 << 20, false},
 	} {
-		p.pace = flow.Pace{}
-		p.pace.Acked(uint64(c.rate), time.Second)
-		p.backlog = c.backlog
-		n := r.segmentSize(p, c.left)
+		p.out.pace = flow.Pace{}
+		p.out.pace.Acked(uint64(c.rate), time.Second)
+		p.out.backlog = c.backlog
+		n := r.segmentSize(&p.out, c.left, false)
 		if (n > r.most) != c.long || n > r.long || c.long && (n+wire.HeaderLen+wire.DataLen)%r.packet != 0 {
 			t.Errorf("%s: segments of %d bytes, usual are %d, packets have %d", c.name, n, r.most, r.packet)
 		}
 	}
-	p.backlog = 64 << 20
-	if left := r.segmentSize(p, 10<<20) + r.crumb; r.segmentSize(p, int64(left)) != left {
+	p.out.backlog = 64 << 20
+	if left := r.segmentSize(&p.out, 10<<20, false) + r.crumb; r.segmentSize(&p.out, int64(left), false) != left {
 		t.Errorf("of %d bytes a few are left", left)
 	}
-	if p.backlog = 0; r.segmentSize(p, 5) != 5 {
+	if p.out.backlog = 0; r.segmentSize(&p.out, 5, false) != 5 {
 		t.Error("more than is left")
 	}
 }
@@ -157,33 +157,11 @@ func TestShortSegments(t *testing.T) {
 		want int
 	}{{0, r.most}, {10e9, r.most}, {250e6, 25000}, {1e6, leastSegment}} {
 		slow.rate = c.rate
-		if n := r.segmentSize(p, 10<<20); n != c.want {
+		if n := r.segmentSize(&p.out, 10<<20, false); n != c.want {
 			t.Errorf("%v bytes/s: segments of %d bytes, want %d", c.rate, n, c.want)
 		}
 	}
-	if slow.rate = 1e6; r.segmentSize(p, 5) != 5 {
+	if slow.rate = 1e6; r.segmentSize(&p.out, 5, false) != 5 {
 		t.Error("more than is left")
-	}
-}
-
-// TestRailStates: no state is left for one that may not follow.
-func TestRailStates(t *testing.T) {
-	for from := range railState(len(railLegal)) {
-		for next := range railState(len(railLegal)) {
-			legal := railLegal[from]&(1<<next) != 0
-			func() {
-				defer func() {
-					if panicked := recover() != nil; panicked == legal {
-						t.Errorf("%v to %v: legal %v, panicked %v", from, next, legal, panicked)
-					}
-				}()
-				var traced []string
-				r := &rail{state: from, set: &Set{trace: func(s string) { traced = append(traced, s) }}}
-				r.to(next)
-				if r.state != next || (len(traced) == 1) != (from != next) {
-					t.Errorf("%v to %v: %v, %q", from, next, r.state, traced)
-				}
-			}()
-		}
 	}
 }

@@ -9,178 +9,144 @@ import (
 
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/internal/transport"
-	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// Over a link that can (transport.Placer) large messages of the program are sent from its memory
-// and received into it, without copies. The memory is registered with the link in parts. A receive
-// is one part ahead of what has come; a send registers a part when it begins with it. So neither
-// holds up the message or other traffic, nor locks much memory for long. What could not be
-// registered is copied.
+// Over a link that can do so (transport.Placer) large messages of the program are sent from its
+// memory and received into it, without copies. The memory is registered with the link in parts. A
+// receive registers one part ahead of what has arrived, a send registers a part when it begins with
+// it. So registration delays neither the message nor other traffic, and little memory is locked at
+// a time. What cannot be registered is copied.
 
-// zcopy is what links know of the program's memory.
+// zcopy has what links know of the program's memory.
 type zcopy struct {
-	set        *Set
-	from       int                      // bytes from which on messages go without copies; 0: none do
-	registered list.List[*registration] // that links know something of
-	told       bool                     // the user knows that messages are copied
+	from       int                      // messages of at least so many bytes go without copies; 0: none
+	warn       func(string)             // Config.Warn
+	registered list.List[*registration] // those of which some link knows a part
+	warned     bool                     // The user knows that messages are copied.
 }
 
-// registration is what links know of a message's memory.
+// registration is what links know of one message's memory.
 type registration struct {
 	pins   []pin
-	copied bool // nothing more is registered
-	listed bool // in Set.registered
+	copied bool   // No further parts are registered.
+	owner  *zcopy // has it in registered; nil: not registered
 	node   list.Node[*registration]
 }
 
-// pin is a part of a message's buffer that a rail's link knows.
+// pin is a part of a message's memory that a link knows.
 type pin struct {
-	rail     *rail
-	from, to int64
+	placer   transport.Placer // the link
+	from, to int64            // offsets in the message
 	region   transport.Region
 }
 
-// may reports whether a message of so many bytes may go without copies.
+// may reports whether a message of so many bytes may go without copies. allowed is what its owner
+// says.
 func (z *zcopy) may(allowed bool, m *registration, bytes int) bool {
 	return z.from > 0 && bytes >= z.from && allowed && !m.copied
 }
 
-// pin notes what a link knows.
+// pin notes a part that a link knows.
 func (z *zcopy) pin(m *registration, p pin) {
-	if !m.listed {
-		m.listed = true
+	if m.owner == nil {
+		m.owner = z
 		z.registered.Push(&m.node)
 	}
 	m.pins = append(m.pins, p)
 }
 
-// unpin takes away what links know of a message, which is over.
-func (z *zcopy) unpin(m *registration) {
+// release takes back what links know of a message that is complete.
+func (m *registration) release() {
 	for _, p := range m.pins {
 		p.region.Release()
 	}
 	clear(m.pins)
 	m.pins, m.copied = m.pins[:0], false
-	if m.listed {
-		m.listed = false
-		z.registered.Remove(&m.node)
+	if m.owner != nil {
+		m.owner.registered.Remove(&m.node)
+		m.owner = nil
 	}
 }
 
-// unpinRail takes away what the link of a lost rail knows.
-func (z *zcopy) unpinRail(r *rail) {
+// releaseUpTo takes back the parts before an offset.
+func (m *registration) releaseUpTo(offset int64) {
+	for len(m.pins) > 0 && m.pins[0].to <= offset {
+		m.pins[0].region.Release()
+		m.pins = append(m.pins[:0], m.pins[1:]...)
+	}
+}
+
+// releaseLink takes back what a lost link knows.
+func (z *zcopy) releaseLink(placer transport.Placer) {
+	if placer == nil {
+		return
+	}
 	for n := z.registered.First(); n != nil; n = n.Next() {
 		m := n.Of
 		m.pins = slices.DeleteFunc(m.pins, func(p pin) bool {
-			if p.rail == r {
+			if p.placer == placer {
 				p.region.Release()
 			}
-			return p.rail == r
+			return p.placer == placer
 		})
 	}
 }
 
-// fallbackToCopy: the rest of the message is copied. The user is told why, once.
+// fallbackToCopy has the rest of a message copied. The user is told the reason, once.
 func (z *zcopy) fallbackToCopy(m *registration, why error) {
 	m.copied = true
-	// Memory that is not there cannot be registered, either: the copy finds out (memory.go).
-	if errors.Is(why, transport.ErrClosed) || errors.Is(why, unix.EFAULT) || z.told || z.set.warn == nil {
+	// Memory that does not exist cannot be registered either: the copy reports that.
+	if errors.Is(why, transport.ErrClosed) || errors.Is(why, unix.EFAULT) || z.warned || z.warn == nil {
 		return
 	}
-	z.told = true
-	z.set.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
+	z.warned = true
+	z.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
 }
 
-// blames reports whether an error of a link is about the program's memory (fault.Memory.Blames).
-func blames(s *Set, err error, mem []byte, writes bool, owner func() string) bool {
-	yes, hopeless := s.Memory.Blames(err, mem, writes, owner)
-	if hopeless != nil {
-		s.upper.Fatal(fault.Arg, 1, hopeless.Error())
-	}
-	return yes
-}
-
-// piece sends the segment at hand as one piece.
-func (r *rail) piece() error {
-	s := &r.seg
-	if src := s.src; src != nil && r.placer != nil && r.set.zcopy.may(src.Zcopy, &src.mem, len(src.Buf)) {
-		if p := r.pinned(src, s.offset, len(s.data)); p != nil {
-			return r.placer.TrySendPinned(s.head, p.region, int(s.offset-p.from), len(s.data))
+// pinned returns the part of a message's memory that has n bytes at an offset, as a link knows it;
+// nil: it cannot be registered.
+func (z *zcopy) pinned(placer transport.Placer, m *registration, mem []byte, offset int64, n int) *pin {
+	i := slices.IndexFunc(m.pins, func(p pin) bool { return p.placer == placer })
+	if i >= 0 {
+		if p := &m.pins[i]; p.from <= offset && offset+int64(n) <= p.to {
+			return p
 		}
 	}
-	return r.lender.TrySend(s.head, s.data)
-}
-
-// pinned gives the part of a Source that n bytes at an offset lie in, as the rail's link knows it;
-// nil: it does not.
-func (r *rail) pinned(src *Source, offset int64, n int) *pin {
-	m := &src.mem
-	i := 0
-	for ; i < len(m.pins); i++ {
-		if p := &m.pins[i]; p.rail == r {
-			if p.from <= offset && offset+int64(n) <= p.to {
-				return p
-			}
-			break
-		}
-	}
-	from := offset - offset%part // the same for each sending of the buffer: it may be known still
+	from := offset - offset%part // the same for each sending of the buffer, so the link may still know it
 	if from+part < offset+int64(n) {
 		from = offset
 	}
-	to := min(from+part, int64(len(src.Buf)))
-	region, err := r.placer.Pin(src.Buf[from:to])
+	to := min(from+part, int64(len(mem)))
+	region, err := placer.Pin(mem[from:to])
 	if err != nil {
-		r.set.zcopy.fallbackToCopy(m, err)
+		z.fallbackToCopy(m, err)
 		return nil
 	}
-	p := pin{r, from, to, region}
-	if i == len(m.pins) {
-		r.set.zcopy.pin(m, p)
-	} else {
-		m.pins[i].region.Release()
-		m.pins[i] = p
+	p := pin{placer, from, to, region}
+	if i < 0 {
+		z.pin(m, p)
+		return &m.pins[len(m.pins)-1]
 	}
+	m.pins[i].region.Release()
+	m.pins[i] = p
 	return &m.pins[i]
 }
 
-// expect registers the next parts of a receive with the link that they come over, if that is the
-// only one. After a loss something may come a second time over another link, and would be written
-// into memory that is the program's again.
-func (z *zcopy) expect(k *Sink) {
-	if k.peer.scattered() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
-		return
-	}
-	r := k.peer.rail()
-	if r == nil || r.placer == nil || r.reborn {
-		return
-	}
-	for k.expected < int64(len(k.Buf)) && len(k.mem.pins) < partsAhead {
-		to := min(k.expected+part, int64(len(k.Buf)))
-		region, err := r.placer.Expect(k.Handle, k.expected, k.Buf[k.expected:to])
+// expect registers the next parts of a receive, up to partsAhead at a time, and returns up to where
+// it is registered. key names the receive, which is registered up to from.
+func (z *zcopy) expect(placer transport.Placer, m *registration, key uint64, mem []byte, from int64) int64 {
+	for from < int64(len(mem)) && len(m.pins) < partsAhead {
+		to := min(from+part, int64(len(mem)))
+		region, err := placer.Expect(key, from, mem[from:to])
 		if errors.Is(err, transport.ErrAgain) {
-			return
+			break
 		}
 		if err != nil {
-			z.fallbackToCopy(&k.mem, err)
-			return
+			z.fallbackToCopy(m, err)
+			break
 		}
-		z.pin(&k.mem, pin{r, k.expected, to, region})
-		k.expected = to
+		z.pin(m, pin{placer, from, to, region})
+		from = to
 	}
-}
-
-// expectMore takes away the parts of a receive that are whole, and registers others.
-func (z *zcopy) expectMore(k *Sink) {
-	if z.from == 0 || k.arrived == int64(len(k.Buf)) {
-		return
-	}
-	m := &k.mem
-	for len(m.pins) > 0 && m.pins[0].to <= k.arrived {
-		m.pins[0].region.Release()
-		m.pins = append(m.pins[:0], m.pins[1:]...)
-	}
-	k.expected = max(k.expected, k.arrived)
-	z.expect(k)
+	return from
 }

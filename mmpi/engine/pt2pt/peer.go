@@ -42,14 +42,14 @@ func (p *peer) consumed(n int) {
 	p.eagerIn.Consume(uint64(n))
 	if p.eagerIn.Due(p.Far()) {
 		p.fitWindow()
-		p.sayCredit()
+		p.sendCredit()
 	}
 }
 
 // widen answers a sender that ran out of eager credit for n bytes, as long as the pool lasts.
 func (p *peer) widen(n int) {
 	if p.grow(max(int(p.eagerIn.Window()), 2*n)) {
-		p.sayCredit()
+		p.sendCredit()
 	}
 }
 
@@ -75,8 +75,8 @@ func (p *peer) grow(n int) bool {
 	return true
 }
 
-// sayCredit tells the peer how much it may send.
-func (p *peer) sayCredit() {
+// sendCredit tells the peer how much it may send.
+func (p *peer) sendCredit() {
 	f := p.NewFrame(wire.TypeCredit, 0, wire.CreditLen, 0)
 	c := wire.Credit{Eager: p.eagerIn.Limit(), Data: p.DataLimit()}
 	f.Buf = c.Append(f.Buf)

@@ -70,6 +70,6 @@ func (x proto) Written(s *link.Source) { x.ep.find(s.Handle).to(sent) }
 
 func (x proto) Filled(k *link.Sink) { x.ep.find(k.Handle).filled() }
 
-func (x proto) SayCredit(lp *link.Peer) { x.ep.peer(lp.Rank).sayCredit() }
+func (x proto) SendCredit(lp *link.Peer) { x.ep.peer(lp.Rank).sendCredit() }
 
 func (x proto) Fatal(code fault.Code, status int, reason string) { x.ep.fatal(code, status, reason) }

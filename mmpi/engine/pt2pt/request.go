@@ -182,8 +182,8 @@ func (r *Request) release() {
 		r.asks = false
 		r.peer.asking--
 	}
-	r.out.Release(ep.links)
-	r.in.Release(ep.links)
+	r.out.Release()
+	r.in.Release()
 	r.state, r.gen, r.probed = idle, r.gen+1, false
 	r.comm, r.cell, r.buf, r.peer, r.out.Buf, r.in.Buf = nil, nil, nil, nil, nil, nil
 	ep.free = append(ep.free, r)

@@ -1,0 +1,72 @@
+package failover
+
+import (
+	"fmt"
+	"time"
+)
+
+// Deadline returns how the job ends because there has been no way to some rank for too long, or nil
+// if it goes on.
+func (t *Tracker) Deadline(now time.Duration) *End {
+	switch {
+	case !t.Replays || t.ignoring || t.finishFailed:
+		return nil
+	case t.resumes:
+		return t.onlyRail(now)
+	}
+	limit := min(*t.Patience, deadAfter)
+	for _, r := range t.reach.forwarders {
+		if !r.Linked() && (t.Paths == nil || r.dials) {
+			limit = *t.Patience
+		}
+	}
+	if t.reach.noneSince > 0 && now-t.reach.noneSince > limit {
+		return &End{Rank: t.Rank,
+			Reason: fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, t.lastLoss)}
+	}
+	for _, rank := range t.reach.unreachable() {
+		last, limit := t.lastLoss, limit
+		t.reach.anyTo(rank, func(r *Rail) bool {
+			if x, ok := r.unreachable[rank]; ok {
+				last = x.Reason
+				if x.Cut { // The rank may live: a link between forwarders is opened again.
+					limit = *t.Patience
+				}
+			}
+			return false
+		})
+		if now-t.reach.since[rank] > limit {
+			return &End{Rank: rank, Everywhere: true,
+				Reason: fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last)}
+		}
+	}
+	return nil
+}
+
+// onlyRail is Deadline where a single forwarder leads to each rank. The job ends when such a
+// forwarder has been out of reach for too long. Which ranks the forwarder gives up is its decision.
+func (t *Tracker) onlyRail(now time.Duration) *End {
+	for _, r := range t.reach.forwarders {
+		if r.Linked() || r.lostAt == 0 {
+			continue
+		}
+		limit, failed := *t.Patience, r.err
+		if r.refused {
+			switch {
+			case r.attempts: // A refusal comes at once, so this attempt waits there for the other ranks.
+				failed = nil
+			case t.Paths == nil && !r.stopped:
+				limit = min(limit, refusedFor)
+			}
+		}
+		if now-r.lostAt <= limit {
+			continue
+		}
+		reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", r.cause, limit)
+		if failed != nil {
+			reason += fmt.Sprintf(": %v", failed)
+		}
+		return &End{Rank: t.Rank, Reason: reason, Everywhere: true}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package failover
+
+import "time"
+
+const (
+	// firstRedial is the pause after the first attempt to reconnect a rail, in nanoseconds. Default
+	// 50 ms, doubled up to maxRedial.
+	firstRedial = 50 * time.Millisecond
+
+	// maxRedial is the longest pause between two attempts, in nanoseconds. Default 2 s.
+	maxRedial = 2 * time.Second
+
+	// deadAfter is how long a rank may be unreachable while no lost link can come back, in
+	// nanoseconds. Default 1 s: most likely the rank has died.
+	deadAfter = time.Second
+
+	// refusedFor is how long a job of one hop goes on whose only forwarder refuses connections
+	// without having sent Bye, in nanoseconds. Default 2 s: most likely its process has died.
+	refusedFor = 2 * time.Second
+
+	// maxStrikes is how often in a row a link may be lost within strikeTime and without progress
+	// before the job ends. Default 6: with the pauses between them about 2 s.
+	maxStrikes = 6
+
+	// strikeTime is how long a link must last for its loss to be the first one again, in
+	// nanoseconds. Default 10 s.
+	strikeTime = 10 * time.Second
+
+	// lateAfter is when the user is warned of a forwarder that has never been reached, in
+	// nanoseconds after the start. Default 3 s: the parts of a job may start in any order.
+	lateAfter = 3 * time.Second
+
+	// cutAfter is when the user is warned that forwarders have lost each other, in nanoseconds.
+	// Default 2 s: most such links are back before.
+	cutAfter = 2 * time.Second
+)
+
+// Backoff returns the pause after an attempt to reconnect that followed a pause of last, or after
+// the first one if last is 0.
+func Backoff(last time.Duration) time.Duration {
+	if last == 0 {
+		return firstRedial
+	}
+	return min(2*last, maxRedial)
+}

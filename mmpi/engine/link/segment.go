@@ -1,0 +1,133 @@
+package link
+
+import (
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+)
+
+// segment is the Data frame that is being written to a link.
+type segment struct {
+	active  bool
+	peer    *Peer
+	src     *Source // nil: no Source needs it any more
+	offset  int64   // in the message
+	first   bool    // The segment is not a replay, so its Source waits until it is written.
+	buf     [wire.HeaderLen + wire.DataLen]byte
+	head    []byte // the part of buf that has not been written
+	spliced bool   // The segment goes through the link's pipe.
+	data    []byte // the part of the payload that has not been written, in the program's memory
+	room    []byte // at level sealed: has the segment as it is written
+}
+
+// begin makes a Data frame of the bytes of a Source. An error is about keys.
+func (s *segment) begin(p *Peer, l *flow.Lane, src *Source, what flow.Segment, first bool) error {
+	h := wire.Header{Type: wire.TypeData, Epoch: l.Epoch(), Length: uint32(wire.DataLen + what.Bytes),
+		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Seq: l.Place(), Ack: p.order.Ack()}
+	if !first {
+		h.Flags |= wire.FlagAgain
+	}
+	d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
+	data := src.Buf[what.Offset : what.Offset+int64(what.Bytes)]
+	body := d.Append(s.buf[wire.HeaderLen:wire.HeaderLen])
+	if p.core.checked {
+		h.BodySum, h.PayloadSum = wire.Sum(body), wire.Sum(data)
+	}
+	h.Append(s.buf[:0])
+	s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first
+	s.head, s.data = s.buf[:], data
+	if p.core.seal == nil {
+		return nil
+	}
+	return s.seal(&h, &d, data)
+}
+
+// seal replaces the frame by a sealed one.
+func (s *segment) seal(h *wire.Header, d *wire.Data, data []byte) error {
+	if err := s.peer.keys.make(s.peer); err != nil {
+		return keyless{err}
+	}
+	if n := wire.HeaderLen + int(h.Length) + wire.SealLen; cap(s.room) < n {
+		s.room = make([]byte, n)
+	}
+	var err error
+	if s.head, err = s.peer.keys.pair.SealData(s.room[:0], *h, d, data); err != nil {
+		return keyless{err}
+	}
+	s.data = nil
+	return nil
+}
+
+// whole reports whether nothing of the segment has been written.
+func (s *segment) whole() bool { return len(s.head) == wire.HeaderLen+wire.DataLen }
+
+// isPiece reports whether the segment goes out as one piece, if the link takes these. While there
+// is no room for it, frames overtake it.
+func (s *segment) isPiece(lender transport.Lender) bool {
+	return s.active && lender != nil && s.whole() && len(s.head)+len(s.data) <= lender.MaxPiece()
+}
+
+// sendPiece sends the segment as one piece.
+func (s *segment) sendPiece(c *conn, z *zcopy) error {
+	if src := s.src; src != nil && c.placer != nil && z.may(src.Zcopy, &src.mem, len(src.Buf)) {
+		if p := z.pinned(c.placer, &src.mem, src.Buf, s.offset, len(s.data)); p != nil {
+			return c.placer.TrySendPinned(s.head, p.region, int(s.offset-p.from), len(s.data))
+		}
+	}
+	return c.lender.TrySend(s.head, s.data)
+}
+
+// splicing reports whether what is next of the segment goes through the link's pipe, and puts the
+// head there when the segment begins.
+func (s *segment) splicing(c *conn) bool {
+	if s.spliced {
+		return c.splices || c.pipe.Len() > 0
+	}
+	if !s.active || !c.splices || len(s.head) < wire.HeaderLen+wire.DataLen || len(s.data) <= c.most+c.crumb {
+		return false
+	}
+	s.spliced = c.begin(s.head)
+	return s.spliced
+}
+
+// wrote counts n bytes that the link took, and returns how many of them were behind the segment.
+func (s *segment) wrote(n int) (behind int) {
+	k := min(n, len(s.head))
+	s.head, n = s.head[k:], n-k
+	k = min(n, len(s.data))
+	s.data, n = s.data[k:], n-k
+	return n
+}
+
+func (s *segment) written() bool { return len(s.head) == 0 && len(s.data) == 0 }
+
+// end ends the segment, which has been written or need not be. It returns the Source that waited
+// for that, or nil.
+func (s *segment) end() (src *Source) {
+	if s.first {
+		src = s.src
+	}
+	s.active, s.spliced, s.peer, s.src, s.data = false, false, nil, nil, nil
+	return src
+}
+
+// drop forgets the segment.
+func (s *segment) drop() { s.active = false }
+
+// reset forgets the segment and the program's memory.
+func (s *segment) reset() { *s = segment{} }
+
+// detach makes what is left of the segment independent of its Source, whose buffer may soon be the
+// program's again.
+func (s *segment) detach() {
+	s.data = append([]byte(nil), s.data...)
+	s.src = nil
+}
+
+// sends names the message that is being written to the user; "" if its bytes are a copy.
+func (s *segment) sends() string {
+	if s.active && s.src != nil {
+		return s.src.Owner.String()
+	}
+	return ""
+}
