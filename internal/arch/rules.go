@@ -55,6 +55,7 @@ var Rules = []Rule{
 		Why: "Collectives send and receive as users of pt2pt do."},
 	{Of: []string{"mmpi/engine/rmawin"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "internal/rma", "internal/idtable"}, Why: "So do windows."},
 	{Of: []string{"mmpi/engine/wait", "mmpi/engine/fault"}, Only: []string{"internal/highfd"}, Why: "Leaves."},
+	{Of: []string{"mmpi/engine/limits"}, Only: []string{"internal/wire"}, Why: "Numbers."},
 	{Of: []string{"mmpi/engine/..."}, Never: append([]string{"forwarder/...", "cgo/...", "runtime/cgo", "mmpi/boot",
 		"internal/dial", "internal/jobenv", "internal/traffic/...", "launch/..."}, transports...),
 		Why: "The engine is given its links, its settings and its place in the world."},

@@ -80,7 +80,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarDirectAllow, err)
 	}
 	if len(job.Layout) == 1 {
-		e, err := engine.New(engine.Config{World: w, Warn: loc.Warn, Native: native, Embedded: loc.Embedded,
+		e, err := engine.New(engine.Config{World: w, Wiring: engine.Wiring{Warn: loc.Warn}, Native: native, Embedded: loc.Embedded,
 			Poll: pollOf(job.Poll), Collectives: tuning})
 		return e, w, err
 	}
@@ -126,11 +126,10 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		within = reachOf(ctx, allow, targets, joined.links)
 	}
 	direct := openers(&id, &joined.layout, within)
-	cfg := engine.Config{World: w, Warn: loc.Warn, Waits: loc.Waits, Leave: loc.Leave, Direct: direct, Native: native,
-		Links:     joined.links,
-		Addresses: addresses(targets),
-		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning,
-		Limits: engine.Limits{Grace: grace}}
+	wiring := engine.Wiring{Links: joined.links, Addresses: addresses(targets), Redial: joined.redial, Routes: paths,
+		Direct: direct, Level: level, Warn: loc.Warn}
+	cfg := engine.Config{World: w, Wiring: wiring, Waits: loc.Waits, Leave: loc.Leave, Native: native,
+		Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = pollOf(job.Poll)
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if len(targets) == 1 || paths != nil || job.Patience != "" {

@@ -206,7 +206,7 @@ func runEngine(t *testing.T, l wire.Layout, direct map[int]engine.Opener) *engin
 	t.Helper()
 	link, far := memnet.Pipe(memnet.Options{})
 	e, err := engine.New(engine.Config{World: engine.World{Rank: int(l.Rank), Clusters: l.Clusters, TagUB: 1 << 20},
-		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
+		Native: quiet{}, Quiet: true, Wiring: engine.Wiring{Links: []transport.Link{link}, Direct: direct}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,20 +67,16 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.firstMine, e.endMine = e.world.Mine()
 	d := (*driver)(e)
-	limits := cfg.Limits.withDefaults(cfg.World.Size())
+	limits := cfg.Limits.WithDefaults(cfg.World.Size())
 	e.patience = limits.NoRail
-	system := cfg.System
-	if system == nil {
-		system = wait.NewLinux()
+	if cfg.System == nil {
+		cfg.System = wait.NewLinux()
 	}
+	system := cfg.System
 	var err error
 	e.p2p, err = pt2pt.New(
-		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal,
-			Limits: limits.pt2pt()},
-		link.Config{World: &e.world, Lock: d, Links: cfg.Links, Addresses: cfg.Addresses, Redial: cfg.Redial,
-			Routes: cfg.Routes, Direct: cfg.Direct, ZcopyFrom: cfg.ZcopyFrom, Level: cfg.Level, Seal: cfg.Seal,
-			Warn: cfg.Warn, Trace: cfg.Trace,
-			Woken: e.wait.WakeAll, System: system, Limits: limits.link()})
+		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits},
+		link.Config{Wiring: cfg.Wiring, World: &e.world, Lock: d, Woken: e.wait.WakeAll, Limits: limits})
 	if err != nil {
 		return nil, err
 	}

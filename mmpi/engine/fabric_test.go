@@ -92,7 +92,7 @@ func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int
 			l := &memLink{in: &f.down[rank], out: &f.up[rank], eof: &f.eof[rank]}
 			nat := &fakeNative{board: board, rank: rank - first, first: first}
 			cfg := Config{World: World{Rank: rank, Clusters: clusters, TagUB: 1 << 20}, Native: nat,
-				Links: []transport.Link{l}, Quiet: true, Limits: limits}
+				Wiring: Wiring{Links: []transport.Link{l}}, Quiet: true, Limits: limits}
 			for _, f := range change {
 				f(rank, &cfg)
 			}

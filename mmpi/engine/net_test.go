@@ -87,9 +87,9 @@ func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log fu
 
 func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, native *fakeNative) {
 	cfg := Config{World: World{Rank: rank, Clusters: n.clusters, TagUB: 1 << 20}, Native: native, Quiet: true,
-		Limits: limits,
-		Trace:  func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d: %s", rank, s)) },
-		Warn:   func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}
+		Limits: limits, Wiring: Wiring{
+			Trace: func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d: %s", rank, s)) },
+			Warn:  func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}}
 	if opt.hops {
 		cfg.Routes = n.routes[cluster]
 	}

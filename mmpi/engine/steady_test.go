@@ -41,7 +41,7 @@ func pairOf(t testing.TB, quiet bool, change ...func(rank int, cfg *Config)) (e 
 			limits.LongPath = -1
 		}
 		w := World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, TagUB: 1 << 20}
-		cfg := Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l},
+		cfg := Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Wiring: Wiring{Links: []transport.Link{l}},
 			Quiet: quiet, Limits: limits}
 		for _, f := range change {
 			f(i, &cfg)

@@ -107,13 +107,14 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	if e.Bare {
 		return nil
 	}
-	cfg := engine.Config{World: w, Native: r.Native, Links: links, Routes: routes, Level: e.Level, System: system{r.System, r},
+	wiring := engine.Wiring{Links: links, Routes: routes, Level: e.Level, System: system{r.System, r},
 		Redial: func(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
 			t := targets[rail]
 			t.ID.Leaving = leaves
 			return r.join(ctx, t, e.Silence)
 		},
-		Direct: e.Direct, Limits: e.Limits}
+		Direct: e.Direct}
+	cfg := engine.Config{World: w, Native: r.Native, Wiring: wiring, Limits: e.Limits}
 	if r.world.Say != nil {
 		cfg.Trace = func(s string) { r.world.Say("rank %d: %s", r.Rank, s) }
 		cfg.Warn = func(s string) { r.world.Say("rank %d warns: %s", r.Rank, s) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
@@ -27,7 +28,7 @@ type conn struct {
 
 // attach takes a link. l nil: there is none yet. direct says that it leads to another process
 // without a forwarder.
-func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *Limits, direct bool) {
+func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits, direct bool) {
 	pipe := c.pipe
 	*c = conn{link: l, head: wire.HeaderLen + wire.DataLen, most: limit.Segment}
 	c.pipe = pipe
@@ -95,7 +96,7 @@ func fullPackets(n, packet, head int) int {
 // patience returns how long a ping may go unanswered. The only link left (alone) is given up late
 // while the network still reaches the other host: the process there is stopped, or waits for a
 // core.
-func (c *conn) patience(limit *Limits, alone bool) time.Duration {
+func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	if l, ok := c.link.(transport.Listening); ok && alone {
 		if unheard, known := l.Unheard(); known && unheard < limit.Silence {
 			return max(limit.Silence, limit.LastWay)

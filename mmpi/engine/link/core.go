@@ -9,6 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
@@ -47,7 +48,7 @@ type core struct {
 	store
 	world  *world.World
 	upper  Upper
-	limit  Limits
+	limit  limits.Limits
 	system wait.System
 	start  time.Duration // the system's time at which Now would be 0; where times are kept, 0 means never
 	lock   sync.Locker
@@ -90,7 +91,7 @@ type core struct {
 func (c *core) Now() time.Duration { return c.system.Now() - c.start }
 
 // Limit returns the limits, which may be changed with the lock.
-func (c *core) Limit() *Limits { return &c.limit }
+func (c *core) Limit() *limits.Limits { return &c.limit }
 
 // Unacked returns how many sequenced frames no peer has acknowledged yet.
 func (c *core) Unacked() int { return c.unacked }

@@ -10,6 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/tcp"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
@@ -84,9 +85,10 @@ func tcpPair(t *testing.T) (u [2]*fakeUpper) {
 		u[i] = &fakeUpper{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{},
 			filled: map[uint64]bool{}}
 		w := &world.World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
-		s, err := New(Config{World: w, Upper: u[i], Lock: new(sync.Mutex), Links: []transport.Link{l},
-			System: wait.NewLinux(),
-			Limits: Limits{DataWindow: MaxDataWindow, EarlyWindow: 1 << 20, Segment: DefaultSegment, Ping: time.Hour}})
+		s, err := New(Config{World: w, Upper: u[i], Lock: new(sync.Mutex),
+			Wiring: Wiring{Links: []transport.Link{l}, System: wait.NewLinux()},
+			Limits: limits.Limits{DataWindow: limits.MaxDataWindow, EagerWindow: 1 << 20, Segment: limits.DefaultSegment,
+				Ping: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,66 +6,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Limits are what a Set is told, all of them. Those marked * must be equal in all processes.
-type Limits struct {
-	DataWindow  int           // * bytes of segments a process may have on their way to another
-	EarlyWindow int           // * bytes of payload that frames may have ahead of their turn at first (Peer.Ahead)
-	Segment     int           // bytes of payload of a Data frame
-	Ping        time.Duration // silence after which a link is pinged
-	Silence     time.Duration // time without an answer after which a link is lost
-	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
-	NoRail      time.Duration // how long a job goes on when no rail is left, or none of several to some rank
-	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
-	Grace       time.Duration // how long the cluster's own launcher has to end this process; see core.giveWay
-}
-
 // MaxRails bounds the forwarders of a job.
 const MaxRails = 16
 
-// Defaults of Limits. The window is a share of what a receiver takes from all at once
-// (pt2pt.Limits).
 const (
-	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of
-	// what comes behind a segment, in a forwarder that stores it, against headers and turns.
-	// Measured: docs/decisions/0018-splice-whole-segments.md.
-	DefaultSegment = wire.SegmentSize
-
-	// MaxDataWindow bounds a pair's window of segments at first, in bytes. Default 4 MiB,
-	// MinDataWindow at least. Trades memory of forwarders against round trips until it is as wide
-	// as the path takes.
-	MaxDataWindow = 4 << 20
-
-	// MinDataWindow is the least window of segments of a pair, in bytes. Default 256 KiB: two
-	// segments.
-	MinDataWindow = 256 << 10
-
 	// WidestData bounds the window of segments that a pair's path may take, in bytes. Default 48
 	// MiB: 1 Gbit/s at 200 ms one way, or 10 Gbit/s at 20 ms. With the widest one of eager payload
 	// (pt2pt) no more than wire.MaxWindow.
 	WidestData = 48 << 20
 
-	// DefaultLongPath is the time there and back from which on a path is long, in nanoseconds.
-	// Default 2 ms. Longer than any way inside a site, or than a process there takes to answer.
-	DefaultLongPath = 2 * time.Millisecond
-
-	// DefaultPing is the silence after which a link is pinged, in nanoseconds. Default 2 s.
-	DefaultPing = 2 * time.Second
-
-	// DefaultSilence is the time without an answer after which a link is lost, in nanoseconds.
-	// Default 6 s. Trades how soon a cut network is noticed against links that are lost because a
-	// host is slow.
-	DefaultSilence = 6 * time.Second
-
-	// DefaultLastWay is DefaultSilence for the only way out, in nanoseconds. Default 1 min: the
-	// process at the other end is stopped, or waits for a core.
-	DefaultLastWay = time.Minute
-
-	// DefaultNoRail is how long a job goes on without any rail, in nanoseconds. Default 10 s.
-	// Trades surviving the restart of a forwarder against a job that hangs.
-	DefaultNoRail = 10 * time.Second
-)
-
-const (
 	// inputSize is the buffer of a rail that frames are cut from, in bytes. Default 64 KiB.
 	inputSize = 64 << 10
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
@@ -64,7 +65,7 @@ func (i *inbox) Arriving() int { return i.delivering.n }
 // distance is how far away a peer is.
 type distance struct {
 	path *flow.Path // shared by all peers of a cluster
-	long *Limits
+	long *limits.Limits
 }
 
 // Far is Long without measuring.
@@ -100,7 +101,7 @@ func (c *core) Peer(rank int) *Peer {
 func newPeer(c *core, rank int) *Peer {
 	window := uint64(c.limit.DataWindow)
 	cluster, _ := c.world.Place(rank)
-	p := &Peer{Rank: rank, Ahead: c.limit.EarlyWindow, core: c, rails: c.routes[cluster], distance: distance{&c.pathTo[cluster], &c.limit},
+	p := &Peer{Rank: rank, Ahead: c.limit.EagerWindow, core: c, rails: c.routes[cluster], distance: distance{&c.pathTo[cluster], &c.limit},
 		lanes: make([]lane, c.slots), out: outbox{credit: flow.NewBudget(window)}, dataIn: flow.NewGrant(window)}
 	p.preferred = p.preferredRail()
 	for i := range p.lanes {

@@ -16,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -30,11 +31,10 @@ func newFakeSet(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, 
 		w.Clusters = append(w.Clusters, wire.Cluster{Name: fmt.Sprintf("b%d", i), Size: size})
 	}
 	u := &fakeUpper{}
-	cfg := Config{World: w, Upper: u, Lock: new(sync.Mutex), System: wait.NewLinux(),
-		Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}, Limits: Limits{NoRail: time.Minute}}
+	cfg := Config{World: w, Upper: u, Lock: new(sync.Mutex), Wiring: Wiring{System: wait.NewLinux(), Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, Limits: limits.Limits{NoRail: time.Minute}}
 	for range n {
 		l, _ := memnet.Pipe(memnet.Options{})
 		cfg.Links = append(cfg.Links, l)

@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
@@ -38,15 +39,14 @@ func newRefusing(t *testing.T) *refusing {
 	here, there := memnet.Pipe(memnet.Options{})
 	f := &refusing{upper: &fakeUpper{}, there: there, attempts: make(chan bool), answers: make(chan error), refusal: errConnRefused}
 	s, err := New(Config{World: &world.World{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}},
-		Upper: f.upper, Lock: &f.lock, Links: []transport.Link{here}, System: wait.NewLinux(),
-		Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+		Upper: f.upper, Lock: &f.lock, Wiring: Wiring{Links: []transport.Link{here}, System: wait.NewLinux(), Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
 			select {
 			case f.attempts <- true:
 				return nil, <-f.answers
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		}, Limits: Limits{NoRail: testPatience}})
+		}}, Limits: limits.Limits{NoRail: testPatience}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,17 +28,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Config is what a Set starts with.
-type Config struct {
-	World *world.World
-	Upper Upper
-	Lock  sync.Locker
+// Wiring is how a process is linked to the others, and who is told about it.
+type Wiring struct {
 	// Links are joined links to forwarders, 1 to MaxRails, none if there is one cluster; nil: not
 	// there yet. At least one of them is there.
 	Links []transport.Link
@@ -49,29 +47,40 @@ type Config struct {
 	// again, and with a single one the job ends when it is lost.
 	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
-	// there. nil: every link leads to all.
+	// there, one for each row of forwarders (for the own cluster: any). nil: every link leads to
+	// all.
 	Routes [][]int
-	// Direct has an entry for every process to which a link without a forwarder can be made.
+	// Direct has an entry for every process to which a link without a forwarder can be made; the
+	// other process has one for this.
 	Direct map[int]Opener
-	// ZcopyFrom is how many bytes a message must have to go without copies: it is sent from where
-	// it is, or received into its place. The link must be able to, and its Source or Sink must
-	// allow it. 0: no message does.
+	// ZcopyFrom is how many bytes a message of the program must have to go without copies: it is
+	// sent from where it is, or received into its place, over links that can do so. The memory must
+	// not be Go's. 0: no message does.
 	ZcopyFrom int
 	// Level says what of frames is checked; it is the same in all processes.
 	Level wire.Level
-	// Seal has the keys at level sealed; otherwise it is nil.
+	// Seal has the keys at level sealed, and belongs to the links; otherwise it is nil.
 	Seal *sealing.Keys
-	// Warn is called with what the user should know though the job goes on; nil disables warnings.
+	// Warn is called with what the user should know though the job goes on, with the lock; nil
+	// disables warnings.
 	Warn func(string)
+	// Trace is called with every change of a rail's state, with the lock; nil: nothing is.
+	Trace func(string)
+	// System has the time, sleep, and goroutines that open links; nil, for an engine: the system
+	// that the process runs on.
+	System wait.System
+}
+
+// Config is what a Set starts with.
+type Config struct {
+	Wiring
+	World *world.World
+	Upper Upper
+	Lock  sync.Locker
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: no thread
 	// sleeps.
-	Woken func()
-	// Trace is called with every change of a rail's state; nil: nothing is.
-	Trace func(string)
-	// System has the time, and goroutines that open links.
-	System wait.System
-
-	Limits Limits
+	Woken  func()
+	Limits limits.Limits
 }
 
 // Set is all rails of a process, and its peers.

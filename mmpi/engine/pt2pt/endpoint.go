@@ -16,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/internal/sparse"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
@@ -71,7 +72,7 @@ type Config struct {
 	Recorder Recorder // nil: nobody
 	// Fatal ends the job, and calls Fail.
 	Fatal  func(code fault.Code, status int, reason string)
-	Limits Limits
+	Limits limits.Limits
 }
 
 // Endpoint is one process's end of all messages.
@@ -81,7 +82,7 @@ type Endpoint struct {
 	native   Native
 	recorder Recorder
 	fatal    func(code fault.Code, status int, reason string)
-	limit    Limits
+	limit    limits.Limits
 	size     int // virtual ranks
 	err      error
 

@@ -2,32 +2,7 @@ package pt2pt
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// Limits are what an Endpoint is told, all of them. Those marked * must be equal in all processes.
-type Limits struct {
-	Eager       int // bytes of the longest message sent without asking; -1: none
-	EagerWindow int // * bytes of eager payload a process may have unconsumed at another at first
-	EagerPool   int // bytes of unconsumed eager payload granted to all others together, beyond first windows
-	Orphans     int // envelopes kept per peer for communicators not known here yet
-}
-
 const (
-	// DefaultEager is the longest message sent without asking, in bytes. Default 64 KiB. Trades a
-	// copy at both ends against a round trip. A smaller one, measured:
-	// docs/decisions/0010-alltoall-in-16-kib-chunks.md.
-	DefaultEager = 64 << 10
-
-	// MaxEagerWindow bounds a pair's first window of eager payload, in bytes. Default 256 KiB,
-	// MinEagerWindow at least. Trades memory of receivers against messages that have to ask.
-	MaxEagerWindow = 256 << 10
-
-	// MinEagerWindow is the least first window of eager payload, in bytes, of very large jobs.
-	// Default 1 KiB. Longer messages ask the first time; who asks gets a wider window (widen).
-	MinEagerWindow = 1 << 10
-
-	// DefaultOrphans is how many envelopes are kept per peer for communicators not known here yet.
-	// Default 65536.
-	DefaultOrphans = 1 << 16
-
 	// longEager is the longest message sent without asking over a long path, in bytes. Default 1
 	// MiB, the most that a frame takes. Trades what waits behind it, for 8 ms at 1 Gbit/s, against
 	// two delays.
