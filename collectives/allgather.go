@@ -1,19 +1,21 @@
 package collectives
 
-// allgather, from a cluster of a ranks to one of b:
+// allgather returns the schedule of an allgather. From a cluster of a ranks to one of b it does one
+// of the following:
 //
-// few bytes: native allgather in every cluster, leaders exchange what theirs brought, native
-// broadcast. Of few ranks: native gather, the same exchange, native broadcast of everything; these
-// are fewer messages, and of more bytes, too.
+// Few bytes: native allgather in every cluster, leaders exchange the blocks of their clusters,
+// native broadcast. With few ranks: native gather, the same exchange, native broadcast of
+// everything. That takes fewer messages, also for more bytes.
 //
 //	time 2λ + L + a·m·G; bytes a·m, messages 1
 //
-// more: allgatherPairs.
+// More bytes: allgatherPairs.
 //
-// many bytes: the blocks of cluster a, one behind the other, are a stream; it is cut into b equal
-// slices and every sender sends the parts of its block straight to the owners of the slices they
-// are in. Native allgathers join the slices, segment by segment, while the next ones cross. All
-// ranks of both clusters are leaders, and nothing waits for a native collective before it crosses.
+// Many bytes: the blocks of cluster a, one after the other, are a stream. It is cut into b equal
+// slices, and every sender sends the parts of its block directly to the owners of the slices that
+// they are in. Native allgathers join the slices, segment by segment, while the next ones cross.
+// All ranks of both clusters are leaders, and no block waits for a native collective before it
+// crosses.
 //
 //	time L + a·m·G + λ(s·b); bytes a·m, messages at most (a+b-1) a segment
 func allgather(e *env, a Args) Schedule {
@@ -36,10 +38,10 @@ func allgather(e *env, a Args) Schedule {
 	return allgatherDirect(e, a)
 }
 
-// gathersFew reports whether an allgather of so many bytes in all is done by allgatherFew.
+// gathersFew reports whether an allgather of total bytes uses allgatherFew.
 func (e *env) gathersFew(total int64) bool { return e.fewBytes(int(total)) && e.l.widest() <= FewRanks }
 
-// allgatherLocal is the native allgather of this cluster's own blocks.
+// allgatherLocal starts the native allgather of this cluster's own blocks.
 func allgatherLocal(e *env, a Args) op {
 	counts, displs := e.l.pick(a.RecvCounts, e.l.Cluster), e.l.pick(a.RecvDispls, e.l.Cluster)
 	return func() (Request, error) { return e.local.Allgatherv(a.Send, a.Recv, counts, displs) }
@@ -47,7 +49,7 @@ func allgatherLocal(e *env, a Args) op {
 
 func allgatherLeaders(e *env, a Args) Schedule {
 	s := Schedule{step(allgatherLocal(e, a))}
-	// The other clusters' streams, one behind the other, are broadcast at once.
+	// The other clusters' streams, one after the other, are broadcast at once.
 	streams, spread := make([]area, e.l.Clusters()), []func(){}
 	var all []byte
 	if e.l.Clusters() == 2 {
@@ -138,17 +140,18 @@ func allgatherFew(e *env, a Args) Schedule {
 	}))
 }
 
-// spread copies a cluster's blocks from one behind the other to their places in the receive buffer.
+// spread copies a cluster's blocks, which are one after the other in from, to their places in the
+// receive buffer.
 func (e *env) spread(cluster int, from []byte, a Args) {
 	for _, r := range e.l.Members(cluster) {
 		from = from[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), from):]
 	}
 }
 
-// stream is the data of one cluster on its way to another: the blocks of its ranks one behind the
-// other, in slices for the receiving ranks, each slice in pieces.
+// stream is the data of one cluster on its way to another one: the blocks of its ranks one after
+// the other, in slices for the receiving ranks, each slice in pieces.
 type stream struct {
-	starts         []int64 // [sender] where its block begins; one more entry: the end
+	starts         []int64 // [sender] offset of its block; the last entry is the end
 	slices, pieces int64
 }
 
@@ -164,7 +167,7 @@ func (e *env) stream(from, to int, counts []int64) stream {
 
 func (s stream) total() int64 { return s.starts[len(s.starts)-1] }
 
-// piece gives piece p of a receiver's slice, as a range of the stream.
+// piece returns piece p of a receiver's slice, as a range of the stream.
 func (s stream) piece(receiver, p int) (from, to int64) {
 	n := s.slices * s.pieces
 	i := int64(receiver)*s.pieces + int64(p)
@@ -182,14 +185,14 @@ func (s stream) parts(from, to int64, f func(sender int, from, to int64)) {
 
 func allgatherDirect(e *env, a Args) Schedule {
 	me := e.local.Rank()
-	var waiting batch // what only the end waits for
+	var waiting batch // requests that only the end waits for
 	s := Schedule{func() ([]Request, error) {
 		e.l.others(func(k int) { sendSlices(e, a, k, &waiting) })
 		waiting.add(allgatherLocal(e, a)())
 		return nil, nil
 	}}
 
-	// Units of the pipeline: the pieces of all other clusters' streams in turn.
+	// A unit of the pipeline is a piece; the pieces of all other clusters' streams take turns.
 	type unit struct {
 		cluster, piece int
 	}

@@ -1,10 +1,11 @@
 package collectives
 
-// allgatherPairs, from a cluster of a ranks to one of b: every rank sends its block to its partner
-// there. Then each has a bundle, its own block and those of its sources, and the bundles go round
-// inside the cluster: by a native allgather, or, where several hosts have equally many ranks each,
-// first among the ranks at one place of each host, then inside the hosts. So each host's link
-// carries every block once.
+// allgatherPairs returns the schedule of an allgather by pairs of ranks. From a cluster of a ranks
+// to one of b every rank sends its block to its partner there. Then each rank has a bundle: its own
+// block and those of its sources. The bundles are distributed inside the cluster by a native
+// allgather. If several hosts have the same number of ranks each, they are first exchanged among
+// the ranks with the same place on each host, then inside the hosts. So each host's link carries
+// every block once.
 //
 //	time L + a·m·G + 2λ; bytes a·m, messages max(a, b)
 func allgatherPairs(e *env, a Args) Schedule {
@@ -21,15 +22,15 @@ func allgatherPairs(e *env, a Args) Schedule {
 	return append(s, func() ([]Request, error) { return p.sent.reqs, nil }, p.unpack)
 }
 
-// bundles is what the rounds share.
+// bundles is the state that the rounds share.
 type bundles struct {
 	e     *env
 	a     Args
-	bytes []int64 // [local rank] of its bundle
+	bytes []int64 // [local rank] size of its bundle
 
 	mine     []byte
 	sent     batch
-	column   []byte   // bundles of the ranks at this place of each host
+	column   []byte   // bundles of the ranks with this place on each host
 	received [][]byte // [local rank] its bundle, at the end
 }
 
@@ -62,8 +63,8 @@ func (p *bundles) cross() ([]Request, error) {
 	return b.reqs, b.err
 }
 
-// place gives memory for the bundles of some local ranks, one behind the other, and notes where
-// each is.
+// place returns memory for the bundles of some local ranks, one after the other, and records the
+// place of each.
 func (p *bundles) place(ranks []int) []byte {
 	var total int64
 	for _, r := range ranks {
@@ -92,7 +93,7 @@ func (p *bundles) allgather() ([]Request, error) {
 	return []Request{r}, err
 }
 
-// amongHosts exchanges bundles among the ranks at this place of each host.
+// amongHosts exchanges bundles among the ranks with this place on each host.
 func (p *bundles) amongHosts() ([]Request, error) {
 	g := p.e.l.grid
 	x := newMoves(p.e.local.Size())
@@ -105,7 +106,7 @@ func (p *bundles) amongHosts() ([]Request, error) {
 	return []Request{r}, err
 }
 
-// insideHost exchanges what that has brought.
+// insideHost exchanges the bundles of amongHosts inside the host.
 func (p *bundles) insideHost() ([]Request, error) {
 	g, me := p.e.l.grid, p.e.local.Rank()
 	x := newMoves(p.e.local.Size())
@@ -126,7 +127,7 @@ func (p *bundles) insideHost() ([]Request, error) {
 	return []Request{r}, err
 }
 
-// unpack puts the blocks into their places.
+// unpack copies the blocks to their places.
 func (p *bundles) unpack() ([]Request, error) {
 	for i, rest := range p.received {
 		p.each(i, func(r int) {

@@ -1,25 +1,26 @@
 package collectives
 
-// allreduce of a vector of m bytes.
+// allreduce returns the schedule of an allreduce of a vector of m bytes.
 //
 // Slices of few bytes: a native reduction of every segment to a leader of each cluster, leaders
 // exchange these parts and combine them in cluster order, native broadcasts. Leaders take turns by
-// segment. Among few ranks, of more bytes too, the leader gathers all operands of its cluster: the
-// fewest messages, which on processors that ranks share cost more than the bytes on its link.
+// segment. With few ranks, also for more bytes, the leader gathers all operands of its cluster.
+// That takes the fewest messages, which cost more than the bytes on its link if ranks share
+// processors.
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages 1 a segment
 //
 // Slices of many bytes: every cluster cuts a segment into one slice for each of its ranks. A native
-// alltoall brings a rank all operands of its slice, which it combines in order of rank; the owners
-// of slices that overlap exchange what these have in common and combine it in cluster order; a
-// native allgather joins the slices. Every rank does the same share of the work: on its link are
-// 2m-m/a bytes each way. Both native steps are one step long, where a reduction to one rank and a
-// broadcast move s bytes some log(a) times one after the other. Where hosts share a link among
-// their ranks, each host combines first, and both native steps are two (grid.go).
+// alltoall brings a rank all operands of its slice, which it combines in order of rank. The owners
+// of overlapping slices exchange the common parts and combine them in cluster order. A native
+// allgather joins the slices. Every rank does the same share of the work: its link carries 2m-m/a
+// bytes each way. Both native collectives take one step, while a reduction to one rank and a
+// broadcast move s bytes some log(a) times one after the other. If hosts share a link among their
+// ranks, each host combines first, and both native collectives take two steps (grid.go).
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages at most (a+b-1) a segment
 //
-// The result has the same bits everywhere.
+// The result has the same bits on all ranks.
 func allreduce(e *env, a Args) Schedule {
 	switch n := a.Count * e.extent; {
 	case n*e.l.widest() > e.t.Few && n >= e.t.Slice*e.l.widest():
@@ -30,8 +31,8 @@ func allreduce(e *env, a Args) Schedule {
 	return allreduceLeaders(e, a)
 }
 
-// sumsFew reports whether an allreduce of n bytes is done by allreduceFew. Other clusters, of more
-// ranks, may do it by allreduceLeaders.
+// sumsFew reports whether an allreduce of n bytes uses allreduceFew. Other clusters, with more
+// ranks, may use allreduceLeaders at the same time.
 func (e *env) sumsFew(n int) bool { return e.fewBytes(n) && e.l.few() }
 
 // fewBytes reports whether a leader may send n bytes to each rank of its cluster, in one segment.
@@ -39,8 +40,8 @@ func (e *env) fewBytes(n int) bool {
 	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= e.t.Few
 }
 
-// allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction
-// takes two steps already with three ranks.
+// allreduceFew returns the schedule in which the leader combines the operands of its cluster, n
+// bytes each. A native reduction would take two steps with as few as three ranks.
 func allreduceFew(e *env, a Args, n int) Schedule {
 	send, result := a.Send[:n], a.Recv[:n]
 	last := step(func() (Request, error) { return e.local.Bcast(result, 0) })
@@ -118,15 +119,15 @@ func (e *env) leads(n int) bool {
 	return false
 }
 
-// localSums is how the ranks of a cluster combine a segment: `in` brings each the operands of its
-// slice, of which sum makes their sum (once; at gives its place again), out takes the slice of the
-// result back to all, in its first stage from the given bytes.
+// localSums describes how the ranks of a cluster combine a segment. in brings each rank the
+// operands of its slice. sum returns their sum, and is called once; at returns its place again. out
+// distributes the slice of the result to all, starting from the given bytes.
 type localSums struct {
 	in  []stage
 	sum func(i int) ([]byte, error)
 	at  func(i int) []byte
 	out func(i int, result []byte, b *batch)
-	// stages after that
+	// ^after has the stages that follow.
 	after []stage
 }
 
@@ -150,9 +151,9 @@ func allreduceSlices(e *env, a Args) Schedule {
 			b.add(nil, err)
 			from, to := slice(i)
 			e.l.others(func(k int) {
-				theirs := parts[k].at(i, (to-from)*unit)
+				part := parts[k].at(i, (to-from)*unit)
 				e.slicing(seg.count(i), k).common(from, to, most, func(r, lo, hi int) {
-					b.add(e.Recv(e.l.Member(k, r), 0, theirs[(lo-from)*unit:(hi-from)*unit]))
+					b.add(e.Recv(e.l.Member(k, r), 0, part[(lo-from)*unit:(hi-from)*unit]))
 				})
 			})
 			e.l.others(func(k int) {
@@ -174,12 +175,13 @@ func allreduceSlices(e *env, a Args) Schedule {
 	return pipeline(seg.n, append(stages, sums.after...)...)
 }
 
-// flatSums: a native alltoall of slices, a native allgather of results.
+// flatSums returns localSums with a native alltoall of slices and a native allgather of results.
 func flatSums(e *env, a Args, seg segments, window int) localSums {
 	me, n, unit := e.local.Rank(), e.local.Size(), e.extent
 	slice := func(i int) slicing { return e.slicing(seg.count(i), e.l.Cluster) }
 	widest := (seg.size + n - 1) / n * unit
-	operands := e.newRing(n*widest, slots(seg.n, e.t.LocalDepth, window, 1)) // all of my slice, one behind the other
+	// operands has all operands of this process's slice, one after the other.
+	operands := e.newRing(n*widest, slots(seg.n, e.t.LocalDepth, window, 1))
 	all := func(i int) (list [][]byte, units int) {
 		from, to := slice(i).of(me)
 		return cutEqually(operands.at(i, n*(to-from)*unit), n), to - from
@@ -210,7 +212,7 @@ func flatSums(e *env, a Args, seg segments, window int) localSums {
 	}
 }
 
-// cutEqually cuts b into n pieces.
+// cutEqually cuts b into n pieces of equal length.
 func cutEqually(b []byte, n int) [][]byte {
 	list, size := make([][]byte, n), len(b)/n
 	for i := range list {

@@ -1,20 +1,21 @@
 package collectives
 
-// alltoall, between clusters of a and b ranks; inside a cluster native.
+// alltoall returns the schedule of an alltoall between clusters of a and b ranks. Inside a cluster
+// it is native.
 //
-// small blocks, all of the same count: native gather to the leader, which sorts by receiver; one
-// message to each other leader; native scatter. In clusters of few ranks the blocks inside the
-// cluster go the same way.
+// Small blocks, all of the same count: native gather to the leader, which sorts them by receiver;
+// one message to each other leader; native scatter. In clusters of few ranks the blocks inside the
+// cluster take the same path.
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
-// If a leader would have more than Tuning.Window bytes in one of its buffers, that in p pieces: p
-// times λ, L and messages.
+// If a leader would have more than Tuning.Window bytes in one of its buffers, this is done in p
+// pieces: p times λ, L and messages.
 //
-// larger ones, and small ones of any counts, in clusters of few ranks: alltoallPairs.
+// Larger blocks, and small ones of any counts, in clusters of few ranks: alltoallPairs.
 //
-// otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a
-// segment in chunks of p bytes. Ranks begin with different peers.
+// Otherwise every pair of ranks exchanges its blocks directly. Empty blocks are not sent; those of
+// up to a segment are sent in chunks of p bytes. Ranks begin with different peers.
 //
 //	time L + a·b·m·G; bytes the blocks', messages a·b·⌈m/p⌉
 func alltoall(e *env, a Args) Schedule {
@@ -60,8 +61,8 @@ func alltoallDirect(e *env, a Args) Schedule {
 	return Schedule{round(append(ops, alltoallLocal(e, a))...)}
 }
 
-// chunks calls f for the parts of a block that cross as messages of their own. One of more than a
-// segment is cut by the engine, after a handshake.
+// chunks calls f for the parts of a block that cross as messages of their own. The engine itself
+// cuts a block of more than a segment, after a handshake.
 func (e *env) chunks(b []byte, f func(chunk []byte)) {
 	most := e.t.Chunk
 	if len(b) > e.t.Segment {
@@ -83,24 +84,25 @@ func alltoallLocal(e *env, a Args) op {
 	}
 }
 
-// combined is what the rounds of an alltoall through the leader share. Of very many ranks it goes
-// in pieces, each with some receivers of every cluster, in memory that does not grow.
+// combined is the state that the rounds of an alltoall through the leader share. With very many
+// ranks there are several pieces, each with some receivers of every cluster, in memory that does
+// not grow.
 type combined struct {
 	e       *env
 	a       Args
 	m       int               // bytes of a block
-	width   int               // most receivers of a cluster in a piece
-	through func(f func(int)) // the clusters whose blocks go through the leader
-	blocks  int               // blocks that a rank gets in this way
+	width   int               // largest number of receivers of a cluster in a piece
+	through func(f func(int)) // calls f for the clusters whose blocks go through the leader
+	blocks  int               // number of blocks that a rank gets in this way
 
-	out, in                              []byte // of each rank
-	gathered, byPeer, arrived, scattered []byte // the leader's
+	out, in                              []byte // buffers of each rank
+	gathered, byPeer, arrived, scattered []byte // buffers of the leader
 }
 
 func alltoallCombined(e *env, a Args, m int) Schedule {
 	n := e.local.Size()
-	// What goes through the leader: what is for other clusters; among few ranks all, in place of a
-	// native alltoall.
+	// The leader passes on the blocks for other clusters. With few ranks it passes on all blocks,
+	// in place of a native alltoall.
 	width, pieces := e.l.pieces(m, e.t.Window)
 	c := &combined{e: e, a: a, m: m, width: width, through: e.l.others, blocks: e.l.Size - n}
 	direct := []op{alltoallLocal(e, a)}
@@ -117,13 +119,14 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	var s Schedule
 	for i := range pieces {
 		s = append(s, c.piece(i, direct)...)
-		direct = nil // with the first
+		direct = nil // started with the first piece
 	}
 	return s
 }
 
-// pieces cuts an alltoall of blocks of m bytes, so that the buffers of each leader have at most so
-// many bytes (or one receiver): of width receivers in each cluster is a piece, and there are n.
+// pieces cuts an alltoall of blocks of m bytes, so that the buffers of each leader have at most
+// most bytes (or one receiver). A piece has width receivers in each cluster, and there are n
+// pieces.
 func (l *Layout) pieces(m, most int) (width, n int) {
 	worst := 1 // bytes for one receiver in each cluster
 	for _, size := range l.Sizes {
@@ -133,20 +136,20 @@ func (l *Layout) pieces(m, most int) (width, n int) {
 	return width, (l.widest() + width - 1) / width
 }
 
-// part gives the receivers of a cluster in a piece.
+// part returns the receivers of a cluster in a piece.
 func (c *combined) part(cluster, piece int) []int {
 	ranks := c.e.l.Members(cluster)
 	from := min(piece*c.width, len(ranks))
 	return ranks[from:min(from+c.width, len(ranks))]
 }
 
-// to is how many blocks each rank has for a piece.
+// to returns the number of blocks that each rank has for a piece.
 func (c *combined) to(piece int) (n int) {
 	c.through(func(k int) { n += len(c.part(k, piece)) })
 	return n
 }
 
-// piece is the rounds of one; direct starts beside the first.
+// piece returns the rounds of one piece. direct starts beside the first round.
 func (c *combined) piece(i int, direct []op) Schedule {
 	e, a, m := c.e, c.a, c.m
 	n := e.local.Size()
@@ -155,7 +158,7 @@ func (c *combined) piece(i int, direct []op) Schedule {
 	if me := e.local.Rank(); me < first || me >= first+len(mine) {
 		in = nil
 	}
-	pack := func() ([]Request, error) { // my blocks, by cluster, then by rank
+	pack := func() ([]Request, error) { // this process's blocks, by cluster, then by rank
 		rest := out
 		c.through(func(k int) {
 			for _, r := range c.part(k, i) {
@@ -196,14 +199,15 @@ func (c *combined) piece(i int, direct []op) Schedule {
 		unpack}
 }
 
-// exchange sends each other leader what is for the piece's receivers of its cluster, by receiver,
-// and begins to get the same from it. total is what was gathered from each rank. byPeer and arrived
-// have an area for each cluster.
+// exchange sends each other leader the blocks for the piece's receivers of its cluster, by
+// receiver, and starts to receive the same from it. total is the number of bytes gathered from each
+// rank. byPeer and arrived have an area for each cluster.
 func (c *combined) exchange(piece, total int) ([]Request, error) {
 	var b batch
 	e, m, n := c.e, c.m, c.e.local.Size()
 	mine := len(c.part(e.l.Cluster, piece))
-	before, arrived := 0, c.arrived // before: bytes for the clusters before k, of one rank here
+	// before is the number of bytes for the clusters before k, from one rank here.
+	before, arrived := 0, c.arrived
 	c.through(func(k int) {
 		kn := len(c.part(k, piece))
 		message := c.byPeer[n*before:][:n*kn*m]
@@ -229,7 +233,7 @@ func (c *combined) exchange(piece, total int) ([]Request, error) {
 	return b.reqs, b.err
 }
 
-// sort puts what has arrived for receivers here by receiver, then by sender.
+// sort sorts the blocks that have arrived by receiver, then by sender.
 func (c *combined) sort(receivers int) {
 	before, arrived := 0, c.arrived
 	c.through(func(k int) {

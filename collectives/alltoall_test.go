@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAlltoallMemory: what leaders have together of a small alltoall is bounded, and what comes
-// of it the same; in clusters of very different sizes, too.
+// TestAlltoallMemory checks that the memory of leaders is bounded in a small alltoall, and that the
+// result is the same, also in clusters of very different sizes.
 func TestAlltoallMemory(t *testing.T) {
 	var clusterOf []int
 	for k, n := range []int{24, 1, 13} {
@@ -33,13 +33,13 @@ func TestAlltoallMemory(t *testing.T) {
 			t.Errorf("%d bytes at once, %d allowed; %d as a whole", n, window, whole)
 		}
 	}
-	// One receiver's at least.
+	// This is the smallest possible size, that of one receiver.
 	if n := largest(1); n > 2*24*m {
 		t.Errorf("%d bytes at once for one receiver in each cluster", n)
 	}
 }
 
-// TestPieces: of two clusters of 5000 ranks each, and of 256 clusters.
+// TestPieces checks two clusters of 5000 ranks each, and 256 clusters.
 func TestPieces(t *testing.T) {
 	const most = 16 << 20
 	for _, c := range []struct{ clusters, ranks, m, width, pieces int }{

@@ -5,34 +5,35 @@ import (
 	"fmt"
 )
 
-// alltoallPairs, between clusters of a and b ranks: every rank sends its blocks for another cluster
-// together, to one rank of it, its partner. The partner passes them on, with its own blocks for its
-// cluster, by a native alltoall. So as many messages cross as the larger cluster has ranks, in
-// place of a·b. The price is that blocks take a link inside the receivers' cluster once more, so
-// blocks of more than Tuning.Pair bytes go straight to their receivers.
+// alltoallPairs returns the schedule of an alltoall by partners. Between clusters of a and b ranks
+// every rank sends its blocks for another cluster together, to one rank of it, its partner. The
+// partner passes them on, with its own blocks for its cluster, by a native alltoall. So there are
+// as many messages as the larger cluster has ranks, in place of a·b. In return, blocks cross a link
+// inside the receivers' cluster once more, so blocks of more than Tuning.Pair bytes are sent
+// directly to their receivers.
 //
 //	time L + a·b·m·G + λ; bytes a·b·m, messages max(a, b)
 //
-// Where ranks do not know each other's counts, the lengths of blocks cross before them, 4 bytes
-// each: bytes a·b·(m+4). Partners and receivers know what passes between them, from these and from
-// their own counts.
+// If ranks do not know each other's counts, the lengths of blocks are sent before them, 4 bytes
+// each: bytes a·b·(m+4). Partners and receivers know the sizes of messages between them from these
+// and from their own counts.
 func alltoallPairs(e *env, a Args) Schedule {
 	p := &pairs{e: e, a: a, most: int64(e.t.Pair)}
 	return Schedule{p.cross, p.passOn, func() ([]Request, error) { p.unpack(); return nil, nil }}
 }
 
-// pairs is what the rounds share.
+// pairs is the state that the rounds share.
 type pairs struct {
 	e    *env
 	a    Args
-	most int64 // bytes of a block that goes by a partner
+	most int64 // largest size of a block that a partner passes on
 
-	arrived [][]byte // what senders of other clusters have sent through this process, in the order of sources
-	rest    batch    // what only the end waits for
-	in      []byte   // of the native alltoall
+	arrived [][]byte // messages from other clusters to this process as partner, in the order of sources
+	rest    batch    // requests that only the end waits for
+	in      []byte   // receive buffer of the native alltoall
 }
 
-// small gives a count if such a block goes by a partner, else 0.
+// small returns n if a partner passes on a block of n bytes, and 0 otherwise.
 func (p *pairs) small(n int64) int64 {
 	if n > p.most {
 		return 0
@@ -40,7 +41,7 @@ func (p *pairs) small(n int64) int64 {
 	return n
 }
 
-// lengths is how many bytes the lengths of n blocks take before them.
+// lengths returns the size of the lengths before n blocks, in bytes.
 func (p *pairs) lengths(n int) int {
 	if p.a.Uniform {
 		return 0
@@ -48,14 +49,14 @@ func (p *pairs) lengths(n int) int {
 	return 4 * n
 }
 
-// Stages of the messages between clusters.
+// These are the stages of the messages between clusters.
 const (
 	together = iota
 	itself
 )
 
-// cross starts everything between clusters, and what is large inside. It waits for what this
-// process is to pass on.
+// cross starts everything between clusters, and the large blocks inside. It waits for the blocks
+// that this process has to pass on.
 func (p *pairs) cross() ([]Request, error) {
 	e, a, n := p.e, p.a, p.e.local.Size()
 	var b batch
@@ -79,7 +80,7 @@ func (p *pairs) cross() ([]Request, error) {
 	return b.reqs, b.err
 }
 
-// packed is this process's blocks for the ranks of another cluster.
+// packed returns this process's blocks for the ranks of another cluster, one after the other.
 func (p *pairs) packed(ranks []int) []byte {
 	head, total := p.lengths(len(ranks)), 0
 	for _, r := range ranks {
@@ -97,7 +98,7 @@ func (p *pairs) packed(ranks []int) []byte {
 	return out
 }
 
-// large starts the blocks that do not go by partners.
+// large starts the blocks that no partner passes on.
 func (p *pairs) large() {
 	e, a := p.e, p.a
 	across := func(f func(rank int)) {
@@ -126,8 +127,8 @@ func (p *pairs) large() {
 	p.rest.add(e.local.Alltoallv(a.Send, scounts, e.l.pick(a.SendDispls, k), a.Recv, rcounts, e.l.pick(a.RecvDispls, k)))
 }
 
-// parts gives the blocks of what has come from a source, in the order of ranks here. One whose
-// lengths cannot be is as if it had been of none, and an error.
+// parts returns the blocks in a message from a source, in the order of ranks here. A message with
+// impossible lengths is an error, and counts as empty.
 func (p *pairs) parts(from []byte, list [][]byte) error {
 	n, head := len(list), p.lengths(len(list))
 	rest := from[head:]
@@ -144,7 +145,7 @@ func (p *pairs) parts(from []byte, list [][]byte) error {
 	return nil
 }
 
-// passOn starts the native alltoall: for each rank here its block of mine, then the sources'.
+// passOn starts the native alltoall: for each rank here this process's block, then the sources'.
 func (p *pairs) passOn() ([]Request, error) {
 	e, a, ranks := p.e, p.a, p.e.l.mine()
 	var b batch
@@ -178,7 +179,7 @@ func (p *pairs) passOn() ([]Request, error) {
 	return append(b.reqs, p.rest.reqs...), b.err
 }
 
-// unpack puts what the native alltoall has brought into its places.
+// unpack copies the blocks from the native alltoall to their places.
 func (p *pairs) unpack() {
 	rest := p.in
 	take := func(r int) {

@@ -2,10 +2,10 @@ package collectives
 
 import "fmt"
 
-// Op names a collective; the numbers are those of enum z_coll_op in cgo/abi/abi.h.
+// Op is a collective. The numbers are those of enum z_coll_op in cgo/abi/abi.h.
 type Op int
 
-// The collectives.
+// These are the collectives.
 const (
 	OpBarrier Op = iota
 	OpBcast
@@ -30,8 +30,8 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-// Args describes one collective as one process calls it. Counts and displacements are bytes and
-// indexed by rank, except where elements are said.
+// Args has the arguments of one collective in one process. Counts and displacements are in bytes
+// and indexed by rank, unless elements are named.
 //
 //	Bcast          Recv is the buffer, everywhere of the same length
 //	Gatherv        Send; at the root Recv, RecvCounts, RecvDispls. At the root Send may be its place in Recv
@@ -42,21 +42,22 @@ func (o Op) String() string {
 //	ReduceScatter  Send has the sum of RecvCounts (elements) and Recv RecvCounts[rank] elements; Send may begin where Recv does
 type Args struct {
 	Op                     Op
-	Root                   int // rank
+	Root                   int // rank of the root
 	Send, Recv             []byte
 	SendCounts, SendDispls []int64
 	RecvCounts, RecvDispls []int64
-	// Uniform says that every rank has the same count (MPI_Gather, not MPI_Gatherv) and knows so:
-	// then small messages of Gatherv, Scatterv and Alltoallv are combined. The same at every rank.
+	// Uniform says that every rank has the same count and knows that (MPI_Gather, not MPI_Gatherv).
+	// Then small messages of Gatherv, Scatterv and Alltoallv are combined. It must be equal at
+	// every rank.
 	Uniform     bool
-	Count       int  // reductions: elements
-	Extent      int  // reductions: bytes of one element
-	Commutative bool // reductions: the same at every rank
+	Count       int  // number of elements of a reduction
+	Extent      int  // bytes of one element of a reduction
+	Commutative bool // whether a reduction's operator commutes; equal at every rank
 }
 
-// New builds the schedule of one collective for this process. All processes of the communicator
-// must give arguments that fit together, and equal tunings. The error names what is wrong with this
-// process's arguments.
+// New returns the schedule of one collective for this process. All processes of the communicator
+// must give matching arguments and equal tunings. The error describes invalid arguments of this
+// process.
 func New(c Comm, a Args, t Tuning) (Schedule, error) {
 	if err := a.check(c.Layout()); err != nil {
 		return nil, fmt.Errorf("%v: %w", a.Op, err)
@@ -105,7 +106,8 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 	}
 }
 
-// env is what the algorithms work with: the communicator, where its ranks are, and how to choose.
+// env has the data that the algorithms work with: the communicator, the places of its ranks, and
+// the tuning.
 type env struct {
 	Comm
 	l      *Layout

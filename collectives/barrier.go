@@ -1,7 +1,8 @@
 package collectives
 
-// barrier: a native gather, in clusters of many ranks a native barrier; leaders tell each other
-// that their cluster is in; a native broadcast by a leader who knows that all clusters are.
+// barrier returns the schedule of a barrier: a native gather, or in clusters of many ranks a native
+// barrier; messages between leaders that their clusters have entered; and a native broadcast by a
+// leader once all clusters have entered.
 //
 //	time 2λ + L, bytes 0, messages 1
 func barrier(e *env) Schedule {

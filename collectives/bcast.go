@@ -1,19 +1,19 @@
 package collectives
 
-// bcast of m bytes.
+// bcast returns the schedule of a broadcast of m bytes.
 //
 // One segment, or slices of few bytes: the root sends every segment to a leader of each other
-// cluster and broadcasts it natively in its own; the leader broadcasts it in its cluster. When
-// there are several segments, leaders take turns: those in the root's cluster other than the root
-// send what the native broadcast brought them.
+// cluster and broadcasts it natively in its own. The leader broadcasts it in its cluster. With
+// several segments leaders take turns: those in the root's cluster other than the root send on the
+// segments that the native broadcast brought them.
 //
 //	time L + mG + λ(s); bytes m from the root's cluster to each other one; messages 1 a segment
 //
-// More: every cluster cuts a segment into one slice for each of its ranks, that of the root without
-// the root itself. A native scatter brings the slices from the root to its cluster; their owners
-// send them on to the owners of the slices that overlap in the other clusters, and to each other by
-// a native alltoall; in the other clusters a native allgather joins them. The root sends m bytes,
-// and nobody more than that (in a native broadcast of one step a times as many).
+// More bytes: every cluster cuts a segment into one slice for each of its ranks, the root's cluster
+// without the root itself. A native scatter brings the slices from the root to its cluster. Their
+// owners send them to the owners of the overlapping slices in the other clusters, and to each other
+// by a native alltoall. In the other clusters a native allgather joins them. The root sends m
+// bytes, and no rank sends more (in a native broadcast of one step it would send a times as many).
 //
 //	time λ(s) + L + mG + λ(s); bytes m from the root's cluster to each other one; messages at most (a+b-1) a segment
 func bcast(e *env, buf []byte, root int) Schedule {
@@ -23,7 +23,7 @@ func bcast(e *env, buf []byte, root int) Schedule {
 	return bcastLeaders(e, buf, root)
 }
 
-// broadcastsSlices reports whether a bcast of n bytes goes by slices.
+// broadcastsSlices reports whether a broadcast of n bytes uses slices.
 func (e *env) broadcastsSlices(n int) bool {
 	return n > e.t.Segment && n >= e.t.Slice*e.l.widest()
 }
@@ -35,7 +35,7 @@ func bcastLeaders(e *env, buf []byte, root int) Schedule {
 	if seg.n == 0 {
 		return nil
 	}
-	// The leader of segment i in cluster k.
+	// leader returns the leader of segment i in cluster k.
 	leader := func(k, i int) int {
 		if k == home {
 			return e.l.leader(k, i, e.t.Leaders, rootLocal)
@@ -76,7 +76,7 @@ func bcastSlices(e *env, buf []byte, root int) Schedule {
 	me, n, home := e.local.Rank(), e.local.Size(), e.l.ClusterOf(root)
 	seg, window := e.cutWide(len(buf), 1)
 	most := e.t.Segment
-	source := func(i int) slicing { // of the root's cluster
+	source := func(i int) slicing { // slices of the root's cluster
 		s := e.slicing(seg.count(i), home)
 		if s.ranks > 1 {
 			s.without = e.l.LocalOf(root)
@@ -126,14 +126,16 @@ func bcastSlices(e *env, buf []byte, root int) Schedule {
 		stage{func(i int, b *batch) { *b, sent[i] = sent[i], batch{} }, window})
 }
 
-// exchange brings every rank that has a slice the others'. The one without has everything already,
-// in memory that may be read only.
+// exchange starts an alltoall that brings every rank with a slice the others' slices. The rank
+// without a slice, the root, has everything already, perhaps in read-only memory.
 func exchange(l Local, all []byte, s slicing) (Request, error) {
 	me := l.Rank()
 	from, to := s.of(me)
 	scounts, sdispls := make([]int64, s.ranks), make([]int64, s.ranks)
 	rcounts, rdispls := make([]int64, s.ranks), make([]int64, s.ranks)
-	after := 0 // received is what lies behind here: no MPI library likes both buffers to begin at the same place
+	// Received data starts at this offset, because some MPI libraries reject buffers with the same
+	// address.
+	after := 0
 	if from == 0 {
 		after = to
 	}

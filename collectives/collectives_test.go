@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// shapes gives the cluster of every rank.
+// shapes returns the cluster of every rank for several communicators.
 func shapes() map[string][]int {
 	return map[string][]int{
 		"1+1":            {0, 1},
@@ -27,7 +27,7 @@ func shapes() map[string][]int {
 	}
 }
 
-// run performs a call in a world; the error tells what went wrong.
+// run performs a call in a world.
 func run(w *world, c call, o operator, t Tuning) error {
 	w.op, w.extent = o.apply, o.extent
 	for r, p := range w.procs {
@@ -89,7 +89,7 @@ func trial(t *testing.T, op Op, clusterOf []int, m int, tuning Tuning) {
 	}
 }
 
-// TestBarrierSeparates checks that nobody leaves before the last has come.
+// TestBarrierSeparates checks that no rank leaves the barrier before the last one has entered.
 func TestBarrierSeparates(t *testing.T) {
 	for shape, clusterOf := range shapes() {
 		for late := range clusterOf {
@@ -130,7 +130,7 @@ func TestSameBitsEveryRun(t *testing.T) {
 	o := operators()[2]
 	for shape, clusterOf := range shapes() {
 		for try := range 3 * int64(OpExscan-OpReduce+1) {
-			op, places := OpReduce+Op(try/3), try%3 // of hosts
+			op, places := OpReduce+Op(try/3), try%3 // number of the placement on hosts
 			var first [][]byte
 			for seed := places; seed < 15; seed += 3 {
 				c := newCall(rand.New(rand.NewSource(1)), op, len(clusterOf), 100, 0, true, false, o)
@@ -151,16 +151,16 @@ func TestSameBitsEveryRun(t *testing.T) {
 
 func TestArgumentsAreChecked(t *testing.T) {
 	w := newWorld([]int{0, 1}, 1)
-	two, far := []int64{1, 1}, []int64{0, 9}
+	two, outside := []int64{1, 1}, []int64{0, 9}
 	for _, a := range []Args{
 		{Op: 99},
 		{Op: OpBcast, Root: 2},
 		{Op: OpBcast, Root: -1},
-		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two, RecvDispls: far},
-		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two[:1], RecvDispls: far},
+		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two, RecvDispls: outside},
+		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two[:1], RecvDispls: outside},
 		{Op: OpScatterv, Send: make([]byte, 2), SendCounts: []int64{-1, 1}, SendDispls: two},
 		{Op: OpAllgatherv, Recv: make([]byte, 2), RecvCounts: two, RecvDispls: []int64{0, 1}},
-		{Op: OpAlltoallv, Send: make([]byte, 2), SendCounts: two, SendDispls: far},
+		{Op: OpAlltoallv, Send: make([]byte, 2), SendCounts: two, SendDispls: outside},
 		{Op: OpAllreduce, Count: 1, Extent: 4, Send: make([]byte, 4)},
 		{Op: OpReduce, Count: -1, Extent: 4},
 		{Op: OpReduceScatter, Extent: 4, RecvCounts: []int64{1}},
@@ -172,16 +172,16 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// TestErrorsLetOthersFinish: a failing operation is reported by its process, and all schedules
-// still go through.
+// TestErrorsLetOthersFinish checks that the process with a failing operation reports the error, and
+// that all schedules still finish.
 func TestErrorsLetOthersFinish(t *testing.T) {
 	o := operators()[0]
 	for _, test := range []struct {
 		name    string
 		op      Op
-		faulty  int // who sees the error
+		faulty  int // rank that sees the error
 		spoil   func(w *world, c call)
-		through int // ranks below this one get through; others may wait for the message that was not sent
+		through int // ranks below this one finish; others may wait for the message that was not sent
 	}{
 		{"leader expects less", OpBcast, 2, func(_ *world, c call) { c.args[2].Recv = c.args[2].Recv[:90] }, 4},
 		{"send does not start", OpBcast, 0, func(w *world, _ call) { w.procs[0].fail = errors.New("broken") }, 2},
@@ -234,7 +234,8 @@ func TestParseTuning(t *testing.T) {
 	}
 }
 
-// What Table writes is read back as the same, and a line may have a comment.
+// TestTuningTable checks that the output of Table is parsed to the same tuning, and that a line may
+// have a comment.
 func TestTuningTable(t *testing.T) {
 	want := Tuning{Segment: 96 << 10, Leaders: 2, Combine: 100}
 	text := want.Table("of two clusters,\nsegment=1\n")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// least gives the fewest payload bytes that must go from cluster f to cluster t, for m bytes per
-// rank.
+// least returns the smallest number of payload bytes that must go from cluster f to cluster t, for
+// m bytes per rank.
 func least(op Op, l *Layout, root, f, t, m int) int {
 	home, a, b := l.ClusterOf(root), l.SizeOf(f), l.SizeOf(t)
 	when := func(c bool, n int) int {
@@ -39,8 +39,8 @@ func least(op Op, l *Layout, root, f, t, m int) int {
 	return 0 // barrier
 }
 
-// TestCrossing: payload between clusters is the minimum, and a collective takes the time of one
-// crossing.
+// TestCrossing checks that the payload between clusters is minimal, and that a collective takes the
+// time of one crossing.
 func TestCrossing(t *testing.T) {
 	o := xor()
 	for shape, clusterOf := range shapes() {
@@ -96,8 +96,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestUnevenCountsCrossOnce: with counts that differ, only the blocks for the other cluster cross,
-// in an alltoall their lengths, too.
+// TestUnevenCountsCrossOnce checks that with different counts only the blocks for the other cluster
+// cross, in an alltoall with their lengths.
 func TestUnevenCountsCrossOnce(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 1, 1, 1, 1}
 	l := NewLayout(clusterOf, 0)
@@ -133,8 +133,8 @@ func TestUnevenCountsCrossOnce(t *testing.T) {
 	}
 }
 
-// TestManyCarryLargeMessages: the bytes of a large collective cross through all ranks that have
-// some, or as many as Leaders says.
+// TestManyCarryLargeMessages checks that the bytes of a large collective cross through all ranks
+// that have some, or through Leaders ranks.
 func TestManyCarryLargeMessages(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 0, 1, 1, 1, 1}
 	for _, op := range []Op{OpBcast, OpAllreduce, OpAllgatherv} {

@@ -1,15 +1,16 @@
 package collectives
 
-// gather: inside the root's cluster native. From another cluster, when all know that its blocks are
-// few bytes together: native gather to its leader, one message to the root; else every rank sends
-// its block to the root.
+// gather returns the schedule of a gather. Inside the root's cluster it is native. From another
+// cluster, if all ranks know that its blocks have few bytes together, there is a native gather to
+// its leader and one message to the root. Otherwise every rank sends its block to the root.
 //
 //	combined  time λ + L + b·m·G; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b·⌈m/s⌉
 //
-// A block of up to Tuning.kept bytes goes in segments, which need no go-ahead and which the engine
-// keeps: a rank leaves as soon as that has them, as where a socket takes all of a message. Of
-// longer ones the root takes one rank's after the other's, so that not everybody stays to the end.
+// A block of up to Tuning.kept bytes is sent in segments, which need no go-ahead and which the
+// engine keeps. So a rank leaves as soon as the engine has them, like a sender whose socket takes a
+// whole message. Longer blocks are received one rank after the other, so that not all ranks stay to
+// the end.
 //
 //	long      rank i of those leaves after i·m·G
 func gather(e *env, a Args) Schedule {
@@ -38,7 +39,7 @@ func gather(e *env, a Args) Schedule {
 }
 
 // pieces calls f for the parts of a block of a gather or scatter that cross as messages of their
-// own: segments if the engine may keep them, else larger ones.
+// own: segments if the engine may keep them, and otherwise larger ones.
 func (e *env) pieces(b []byte, keeps int, f func(piece []byte)) {
 	most := e.t.Segment
 	if len(b) > keeps {
@@ -51,7 +52,8 @@ func (e *env) pieces(b []byte, keeps int, f func(piece []byte)) {
 	}
 }
 
-// begun gives a round that starts operations, and the last one of a schedule, which waits for them.
+// begun returns a round that starts operations, and the last round of a schedule, which waits for
+// them.
 func begun(ops []op) (begin, end Round) {
 	var waiting batch
 	begin = func() ([]Request, error) {
@@ -63,7 +65,7 @@ func begun(ops []op) (begin, end Round) {
 	return begin, func() ([]Request, error) { return waiting.reqs, waiting.err }
 }
 
-// inTurn starts operations one after the other, a few at a time.
+// inTurn returns a schedule that runs operations one after the other, a few at a time.
 func inTurn(ops []op) Schedule {
 	return pipeline(len(ops), stage{func(i int, b *batch) { b.add(ops[i]()) }, 3})
 }
@@ -71,7 +73,7 @@ func inTurn(ops []op) Schedule {
 func gatherAtRoot(e *env, a Args) Schedule {
 	counts, displs := e.l.pick(a.RecvCounts, e.l.Cluster), e.l.pick(a.RecvDispls, e.l.Cluster)
 	first := []op{func() (Request, error) { return e.local.Gatherv(a.Send, a.Recv, counts, displs, e.local.Rank()) }}
-	var long []op // one after the other
+	var long []op // operations to run one after the other
 	var after []func()
 	e.l.others(func(k int) {
 		m := int(a.RecvCounts[e.l.Member(k, 0)])
@@ -109,14 +111,14 @@ func (e *env) combined(uniform bool, m, cluster int) bool {
 	return uniform && m > 0 && n > 1 && m*n <= e.t.Combine
 }
 
-// equal gives counts, displacements and memory for a block of m bytes of every rank of this
+// equal returns counts, displacements and memory for a block of m bytes of every rank of this
 // cluster.
 func (e *env) equal(m int) (counts, displs []int64, all []byte) {
 	n := len(e.l.mine())
 	return equalBlocks(n, m, e.Scratch(n*m))
 }
 
-// equalBlocks is equal for n ranks in memory that may be larger.
+// equalBlocks is equal for n ranks, in memory that may be larger.
 func equalBlocks(n, m int, memory []byte) (counts, displs []int64, all []byte) {
 	counts, displs = make([]int64, n), make([]int64, n)
 	for i := range n {
@@ -125,7 +127,7 @@ func equalBlocks(n, m int, memory []byte) (counts, displs []int64, all []byte) {
 	return counts, displs, memory[:n*m]
 }
 
-// gatherSmall brings blocks of equal size to local rank 0, one behind the other.
+// gatherSmall gathers blocks of equal size at local rank 0, one after the other.
 func (e *env) gatherSmall(own, all []byte) op {
 	return func() (Request, error) {
 		if e.local.Rank() != 0 {
@@ -139,9 +141,9 @@ func (e *env) gatherSmall(own, all []byte) op {
 	}
 }
 
-// landing gives the place for the blocks of a cluster, one behind the other in order of rank: in
-// buf itself if they lie there like that, else scratch memory, and then a function that copies them
-// to their places.
+// landing returns a place for the blocks of a cluster, one after the other in order of rank: in buf
+// itself if their places there are so, and otherwise in scratch memory, with a function that copies
+// them to their places.
 func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together []byte, spread func()) {
 	total, dense := extent(e.l.Members(cluster), counts, displs)
 	if dense {
@@ -157,8 +159,8 @@ func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together
 	}
 }
 
-// packed gives the blocks of a cluster's ranks one behind the other: buf itself if they lie so,
-// else a copy.
+// packed returns the blocks of a cluster's ranks one after the other: buf itself if they are so
+// there, and otherwise a copy.
 func (e *env) packed(cluster int, buf []byte, counts, displs []int64) []byte {
 	total, dense := extent(e.l.Members(cluster), counts, displs)
 	if dense {
@@ -177,8 +179,7 @@ type area struct{ at, bytes int64 }
 
 func (a area) of(b []byte) []byte { return block(b, a.bytes, a.at) }
 
-// extent gives the bytes that the blocks of the ranks have together, and whether they lie one
-// behind the other.
+// extent returns the range of all blocks of the ranks, and whether they are one after the other.
 func extent(ranks []int, counts, displs []int64) (total area, dense bool) {
 	dense = true
 	for _, r := range ranks {

@@ -2,18 +2,18 @@ package collectives
 
 import "slices"
 
-// grid is a cluster whose hosts have equally many ranks of a communicator, some on each of several:
-// what is combined on a host first goes to other hosts once, not once for each rank (two levels:
+// grid is a cluster with several hosts that have the same number of ranks of a communicator. If the
+// ranks of a host combine first, data goes to other hosts once, not once for each rank (two levels:
 // Karonis et al., Exploiting Hierarchy in Parallel Computer Networks to Optimize Collective
 // Operation Performance, IPDPS 2000).
 type grid struct {
-	rows        [][]int // [host][place] → local rank, in ascending order
-	host, place int     // of this process
-	ordered     bool    // all ranks of a host come before those of the next
+	rows        [][]int // [host][place] local rank, in ascending order
+	host, place int     // host and place of this process
+	ordered     bool    // whether all ranks of a host come before those of the next
 }
 
-// SetHosts says on which host, by any number, each rank of this process's cluster is. Before the
-// layout is used; without it every algorithm treats the ranks alike.
+// SetHosts sets the host, as any number, of each rank of this process's cluster. It must be called
+// before the layout is used. Without it every algorithm treats all ranks alike.
 func (l *Layout) SetHosts(hostOf []int) {
 	of, place, rows := grouped(hostOf)
 	l.hosts = rows
@@ -23,10 +23,11 @@ func (l *Layout) SetHosts(hostOf []int) {
 	}
 }
 
-// gridSums: the ranks of a host combine their operands, each those of the slices of its column, the
-// ranks at one place of each host; then those of a column, each those of its slice. Results go the
-// other way. On a host's link are m·(1-1/h) bytes each way for in and for out, h hosts, whatever
-// number of ranks they have.
+// gridSums returns localSums for a grid. The ranks of a host combine their operands, each rank
+// those of the slices of its column, which are the ranks with the same place on each host. Then the
+// ranks of a column combine their operands, each those of its slice. Results take the reverse path.
+// A host's link carries m·(1-1/h) bytes each way for in and for out, with h hosts and any number of
+// ranks.
 func gridSums(e *env, a Args, seg segments, window int) localSums {
 	g, unit, depth := e.l.grid, e.extent, e.t.LocalDepth
 	row, places, hosts := g.rows[g.host], len(g.rows[g.host]), len(g.rows)
@@ -38,7 +39,8 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 	back, others := e.newRing(hosts*widest, slots(seg.n, depth, depth)),
 		e.newRing(e.local.Size()*widest, slots(seg.n, depth, 1))
 
-	// The slices of each column, as ranges of bytes of a segment, and their length together.
+	// cut returns the slices of each column, as ranges of bytes of a segment, and their total
+	// length.
 	cut := func(i int) (of [][]area, bytes []int64) {
 		s := e.slicing(seg.count(i), e.l.Cluster)
 		of, bytes = make([][]area, places), make([]int64, places)
@@ -51,7 +53,7 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 		}
 		return of, bytes
 	}
-	mine := func(i int) [][]byte { // all operands of my slice
+	mine := func(i int) [][]byte { // all operands of this process's slice
 		of, _ := cut(i)
 		return cutEqually(operands.at(i, hosts*int(of[g.place][g.host].bytes)), hosts)
 	}
@@ -118,7 +120,7 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 	}
 }
 
-// column gives the ranks at a place of each host.
+// column returns the ranks with the same place on each host.
 func (g *grid) column(place int) []int {
 	list := make([]int, len(g.rows))
 	for h, row := range g.rows {
@@ -127,8 +129,8 @@ func (g *grid) column(place int) []int {
 	return list
 }
 
-// moves are the arguments of a native alltoall in which most ranks have nothing for each other;
-// blocks lie one behind the other in the order in which they are named.
+// moves has the arguments of a native alltoall in which most ranks exchange nothing. Blocks are one
+// after the other in the order of the calls.
 type moves struct {
 	scounts, sdispls, rcounts, rdispls []int64
 	sent, received                     int64
@@ -144,7 +146,7 @@ func (m *moves) send(to int, n int64) {
 	m.sent += n
 }
 
-// sendAgain sends what the others get, too.
+// sendAgain sends the same bytes as the other calls.
 func (m *moves) sendAgain(to int, n int64) { m.scounts[to] = n }
 
 func (m *moves) receive(from int, n int64) {

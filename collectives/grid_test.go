@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestHostsCombineFirst: of a large allreduce only what the ranks of a host have combined goes to
-// other hosts of the cluster, and each part of the result once.
+// TestHostsCombineFirst checks that in a large allreduce only the combined operands of a host are
+// sent to other hosts of the cluster, and each part of the result once.
 func TestHostsCombineFirst(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}
 	const m = 96 << 10
 	for _, tc := range []struct {
-		places int64 // of hostsOf
+		places int64 // argument of hostsOf
 		what   string
-		want   int // in and out: each of h hosts sends m·(1-1/h) bytes each way
+		want   int // bytes in and out: each of h hosts sends m·(1-1/h) bytes each way
 	}{{1, "two on each host", 2 * (m + 2*m)}, {2, "in turn on two hosts", 2 * (m + m)}} {
 		for _, op := range []operator{xor(), operators()[2]} {
 			w := newWorld(clusterOf, tc.places)
@@ -28,7 +28,8 @@ func TestHostsCombineFirst(t *testing.T) {
 	}
 }
 
-// TestLinksOfHosts: what large reductions move between a cluster's hosts is what their costs say.
+// TestLinksOfHosts checks that the bytes of large reductions between a cluster's hosts agree with
+// their costs.
 func TestLinksOfHosts(t *testing.T) {
 	const m = 96 << 10
 	o := xor()
@@ -37,13 +38,13 @@ func TestLinksOfHosts(t *testing.T) {
 		ranks []int
 		want  int
 	}{
-		// Two ranks on each host: its sum goes to the next one, in each cluster.
+		// There are two ranks on each host; its sum goes to the next host, in each cluster.
 		{OpReduce, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * m},
 		{OpReduce, []int{0, 0, 0, 1, 1, 1, 1, 1}, m + 2*m},
-		// In a cluster every rank combines as many blocks as there are clusters, and gets each from
-		// the other hosts once.
+		// In a cluster every rank combines as many blocks as there are clusters, and gets each of
+		// them from the other hosts once.
 		{OpReduceScatter, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * (8 * m)},
-		// From rank to rank, at the border of two hosts.
+		// The prefix goes from rank to rank, at the border of two hosts.
 		{OpScan, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * m},
 	} {
 		w := newWorld(tc.ranks, 1) // two neighbours on a host
@@ -61,7 +62,7 @@ func TestGrids(t *testing.T) {
 	for _, tc := range []struct {
 		hosts           []int
 		grid, ordered   bool
-		myHost, myPlace int // of the last rank
+		myHost, myPlace int // place of the last rank
 	}{
 		{hosts: []int{7, 7, 3, 3}, grid: true, ordered: true, myHost: 1, myPlace: 1},
 		{hosts: []int{1, 0, 1, 0, 1, 0}, grid: true, myHost: 1, myPlace: 2},

@@ -2,28 +2,33 @@ package collectives
 
 import "sort"
 
-// Layout is where the ranks of a communicator live. It is made once per communicator and says the
-// same from then on. Not safe for concurrent use.
+// Layout has the places of the ranks of a communicator. It is made once per communicator and does
+// not change afterwards. It is not safe for concurrent use.
 type Layout struct {
-	Rank, Size int   // of this process in the communicator; ranks in all
-	Cluster    int   // this process's cluster, as an index from 0 in order of first appearance among the ranks
-	Sizes      []int // [cluster] → its ranks
-	Runs       []Run // the maximal ranges of ranks of one cluster, in order of rank
-	Contiguous bool  // every cluster's ranks are one run: then cluster order is rank order
+	// Rank is the rank of this process in the communicator, and Size the number of all ranks.
+	Rank, Size int
+	// Cluster is this process's cluster, as an index from 0 in order of first appearance among the
+	// ranks.
+	Cluster    int
+	Sizes      []int // [cluster] number of its ranks
+	Runs       []Run // maximal ranges of ranks of one cluster, in order of rank
+	Contiguous bool  // whether every cluster's ranks are one run, so that cluster order is rank order
 
-	members [][]int // [cluster] → its ranks; nil until they are asked for
-	hosts   [][]int // of this process's cluster: the local ranks on each, in ascending order; nil: unknown
-	grid    *grid   // … if they are one; nil: none, or unknown
+	members [][]int // [cluster] its ranks; nil until requested
+	// hosts has the local ranks on each host of this process's cluster, in ascending order. It is
+	// nil if unknown.
+	hosts [][]int
+	grid  *grid // the hosts as a grid; nil if they are none, or unknown
 }
 
 // Run is a range of ranks of one cluster.
 type Run struct {
 	Cluster, First, Count int
-	Local                 int // position of the first one in its cluster
+	Local                 int // position of the first rank in its cluster
 }
 
-// NewLayout describes the communicator in which rank i lives in the cluster that clusterOf[i] names
-// (any numbers), seen from the process with the given rank.
+// NewLayout returns the layout of a communicator in which rank i is in the cluster clusterOf[i]
+// (any numbers), for the process with the given rank.
 func NewLayout(clusterOf []int, rank int) *Layout {
 	l := &Layout{Rank: rank, Size: len(clusterOf)}
 	index := map[int]int{}
@@ -48,28 +53,28 @@ func NewLayout(clusterOf []int, rank int) *Layout {
 	return l
 }
 
-// run gives the one of a rank.
+// run returns the run of a rank.
 func (l *Layout) run(rank int) *Run {
 	n := sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > rank })
 	return &l.Runs[n-1]
 }
 
-// ClusterOf gives a rank's cluster.
+// ClusterOf returns a rank's cluster.
 func (l *Layout) ClusterOf(rank int) int { return l.run(rank).Cluster }
 
-// LocalOf gives a rank's position among those of its cluster.
+// LocalOf returns a rank's position among those of its cluster.
 func (l *Layout) LocalOf(rank int) int {
 	r := l.run(rank)
 	return r.Local + rank - r.First
 }
 
-// Clusters gives the number of clusters.
+// Clusters returns the number of clusters.
 func (l *Layout) Clusters() int { return len(l.Sizes) }
 
-// SizeOf gives the number of a cluster's ranks.
+// SizeOf returns the number of a cluster's ranks.
 func (l *Layout) SizeOf(cluster int) int { return l.Sizes[cluster] }
 
-// Member gives the rank at a position of a cluster.
+// Member returns the rank at a position of a cluster.
 func (l *Layout) Member(cluster, local int) int {
 	if l.Contiguous {
 		return l.Runs[cluster].First + local
@@ -77,8 +82,8 @@ func (l *Layout) Member(cluster, local int) int {
 	return l.Members(cluster)[local]
 }
 
-// Members gives a cluster's ranks in ascending order. They are listed when they are asked for
-// first, since few processes of a large communicator need more than some Member.
+// Members returns a cluster's ranks in ascending order. The list is made by the first call, because
+// few processes of a large communicator need more than some Member.
 func (l *Layout) Members(cluster int) []int {
 	if l.members[cluster] == nil {
 		list := make([]int, 0, l.Sizes[cluster])
@@ -92,8 +97,8 @@ func (l *Layout) Members(cluster int) []int {
 	return l.members[cluster]
 }
 
-// grouped numbers the groups that names stand for, from 0 in order of first appearance: each rank's
-// group and place in it, and each group's ranks in ascending order.
+// grouped numbers the groups that names stand for, from 0 in order of first appearance. It returns
+// each rank's group and place in it, and each group's ranks in ascending order.
 func grouped(names []int) (groupOf, placeOf []int, members [][]int) {
 	groupOf, placeOf = make([]int, len(names)), make([]int, len(names))
 	index := map[int]int{}
@@ -110,10 +115,10 @@ func grouped(names []int) (groupOf, placeOf []int, members [][]int) {
 	return groupOf, placeOf, members
 }
 
-// mine gives the ranks of this process's cluster.
+// mine returns the ranks of this process's cluster.
 func (l *Layout) mine() []int { return l.Members(l.Cluster) }
 
-// local gives this process's position in its cluster.
+// local returns this process's position in its cluster.
 func (l *Layout) local() int { return l.LocalOf(l.Rank) }
 
 // others calls f for every cluster but this process's, in order.
@@ -132,16 +137,16 @@ func (l *Layout) clusters(f func(cluster int)) {
 	}
 }
 
-// FewRanks is how many ranks of a cluster send small messages straight to one of them. With more, a
-// tree has fewer messages one after the other, but more steps. All processes of a job have the
-// same; libmmpi's native stages are made for it, too (Z_FEW_RANKS in cgo/abi/abi.h: other values do
-// not compile).
+// FewRanks is the largest number of ranks of a cluster that send small messages directly to one of
+// them. With more ranks a tree has fewer messages one after the other, but more steps. All
+// processes of a job must have the same value. libmmpi's native stages depend on it, too
+// (Z_FEW_RANKS in cgo/abi/abi.h: other values do not compile).
 const FewRanks = 8
 
-// few reports whether this process's cluster has no more than that.
+// few reports whether this process's cluster has at most FewRanks ranks.
 func (l *Layout) few() bool { return l.SizeOf(l.Cluster) <= FewRanks }
 
-// widest gives the number of ranks of the largest cluster.
+// widest returns the number of ranks of the largest cluster.
 func (l *Layout) widest() int {
 	n := 0
 	for _, size := range l.Sizes {
@@ -150,8 +155,8 @@ func (l *Layout) widest() int {
 	return n
 }
 
-// leader gives the local rank of the i-th of want leaders of a cluster. Leaders are spread evenly
-// over the cluster's ranks (so over its hosts), beginning with first; clusters smaller than want
+// leader returns the local rank of leader i of want leaders of a cluster. Leaders are spread evenly
+// over the cluster's ranks (so over its hosts), beginning with first. Clusters smaller than want
 // have fewer.
 func (l *Layout) leader(cluster, i, want, first int) int {
 	size := l.Sizes[cluster]
@@ -159,7 +164,7 @@ func (l *Layout) leader(cluster, i, want, first int) int {
 	return (first + i%have*size/have) % size
 }
 
-// pick gives v[r] for the ranks of a cluster, in order.
+// pick returns v[r] for the ranks r of a cluster, in order.
 func (l *Layout) pick(v []int64, cluster int) []int64 {
 	out := make([]int64, l.Sizes[cluster])
 	for i, r := range l.Members(cluster) {

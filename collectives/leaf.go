@@ -1,18 +1,19 @@
 package collectives
 
-// Part is what a leaf, a process that leads nobody, does in a small collective. It gives local rank
-// 0 so many bytes of what it sends (a native Gatherv). From there it gets so many bytes of the
-// result (a native Bcast or Scatterv).
+// Part is the work of a leaf, a process that leads no others, in a small collective. It sends Give
+// bytes to local rank 0 (a native Gatherv), and receives Get bytes of the result from there (a
+// native Bcast or Scatterv).
 type Part struct {
-	Give, Get int // Nothing: no message
+	Give, Get int // number of bytes; Nothing if there is no message
 }
 
-// Nothing instead of a number of bytes: there is no message.
+// Nothing in place of a number of bytes means that there is no message.
 const Nothing = -1
 
-// Leaf reports whether a collective is no more than that in this process. The bytes that it gives
-// are all of Send, in a barrier any; those that it gets belong at the beginning of Recv. What
-// buffers hold does not matter, nor, for operators that are equally commutative, which it is.
+// Leaf reports whether a Part is all that this process does in a collective. The bytes that it
+// gives are all of Send, or in a barrier any; those that it gets belong at the beginning of Recv.
+// The result does not depend on the content of buffers, nor on the operator, except on whether it
+// commutes.
 func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 	if l.local() == 0 || !l.few() || a.check(l) != nil {
 		return p, false
@@ -36,7 +37,7 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 		return Part{int(all), int(own)}, (a.Commutative || l.Contiguous) && 0 < all && all <= int64(e.t.Combine)
 	case OpBcast:
 		n := len(a.Recv)
-		root := l.LocalOf(a.Root) // that of another cluster sends to local rank 0
+		root := l.LocalOf(a.Root) // the root in another cluster sends to local rank 0
 		return Part{Nothing, n}, n > 0 && n <= e.t.Segment && !e.broadcastsSlices(n) &&
 			(root == 0 || l.ClusterOf(a.Root) != l.Cluster)
 	case OpAllreduce:
@@ -53,8 +54,8 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 	return p, false
 }
 
-// viaFirst reports whether in a gather or scatter local rank 0 has this process's block of m bytes
-// from it or for it: as the root, or on the way to or from another cluster.
+// viaFirst reports whether in a gather or scatter this process's block of m bytes goes to or from
+// local rank 0: as the root, or as the way to or from another cluster.
 func (e *env) viaFirst(a Args, m int) bool {
 	if e.l.ClusterOf(a.Root) == e.l.Cluster {
 		return e.l.LocalOf(a.Root) == 0
@@ -62,8 +63,8 @@ func (e *env) viaFirst(a Args, m int) bool {
 	return e.combined(a.Uniform, m, e.l.Cluster)
 }
 
-// inOrder reports whether blocks lie one behind the other from the beginning, and their length
-// together.
+// inOrder reports whether blocks are one after the other from the beginning, and returns their
+// total length.
 func inOrder(counts, displs []int64) (total int64, together bool) {
 	for i, n := range counts {
 		if displs[i] != total {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// watched notes the native calls and messages of one process. What its broadcast brings is kept.
+// watched records the native calls and messages of one process. The result of its broadcast is
+// kept.
 type watched struct {
 	l     *Layout
 	calls []string
@@ -28,7 +29,7 @@ func (w *watched) Recv(int, int, []byte) (Request, error)       { return w.note(
 func (w *watched) RecvAtMost(int, int, []byte) (Request, error) { return w.note("receive") }
 
 type watchedLocal struct {
-	Local // nil: any other call fails
+	Local // nil, so that any other call fails
 	w     *watched
 }
 
@@ -55,7 +56,7 @@ func (l watchedLocal) Scatterv(_ []byte, _, _ []int64, b []byte, root int) (Requ
 	return l.w.note("scatter %d from %d", len(b), root)
 }
 
-// Where Leaf says that a process only gives and gets, its schedule does exactly that.
+// TestLeaf checks that the schedule of a leaf only gives and gets, as Leaf says.
 func TestLeaf(t *testing.T) {
 	taken := map[Op]int{}
 	for _, clusters := range [][]int{{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1},
@@ -116,8 +117,8 @@ type tunedCall struct {
 	tuning Tuning
 }
 
-// smallCalls are collectives of n bytes a rank that a leaf may take, and such that may not: blocks
-// apart, or of several sizes.
+// smallCalls returns collectives of n bytes per rank with and without leaves: also with blocks that
+// are apart, or of several sizes.
 func smallCalls(l *Layout, n int) (calls []tunedCall) {
 	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
 	all := []Args{{Op: OpBarrier}}

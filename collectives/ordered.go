@@ -1,10 +1,10 @@
 package collectives
 
-// The reductions where clusters' ranks are interleaved and rank order must be kept: operators that
-// do not commute, and scans. The leader of a cluster (in reduce at home: the root) natively gathers
-// the contributions of its ranks and reduces each of its runs (ranges of ranks without a foreign
-// one between); leaders exchange these totals and combine the runs of all clusters in rank order;
-// the results are natively broadcast or scattered.
+// These are the reductions for interleaved ranks of clusters if rank order must be kept: operators
+// that do not commute, and scans. The leader of a cluster (in reduce at home: the root) natively
+// gathers the operands of its ranks and reduces each of its runs (ranges of ranks without a rank of
+// another cluster in between). Leaders exchange these totals and combine the runs of all clusters
+// in rank order. The results are natively broadcast or scattered.
 //
 //	time 2λ(a·m) + L + w·m·G; bytes w·m, w the sending cluster's runs (for scans those before the receiver's last rank)
 
@@ -12,13 +12,13 @@ package collectives
 type ordered struct {
 	*env
 	count    int
-	bytes    int      // of one contribution
-	gathered []byte   // this cluster's contributions, in order
-	totals   []byte   // of this cluster's runs, in order
-	in       [][]byte // [cluster] what came from there
+	bytes    int      // bytes of one operand
+	gathered []byte   // this cluster's operands, in order
+	totals   []byte   // totals of this cluster's runs, in order
+	in       [][]byte // [cluster] message from its leader
 }
 
-// gatherOrdered is the round that brings a cluster's contributions to a local rank; the state is
+// gatherOrdered returns the round that gathers a cluster's operands at a local rank. The state is
 // nil elsewhere.
 func gatherOrdered(e *env, send []byte, count, leader int) (Round, *ordered) {
 	send = send[:count*e.extent]
@@ -30,7 +30,7 @@ func gatherOrdered(e *env, send []byte, count, leader int) (Round, *ordered) {
 	return step(func() (Request, error) { return e.local.Gatherv(send, all, counts, displs, leader) }), o
 }
 
-// runs gives the number of runs of a cluster that begin before a rank.
+// runs returns the number of runs of a cluster that begin before a rank.
 func (l *Layout) runs(cluster, before int) int {
 	n := 0
 	for _, r := range l.Runs {
@@ -64,8 +64,8 @@ func (o *ordered) reduceRuns() error {
 	return nil
 }
 
-// foldRuns combines the blocks of all runs, taken from in, in rank order; the result is memory of
-// its own or of in.
+// foldRuns combines the blocks of all runs, which it takes from in, in rank order. The result is in
+// memory of its own or of in.
 func (o *ordered) foldRuns(bytes, count int) ([]byte, error) {
 	next := make([]int, len(o.in))
 	parts := make([][]byte, len(o.l.Runs))
@@ -76,8 +76,8 @@ func (o *ordered) foldRuns(bytes, count int) ([]byte, error) {
 	return parts[len(parts)-1], o.fold(parts, count)
 }
 
-// exchangeRuns is the round in which leaders send each other what they reduced: out gives the bytes
-// for a cluster, expect how many come from one.
+// exchangeRuns returns the round in which leaders exchange totals. out returns the bytes for a
+// cluster, expect the number of bytes from one.
 func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, expect func(k int) int) Round {
 	return func() ([]Request, error) {
 		var b batch
@@ -95,7 +95,7 @@ func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, exp
 	}
 }
 
-// first gives the leader of a cluster.
+// first returns the leader of a cluster.
 func (e *env) first(k int) int { return e.l.Member(k, 0) }
 
 func reduceOrdered(e *env, a Args) Schedule {
@@ -158,7 +158,7 @@ func reduceScatterOrdered(e *env, a Args) Schedule {
 		return Schedule{gather, step(func() (Request, error) { return v.scatterLocal(nil, recv) })}
 	}
 	mine := v.partBytes(e.l.Cluster)
-	// parts gives a cluster's part of the total of every run of ours.
+	// parts returns a cluster's part of the total of every run of this cluster.
 	parts := func(k int) []byte {
 		out := e.Scratch(e.l.runs(e.l.Cluster, e.l.Size) * v.partBytes(k))
 		rest := out
@@ -187,7 +187,7 @@ func scanOrdered(e *env, a Args) Schedule {
 	}
 	recv := a.Recv[:a.Count*e.extent]
 	if a.Op == OpExscan && e.l.Rank == 0 {
-		recv = nil // stays as it is
+		recv = nil // it stays unchanged
 	}
 	gather, o := gatherOrdered(e, a.Send, a.Count, 0)
 	if o == nil {
@@ -212,7 +212,7 @@ func scanOrdered(e *env, a Args) Schedule {
 
 // prefixes computes the result of every rank of this cluster.
 func (o *ordered) prefixes(results []byte, inclusive bool) error {
-	var sum []byte // of all ranks so far; nil: none yet
+	var sum []byte // combination of all ranks so far; nil if there is none yet
 	extend := func(by []byte) error {
 		if sum != nil {
 			if err := o.Reduce(sum, by, o.count); err != nil {
@@ -227,7 +227,7 @@ func (o *ordered) prefixes(results []byte, inclusive bool) error {
 	for _, r := range o.l.Runs {
 		if k := r.Cluster; k != o.l.Cluster {
 			if len(in[k]) == 0 {
-				continue // behind our last rank
+				continue // after the last rank of this cluster
 			}
 			if err := extend(in[k][:o.bytes]); err != nil {
 				return err

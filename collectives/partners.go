@@ -1,8 +1,8 @@
 package collectives
 
-// Partners: where many ranks have something for another cluster, each sends it to one rank there.
+// With partners, each of many ranks sends its data for another cluster to one rank there.
 
-// partner gives the rank of another cluster that this process sends to.
+// partner returns the rank of another cluster that this process sends to.
 func (l *Layout) partner(cluster int) int {
 	ranks := l.Members(cluster)
 	return ranks[l.local()%len(ranks)]

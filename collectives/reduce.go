@@ -1,15 +1,16 @@
 package collectives
 
-// reduce of m bytes to one rank.
+// reduce returns the schedule of a reduction of m bytes to one rank.
 //
 // One segment, in clusters of few ranks: the leader of each cluster (in the root's: the root)
-// gathers the operands and combines them; leaders send that to the root, which combines the
-// clusters' parts in their order. All others leave when their operand is with the leader.
+// gathers the operands and combines them. Leaders send the result to the root, which combines the
+// clusters' parts in their order. All other ranks leave when the leader has their operand.
 //
 //	time λ + L + mG; bytes m from each other cluster to the root's, messages 1
 //
-// More, where the order of operands does not count: reducechain.go. Else a native reduction of
-// every segment to a leader of each cluster, and on as before. Leaders take turns by segment.
+// More segments, if the order of operands does not matter: reducechain.go. Otherwise there is a
+// native reduction of every segment to a leader of each cluster, and the rest is as before. Leaders
+// take turns by segment.
 //
 //	time λ(s) + L + mG; bytes m from each other cluster to the root's
 func reduce(e *env, a Args) Schedule {
@@ -23,10 +24,10 @@ func reduce(e *env, a Args) Schedule {
 	return reduceLeaders(e, a, seg)
 }
 
-// reducesFew reports whether a reduction is done by reduceFew.
+// reducesFew reports whether a reduction uses reduceFew.
 func (e *env) reducesFew(a Args) bool { return cut(a.Count, e.extent, e.t).n == 1 && e.l.few() }
 
-// collector gives the local rank of a cluster that has its part of a reduction in the end.
+// collector returns the local rank of a cluster that has its part of a reduction in the end.
 func (e *env) collector(cluster, root int) int {
 	if cluster == e.l.ClusterOf(root) {
 		return e.l.LocalOf(root)
@@ -108,8 +109,8 @@ func reduceLeaders(e *env, a Args, seg segments) Schedule {
 func reduceAtRoot(e *env, a Args, seg segments, leader func(k, i int) int) Schedule {
 	unit, window := e.extent, e.t.window()
 	parts := e.newParts(seg, slots(seg.n, e.t.LocalDepth, window, 1))
-	// The last cluster's part, into which the others are folded, has the receive buffer, unless the
-	// program's own contribution is there.
+	// The last cluster's part, into which the others are folded, is in the receive buffer, unless
+	// the program's own operand is there.
 	if !same(a.Send, a.Recv) || e.l.Cluster == e.l.Clusters()-1 {
 		parts.last = a.Recv
 	}
@@ -130,7 +131,7 @@ func reduceAtRoot(e *env, a Args, seg segments, leader func(k, i int) int) Sched
 		}, 1})
 }
 
-// parts holds, for every segment under way, the contribution of each cluster.
+// parts has the operand of each cluster for every segment under way.
 type parts struct {
 	seg     segments
 	unit    int
@@ -144,7 +145,7 @@ func (e *env) newParts(seg segments, slots int) parts {
 	return parts{seg, e.extent, e.newRing(n*seg.size*e.extent, slots), nil, n}
 }
 
-// at gives the parts of segment i, by cluster.
+// at returns the parts of segment i, by cluster.
 func (p parts) at(i int) [][]byte {
 	bytes := p.seg.count(i) * p.unit
 	b := p.memory.at(i, p.members*bytes)

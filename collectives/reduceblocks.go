@@ -1,12 +1,13 @@
 package collectives
 
-// reduceBlocks: a reduce_scatter of many bytes among few ranks. Every rank of a cluster combines
-// its own block and, of other clusters, those that reducer gives it: its group. The ranks of a host
-// first combine what they have among themselves; a group of a rank on another host is combined by
-// one of them. Then the hosts' sums go to the rank whose group it is, and from there the other
-// clusters' blocks to their owners. All that by segments, each with a slice of every block.
+// reduceBlocks returns the schedule of a reduce_scatter of many bytes among few ranks. Every rank
+// of a cluster combines its group of blocks: its own block and, of other clusters, those that
+// reducer assigns to it. The ranks of a host first combine their operands among themselves; one of
+// them combines the group of a rank on another host. Then the hosts' sums are sent to the rank with
+// that group, and from there the other clusters' blocks to their owners. All this is done by
+// segments, each with a slice of every block.
 //
-// On a host's link are, each way, for each of its ranks its group from each other host, and its
+// For each of its ranks a host's link carries, each way, the group from each other host, and the
 // block from each other cluster.
 //
 //	time 2λ(s) + L + M·G/c; bytes the receiving cluster's part; messages a segment one per
@@ -16,26 +17,26 @@ func reduceBlocks(e *env, a Args, v vector) Schedule {
 	depth := e.t.LocalDepth
 	s := pipeline(x.n, stage{x.onHost, depth}, stage{x.between, depth}, stage{x.cross, e.t.window()},
 		stage{x.finish, 1})
-	if same(a.Send, a.Recv) { // operands were there
+	if same(a.Send, a.Recv) { // the operands were there
 		s = append(s, compute(func() error { copy(a.Recv, x.result); return nil }))
 	}
 	return s
 }
 
-// blocks is what the segments of a reduceBlocks share.
+// blocks is the state that the segments of a reduceBlocks share.
 type blocks struct {
 	*env
 	v      vector
-	n      int     // segments
-	groups [][]int // [local rank] whose blocks it combines
-	hosts  [][]int // local ranks
-	host   int     // of this process
-	place  []int   // [local rank] on its host
+	n      int     // number of segments
+	groups [][]int // [local rank] ranks whose blocks it combines
+	hosts  [][]int // local ranks of each host
+	host   int     // host of this process
+	place  []int   // [local rank] place on its host
 	result []byte
 
-	packed ring // operands, by who combines them on this host
-	mates  ring // the operands of this process's share from the ranks of its host
-	sums   ring // its group from every host
+	packed ring // operands, by the rank that combines them on this host
+	mates  ring // operands of this process's share from the ranks of its host
+	sums   ring // sums of its group from every host
 	blocks ring // its block from every other cluster
 }
 
@@ -60,12 +61,14 @@ func newBlocks(e *env, a Args, v vector) *blocks {
 			}
 		}
 	}
-	longest, all, here := int64(0), 0, 0 // of a block; slices of all; of those this process combines on its host
+	// longest is the length of the longest block, all that of the slices of all blocks, and here
+	// that of the slices that this process combines on its host.
+	longest, all, here := int64(0), 0, 0
 	for _, b := range v.bytes {
 		longest = max(longest, b)
 	}
 	x.n = max(1, cut(int(longest), 1, e.t.finer(int(longest), 8*FewRanks)).n)
-	most := func(ranks []int) (bytes int) { // of a slice of each of their blocks
+	most := func(ranks []int) (bytes int) { // bytes of a slice of each of their blocks
 		for _, r := range ranks {
 			bytes += (int(v.counts[r]) + x.n - 1) / x.n * e.extent
 		}
@@ -88,7 +91,7 @@ func newBlocks(e *env, a Args, v vector) *blocks {
 	return x
 }
 
-// combines gives the rank of a host that combines there what is for a rank's group.
+// combines returns the rank of a host that combines there the operands of a rank's group.
 func (x *blocks) combines(host, rank int) int {
 	ranks := x.hosts[host]
 	p := x.place[rank]
@@ -98,14 +101,14 @@ func (x *blocks) combines(host, rank int) int {
 	return ranks[p%len(ranks)]
 }
 
-// slice gives what segment i has of a rank's block, in bytes of the block.
+// slice returns the part of a rank's block that is in segment i, in bytes of the block.
 func (x *blocks) slice(i, rank int) area {
 	c := x.v.counts[rank]
 	from, to := share(c, int64(i), int64(x.n)), share(c, int64(i+1), int64(x.n))
 	return area{from * int64(x.extent), (to - from) * int64(x.extent)}
 }
 
-// bytes is how many bytes segment i has of a rank's group.
+// bytes returns the number of bytes of a rank's group in segment i.
 func (x *blocks) bytes(i, rank int) (n int64) {
 	for _, r := range x.groups[rank] {
 		n += x.slice(i, r).bytes
@@ -113,7 +116,8 @@ func (x *blocks) bytes(i, rank int) (n int64) {
 	return n
 }
 
-// share calls f for every rank whose group a rank of this host combines here, and gives the bytes.
+// share calls f for every rank whose group rank of combines on this host, and returns the number of
+// bytes.
 func (x *blocks) share(i, of int, f func(rank int)) (n int64) {
 	for r := range x.groups {
 		if x.combines(x.host, r) == of {
@@ -169,14 +173,14 @@ func (x *blocks) sum(parts [][]byte) error {
 	return x.fold(parts, len(parts[0])/x.extent)
 }
 
-// group gives the hosts' sums of this process's group; when they are combined the last is the
+// group returns the hosts' sums of this process's group. When they are combined the last one is the
 // cluster's.
 func (x *blocks) group(i int) [][]byte {
 	hosts := len(x.hosts)
 	return cutEqually(x.sums.at(i, hosts*int(x.bytes(i, x.local.Rank()))), hosts)
 }
 
-// of gives a rank's part of the sum of this process's group.
+// of returns a rank's part of the sum of this process's group.
 func (x *blocks) of(i, rank int, sum []byte) []byte {
 	for _, r := range x.groups[x.local.Rank()] {
 		n := x.slice(i, r).bytes
@@ -188,7 +192,7 @@ func (x *blocks) of(i, rank int, sum []byte) []byte {
 	return nil
 }
 
-// arrived gives the place for this process's block from a cluster.
+// arrived returns the place for this process's block from a cluster.
 func (x *blocks) arrived(i, cluster int) []byte {
 	n := int(x.slice(i, x.l.Rank).bytes)
 	return x.blocks.at(i, x.l.Clusters()*n)[cluster*n:][:n]

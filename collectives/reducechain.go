@@ -2,12 +2,13 @@ package collectives
 
 import "slices"
 
-// reduceChain: a reduction of many segments to one rank where the order of operands does not count.
-// On each host of a cluster the ranks give their operands to one of them, its head; the heads are a
-// chain: what has come so far is combined with what the host has, and goes on to the next host. In
-// the root's cluster the root is the last one. The last one of another cluster sends the result to
-// a rank of the root's cluster that is likely to be on another host than the root: so no link
-// carries more than m bytes each way. Who only gives leaves when that is taken.
+// reduceChain returns the schedule of a reduction of many segments to one rank if the order of
+// operands does not matter. On each host of a cluster the ranks give their operands to one of them,
+// its head. The heads are a chain: each combines the partial result with the operands of its host,
+// and passes it on to the next host. In the root's cluster the root is the last one. The last one
+// of another cluster sends the result to a rank of the root's cluster that is likely to be on
+// another host than the root, so no link carries more than m bytes each way. A rank that only gives
+// its operand leaves when that is taken.
 //
 //	time h·λ(s) + L + mG, h hosts; bytes m from each other cluster; messages 1 a segment
 func reduceChain(e *env, a Args, seg segments) Schedule {
@@ -19,25 +20,25 @@ func reduceChain(e *env, a Args, seg segments) Schedule {
 	return pipeline(seg.n, append(stages, stage{x.end, e.t.window()})...)
 }
 
-// chain is the way of a reduction's segments inside a cluster.
+// chain is the path of a reduction's segments inside a cluster.
 type chain struct {
 	*env
 	a     Args
 	seg   segments
-	last  int // the local rank that has the cluster's part in the end
+	last  int // local rank that has the cluster's part in the end
 	steps int
-	moves []move // by step
+	moves []move // moves by step
 
-	gets  []move // those to this process
-	comes int    // clusters that send to this process
-	parts ring   // what comes, of the segments under way: first from other clusters
+	gets  []move // moves to this process
+	comes int    // number of clusters that send to this process
+	parts ring   // incoming parts of the segments under way, first those from other clusters
 }
 
-// move: a rank gives another one of its cluster what it has of a segment.
+// move is one step of the chain: a rank passes its part of a segment to another one of its cluster.
 type move struct{ step, from, to int }
 
-// entrance gives the rank of the root's cluster to which the others send: half the cluster further,
-// since neighbours often share a host.
+// entrance returns the rank of the root's cluster to which the others send: half the cluster
+// further, because neighbours often share a host.
 func (e *env) entrance(root int) int {
 	ranks := e.l.Members(e.l.ClusterOf(root))
 	return ranks[(e.l.LocalOf(root)+(len(ranks)+1)/2)%len(ranks)]
@@ -63,9 +64,9 @@ func newChain(e *env, a Args, seg segments) *chain {
 	return x
 }
 
-// chainMoves gives what ranks give each other on hosts and from host to host: from where `first`
-// is, if that is a rank, to where `last` is, and there to that one. first gives after step 0, in
-// which other clusters' parts come to it.
+// chainMoves returns the moves on hosts and from host to host: from the host of `first`, if that is
+// a rank, to the host of `last`, and there to that rank. first moves after step 0, in which other
+// clusters' parts arrive there.
 func chainMoves(hosts [][]int, first, last int) (moves []move, steps int) {
 	order := slices.Clone(hosts)
 	place := func(host []int) int {
@@ -109,13 +110,13 @@ func chainMoves(hosts [][]int, first, last int) (moves []move, steps int) {
 	return moves, steps
 }
 
-// part gives the i-th of what comes of a segment.
+// part returns the place of incoming part i of a segment.
 func (x *chain) part(i, seg int) []byte {
 	n := x.seg.count(seg) * x.extent
 	return x.parts.at(seg, (x.comes+len(x.gets))*n)[i*n:][:n]
 }
 
-// begin is step 0; what comes from other clusters comes beside it.
+// begin is step 0, at the same time as the receives from other clusters.
 func (x *chain) begin(i int, b *batch) {
 	if x.comes > 0 {
 		at := 0
@@ -128,7 +129,7 @@ func (x *chain) begin(i int, b *batch) {
 	x.step(0, i, b)
 }
 
-// step starts those of the moves for which it is time.
+// step starts the moves of step k.
 func (x *chain) step(k, i int, b *batch) {
 	any, n, me := false, int64(x.seg.count(i)*x.extent), x.local.Rank()
 	m := newMoves(x.local.Size())
@@ -156,7 +157,7 @@ func (x *chain) step(k, i int, b *batch) {
 	}
 }
 
-// sum combines what has come of a segment with this process's own operand.
+// sum combines the incoming parts of a segment with this process's own operand.
 func (x *chain) sum(i int, b *batch) []byte {
 	list := [][]byte{x.seg.of(x.a.Send, i, x.extent)}
 	for k := range x.comes + len(x.gets) {

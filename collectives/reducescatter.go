@@ -1,16 +1,16 @@
 package collectives
 
-// reduce_scatter; M bytes is the whole vector, its part for a cluster what the blocks of its ranks
-// have.
+// reduceScatter returns the schedule of a reduce_scatter. M bytes is the whole vector; the part of
+// a cluster has the blocks of its ranks.
 //
-// few bytes: native reduction to a leader (in clusters of few ranks: a gather), leaders exchange
-// each other's parts and combine what they get in cluster order, native scatter.
+// Few bytes: native reduction to a leader (in clusters of few ranks: a gather), leaders exchange
+// each other's parts and combine them in cluster order, native scatter.
 //
 //	time 2λ + L + M·G/c; bytes the receiving cluster's part, messages 1
 //
-// many bytes, few ranks: reduceblocks.go. Else each cluster natively reduces and scatters every
-// cluster's part. A remote cluster's part is scattered over all ranks of this one, so each has the
-// blocks of one or several ranks there. It sends every block straight to its owner.
+// Many bytes, few ranks: reduceblocks.go. Otherwise each cluster natively reduces and scatters
+// every cluster's part. A remote cluster's part is scattered over all ranks of this one, so each
+// has the blocks of one or several ranks there. It sends every block directly to its owner.
 //
 //	time λ(M) + L + M·G/c; bytes the receiving cluster's part, messages one per receiving rank
 func reduceScatter(e *env, a Args) Schedule {
@@ -30,8 +30,8 @@ func reduceScatter(e *env, a Args) Schedule {
 type vector struct {
 	e             *env
 	all           []byte
-	counts        []int64 // [rank] elements
-	bytes, displs []int64 // [rank]
+	counts        []int64 // [rank] number of elements
+	bytes, displs []int64 // [rank] length and offset
 }
 
 func newVector(e *env, a Args) vector {
@@ -45,18 +45,19 @@ func newVector(e *env, a Args) vector {
 	return v
 }
 
-// part gives the blocks of a cluster's ranks one behind the other, from a vector or a reduced one.
+// part returns the blocks of a cluster's ranks one after the other, from the input vector or a
+// reduced one.
 func (v vector) part(cluster int, of []byte) []byte {
 	return v.e.packed(cluster, of, v.bytes, v.displs)
 }
 
-// partBytes is the size of a cluster's part.
+// partBytes returns the size of a cluster's part.
 func (v vector) partBytes(cluster int) int {
 	t, _ := extent(v.e.l.Members(cluster), v.bytes, v.displs)
 	return int(t.bytes)
 }
 
-// scatterLocal hands this cluster's part to its ranks; part is needed at the leader only.
+// scatterLocal scatters this cluster's part to its ranks. part is needed at the leader only.
 func (v vector) scatterLocal(part, recv []byte) (Request, error) {
 	if v.e.local.Rank() != 0 {
 		return v.e.local.Scatterv(nil, nil, nil, recv, 0)
@@ -176,6 +177,6 @@ func reduceScatterDirect(e *env, a Args, v vector) Schedule {
 	return Schedule{reduceAll, exchange, compute(combine)}
 }
 
-// reducer gives the one of n local ranks that reduces the block of the q-th of size ranks of
-// another cluster.
+// reducer returns the one of n local ranks that reduces the block of rank q of another cluster with
+// size ranks.
 func reducer(q, size, n int) int { return q * n / size }

@@ -9,10 +9,10 @@ import (
 	"math/rand"
 )
 
-// call is one collective as all ranks call it, with what must come out.
+// call is one collective in the calls of all ranks, with the correct results.
 type call struct {
 	args []Args   // [rank]
-	want [][]byte // [rank] Recv afterwards, whole; nil: nothing is received
+	want [][]byte // [rank] content of Recv afterwards; nil if nothing is received
 }
 
 // operator is a reduction of the tests.
@@ -20,10 +20,10 @@ type operator struct {
 	name        string
 	extent      int
 	commutative bool
-	apply       func(in, inout []byte) // inout = in op inout, any number of elements
+	apply       func(in, inout []byte) // computes inout = in op inout for any number of elements
 }
 
-// each makes an apply of one for single elements.
+// each returns an apply that uses f for single elements.
 func each(extent int, f func(in, inout []byte)) func(in, inout []byte) {
 	return func(in, inout []byte) {
 		for i := 0; i < len(in); i += extent {
@@ -48,7 +48,7 @@ func operators() []operator {
 	}
 }
 
-// xor is an operator that is fast on large buffers.
+// xor returns an operator that is fast on large buffers.
 func xor() operator {
 	return operator{"exclusive or", 8, true, func(in, inout []byte) { subtle.XORBytes(inout, inout, in) }}
 }
@@ -59,7 +59,7 @@ func random(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// scattered lays blocks into a buffer in a random order with gaps, or dense in order.
+// scattered puts blocks into a buffer in a random order with gaps, or dense in order.
 func scattered(rng *rand.Rand, counts []int64, dense bool) (displs []int64, size int64) {
 	displs = make([]int64, len(counts))
 	order := rng.Perm(len(counts))
@@ -75,7 +75,7 @@ func scattered(rng *rand.Rand, counts []int64, dense bool) (displs []int64, size
 	return displs, size
 }
 
-// counts gives n counts of about m: all m if uniform, else uneven and some of them 0.
+// counts returns n counts of about m: all m if uniform, and otherwise uneven ones, some of them 0.
 func counts(rng *rand.Rand, n, m int, uniform bool) []int64 {
 	out := make([]int64, n)
 	for i := range out {
@@ -95,7 +95,7 @@ func poisoned(n int64) []byte {
 	return b
 }
 
-// newCall makes a call of a collective over n ranks with random data: m bytes (reductions:
+// newCall returns a call of a collective over n ranks with random data: m bytes (reductions:
 // elements) per rank.
 func newCall(rng *rand.Rand, op Op, n, m, root int, uniform, inPlace bool, o operator) call {
 	c := call{make([]Args, n), make([][]byte, n)}
@@ -205,7 +205,7 @@ func reductions(rng *rand.Rand, c *call, m, root int, uniform, inPlace bool, o o
 			}
 		}
 	}
-	sum := func(to int) []byte { // of ranks below to
+	sum := func(to int) []byte { // combination of the ranks below to
 		out := bytes.Clone(data[to-1])
 		for r := to - 2; r >= 0; r-- {
 			o.apply(data[r], out)
@@ -244,8 +244,8 @@ func reductions(rng *rand.Rand, c *call, m, root int, uniform, inPlace bool, o o
 	}
 }
 
-// check compares what ranks received with what they should have; float sums only have to be close,
-// and equal where MPI's result is the same at several ranks.
+// check compares the received data with the correct results. Float sums only have to be close, and
+// equal where MPI's result is the same at several ranks.
 func (c call) check(o operator) error {
 	for r, want := range c.want {
 		got := c.args[r].Recv

@@ -2,9 +2,9 @@ package collectives
 
 import "slices"
 
-// rows gives the local ranks of this process's cluster host by host, each host's in ascending
-// order. If the order of operands counts, hosts whose ranks are not neighbours are taken apart; so
-// are all where nobody knows the hosts.
+// rows returns the local ranks of this process's cluster host by host, each host's in ascending
+// order. If the order of operands matters, hosts whose ranks are not neighbours are split into
+// their ranks; so are all hosts if they are unknown.
 func (l *Layout) rows(commutative bool) [][]int {
 	if l.hosts != nil && (commutative || slices.IsSorted(slices.Concat(l.hosts...))) {
 		return l.hosts
@@ -16,5 +16,6 @@ func (l *Layout) rows(commutative bool) [][]int {
 	return rows
 }
 
-// ahead is how many segments a rank hands to others of its cluster before those need them.
+// ahead returns the number of segments that a rank passes to others of its cluster before those
+// need them.
 func (t Tuning) ahead() int { return max(1, t.kept()/t.Segment) }

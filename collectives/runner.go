@@ -1,21 +1,21 @@
 package collectives
 
-// Runner steps one schedule. Not safe for concurrent use.
+// Runner steps one schedule. It is not safe for concurrent use.
 type Runner struct {
 	rounds  Schedule
 	waiting []Request
 	err     error
 }
 
-// NewRunner prepares to run s; Step starts the first round.
+// NewRunner returns a Runner of s. Step starts the first round.
 func NewRunner(s Schedule) *Runner { return &Runner{rounds: s} }
 
-// Left is the number of rounds not yet started.
-func (x *Runner) Left() int { return len(x.rounds) }
+// Remaining returns the number of rounds that have not started.
+func (x *Runner) Remaining() int { return len(x.rounds) }
 
-// Step goes as far as possible without blocking and reports whether the collective is over, then
-// with the first error. An error does not end the schedule: other processes count on the rest of
-// this one's messages.
+// Step goes as far as possible without blocking. It reports whether the collective has finished,
+// and then the first error. An error does not end the schedule, because other processes need the
+// rest of this one's messages.
 func (x *Runner) Step() (over bool, err error) {
 	for {
 		if !x.settle() {
@@ -32,7 +32,7 @@ func (x *Runner) Step() (over bool, err error) {
 	}
 }
 
-// settle drops requests that are over and reports whether none is left.
+// settle drops finished requests and reports whether none is left.
 func (x *Runner) settle() bool {
 	left := x.waiting[:0]
 	for _, r := range x.waiting {

@@ -1,11 +1,12 @@
 package collectives
 
-// scan and exscan of m bytes where every cluster's ranks are contiguous.
+// scan returns the schedule of a scan or exscan of m bytes if every cluster's ranks are contiguous.
 //
-// Few bytes, few ranks: scanfew.go. Many, over two clusters of few ranks: scanchain.go. Else a
-// native scan of every segment. The last rank of a cluster then has the cluster's total, and sends
-// it to a leader of each later cluster. That one combines the totals of the clusters before it, in
-// order, and broadcasts the result natively. Every rank puts it in front of its own prefix.
+// Few bytes, few ranks: scanfew.go. Many bytes, over two clusters of few ranks: scanchain.go.
+// Otherwise there is a native scan of every segment. After it the last rank of a cluster has the
+// cluster's total, and sends it to a leader of each later cluster. The leader combines the totals
+// of the clusters before its own, in order, and broadcasts the result natively. Every rank combines
+// it with its own prefix.
 //
 //	time λ(s) + L + mG + λ(s); bytes m from each cluster to each later one
 func scan(e *env, a Args) Schedule {
@@ -36,9 +37,11 @@ type scanner struct {
 	a         Args
 	seg       segments
 	inclusive bool
-	last      bool  // this process has its cluster's total
-	totals    ring  // of this cluster: exscan's last rank
-	before    parts // the totals of the clusters before this one; in spread the last of them becomes the prefix
+	last      bool // this process has its cluster's total
+	totals    ring // totals of this cluster, at exscan's last rank
+	// before has the totals of the clusters before this one. In spread the last of them becomes the
+	// prefix.
+	before parts
 }
 
 func newScanner(e *env, a Args) *scanner {
@@ -54,7 +57,7 @@ func newScanner(e *env, a Args) *scanner {
 	return x
 }
 
-// leader gives the local rank in a cluster that collects the totals for segment i.
+// leader returns the local rank in a cluster that collects the totals for segment i.
 func (x *scanner) leader(cluster, i int) int { return x.l.leader(cluster, i, x.t.Leaders, 0) }
 
 func (x *scanner) segment(b []byte, i int) []byte { return x.seg.of(b, i, x.extent) }
@@ -65,13 +68,13 @@ func (x *scanner) prefix(i int, b *batch) {
 		b.add(x.local.Scan(send, recv, n))
 		return
 	}
-	if x.last { // Recv may be Send: keep what the total needs
+	if x.last { // Recv may be Send: keep the operand for the total
 		copy(x.totals.at(i, len(send)), send)
 	}
 	b.add(x.local.Exscan(send, recv, n))
 }
 
-// total gives this cluster's total of segment i; only at its last rank.
+// total returns this cluster's total of segment i. Only its last rank has it.
 func (x *scanner) total(i int, b *batch) []byte {
 	recv := x.segment(x.a.Recv, i)
 	if x.inclusive {

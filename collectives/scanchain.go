@@ -1,8 +1,8 @@
 package collectives
 
-// scanChain: a scan of many bytes over two clusters. Every rank gives the next one the prefix of a
-// segment that ends with itself, also from the first cluster to the second; segments follow each
-// other. Every link carries m bytes.
+// scanChain returns the schedule of a scan of many bytes over two clusters. Every rank passes the
+// prefix of a segment that ends with its own operand to the next rank, also from the first cluster
+// to the second. Segments follow each other. Every link carries m bytes.
 //
 //	time (a+b)·λ(s) + L + mG; bytes m from the first cluster to the second; messages 1 a segment
 func scanChain(e *env, a Args) Schedule {
@@ -25,16 +25,16 @@ type scanLine struct {
 	*env
 	a   Args
 	seg segments
-	in  ring // prefixes of the rank before
-	out ring // exscan: what the next rank gets
+	in  ring // prefixes from the previous rank
+	out ring // exscan: prefixes for the next rank
 }
 
-// starts reports whether nobody is before this process.
+// starts reports whether this process is the first rank.
 func (x *scanLine) starts() bool { return x.l.Rank == 0 }
 
 func (x *scanLine) prefix(i int) []byte { return x.in.at(i, x.seg.count(i)*x.extent) }
 
-// begin brings what the first cluster has to the first rank of the second.
+// begin sends the prefix of the first cluster to the first rank of the second.
 func (x *scanLine) begin(i int, b *batch) {
 	if x.l.Cluster == 1 && x.local.Rank() == 0 {
 		ranks := x.l.Members(0)
@@ -42,7 +42,7 @@ func (x *scanLine) begin(i int, b *batch) {
 	}
 }
 
-// step gives the prefix of local rank k to the next one.
+// step passes the prefix of local rank k to the next one.
 func (x *scanLine) step(k, i int, b *batch) {
 	n, m := int64(x.seg.count(i)*x.extent), newMoves(x.local.Size())
 	var send, recv []byte
@@ -57,7 +57,7 @@ func (x *scanLine) step(k, i int, b *batch) {
 	b.add(m.start(x.local, send, recv))
 }
 
-// result makes this process's result of a segment, and what the next rank gets.
+// result computes this process's result of a segment, and returns the prefix for the next rank.
 func (x *scanLine) result(i int, b *batch) []byte {
 	send, recv, n := x.seg.of(x.a.Send, i, x.extent), x.seg.of(x.a.Recv, i, x.extent), x.seg.count(i)
 	next := recv

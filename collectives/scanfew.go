@@ -1,18 +1,18 @@
 package collectives
 
-// scanFew: every rank gives its operand to all later ones of its cluster, which combine what they
-// get in order. The last one so has the cluster's total, and sends it to the first rank of each
-// later cluster; that one combines the totals of the clusters before and gives the others what
-// comes out.
+// scanFew returns the schedule of a scan of few bytes. Every rank gives its operand to all later
+// ones of its cluster, which combine the operands in order. So the last one has the cluster's
+// total, and sends it to the first rank of each later cluster. That rank combines the totals of the
+// clusters before and gives the others the result.
 //
 //	time 2λ + L, in the first cluster λ; bytes m from each cluster to each later one, messages 1
 func scanFew(e *env, a Args) Schedule {
 	n, me, mine := a.Count*e.extent, e.local.Rank(), e.l.Cluster
 	last := me == e.local.Size()-1
 	send, recv := a.Send[:n], a.Recv[:n]
-	operands := e.Scratch((me + 1) * n) // of the ranks up to this one
+	operands := e.Scratch((me + 1) * n) // operands of the ranks up to this one
 	var before, crossing, sent batch
-	var totals [][]byte // of the clusters before this one; the last becomes the prefix
+	var totals [][]byte // totals of the clusters before this one; the last becomes the prefix
 	if mine > 0 {
 		totals = cutEqually(e.Scratch(mine*n), mine)
 	}

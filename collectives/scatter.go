@@ -1,15 +1,15 @@
 package collectives
 
-// scatter: gather with the arrows turned round. Inside the root's cluster native; to another one a
-// message with all its blocks to the leader and a native scatter there, or every block by itself to
-// its owner.
+// scatter returns the schedule of a scatter, the reverse of gather. Inside the root's cluster it is
+// native. Another cluster gets one message with all its blocks to the leader and a native scatter,
+// or every block goes directly to its owner.
 //
 //	combined  time L + b·m·G + λ; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b·⌈m/s⌉
 //
-// Blocks that go by themselves go in order of rank, so that not everybody stays to the end: in
-// segments, which the engine keeps so that the root need not stay, as long as these are no more
-// than Tuning.Window bytes for all ranks.
+// Blocks that go directly are sent in order of rank, so that not all ranks stay to the end. They
+// are sent in segments, which the engine keeps so that the root need not stay, as long as these
+// have at most Tuning.Window bytes for all ranks.
 func scatter(e *env, a Args) Schedule {
 	home, rootLocal := e.l.ClusterOf(a.Root), e.l.LocalOf(a.Root)
 	if e.l.Rank == a.Root {
@@ -35,7 +35,7 @@ func scatter(e *env, a Args) Schedule {
 	}
 }
 
-// keptForAll is how many bytes the engine keeps of a block that goes to a rank.
+// keptForAll returns the number of bytes that the engine keeps of a block for a rank.
 func (e *env) keptForAll() int { return e.t.Window / e.l.Size }
 
 func scatterAtRoot(e *env, a Args) Schedule {

@@ -1,9 +1,10 @@
 package collectives
 
-// op starts one operation; a step of a round.
+// op starts one operation; a round has several.
 type op func() (Request, error)
 
-// round starts all its operations, whatever errors some of them give, and waits for all.
+// round returns a Round that starts all its operations, even if some give errors, and waits for
+// all.
 func round(ops ...op) Round {
 	return func() ([]Request, error) {
 		var b batch
@@ -14,7 +15,7 @@ func round(ops ...op) Round {
 	}
 }
 
-// step is a round of one operation.
+// step returns a Round of one operation.
 func step(o op) Round {
 	return func() ([]Request, error) {
 		r, err := o()
@@ -25,12 +26,12 @@ func step(o op) Round {
 	}
 }
 
-// compute is a round without operations.
+// compute returns a Round without operations.
 func compute(f func() error) Round {
 	return func() ([]Request, error) { return nil, f() }
 }
 
-// batch collects what a round starts.
+// batch collects the requests that a round starts.
 type batch struct {
 	reqs []Request
 	err  error
@@ -45,23 +46,23 @@ func (b *batch) add(r Request, err error) {
 	}
 }
 
-// stage is one step that every segment of a pipelined message goes through.
+// stage is one step for every segment of a pipelined message.
 type stage struct {
 	start func(seg int, b *batch)
-	// depth is how many rounds a segment stays in this stage, and so how many segments are in it
-	// at a time. After so many its operations must be over, and the next stage begins with it. At
-	// least 1.
+	// depth is the number of rounds for which a segment stays in this stage, and so the number of
+	// segments in it at a time, at least 1. After that its operations must have finished, and the
+	// next stage begins with it.
 	depth int
 }
 
-// pipeline takes n segments through the stages: segment i enters stage k when its stage k-1 is
-// over. The order of all starts is fixed, so stages may use native collectives if all local
-// processes have the same stages with the same depths. Depths are cut to n; slots says how many
-// segments are under way at most.
+// pipeline returns a schedule that takes n segments through the stages. Segment i enters stage k
+// after its stage k-1. The order of all starts is fixed, so stages may use native collectives if
+// all local processes have the same stages with the same depths. Depths are reduced to n. slots
+// returns the largest number of segments under way.
 func pipeline(n int, stages ...stage) Schedule {
 	type running struct {
 		stage
-		lag  int // rounds after a segment's entry into the pipeline that this stage starts
+		lag  int // rounds between a segment's entry into the pipeline and the start of this stage
 		reqs [][]Request
 	}
 	run, lag := make([]running, len(stages)), 0
@@ -74,7 +75,7 @@ func pipeline(n int, stages ...stage) Schedule {
 	for t := range n + lag - 1 {
 		out = append(out, func() ([]Request, error) {
 			var due batch
-			// Later stages first: what is furthest frees memory and brings others forward.
+			// Later stages go first, because they free memory and let other segments proceed.
 			for k := len(run) - 1; k >= 0; k-- {
 				r := &run[k]
 				if seg := t - r.lag; seg >= 0 && seg < n {
@@ -98,8 +99,8 @@ func pipeline(n int, stages ...stage) Schedule {
 	return out
 }
 
-// slots gives the number of segments between the start of the first and the end of the last of the
-// stages.
+// slots returns the number of segments between the start of the first and the end of the last of
+// the stages.
 func slots(n int, depths ...int) int {
 	sum := 0
 	for _, d := range depths {
@@ -108,12 +109,12 @@ func slots(n int, depths ...int) int {
 	return min(n, sum)
 }
 
-// segments cuts total units into equal segments (the last may be shorter).
+// segments cuts total units into equal segments; the last one may be shorter.
 type segments struct {
 	total, size, n int
 }
 
-// cut makes segments of about t.Segment bytes of units of the given size.
+// cut returns segments of about t.Segment bytes of units of the given size.
 func cut(total, unit int, t Tuning) segments {
 	if total == 0 {
 		return segments{}
@@ -123,10 +124,10 @@ func cut(total, unit int, t Tuning) segments {
 	return segments{total, size, (total + size - 1) / size}
 }
 
-// count gives the units in segment i.
+// count returns the number of units in segment i.
 func (s segments) count(i int) int { return min(s.size, s.total-i*s.size) }
 
-// of gives segment i of a buffer of units.
+// of returns segment i of a buffer of units.
 func (s segments) of(b []byte, i, unit int) []byte {
 	if b == nil {
 		return nil
@@ -135,7 +136,7 @@ func (s segments) of(b []byte, i, unit int) []byte {
 	return b[from : from+s.count(i)*unit]
 }
 
-// ring holds the segments that are under way.
+// ring has memory for the segments under way.
 type ring struct {
 	b            []byte
 	bytes, slots int
@@ -148,7 +149,7 @@ func (r ring) at(i, n int) []byte {
 	return r.b[from : from+n]
 }
 
-// same reports whether two buffers begin at the same place.
+// same reports whether two buffers begin at the same address.
 func same(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // fold computes parts[0] op parts[1] op … into the last part.
@@ -162,7 +163,7 @@ func (e *env) fold(parts [][]byte, count int) error {
 	return nil
 }
 
-// foldTo computes the same of operands that lie one behind the other.
+// foldTo computes the same for operands that are one after the other.
 func (e *env) foldTo(to, operands []byte, count int) error {
 	var parts [][]byte
 	for n := count * e.extent; len(operands) > 0; operands = operands[n:] {

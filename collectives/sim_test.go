@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// world simulates processes in clusters: messages between clusters and native collectives finish in
+// world simulates processes in clusters. Messages between clusters and native collectives finish in
 // an order that the seed decides, as early or as late as MPI allows. Time is virtual: a crossing
-// takes 1, all else nothing.
+// takes 1, everything else 0.
 type world struct {
 	rng      *rand.Rand
 	procs    []*proc
 	pipes    map[pipe]*queue
-	natives  [][]*native   // [cluster] in order of call
-	pending  []func() bool // things that may happen; true: happened for good
+	natives  [][]*native   // [cluster] native collectives in order of call
+	pending  []func() bool // possible events; true means that the event happened and is over
 	crossed  [][]int       // [from cluster][to cluster] payload bytes
 	messages [][]int
 	hosts    [][]int // [cluster][local rank]
 	between  int     // bytes of native alltoalls between hosts
-	eager    bool    // every send is over at once, as with credit granted beforehand
+	eager    bool    // every send finishes at once, as with credit granted beforehand
 	op       func(in, inout []byte)
 	extent   int
 }
@@ -33,10 +33,10 @@ type queue struct{ sends, recvs []*simOp }
 type simOp struct {
 	p       *proc
 	buf     []byte
-	started int // virtual time
+	started int // virtual time of its start
 	over    bool
-	time    int  // when it was over
-	shorter bool // the message may be
+	time    int  // virtual time of its end
+	shorter bool // the message may be shorter than the buffer
 	err     error
 }
 
@@ -53,23 +53,23 @@ type proc struct {
 	w       *world
 	l       *Layout
 	clock   int
-	calls   int // native collectives so far
+	calls   int // number of native collectives so far
 	runner  *Runner
-	ops     []*simOp // all so far
-	largest int      // bytes of scratch at once
-	fail    error    // what the next send is to fail with
+	ops     []*simOp // all requests so far
+	largest int      // largest amount of scratch memory, in bytes
+	fail    error    // error of the next send
 	over    bool
 	err     error
 }
 
-// newOp makes an operation of this process, begun now.
+// newOp returns an operation of this process that starts now.
 func (p *proc) newOp(buf []byte) *simOp {
 	o := &simOp{p: p, buf: buf, started: p.clock}
 	p.ops = append(p.ops, o)
 	return o
 }
 
-// idle reports whether all operations of the process are over.
+// idle reports whether all operations of the process have finished.
 func (p *proc) idle() bool {
 	for _, o := range p.ops {
 		if !o.over {
@@ -79,7 +79,8 @@ func (p *proc) idle() bool {
 	return true
 }
 
-// hostsOf puts a cluster's ranks on hosts: all on one, two neighbours on each, or in turn on two.
+// hostsOf places a cluster's ranks on hosts: all on one, two neighbours on each, or alternating on
+// two.
 func hostsOf(ranks int, seed int64) []int {
 	hosts := make([]int, ranks)
 	for r := range hosts {
@@ -106,8 +107,8 @@ func newWorld(clusterOf []int, seed int64) *world {
 	return w
 }
 
-// run steps everybody until all are over; it fails when nothing can happen any more or something is
-// left behind.
+// run steps all processes until they have finished. It fails if no event is possible any more or
+// something is left over.
 func (w *world) run() error {
 	for {
 		left := false
@@ -141,7 +142,7 @@ func (w *world) run() error {
 		if happened {
 			continue
 		}
-		// Nothing by chance: look in earnest.
+		// No event was chosen by chance: try all.
 		if w.any() {
 			continue
 		}
@@ -170,7 +171,7 @@ func (w *world) run() error {
 	return nil
 }
 
-// any makes the first thing happen that can.
+// any makes the first possible event happen.
 func (w *world) any() bool {
 	for i, f := range w.pending {
 		if f() {

@@ -5,26 +5,26 @@ import (
 	"fmt"
 )
 
-// native is one native collective of a cluster. Early: what MPI allows to finish before others have
-// come finishes (their data was copied when they came); otherwise nobody does before all are in,
-// and data is read only then.
+// native is one native collective of a cluster. With early, a process finishes before others have
+// called if MPI allows that (its data was copied at the call). Otherwise no process finishes before
+// all have called, and data is read only then.
 type native struct {
 	kind  string
 	root  int
 	early bool
-	args  []*nativeArgs // [local rank], nil: not here yet
+	args  []*nativeArgs // [local rank] its arguments; nil before its call
 }
 
 type nativeArgs struct {
 	op           *simOp
-	send         []byte // as it is, or a copy if early
+	send         []byte // the buffer itself, or a copy if early
 	recv         []byte
 	count        int
-	counts       []int64 // of recv; scatter: of send
+	counts       []int64 // counts of recv, or in a scatter of send
 	displs       []int64
-	sendc, sendd []int64 // alltoallv
-	elements     []int64 // reducescatter
-	own          []byte  // what this rank put in before anything was overwritten
+	sendc, sendd []int64 // for alltoallv
+	elements     []int64 // for reducescatter
+	own          []byte  // this rank's data before anything was overwritten
 	done         bool
 }
 
@@ -72,7 +72,7 @@ func (s simLocal) start(kind string, root int, a nativeArgs) (Request, error) {
 	return a.op, nil
 }
 
-// finish ends the collective for one local rank if it may.
+// finish ends the collective for one local rank if it may end.
 func (w *world) finish(n *native, me int) bool {
 	all, time := true, 0
 	for _, a := range n.args {
@@ -111,7 +111,7 @@ func (w *world) finish(n *native, me int) bool {
 	if n.early {
 		w.deliver(n, me)
 	} else if !mine.done {
-		for i := range n.args { // read everybody's data now, before anybody may change it
+		for i := range n.args { // read the data of all ranks now, before any of them changes it
 			n.args[i].own = bytes.Clone(n.args[i].send)
 		}
 		for i := range n.args {
@@ -126,7 +126,7 @@ func (w *world) finish(n *native, me int) bool {
 	return true
 }
 
-// deliver puts the result into the buffers of one rank.
+// deliver copies the result into the buffers of one rank.
 func (w *world) deliver(n *native, me int) {
 	a := n.args[me]
 	fail := func(format string, v ...any) { a.op.err = fmt.Errorf(n.kind+": "+format, v...) }

@@ -1,17 +1,17 @@
 package collectives
 
 // slicing is a segment of some units cut into a slice for each rank of a cluster, in order of rank
-// and as equal as can be.
+// and as equal as possible.
 type slicing struct {
 	units, ranks int
-	without      int // local rank that has none; -1: nobody
+	without      int // local rank without a slice; -1 if each has one
 }
 
 func (e *env) slicing(units, cluster int) slicing {
 	return slicing{units, e.l.SizeOf(cluster), -1}
 }
 
-// cutWide makes segments of which a slice has about t.Segment bytes; window is the number of them
+// cutWide returns segments with slices of about t.Segment bytes. window is the number of segments
 // under way between clusters.
 func (e *env) cutWide(total, unit int) (seg segments, window int) {
 	t := e.t
@@ -19,7 +19,7 @@ func (e *env) cutWide(total, unit int) (seg segments, window int) {
 	return cut(total, unit, t), t.window()
 }
 
-// of gives a local rank's slice, as a range of units.
+// of returns a local rank's slice, as a range of units.
 func (s slicing) of(rank int) (from, to int) {
 	n := s.ranks
 	if s.without >= 0 {
@@ -33,7 +33,7 @@ func (s slicing) of(rank int) (from, to int) {
 	return share(s.units, rank, n), share(s.units, rank+1, n)
 }
 
-// blocks gives bytes and displacements of all slices.
+// blocks returns bytes and displacements of all slices.
 func (s slicing) blocks(unit int) (counts, displs []int64) {
 	counts, displs = make([]int64, s.ranks), make([]int64, s.ranks)
 	for r := range counts {
@@ -43,8 +43,8 @@ func (s slicing) blocks(unit int) (counts, displs []int64) {
 	return counts, displs
 }
 
-// common calls f for what a range of units has in common with each slice, in pieces of at most so
-// many units.
+// common calls f for the intersection of a range of units with each slice, in pieces of at most
+// most units.
 func (s slicing) common(from, to, most int, f func(rank, from, to int)) {
 	for r := range s.ranks {
 		lo, hi := s.of(r)
@@ -54,5 +54,5 @@ func (s slicing) common(from, to, most int, f func(rank, from, to int)) {
 	}
 }
 
-// share is total*i/n without overflow: where the i-th of n equal shares begins.
+// share returns total*i/n without overflow: the beginning of share i of n equal ones.
 func share[T int | int64](total, i, n T) T { return total/n*i + total%n*i/n }

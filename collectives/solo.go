@@ -1,6 +1,6 @@
 package collectives
 
-// solo is Local for a cluster with one rank: copies, and no native call.
+// solo is a Local for a cluster with one rank. It copies, and makes no native calls.
 type solo struct{}
 
 func (solo) Rank() int                                  { return 0 }
@@ -37,7 +37,7 @@ func (solo) ReduceScatter(send, recv []byte, _ []int64) (Request, error) {
 }
 func (solo) Scan(send, recv []byte, _ int) (Request, error) { copy(recv, send); return nil, nil }
 
-// block is a count of bytes at a displacement; empty ones may lie anywhere.
+// block returns count bytes at a displacement. Empty blocks may have any displacement.
 func block(b []byte, count, displ int64) []byte {
 	if count == 0 {
 		return nil

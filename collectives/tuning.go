@@ -37,13 +37,13 @@ import (
 // forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
 // would all come late and leave the second link idle meanwhile.
 type Tuning struct {
-	Segment int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
+	Segment int // bytes; default 64 KiB, the eager limit, so that a segment crosses without a handshake
 	Chunk   int // bytes; default 16 KiB
-	// bytes of segments that a pipeline keeps under way between clusters, and of a leader's
-	// alltoall; default 16 MiB
+	// Window is the number of bytes of segments that a pipeline keeps under way between clusters,
+	// and of a leader's alltoall; default 16 MiB.
 	Window       int
-	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
-	Leaders      int // most leaders per cluster; default 4
+	LocalDepth   int // number of native collectives of one pipeline stage at a time; default 2
+	Leaders      int // largest number of leaders per cluster; default 4
 	Slice        int // bytes of a rank's part of a message; default 2 KiB
 	Combine      int // bytes; default 32 KiB
 	CombineBlock int // bytes; default 1 KiB
@@ -51,7 +51,7 @@ type Tuning struct {
 	Pair         int // bytes; default 8 KiB
 }
 
-// Filled has the defaults where t has zero.
+// Filled returns the tuning with defaults in place of zeros.
 func (t Tuning) Filled() Tuning {
 	or := func(v, d int) int {
 		if v > 0 {
@@ -67,29 +67,30 @@ func (t Tuning) Filled() Tuning {
 	}
 }
 
-// String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for
-// equal behaviour.
+// String returns the tuning with defaults filled in, in the form that ParseTuning parses. It is
+// equal for equal behaviour.
 func (t Tuning) String() string {
 	t = t.Filled()
 	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d,few=%d,pair=%d",
 		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock, t.Few, t.Pair)
 }
 
-// window is the number of segments under way between clusters.
+// window returns the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
-// kept is how many bytes of a message a rank hands over at once and is done with, where others get
-// the result: a quarter of Window, by default as much as Linux lets a socket's buffer grow to.
+// kept returns the number of bytes of a message that a rank hands over at once and then leaves, if
+// other ranks get the result: a quarter of Window, by default the limit of Linux for the size of a
+// socket's buffer.
 func (t Tuning) kept() int { return max(t.Segment, t.Window/4) }
 
-// finer has smaller segments, for n bytes that go from rank to rank: about so many, of at least
-// Chunk bytes, so that all ranks have some at a time.
+// finer returns a tuning with smaller segments, for n bytes that go from rank to rank: about
+// segments of them, of at least Chunk bytes, so that all ranks have some at a time.
 func (t Tuning) finer(n, segments int) Tuning {
 	t.Segment = min(t.Segment, max(n/segments, t.Chunk))
 	return t
 }
 
-// Table is the whole of it as a file with a setting a line, which ParseTuning reads. about, if not
+// Table returns the tuning as a file with a setting a line, which ParseTuning parses. about, if not
 // empty, is put before it as a comment.
 func (t Tuning) Table(about string) string {
 	var b strings.Builder
@@ -102,10 +103,10 @@ func (t Tuning) Table(about string) string {
 	return b.String()
 }
 
-// ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
+// ParseTuning parses "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
 // slice, combine, combineblock, few, pair, each with a positive number; sizes in bytes or with K or
-// M. They may stand in lines of their own, and what follows a # in a line is a comment: a file of
-// Table. Empty gives the defaults.
+// M. The settings may be on lines of their own, and the rest of a line from a # on is a comment, as
+// in a file of Table. "" gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
 	for line := range strings.Lines(s) {
@@ -117,7 +118,7 @@ func ParseTuning(s string) (Tuning, error) {
 	return t, nil
 }
 
-// parse takes the settings of a line.
+// parse parses the settings of a line.
 func (t *Tuning) parse(line string) error {
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
 		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,

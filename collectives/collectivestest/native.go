@@ -1,5 +1,5 @@
-// Package collectivestest stands in for the collectives of a cluster's native MPI in tests and
-// simulations: they are done in memory, and the only operator is addition modulo 256.
+// Package collectivestest replaces the collectives of a cluster's native MPI in tests and
+// simulations. They are carried out in memory, and the only operator is addition modulo 256.
 package collectivestest
 
 import (
@@ -8,18 +8,18 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// Native is the collectives of one cluster's native MPI. The zero value has none. It has no lock:
-// callers see to it that one process at a time is in it.
+// Native has the collectives of one cluster's native MPI. The zero value has none. It has no lock:
+// callers must let only one process at a time call it.
 type Native struct {
 	tokens  uint64
 	started map[call]*joint
-	waiting map[uint64]*joint // by token, until Test has said that it is over
-	next    map[member]int    // how many collectives it has started
+	waiting map[uint64]*joint // collectives by token, until Test has reported their end
+	next    map[member]int    // number of collectives that each process has started
 }
 
 // joint is one collective.
 type joint struct {
-	args    []*collectives.Args // by local rank; nil: that one has not come
+	args    []*collectives.Args // by local rank; nil before its call
 	missing int
 }
 
@@ -29,15 +29,15 @@ type member struct {
 	rank    int
 }
 
-// call names a collective: the communicator and how many came before.
+// call identifies a collective: the communicator and the number of earlier ones.
 type call struct {
 	context uintptr
 	number  int
 }
 
-// Start is a process's call: of local rank, of so many local processes. The collective is carried
-// out when the last of them has come. The token is for Test. An error says that processes have
-// called different ones.
+// Start is a process's call: that of local rank rank among the local processes. The collective is
+// carried out at the last call. The token is for Test. An error means that the processes have
+// called different collectives.
 func (n *Native) Start(context uintptr, processes, rank int, a collectives.Args) (token uint64, err error) {
 	if n.started == nil {
 		n.started, n.waiting, n.next = map[call]*joint{}, map[uint64]*joint{}, map[member]int{}
@@ -67,7 +67,7 @@ func (n *Native) Start(context uintptr, processes, rank int, a collectives.Args)
 	return n.tokens, nil
 }
 
-// Test reports whether a collective is over, and forgets the token then.
+// Test reports whether a collective has finished, and then forgets the token.
 func (n *Native) Test(token uint64) (bool, error) {
 	all, ok := n.waiting[token]
 	switch {

@@ -172,9 +172,9 @@ func (s *Set) Step() (n int) {
 	for _, q := range s.running {
 		for len(q.waiting) > 0 && s.ep.Err() == nil {
 			x := q.waiting[0]
-			left := x.run.Left()
+			left := x.run.Remaining()
 			over, err := x.run.Step()
-			n += left - x.run.Left()
+			n += left - x.run.Remaining()
 			if !over {
 				break
 			}
