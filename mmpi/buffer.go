@@ -11,13 +11,13 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Scalar is an element of a message. int and uint travel as 64 bits.
+// Scalar is an element of a message. int and uint are sent as 64 bits.
 type Scalar interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint |
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// kinds maps Go's kinds to MPI's types; a named type travels as its underlying type.
+// kinds maps Go's kinds to MPI's types. A named type is sent as its underlying type.
 var kinds = [...]int{
 	reflect.Int: mpi.Int64, reflect.Int8: mpi.Int8, reflect.Int16: mpi.Int16,
 	reflect.Int32: mpi.Int32, reflect.Int64: mpi.Int64,
@@ -29,7 +29,7 @@ var kinds = [...]int{
 
 func datatype[T Scalar]() mpi.DataType { return mpi.Type(kinds[reflect.TypeFor[T]().Kind()]) }
 
-// buffer describes a slice to MPI; too long a slice is an error.
+// buffer describes a slice to MPI. A slice that is too long is an error.
 func buffer[T Scalar](s []T) (mpi.Buffer, error) {
 	if len(s) > math.MaxInt32 {
 		return mpi.Buffer{}, fmt.Errorf("mmpi: %d elements in one call, at most %d are possible", len(s), math.MaxInt32)

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Every collective has a nonblocking form (I…) that returns a request and a blocking one. All
-// processes of the communicator call it, in the same order, with the same root, operator and sizes
-// as far as the comment says. Where MPI has IN_PLACE a nil send slice means it.
+// Every collective has a nonblocking form (I…) that returns a request, and a blocking form. All
+// processes of the communicator must call it in the same order, with the same root, operator and
+// sizes as far as the comment says. Where MPI has IN_PLACE a nil send slice selects it.
 
 func finish(q *Request, err error) error {
 	if err != nil {
@@ -24,7 +24,7 @@ func finish(q *Request, err error) error {
 }
 
 // either makes a collective call: blocking if that is wanted and allowed (the request is done
-// then), else nonblocking.
+// then), and otherwise nonblocking.
 func either(p *Process, wait bool, call func(wait bool) (mpi.Request, error),
 	pinned ...unsafe.Pointer) (*Request, error) {
 	if wait && p.direct() {
@@ -40,7 +40,7 @@ func (c *Comm) Barrier() error { return finish(either(c.p, true, c.h.Barrier)) }
 // Ibarrier is the nonblocking Barrier.
 func (c *Comm) Ibarrier() (*Request, error) { return either(c.p, false, c.h.Barrier) }
 
-// Bcast copies the root's buf to everyone's. All lengths are the same.
+// Bcast copies the root's buf to all processes. All lengths must be equal.
 func Bcast[T Scalar](c *Comm, buf []T, root int) error { return finish(bcast(c, buf, root, true)) }
 
 // Ibcast is the nonblocking Bcast.
@@ -56,8 +56,8 @@ func bcast[T Scalar](c *Comm, buf []T, root int, wait bool) (*Request, error) {
 	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Bcast(b, root, wait) }, b.P)
 }
 
-// Reduce combines the send slices of all elementwise into recv at the root (elsewhere recv may be
-// nil). At the root a nil send takes recv as this process's part.
+// Reduce combines the send slices of all processes elementwise into recv at the root (elsewhere
+// recv may be nil). At the root a nil send takes recv as this process's operand.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) error {
 	return finish(reduce(c, send, recv, op, root, true))
 }
@@ -77,7 +77,8 @@ func reduce[T Scalar](c *Comm, send, recv []T, op Op, root int, wait bool) (*Req
 	}, in.P, out.P)
 }
 
-// Allreduce is Reduce with the result everywhere. A nil send takes recv as this process's part.
+// Allreduce is Reduce with the result at all processes. A nil send takes recv as this process's
+// operand.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) error {
 	return finish(allreduce(c, send, recv, op, true))
 }
@@ -97,13 +98,13 @@ func allreduce[T Scalar](c *Comm, send, recv []T, op Op, wait bool) (*Request, e
 	}, in.P, out.P)
 }
 
-// Scan gives each process the combination of the parts of ranks 0 … its own.
+// Scan gives each process the combination of the operands of ranks 0 to its own.
 func Scan[T Scalar](c *Comm, send, recv []T, op Op) error {
 	return finish(scan(c, send, recv, op, false, true))
 }
 
-// Exscan gives each process the combination of the parts of the ranks before its own; rank 0's recv
-// is not changed.
+// Exscan gives each process the combination of the operands of the ranks before its own. rank 0's
+// recv is not changed.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op) error {
 	return finish(scan(c, send, recv, op, true, true))
 }
@@ -147,7 +148,7 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) error
 	return finish(q, err)
 }
 
-// Gather collects equal parts at the root: recv has Size·len(send) elements there.
+// Gather collects equal parts at the root, where recv has Size·len(send) elements.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) error {
 	return finish(gather(c, send, recv, root, true))
 }
@@ -168,7 +169,7 @@ func gather[T Scalar](c *Comm, send, recv []T, root int, wait bool) (*Request, e
 	}, in.P, out.P)
 }
 
-// Gatherv collects counts[i] elements of rank i at recv[displs[i]] at the root; counts and displs
+// Gatherv collects counts[i] elements of rank i at recv[displs[i]] at the root. counts and displs
 // matter only there.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
 	return finish(gatherv(c, send, recv, counts, displs, root, true))
@@ -218,7 +219,7 @@ func scatter[T Scalar](c *Comm, send, recv []T, root int, wait bool) (*Request, 
 	}, in.P, out.P)
 }
 
-// Scatterv gives rank i counts[i] elements from the root's send[displs[i]]; send, counts and displs
+// Scatterv gives rank i counts[i] elements from the root's send[displs[i]]. send, counts and displs
 // matter only at the root.
 func Scatterv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
 	return finish(scatterv(c, send, recv, counts, displs, root, true))
@@ -247,7 +248,8 @@ func scatterv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int,
 	}, in.P, out.P, address(a), address(d))
 }
 
-// Allgather gives everyone all parts, which have equal lengths: recv has Size·len(send) elements.
+// Allgather gives all processes all parts, which must have equal lengths: recv has Size·len(send)
+// elements.
 func Allgather[T Scalar](c *Comm, send, recv []T) error {
 	return finish(allgather(c, send, recv, true))
 }
@@ -268,7 +270,7 @@ func allgather[T Scalar](c *Comm, send, recv []T, wait bool) (*Request, error) {
 	}, in.P, out.P)
 }
 
-// Allgatherv gives everyone counts[i] elements of rank i at recv[displs[i]].
+// Allgatherv gives all processes counts[i] elements of rank i at recv[displs[i]].
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
 	return finish(allgatherv(c, send, recv, counts, displs, true))
 }
@@ -290,7 +292,7 @@ func allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, wait bo
 	}, in.P, out.P, address(a), address(d))
 }
 
-// Alltoall gives rank j's recv, at block i, block j of rank i's send; all blocks have
+// Alltoall copies block j of rank i's send to block i of rank j's recv. All blocks have
 // len(send)/Size elements.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
 	return finish(alltoall(c, send, recv, true))
@@ -337,7 +339,7 @@ func alltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T, rc
 	}, in.P, out.P, address(sc), address(sd), address(rc), address(rd))
 }
 
-// holds checks that a slice which matters here has room for n elements of every rank.
+// holds checks that a slice, if it matters here, has room for n elements of every rank.
 func (c *Comm) holds(call string, matters bool, have, n int) error {
 	if matters && have < n*c.size {
 		return fmt.Errorf("mmpi: %s: %d elements of each of %d ranks do not fit into %d", call, n, c.size, have)
@@ -386,7 +388,7 @@ func (c *Comm) fits(call string, counts, displs []int, have int) error {
 	return nil
 }
 
-// inOut prepares a reduction's slices and operator: result tells whether recv is used here.
+// inOut prepares a reduction's slices and operator. result says whether recv is used here.
 func inOut[T Scalar](call string, send, recv []T, result bool, op Op) (
 	in, out mpi.Buffer, inPlace bool, h mpi.Op, err error,
 ) {

@@ -16,12 +16,12 @@ type Comm struct {
 	rank, size int
 }
 
-// Special values for source, tag and colour.
+// These are special values for source, tag and colour.
 const (
 	AnySource = -1
 	AnyTag    = -1
 	ProcNull  = -2
-	Undefined = -3 // Split: this process joins no new communicator
+	Undefined = -3 // for Split: this process joins no new communicator
 )
 
 func (p *Process) comm(h mpi.Communicator) (*Comm, error) {
@@ -34,13 +34,13 @@ func (p *Process) comm(h mpi.Communicator) (*Comm, error) {
 	return c, err
 }
 
-// Rank of this process, 0 … Size-1.
+// Rank returns the rank of this process, 0 … Size-1.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size is the number of processes.
+// Size returns the number of processes.
 func (c *Comm) Size() int { return c.size }
 
-// Dup makes a communicator with the same processes. Collective.
+// Dup creates a communicator with the same processes. It is collective.
 func (c *Comm) Dup() (*Comm, error) {
 	unlock := c.p.lock()
 	pending, r, err := c.h.Idup()
@@ -57,8 +57,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	return c.p.comm(pending.Get())
 }
 
-// Split makes one communicator per colour (≥ 0), ordered by key and then by rank here; nil for
-// Undefined. Collective; it keeps other goroutines out while it runs.
+// Split creates one communicator per colour (≥ 0), ordered by key and then by rank here. It returns
+// nil for Undefined. It is collective, and blocks other goroutines' calls while it runs.
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color == Undefined {
 		color = mpi.Undefined()
@@ -69,7 +69,8 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	return c.made(h, err)
 }
 
-// SplitHost makes one communicator per host, of processes that can share memory. Collective.
+// SplitHost creates one communicator per host, of processes that can share memory. It is
+// collective.
 func (c *Comm) SplitHost(key int) (*Comm, error) {
 	unlock := c.p.lock()
 	defer unlock()
@@ -77,8 +78,8 @@ func (c *Comm) SplitHost(key int) (*Comm, error) {
 	return c.made(h, err)
 }
 
-// Create makes a communicator of the given ranks, in that order; nil for a process not among them.
-// Collective over c, with the same ranks everywhere.
+// Create creates a communicator of the given ranks, in that order. It returns nil for a process
+// that is not among them. It is collective over c, with the same ranks in all processes.
 func (c *Comm) Create(ranks []int) (*Comm, error) {
 	for _, r := range ranks {
 		if r < 0 || r >= c.size {
@@ -98,14 +99,14 @@ func (c *Comm) made(h mpi.Communicator, err error) (*Comm, error) {
 	return c.p.comm(h)
 }
 
-// Free gives the communicator up. Collective. Not for World and Self.
+// Free frees the communicator. It is collective. World and Self must not be freed.
 func (c *Comm) Free() error {
 	unlock := c.p.lock()
 	defer unlock()
 	return c.h.Free()
 }
 
-// TagUB is the largest tag allowed.
+// TagUB returns the largest tag that is allowed.
 func (c *Comm) TagUB() (int, error) {
 	unlock := c.p.lock()
 	defer unlock()

@@ -21,18 +21,18 @@
 //
 // # Buffers
 //
-// Buffers are slices of Go's fixed-size numbers (see Scalar). Counts and displacements are
+// Buffers are slices of Go's fixed-size numbers (see Scalar). Counts and displacements are in
 // elements. A buffer given to a nonblocking operation belongs to MPI until its request is done; the
 // package pins it. Messages are limited to 2^31-1 elements.
 //
 // # Concurrency
 //
-// The level given to Init decides. Serialized (the default to choose): any goroutine may call
-// anything at any time; calls take turns and a waiting call never keeps the others out. Funneled:
-// one goroutine, which Init locks to its thread, makes all calls; least overhead. Multiple: the MPI
-// library itself does the locking; costs local latency in most libraries. Collectives on one
-// communicator must be called in the same order by all its processes, whatever the level; so only
-// one goroutine should use a communicator for them.
+// The level given to Init decides. Serialized (the recommended level): any goroutine may call
+// anything at any time. Calls take turns, and a waiting call never blocks the others. Funneled: one
+// goroutine, which Init locks to its thread, makes all calls; this has the least overhead.
+// Multiple: the MPI library itself does the locking, which costs local latency in most libraries.
+// At any level, all processes must call the collectives of one communicator in the same order, so
+// only one goroutine should use a communicator for them.
 //
 // # Errors
 //

@@ -15,8 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// A program has one Init and one Finalize; the examples share them. `world` is what p.World() gave.
-// Every process runs them all and compares its own output, so they print the same everywhere:
+// A program has one Init and one Finalize; the examples share them. `world` is the result of
+// p.World(). Every process runs all of them and compares its own output, so they print the same
+// everywhere:
 //
 //	go test -c -tags openmpi -o examples.test ./mmpi && zipper run --cluster a=2 --cluster b=2 -- ./examples.test
 var world *mmpi.Comm
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	world = p.World()
 	code := m.Run()
 	if code != 0 {
-		p.Abort(code) // the others may wait for this one
+		p.Abort(code) // others may wait for this rank
 	}
 	if err := p.Finalize(); err != nil {
 		log.Fatal(err)
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 	mmpi.Exit(code)
 }
 
-// Everyone gives its rank to the right-hand neighbour. The receive is posted first, and nobody
+// Each rank sends its number to the right-hand neighbour. The receive is posted first, and no rank
 // waits before sending.
 func ExampleIsend() {
 	ctx := context.Background()
@@ -59,17 +60,16 @@ func ExampleIsend() {
 	// Output: got my neighbour's rank: true
 }
 
-// A receive that gives up: the context ends it, and the message that it would have taken stays for
-// the next receive.
+// The context ends a receive, and the message that it would have taken stays for the next receive.
 func ExampleRecv() {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := mmpi.Recv(ctx, world, make([]byte, 8), world.Rank(), 99) // nobody sends this
+	_, err := mmpi.Recv(ctx, world, make([]byte, 8), world.Rank(), 99) // no rank sends this message
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	// Output: true
 }
 
-// The status says who sent and how much came.
+// The status has the source and the size of the message.
 func ExampleComm_Probe() {
 	ctx := context.Background()
 	to := (world.Rank() + 1) % world.Size()
@@ -92,7 +92,7 @@ func ExampleComm_Probe() {
 	// Output: [1 2 3]
 }
 
-// Everyone gives a row to the right-hand neighbour and gets one from the left.
+// Each rank sends a row to the right-hand neighbour and gets one from the left.
 func ExampleSendrecv() {
 	right := (world.Rank() + 1) % world.Size()
 	left := (world.Rank() + world.Size() - 1) % world.Size()
@@ -113,7 +113,7 @@ func ExampleIallreduce() {
 		log.Fatal(err)
 	}
 	mean := 0.0
-	for i := range 1000 { // work that needs no sum
+	for i := range 1000 { // work that does not need the sum
 		mean += float64(i) / 1000
 	}
 	if _, err := under.Wait(context.Background()); err != nil {
@@ -123,7 +123,7 @@ func ExampleIallreduce() {
 	// Output: 499.5, everybody took part: true
 }
 
-// Rank 0 gets everybody's block, in order of rank.
+// Rank 0 gets the blocks of all ranks, in order of rank.
 func ExampleGather() {
 	var all []int32
 	if world.Rank() == 0 {
@@ -149,7 +149,7 @@ func ExampleAllreduce() {
 	// Output: true
 }
 
-// An operator of one's own; this one is not commutative, so it is applied in order of rank.
+// A user operator; this one is not commutative, so it is applied in order of rank.
 func ExampleNewOp() {
 	last, err := mmpi.NewOp(func(in, inout []int64) {}, false) // in op inout = inout
 	if err != nil {
@@ -179,8 +179,8 @@ func ExampleComm_Split() {
 	// Output: true
 }
 
-// Everyone writes to the right-hand neighbour's memory, first the value, then a flag that says it
-// is there.
+// Each rank writes to the right-hand neighbour's memory, first the value, then a flag that
+// announces it.
 func ExampleNewWindow() {
 	win, err := mmpi.NewWindow(world, 16)
 	if err != nil {

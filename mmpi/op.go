@@ -13,11 +13,11 @@ import (
 type Op struct {
 	predefined int
 	user       *mpi.UserOp
-	elem       mpi.DataType // of a user operator
+	elem       mpi.DataType // element type of a user operator
 }
 
-// The predefined operators. The logical and bitwise ones are for integers; Min and Max not for
-// complex numbers.
+// These are the predefined operators. The logical and bitwise ones are for integers; Min and Max
+// are not for complex numbers.
 var (
 	Sum  = Op{predefined: mpi.Sum}
 	Prod = Op{predefined: mpi.Prod}
@@ -31,10 +31,10 @@ var (
 	BXor = Op{predefined: mpi.BXor}
 )
 
-// NewOp makes an operator for elements of type T from an associative function: f sets inout[i] to
-// in[i] op inout[i]. Tell whether it is commutative; if not, the order of ranks is kept. At most 16
-// can exist at once; Free those no longer needed. f may be called from any thread and must not call
-// MPI.
+// NewOp creates an operator for elements of type T from an associative function: f sets inout[i] to
+// in[i] op inout[i]. commutative says whether the operator commutes; if it does not, the order of
+// ranks is kept. At most 16 operators can exist at once, so those no longer needed should be freed.
+// f may be called from any thread and must not call MPI.
 func NewOp[T Scalar](f func(in, inout []T), commutative bool) (Op, error) {
 	u, err := mpi.NewOp(func(in, inout unsafe.Pointer, n int) {
 		f(unsafe.Slice((*T)(in), n), unsafe.Slice((*T)(inout), n))
@@ -42,7 +42,7 @@ func NewOp[T Scalar](f func(in, inout []T), commutative bool) (Op, error) {
 	return Op{user: u, elem: datatype[T]()}, err
 }
 
-// Free gives a user operator up, after the last reduction with it is done.
+// Free frees a user operator. All reductions with it must have finished.
 func (o Op) Free() error {
 	if o.user == nil {
 		return fmt.Errorf("mmpi: a predefined operator cannot be freed")
@@ -50,7 +50,7 @@ func (o Op) Free() error {
 	return o.user.Free()
 }
 
-// handle checks that the operator is for elements of that type.
+// handle returns the MPI operator, and checks that it is for elements of that type.
 func (o Op) handle(t mpi.DataType) (mpi.Op, error) {
 	if o.user == nil {
 		return mpi.PredefinedOp(o.predefined), nil

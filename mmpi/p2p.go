@@ -36,7 +36,7 @@ func Irecv[T Scalar](c *Comm, buf []T, from, t int) (*Request, error) {
 	return start(c.p, func() (mpi.Request, error) { return c.h.Irecv(b, source(from), tag(t)) }, b.P)
 }
 
-// Send sends buf to rank to; the buffer may be used again on return.
+// Send sends buf to rank to. The buffer may be used again on return.
 func Send[T Scalar](c *Comm, buf []T, to, t int) error {
 	if c.p.direct() {
 		b, err := buffer(buf)
@@ -54,7 +54,7 @@ func Send[T Scalar](c *Comm, buf []T, to, t int) error {
 }
 
 // Recv receives a message into buf. If ctx ends first the receive is cancelled and the error is
-// ctx's; a message that came at the same moment is received all the same.
+// ctx's, unless a message has arrived at the same moment.
 func Recv[T Scalar](ctx context.Context, c *Comm, buf []T, from, t int) (Status, error) {
 	if c.p.direct() && ctx.Done() == nil {
 		b, err := buffer(buf)
@@ -87,7 +87,7 @@ func Sendrecv[T Scalar](ctx context.Context, c *Comm, send []T, to, stag int, re
 	}
 	s, err := Isend(c, send, to, stag)
 	if err != nil {
-		_, _ = r.Cancel() // the send's error is the cause
+		_, _ = r.Cancel() // the error of the send is the cause
 		return Status{}, err
 	}
 	if _, err := s.Wait(ctx); err != nil {
@@ -96,7 +96,7 @@ func Sendrecv[T Scalar](ctx context.Context, c *Comm, send []T, to, stag int, re
 	return r.Wait(ctx)
 }
 
-// Iprobe reports whether a message that Recv with these arguments would take is there.
+// Iprobe reports whether there is a message that Recv with these arguments would take.
 func (c *Comm) Iprobe(from, t int) (Status, bool, error) {
 	unlock := c.p.lock()
 	defer unlock()
@@ -104,7 +104,7 @@ func (c *Comm) Iprobe(from, t int) (Status, bool, error) {
 	return status(s), found, err
 }
 
-// Probe waits for such a message.
+// Probe waits for a message that Recv with these arguments would take.
 func (c *Comm) Probe(ctx context.Context, from, t int) (Status, error) {
 	var st Status
 	err := c.p.await(ctx, func() (bool, error) {

@@ -14,24 +14,26 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Level says who may call MPI; see the package comment.
+// Level is the thread level; see the package comment.
 type Level int
 
 const (
 	Serialized Level = iota // any goroutine; calls take turns
 	Funneled                // only the goroutine that called Init
-	Multiple                // any goroutine, the MPI library locks
+	Multiple                // any goroutine; the MPI library does the locking
 )
 
-// Process is this process's place in the job. One per OS process.
+// Process is this process's place in the job. There is one per OS process.
 type Process struct {
 	level Level
-	mu    sync.Mutex // taken around every call when Serialized
+	mu    sync.Mutex // held during every call if Serialized
 	world *Comm
 	self  *Comm
 
-	batches sync.Pool // of *batch
-	pinners sync.Pool // of *runtime.Pinner: making one sets a finalizer, which costs more than a small message
+	batches sync.Pool // pool of *batch
+	// pinners is a pool of *runtime.Pinner. Making one sets a finalizer, which costs more than a
+	// small message.
+	pinners sync.Pool
 }
 
 func (p *Process) pinner() *runtime.Pinner {
@@ -41,7 +43,7 @@ func (p *Process) pinner() *runtime.Pinner {
 	return new(runtime.Pinner)
 }
 
-// batch is requests that wait together.
+// batch is a set of requests that are waited for together.
 type batch struct {
 	mpi.Batch
 	open []*Request
@@ -54,8 +56,8 @@ func (p *Process) batch() *batch {
 	return &batch{open: make([]*Request, 0, mpi.MaxBatch)}
 }
 
-// Init starts MPI, and joins the other clusters if the environment says so. It fails if MPI is
-// already started, if the library does not grant the level, or if joining fails.
+// Init starts MPI, and joins the other clusters if the environment describes a job. It fails if MPI
+// is already started, if the library does not grant the level, or if joining fails.
 func Init(level Level) (*Process, error) {
 	if mpi.Initialized() {
 		return nil, errors.New("mmpi: MPI is already initialized in this process")
@@ -77,7 +79,7 @@ func Init(level Level) (*Process, error) {
 		return nil, err
 	}
 	if got < w {
-		_ = mpi.Finalize() // the error that counts follows
+		_ = mpi.Finalize() // the error below is the cause
 		return nil, fmt.Errorf("mmpi: the MPI library (%s) grants only thread level %d of the wanted %d",
 			mpi.LibraryVersion(), got, w)
 	}
@@ -91,14 +93,14 @@ func Init(level Level) (*Process, error) {
 	return p, nil
 }
 
-// World is the communicator of all processes of all clusters.
+// World returns the communicator of all processes of all clusters.
 func (p *Process) World() *Comm { return p.world }
 
-// Self is the communicator of this process alone.
+// Self returns the communicator of this process alone.
 func (p *Process) Self() *Comm { return p.self }
 
-// Finalize ends MPI; every process must call it, after its last request is done. The Process is
-// dead afterwards; end with Exit.
+// Finalize ends MPI. Every process must call it, after its last request is done. The Process must
+// not be used afterwards. The program should end with Exit.
 func (p *Process) Finalize() error {
 	unlock := p.lock()
 	defer unlock()
@@ -107,17 +109,17 @@ func (p *Process) Finalize() error {
 
 // Exit ends the process as C's exit does, in place of os.Exit or of returning from main. Since
 // version 4.2 MPICH tells its launcher in exit handlers, which Go does not call, that a process has
-// ended well. Without that the launcher may kill processes that are not quite through, and end the
-// job with status 9. Nothing deferred is run.
+// ended successfully. Without that the launcher may kill processes that have not quite finished,
+// and end the job with status 9. Exit runs no deferred functions.
 func Exit(code int) { mpi.Exit(code) }
 
 // Abort ends all processes of all clusters with the exit code. It does not return.
 func (p *Process) Abort(code int) { mpi.Abort(code) }
 
-// Library describes the MPI library under this process.
+// Library returns a description of the MPI library under this process.
 func (p *Process) Library() string { return mpi.LibraryVersion() }
 
-// Wtime is MPI's clock in seconds; only differences in one process mean something.
+// Wtime returns MPI's clock in seconds. Only differences in one process have a meaning.
 func (p *Process) Wtime() float64 { return mpi.Wtime() }
 
 func (p *Process) lock() (unlock func()) {
@@ -128,14 +130,14 @@ func (p *Process) lock() (unlock func()) {
 	return p.mu.Unlock
 }
 
-// direct: a blocking MPI call is allowed, because no other goroutine could be kept out by it.
+// direct reports whether a blocking MPI call is allowed, because it would block no other goroutine.
 func (p *Process) direct() bool { return p.level != Serialized }
 
-// spins is how often a waiting call asks MPI before it starts to give way; at some 100 ns each this
-// covers the usual latency of a message.
+// spins is the number of polls of MPI by a waiting call before it starts to yield. At some 100 ns
+// each this covers the usual latency of a message.
 const spins = 200
 
-// await asks again and again until done, giving way to other goroutines, longer and longer.
+// await calls try until it is done, and yields to other goroutines for longer and longer.
 func (p *Process) await(ctx context.Context, try func() (done bool, err error)) error {
 	pause := 20 * time.Microsecond
 	for i := 0; ; i++ {

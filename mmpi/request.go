@@ -10,20 +10,21 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Status of a finished receive or a probe.
+// Status describes a finished receive or a probe.
 type Status struct {
 	Source int // rank in the communicator
 	Tag    int
 	Bytes  int // size of the message in bytes
 }
 
-// Request is an operation under way. It is done when Wait or Test says so; then its buffer is the
-// caller's again.
+// Request is an operation under way. When Wait or Test report that it is done, its buffer belongs
+// to the caller again.
 type Request struct {
-	p    *Process
-	r    mpi.Request
-	pin  *runtime.Pinner
-	keep any // what C still reads: arrays of counts
+	p   *Process
+	r   mpi.Request
+	pin *runtime.Pinner
+	// keep has objects that C still reads: arrays of counts.
+	keep any
 	done bool
 	st   Status
 	err  error
@@ -43,7 +44,7 @@ func status(s mpi.Status) Status {
 	return Status{src, t, int(s.Bytes)}
 }
 
-// Start makes a Request out of a nonblocking call and pins what it uses until it is done.
+// start makes a Request out of a nonblocking call and pins its memory until it is done.
 func start(p *Process, call func() (mpi.Request, error), pinned ...unsafe.Pointer) (*Request, error) {
 	q := &Request{p: p, pin: p.pinner()}
 	for _, m := range pinned {
@@ -76,7 +77,7 @@ func (q *Request) unpin() {
 	}
 }
 
-// try tests once; the caller holds the lock.
+// try tests once. The caller holds the lock.
 func (q *Request) try() (bool, error) {
 	if q.done {
 		return true, q.err
@@ -89,7 +90,7 @@ func (q *Request) try() (bool, error) {
 	return false, nil
 }
 
-// Test reports whether the operation is done, without blocking.
+// Test reports whether the operation is done. It does not block.
 func (q *Request) Test() (Status, bool, error) {
 	unlock := q.p.lock()
 	defer unlock()
@@ -98,7 +99,7 @@ func (q *Request) Test() (Status, bool, error) {
 }
 
 // Wait blocks until the operation is done. If ctx ends first, Wait returns its error and the
-// operation goes on: Wait again, or Cancel it.
+// operation continues: the caller may call Wait again, or Cancel.
 func (q *Request) Wait(ctx context.Context) (Status, error) {
 	if !q.done && q.p.direct() && ctx.Done() == nil {
 		q.finish(q.r.Wait())
@@ -107,8 +108,9 @@ func (q *Request) Wait(ctx context.Context) (Status, error) {
 	return q.st, err
 }
 
-// Cancel tries to take back a receive that no message has met; cancelled says whether it did. The
-// request is done afterwards either way. A send is never taken back: Cancel waits for it.
+// Cancel tries to cancel a receive without a matching message. cancelled reports whether it
+// succeeded. The request is done afterwards in either case. A send is never cancelled: Cancel waits
+// for it.
 func (q *Request) Cancel() (cancelled bool, err error) {
 	if q.done {
 		return false, q.err
@@ -130,7 +132,7 @@ func (q *Request) Cancel() (cancelled bool, err error) {
 	return cancelled, err
 }
 
-// WaitAll waits for all requests (nil ones are skipped) and returns the first error, after all are
+// WaitAll waits for all requests (nil ones are skipped). It returns the first error, after all are
 // done or ctx has ended.
 func WaitAll(ctx context.Context, reqs ...*Request) error {
 	waitTogether(ctx, reqs)
@@ -146,8 +148,7 @@ func WaitAll(ctx context.Context, reqs ...*Request) error {
 	return first
 }
 
-// waitTogether brings requests to their end that MPI itself may wait for, with one call of C for
-// many.
+// waitTogether completes requests that MPI itself may wait for, with one call of C for many.
 func waitTogether(ctx context.Context, reqs []*Request) {
 	i := 0
 	for i < len(reqs) && reqs[i] == nil {
@@ -162,7 +163,7 @@ func waitTogether(ctx context.Context, reqs []*Request) {
 		b.open = b.open[:0]
 		for ; i < len(reqs) && len(b.open) < cap(b.open); i++ {
 			if q := reqs[i]; q != nil && !q.done && b.Add(q.r) {
-				q.done = true // it may be here twice
+				q.done = true // the request may be in the list twice
 				b.open = append(b.open, q)
 			}
 		}
@@ -172,7 +173,7 @@ func waitTogether(ctx context.Context, reqs []*Request) {
 }
 
 // WaitAny waits until one of the requests is done and returns its index. It returns -1 without
-// error when there is nothing to wait for: every request is nil.
+// error if every request is nil.
 func WaitAny(ctx context.Context, reqs ...*Request) (int, Status, error) {
 	var p *Process
 	for _, q := range reqs {

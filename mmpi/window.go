@@ -9,18 +9,18 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Window is memory of every process of a communicator into which the others write without its help
-// (one-sided communication): one passive epoch from NewWindow to Free, in MPI's terms. Who is
-// written to polls its memory and calls Sync in between.
+// Window is memory of every process of a communicator into which the other processes write without
+// its help (one-sided communication): one passive epoch from NewWindow to Free, in MPI's terms. The
+// target of writes polls its memory and calls Sync in between.
 type Window struct {
 	c      *Comm
 	h      mpi.Window
 	memory []byte
-	pins   []runtime.Pinner // by target: what Put was given and Flush has not seen to the end
+	pins   []runtime.Pinner // buffers of Put calls that Flush has not completed, by target
 }
 
-// NewWindow makes a window with so many bytes on this process, zeroed. Collective; sizes may
-// differ. It keeps other goroutines out while it runs.
+// NewWindow creates a window with the given number of bytes on this process, zeroed. It is
+// collective; sizes may differ. It blocks other goroutines' calls while it runs.
 func NewWindow(c *Comm, bytes int) (*Window, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("mmpi: a window of %d bytes", bytes)
@@ -35,11 +35,12 @@ func NewWindow(c *Comm, bytes int) (*Window, error) {
 	return &Window{c: c, h: h, memory: memory, pins: make([]runtime.Pinner, c.size)}, c.Barrier()
 }
 
-// Memory is this process's part. It is not Go's: do not use it after Free.
+// Memory returns this process's part of the window. The memory is not Go's, and must not be used
+// after Free.
 func (w *Window) Memory() []byte { return w.memory }
 
-// Put starts to write b to a process's memory, at a byte offset there. Several are in no order, and
-// b belongs to MPI, until Flush.
+// Put starts to write b to a process's memory, at a byte offset there. Until Flush, several Puts
+// have no order, and b belongs to MPI.
 func (w *Window) Put(b []byte, to, at int) error {
 	if to < 0 || to >= w.c.size {
 		return fmt.Errorf("mmpi: Put: no rank %d in a window of %d", to, w.c.size)
@@ -54,8 +55,8 @@ func (w *Window) Put(b []byte, to, at int) error {
 	return w.h.Put(m, to, at)
 }
 
-// Flush waits until everything that was put to a process is in its memory. It keeps other
-// goroutines out while it runs.
+// Flush waits until everything that was put to a process is in its memory. It blocks other
+// goroutines' calls while it runs.
 func (w *Window) Flush(to int) error {
 	if to < 0 || to >= w.c.size {
 		return fmt.Errorf("mmpi: Flush: no rank %d in a window of %d", to, w.c.size)
@@ -67,15 +68,15 @@ func (w *Window) Flush(to int) error {
 	return err
 }
 
-// Sync shows this process what has been written to its memory, and lets MPI make progress: call it
-// when polling.
+// Sync makes the writes of others to this process's memory visible, and lets MPI make progress. It
+// must be called when polling.
 func (w *Window) Sync() error {
 	unlock := w.c.p.lock()
 	defer unlock()
 	return w.h.Sync()
 }
 
-// Free ends all and gives the memory back. Collective.
+// Free ends the epoch and frees the memory. It is collective.
 func (w *Window) Free() error {
 	unlock := w.c.p.lock()
 	defer unlock()

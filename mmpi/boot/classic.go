@@ -5,10 +5,11 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// classic sets the limits so that messages travel as in the original middleware, for comparison:
-// every message is announced and waits to be cleared, and goes as one piece of at most MaxPayload
-// at a time. The forwarder does the rest: one transfer at a time, stored whole. The window is as
-// wide as may be, since a forwarder that stores gives nothing to the receiver before the end.
+// classic sets the limits so that messages are sent as in the original middleware, for comparison.
+// Every message is announced and waits for the go-ahead, and is sent in pieces of at most
+// MaxPayload, one at a time. The forwarder does the rest: one transfer at a time, stored
+// completely. The window is as large as possible, because a forwarder that stores messages passes
+// nothing on to the receiver before the end.
 func classic(l *engine.Limits) {
 	l.Eager = -1
 	l.Segment = wire.MaxPayload

@@ -15,27 +15,28 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// openers are the direct links that this process can have. Of two processes that listen for each
-// other the lower rank is dialled, if its door is within reach.
+// openers returns the openers of this process's possible direct links, by peer rank. If two
+// processes listen for each other the one with the lower rank is dialled, if its address is within
+// reach.
 func openers(id *handshake.Identity, layout *wire.Layout, within *reach) map[int]engine.Opener {
 	key := handshake.Key(id.Job, id.Secret)
 	me := int(layout.Rank)
 	mine, _ := layout.ClusterOf(me)
-	hosting := map[int]bool{} // clusters that we listen for
-	theirs := map[int]wire.Door{}
+	hosting := map[int]bool{} // clusters for which this process listens
+	doors := map[int]wire.Door{}
 	for _, d := range layout.Doors {
 		c, _ := layout.ClusterOf(int(d.Rank))
 		switch {
 		case int(d.Rank) == me:
 			hosting[int(d.Network)] = true
 		case c != mine && int(d.Network) == mine:
-			theirs[int(d.Rank)] = d
+			doors[int(d.Rank)] = d
 		}
 	}
 	all := map[int]engine.Opener{}
-	for rank := 0; len(hosting)+len(theirs) > 0 && rank < layout.Ranks(); rank++ {
+	for rank := 0; len(hosting)+len(doors) > 0 && rank < layout.Ranks(); rank++ {
 		c, _ := layout.ClusterOf(rank)
-		at, has := theirs[rank]
+		at, has := doors[rank]
 		switch {
 		case c != mine && hosting[c] && (!has || me < rank):
 			all[rank] = nil
@@ -67,12 +68,12 @@ func connect(ctx context.Context, addr string, m *handshake.Meeting) (transport.
 }
 
 func nonce() (n [wire.NonceLen]byte) {
-	_, _ = rand.Read(n[:]) // never fails: it ends the process instead
+	_, _ = rand.Read(n[:]) // it never fails: it ends the process instead
 	return n
 }
 
-// joinDirect makes the direct links of a new engine and waits a moment for them; what is wrong with
-// them is told to warn, which may be nil.
+// joinDirect makes the direct links of a new engine and waits a moment for them. It calls warn,
+// which may be nil, with each problem.
 func (ln *listener) joinDirect(ctx context.Context, e *engine.Engine, id *handshake.Identity,
 	direct map[int]engine.Opener, warn func(string)) {
 	ln.accept(e, id, direct)
@@ -86,8 +87,8 @@ func (ln *listener) joinDirect(ctx context.Context, e *engine.Engine, id *handsh
 	}
 }
 
-// unopened says for which other clusters no rank of this cluster listens though addresses were
-// given; empty: there are none.
+// unopened returns a text with the other clusters for which addresses were given, although no rank
+// of this cluster listens for them. It returns "" if there are none.
 func unopened(job *jobenv.Job, layout *wire.Layout) string {
 	var addrs, closed []string
 	for i, c := range job.Layout {

@@ -18,23 +18,29 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Local is what only native MPI knows of this process.
+// Local has the facts about this process that only native MPI knows.
 type Local struct {
-	Rank, Size int // in the cluster's own MPI
+	Rank, Size int // rank and size in the cluster's own MPI
 	TagUB      int
-	Library    string // "Open MPI 4.1.4"
+	Library    string // name and version, such as "Open MPI 4.1.4"
 	Host       string
-	Hosts      []int32             // see engine.World
-	Embedded   bool                // see engine.Config
-	Spawned    bool                // MPI_Comm_spawn of some process has started this native world, beside the job's
-	Warn       func(string)        // is told what the user should know though the job goes on; nil: nobody
-	Waits      func() engine.Waits // see engine.Config
-	Leave      func() bool         // see engine.Config
-	// of forwarders in the job's description, where this process reaches them, if elsewhere
-	Via    map[string]string
-	Unmaps dial.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
-	// Getenv returns a variable of the program's environment, "" if it is not set; nil: none is
-	// set. Only Join calls it.
+	Hosts      []int32 // see engine.World
+	Embedded   bool    // see engine.Config
+	// Spawned says that MPI_Comm_spawn of some process has started this native world, in addition
+	// to the job's.
+	Spawned bool
+	// Warn is called with messages for the user while the job goes on; nil discards them.
+	Warn  func(string)
+	Waits func() engine.Waits // see engine.Config
+	Leave func() bool         // see engine.Config
+	// Via has for forwarders of the job's description the address at which this process reaches
+	// them, if it differs.
+	Via map[string]string
+	// Unmaps reports the memory that the program unmaps, if registrations of its memory are to be
+	// kept.
+	Unmaps dial.Unmaps
+	// Getenv returns a variable of the program's environment, or "" if it is not set. With nil no
+	// variable is set. Only Join calls it.
 	Getenv func(string) string
 }
 
@@ -45,19 +51,20 @@ func (l *Local) getenv(name string) string {
 	return l.Getenv(name)
 }
 
-// Model names the data model: two processes of a job must agree, since data crosses as it lies in
-// memory.
+// Model is the data model. Two processes of a job must have the same, because data is sent in its
+// representation in memory.
 const Model = runtime.GOARCH + " little endian"
 
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all
-// clusters are in or the job's time-out ends. In a job of one cluster nothing spans: the engine has
-// no links and is there for what connects to other jobs, or it is nil if the job names no forwarder
-// to do so by. The world is valid then too. A world that the program has spawned is not of the job:
-// its engine, which there is if the job's processes have one, has no links, and connects to nobody.
+// clusters have joined or the job's time-out ends. In a job of one cluster no communicator spans
+// clusters: the engine has no links and serves connections to other jobs, or it is nil if the job
+// names no forwarder for that. The world is valid in either case. A world that the program has
+// spawned does not belong to the job: its engine, which exists if the job's processes have one, has
+// no links, and connects to no other job.
 func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) (*engine.Engine, engine.World, error) {
 	alone := len(job.Layout) == 1 && len(job.Forwarders) == 0
 	if loc.Spawned {
-		job = beside(&job, &loc)
+		job = spawnedJob(&job, &loc)
 	}
 	w, err := worldOf(&job, &loc)
 	if err != nil || alone {
@@ -90,8 +97,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		TimeoutMS: job.Timeout.Milliseconds(),
 		Patience:  patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
-	// The key of a sealed job lives as long as the process: who learns the job's secret later
-	// cannot read what was sent.
+	// The key of a sealed job lives as long as the process. So an attacker who learns the job's
+	// secret later cannot decrypt earlier frames.
 	if err := id.SetLevel(level, nonce()); err != nil {
 		return nil, w, failure(engine.ErrInternal, "%v", err)
 	}
@@ -110,7 +117,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if loc.Rank == 0 {
 		dialer.Notify = loc.Warn
 	}
-	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several share the load, and one may be lost
+	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several forwarders share the load, and one may be lost
 		dialer.Inside = ln.inside
 	}
 	joined, err := joinFirst(ctx, dialer, targets)
@@ -143,7 +150,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
 	}
-	if loc.Embedded { // else memory is Go's
+	if loc.Embedded { // otherwise memory is Go's
 		cfg.ZcopyFrom = job.InPlace
 	}
 	if job.Report != "" {
@@ -162,19 +169,19 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	return e, w, nil
 }
 
-// pollOf reads jobenv.Job.Poll.
+// pollOf parses jobenv.Job.Poll.
 func pollOf(s string) engine.Poll {
 	return map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[s]
 }
 
-// beside describes a spawned world, which goes about its native communicators as the job that it is
-// beside does.
-func beside(job *jobenv.Job, loc *Local) jobenv.Job {
+// spawnedJob describes a spawned world, which treats its native communicators as the original job
+// does.
+func spawnedJob(job *jobenv.Job, loc *Local) jobenv.Job {
 	return jobenv.Job{ID: job.ID, Cluster: job.Cluster, Poll: job.Poll,
 		Layout: []jobenv.Cluster{{Name: job.Cluster, Size: loc.Size}}}
 }
 
-// worldOf is who takes part, by the job's description alone.
+// worldOf returns the world by the job's description alone.
 func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 	w := engine.World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Hosts: loc.Hosts,
 		Order: jobenv.VirtualRanks(job.Order, job.Layout)}
@@ -197,7 +204,8 @@ func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 	return w, nil
 }
 
-// libraries counts the MPI libraries of the job by name: "Open MPI 4.1.4" has a version.
+// libraries returns the number of different MPI libraries of the job by name, without the version
+// of "Open MPI 4.1.4".
 func libraries(l *wire.Layout) int {
 	names := map[string]bool{}
 	for _, s := range l.Libraries {
@@ -209,8 +217,8 @@ func libraries(l *wire.Layout) int {
 	return len(names)
 }
 
-// otherSize is what to do about the ways in which batch systems start other MPI worlds than was
-// meant. get reads the environment.
+// otherSize returns advice for the cases in which batch systems start MPI worlds of a wrong size.
+// get reads the environment.
 func otherSize(job *jobenv.Job, loc *Local, get func(string) string) string {
 	all := 0
 	for _, c := range job.Layout {
@@ -231,7 +239,7 @@ func otherSize(job *jobenv.Job, loc *Local, get func(string) string) string {
 	return ""
 }
 
-// settings are what all processes of the job must have been told alike, for the Join.
+// settings returns the settings that must be equal in all processes of the job, for the Join.
 func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	s := jobenv.VarCollectives + "=" + tuning.String()
 	if ordered { // the order may be long
@@ -241,16 +249,16 @@ func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	return s
 }
 
-// notIn is why the process was not let into its job: an *engine.Error for the program, and perhaps
-// a *handshake.Refused.
+// notIn is the error of a process that could not join its job: an *engine.Error for the program,
+// and perhaps a *handshake.Refused.
 type notIn struct{ program, cause error }
 
 func (n *notIn) Error() string { return n.program.Error() }
 
-// Unwrap gives both.
+// Unwrap returns both errors.
 func (n *notIn) Unwrap() []error { return []error{n.program, n.cause} }
 
-// failure is an error for the program.
+// failure returns an error for the program.
 func failure(code engine.Code, format string, args ...any) error {
 	return &engine.Error{Code: code, Reason: fmt.Sprintf(format, args...)}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Where a process stands in the job follows from the job's description and its native rank alone.
-// TestOtherSize: what srun starts by mistake.
+// TestOtherSize checks the advice for worlds that srun starts by mistake. The place of a process in
+// the job follows from the job's description and its native rank alone.
 func TestOtherSize(t *testing.T) {
 	job := &jobenv.Job{Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}}
 	for _, tc := range []struct {
@@ -55,14 +55,16 @@ func TestWorldOf(t *testing.T) {
 	}
 }
 
-// One cluster alone needs nobody: there is a world and no engine, whatever else the job says.
+// TestJoinAlone checks that one cluster alone needs no forwarder: there is a world and no engine,
+// for any other settings of the job.
 func TestJoinAlone(t *testing.T) {
 	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}}}
 	e, w, err := Join(t.Context(), job, Local{Rank: 1, Size: 2}, nil)
 	if e != nil || err != nil || w.Rank != 1 || w.Size() != 2 {
 		t.Errorf("%v, %+v, %v", e, w, err)
 	}
-	// One that could be connected to others by a forwarder has an engine, which needs none
+	// A job that could be connected to others by a forwarder has an engine, which does not need the
+	// forwarder.
 	job.Forwarders = []string{"nowhere:1"}
 	e, w, err = Join(t.Context(), job, Local{Rank: 1, Size: 2}, engine.Alone{})
 	if err != nil || w.Rank != 1 || e.Progress(0) != 0 || e.Err() != nil {
@@ -73,8 +75,8 @@ func TestJoinAlone(t *testing.T) {
 	}
 }
 
-// A spawned world is none of the job's ranks: its engine has no links, whatever the job's clusters,
-// and there is none where the job has none.
+// TestJoinSpawned checks that the engine of a spawned world has no links, whatever the job's
+// clusters, and that there is no engine if the job has none.
 func TestJoinSpawned(t *testing.T) {
 	job := jobenv.Job{ID: "j", Cluster: "b", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}},
 		Forwarders: []string{"nowhere:1"}, Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 2}}}
@@ -89,7 +91,7 @@ func TestJoinSpawned(t *testing.T) {
 	if e, _, err := Join(t.Context(), job, Local{Rank: 2, Size: 3, Spawned: true}, engine.Alone{}); e != nil || err != nil {
 		t.Errorf("beside a job without engines: %v, %v", e, err)
 	}
-	job = jobenv.Job{ID: "j"} // all that the environment had
+	job = jobenv.Job{ID: "j"} // everything that the environment had
 	if e, w, err = Join(t.Context(), job, Local{Rank: 0, Size: 1, Spawned: true}, engine.Alone{}); e == nil || err != nil || w.Size() != 1 {
 		t.Fatalf("knowing little: %v, %+v, %v", e, w, err)
 	}
@@ -98,7 +100,8 @@ func TestJoinSpawned(t *testing.T) {
 	}
 }
 
-// Settings are what a Join must agree in: an order of ranks, which may be long, by its digest.
+// TestSettings checks that the settings in a Join have the order of ranks, which may be long, as a
+// digest.
 func TestSettings(t *testing.T) {
 	job := jobenv.Job{Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 1}}}
 	plain, ordered := settings(&job, collectives.Tuning{}, false), settings(&job, collectives.Tuning{}, true)
@@ -111,7 +114,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Which links a process needs, and which of them leads where.
+// TestTargets checks which links a process needs, and which cluster each of them leads to.
 func TestTargets(t *testing.T) {
 	port := func(cluster, at string) jobenv.Port { return jobenv.Port{Network: cluster, Address: at} }
 	chain := jobenv.Job{ID: "j", Cluster: "b",
@@ -141,7 +144,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// targetsAt are forwarders to join as the only rank of a job.
+// targetsAt returns forwarders to join as the only rank of a job.
 func targetsAt(addrs ...string) (all []dial.Target) {
 	for row, a := range addrs {
 		all = append(all, dial.Target{Address: a, Row: row, ID: handshake.Identity{Job: "j", Secret: "s", Cluster: "a",
@@ -151,8 +154,8 @@ func targetsAt(addrs ...string) (all []dial.Target) {
 	return all
 }
 
-// The first forwarder that lets the process in is enough; another one that comes late is handed out
-// by redial, and a lost one is joined again.
+// TestJoinFirst checks that joining ends with the first forwarder, that redial returns the link of
+// one that joins late, and that a lost one is joined again.
 func TestJoinFirst(t *testing.T) {
 	late, err := dial.Listen("127.0.0.1:0")
 	if err != nil {
@@ -178,11 +181,11 @@ func TestJoinFirst(t *testing.T) {
 	}
 }
 
-// A refusal that nothing can change ends all attempts at once; that a forwarder is not there does
-// not.
+// TestJoinFirstRefused checks that a final refusal ends all attempts at once, and that a forwarder
+// that cannot be reached does not.
 func TestJoinFirstRefused(t *testing.T) {
 	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond, Secret: "another"})
-	silent, err := dial.Listen("127.0.0.1:0") // whoever joins there waits
+	silent, err := dial.Listen("127.0.0.1:0") // joins there wait
 	if err != nil {
 		t.Fatal(err)
 	}

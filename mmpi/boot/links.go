@@ -21,8 +21,8 @@ func addresses(targets []dial.Target) (list []string) {
 	return list
 }
 
-// targetsOf gives the forwarders that the process joins, of which an engine takes a limited number;
-// paths is nil unless the job has several hops (dial.Targets).
+// targetsOf returns the forwarders that the process joins, whose number an engine limits. paths is
+// nil unless the job has several hops (dial.Targets).
 func targetsOf(job jobenv.Job, id handshake.Identity, via map[string]string) (targets []dial.Target, paths [][]int,
 	err error) {
 	if targets, paths, err = dial.Targets(job, id); err != nil {
@@ -45,19 +45,19 @@ func targetsOf(job jobenv.Job, id handshake.Identity, via map[string]string) (ta
 
 // attempt is the first attempt to join at a forwarder.
 //
-//	underWay ─somebody takes its answer→ taken
-//	underWay ─nobody wants it any more→ dropped
+//	underWay ─a caller takes its answer→ taken
+//	underWay ─it is no longer wanted→ dropped
 type attempt struct {
 	state  attemptState
-	answer chan answer // gets one, when it has ended
+	answer chan answer // receives one answer, at the end of the attempt
 }
 
 type attemptState uint8
 
 const (
-	underWay attemptState = iota // the answer is nobody's yet
-	taken                        // who has taken the answer has the link
-	dropped                      // the link is closed when it comes
+	underWay attemptState = iota // no caller has the answer yet
+	taken                        // the caller with the answer owns the link
+	dropped                      // the link is closed when it arrives
 )
 
 // attemptLegal[from] is the set of states that may follow.
@@ -70,7 +70,7 @@ func (a *attempt) to(s attemptState) {
 	a.state = s
 }
 
-// take waits for the answer, or for ctx's end: then the attempt is dropped.
+// take waits for the answer. If ctx ends before, the attempt is dropped.
 func (a *attempt) take(ctx context.Context) answer {
 	select {
 	case got := <-a.answer:
@@ -91,34 +91,35 @@ func (a *attempt) drop() {
 	}()
 }
 
-// answer is how an attempt ended.
+// answer is the result of an attempt.
 type answer struct {
 	link   transport.Link
 	layout wire.Layout
 	err    error
 }
 
-// admission is what joining at the forwarders has come to.
+// admission is the result of joining at the forwarders.
 type admission struct {
-	links  []transport.Link // by target; nil: not there yet
+	links  []transport.Link // links by target; nil if not there yet
 	layout wire.Layout
 
 	targets []dial.Target
 	dialer  dial.Dialer
-	first   []attempt          // by target
-	cancel  context.CancelFunc // ends first attempts; after success others are still under way
+	first   []attempt // first attempt of each target
+	// cancel ends first attempts. After success some of them may still be under way.
+	cancel context.CancelFunc
 }
 
-// joinFirst joins at all forwarders at once and returns when a first row of them has let us in: the
-// other links may come later (redial).
+// joinFirst joins at all forwarders at once. It returns when the forwarders of one row have
+// admitted this process; the other links may follow later (redial).
 func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*admission, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
-	a.dialer.Notify = nil // from then on the engine tells what it has lost
-	switch {              // it has to know soon whether anybody is there
+	a.dialer.Notify = nil // from then on the engine reports lost links
+	switch {              // the engine needs to know soon whether a forwarder can be reached
 	case len(targets[0].ID.Zippers) > 0:
-		a.dialer.Limit, a.dialer.Silence = redialLimit, anewSilence
+		a.dialer.Limit, a.dialer.Silence = redialLimit, rejoinSilence
 	case len(targets) == 1:
 		a.dialer.Limit, a.dialer.Silence = redialLimit, redialLimit
 	}
@@ -140,7 +141,7 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 
 // awaitRow takes answers until all links of one row are there.
 func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
-	waits := map[int]int{} // by row: links that are not there yet; a row that cannot come is taken out
+	waits := map[int]int{} // missing links of each row; a row that has failed is removed
 	for _, t := range a.targets {
 		waits[t.Row]++
 	}
@@ -167,13 +168,13 @@ func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
 	return errors.Join(failed...)
 }
 
-// final tells a refusal that trying again, or elsewhere, does not change.
+// final reports whether an error is a refusal that no retry, here or elsewhere, can change.
 func final(err error) bool {
 	var refused *handshake.Refused
 	return errors.As(err, &refused) && refused.Final()
 }
 
-// discard ends all that is there or under way.
+// discard closes all links and ends all attempts.
 func (a *admission) discard() {
 	a.cancel()
 	for i := range a.first {
@@ -186,8 +187,9 @@ func (a *admission) discard() {
 	}
 }
 
-// redial is engine.Config.Redial: what has come of the first attempt, if nobody has asked yet, else
-// a new one. Only one goroutine at a time may call it for a rail.
+// redial implements engine.Config.Redial: it returns the result of the first attempt, if that has
+// not been taken, and otherwise makes a new attempt. Only one goroutine at a time may call it for a
+// rail.
 func (a *admission) redial(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
 	if f := &a.first[rail]; f.state == underWay {
 		got := f.take(ctx)

@@ -19,24 +19,23 @@ import (
 )
 
 // A rank on a zipper node listens for direct links at the node's address on another cluster's
-// network, and says so when it joins. The Layout tells all ranks of all listeners, and those of the
-// other cluster connect.
+// network, and sends the address when it joins. The Layout has the addresses of all listeners, and
+// the ranks of the other cluster connect.
 //
-// A forwarder with --nat asks every rank for a listener on the rank's own network (inside). It has
-// its kernel pass on to it what comes to a port of the forwarder's host. The Layout then has that
-// port as the rank's listener. Otherwise forwarders carry the addresses and have no other part in
-// this.
+// A forwarder with --nat asks every rank for a listener on the rank's own network (inside). It
+// makes its kernel pass on connections from a port of the forwarder's host to that listener. The
+// Layout then has that port as the rank's listener. Otherwise forwarders only carry the addresses.
 
-// listener is where this process takes direct links.
+// listener accepts direct links for this process.
 type listener struct {
 	at      []transport.Listener
-	ports   []wire.Port // what the Join says of them
+	ports   []wire.Port // addresses in the Join
 	within  sync.Once
-	address string // inside's
+	address string // result of inside
 }
 
-// inside listens on the own cluster's network, where a forwarder's kernel passes connections on,
-// and returns the address; empty: that cannot be, so messages go through the forwarder.
+// inside listens on the own cluster's network, where a forwarder's kernel passes connections on. It
+// returns the address, or "" if that is impossible, so that messages take the forwarder.
 func (ln *listener) inside(here netip.Addr) string {
 	ln.within.Do(func() {
 		if l, err := dial.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
@@ -47,13 +46,14 @@ func (ln *listener) inside(here netip.Addr) string {
 	return ln.address
 }
 
-// listen listens wherever the job's addresses are this host's. A process on another node has none.
+// listen listens at all addresses of the job that belong to this host. A process on another node
+// has none.
 func listen(job jobenv.Job) (*listener, error) {
 	ln := &listener{}
 	has := map[string]bool{job.Cluster: true}
 	for _, dual := range job.Dual {
 		if has[dual.Cluster] {
-			continue // several zipper nodes: the address that is this one's is enough
+			continue // one of several zipper nodes: the address of this one is enough
 		}
 		l, err := listenFrom(dual.Address)
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -75,8 +75,8 @@ func listen(job jobenv.Job) (*listener, error) {
 	return ln, nil
 }
 
-// listenFrom listens at the address, or at one of the next ports: several ranks of a node have the
-// same address.
+// listenFrom listens at the address, or at one of the next ports, because several ranks of a node
+// have the same address.
 func listenFrom(addr string) (transport.Listener, error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -100,8 +100,8 @@ func (ln *listener) close() {
 	}
 }
 
-// accept takes links of the ranks that are to connect (those without an Opener) into the engine
-// until it ends.
+// accept passes links of the ranks that are to connect (those without an Opener) to the engine
+// until the engine ends.
 func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[int]engine.Opener) {
 	ctx := e.Context()
 	context.AfterFunc(ctx, ln.close)
@@ -126,7 +126,7 @@ func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[
 					if errors.Is(err, transport.ErrClosed) {
 						return
 					}
-					unknown.drop() // out of descriptors, most likely
+					unknown.drop() // most likely out of descriptors
 					select {
 					case <-ctx.Done():
 						return

@@ -30,7 +30,7 @@ func TestUnopened(t *testing.T) {
 		{"", nil, ""},
 		{"b@10.2.0.1", []wire.Door{door(1, 1)}, ""},
 		{"b@10.2.0.1", nil, "from cluster b: no node where they run has the address 10.2.0.1 ("},
-		{"b@10.2.0.1", []wire.Door{door(2, 0)}, "from cluster b:"}, // another cluster's
+		{"b@10.2.0.1", []wire.Door{door(2, 0)}, "from cluster b:"}, // an address for another cluster
 		{"b@10.2.0.1+b@10.2.0.2", []wire.Door{door(0, 1)}, ""},     // no ranks on the second node
 		{"10.2.0.1+c@10.3.0.1", []wire.Door{door(0, 1)},
 			"from cluster c: no node where they run has the address 10.2.0.1 or 10.3.0.1 ("},
@@ -52,7 +52,7 @@ func TestUnopened(t *testing.T) {
 
 var identityForTest = handshake.Identity{Job: "j", Secret: "s"}
 
-// Which links a process makes, by the Layout.
+// TestOpeners checks which links a process opens, by the Layout.
 func TestOpeners(t *testing.T) {
 	port := func(c int) wire.Port { return wire.Port{Network: uint16(c), Address: "x"} }
 	l := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}},
@@ -80,8 +80,8 @@ func TestOpeners(t *testing.T) {
 	}
 }
 
-// TestSilentStrangers: two hundred who connect to a rank's listener and say nothing keep nobody
-// out.
+// TestSilentStrangers checks that two hundred silent connections to a rank's listener do not keep
+// ranks out.
 func TestSilentStrangers(t *testing.T) {
 	id := identityForTest
 	id.Instance = 7
@@ -113,7 +113,7 @@ func TestSilentStrangers(t *testing.T) {
 	}
 }
 
-// TestPending: the oldest goes.
+// TestPending checks that the oldest connection is closed first.
 func TestPending(t *testing.T) {
 	p := &pending{limit: 2}
 	if p.drop() {
@@ -138,8 +138,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// Several ranks of a node listen at the same address, from a port on; a process on another node
-// does not listen, and bad addresses are told.
+// TestListen checks that several ranks of a node listen at the same address, from a port on, that a
+// process on another node does not listen, and that bad addresses are errors.
 func TestListen(t *testing.T) {
 	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1},
 		{Name: "c", Size: 1}}}
@@ -173,14 +173,15 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// quiet is native MPI of a process that makes no call of it.
+// quiet is native MPI of a process that never calls it.
 type quiet struct{ engine.Native }
 
 func (quiet) SetActivity(engine.Activity) {}
 func (quiet) Access(engine.BadMemory)     {}
 func (quiet) Fail(int, string)            {}
 
-// An address where nobody answers: the rank is told why there is no direct link, soon, and goes on.
+// TestDirectUnreachable checks an address without a listener: the rank gets the reason why there is
+// no direct link, soon, and goes on.
 func TestDirectUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -200,18 +201,18 @@ func TestDirectUnreachable(t *testing.T) {
 	}
 }
 
-// runEngine is the engine of a layout's rank for the time of a test, with a link to a forwarder
-// that says nothing.
+// runEngine runs the engine of a layout's rank until the test ends, with a link to a silent
+// forwarder.
 func runEngine(t *testing.T, l wire.Layout, direct map[int]engine.Opener) *engine.Engine {
 	t.Helper()
-	link, far := memnet.Pipe(memnet.Options{})
+	link, forwarder := memnet.Pipe(memnet.Options{})
 	e, err := engine.New(engine.Config{World: engine.World{Rank: int(l.Rank), Clusters: l.Clusters, TagUB: 1 << 20},
 		Native: quiet{}, Quiet: true, Wiring: engine.Wiring{Links: []transport.Link{link}, Direct: direct}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		far.Close() // a lost forwarder ends the engine
+		forwarder.Close() // a lost forwarder ends the engine
 		for e.Err() == nil {
 			e.Progress(0)
 		}

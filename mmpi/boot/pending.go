@@ -5,15 +5,16 @@ import (
 	"sync"
 )
 
-// pending are connections whose other end is not known yet, as they came. Safe for concurrent use.
+// pending has connections whose other end is not known yet, in the order of arrival. It is safe for
+// concurrent use.
 type pending struct {
 	mu    sync.Mutex
 	limit int
 	list  []*context.CancelFunc
 }
 
-// add takes in one more connection, which is given up when ctx ends. If there are too many the
-// oldest goes. done is called when its other end is known, or has failed.
+// add adds a connection, which is closed when ctx ends. If there are too many the oldest one is
+// closed. done must be called when the other end is known, or has failed.
 func (p *pending) add(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	me := &cancel
@@ -36,7 +37,7 @@ func (p *pending) add(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// drop gives the oldest up, for its descriptor; false: there is none.
+// drop closes the oldest connection to free its descriptor. It returns false if there is none.
 func (p *pending) drop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +48,7 @@ func (p *pending) drop() bool {
 	return true
 }
 
-// oldest gives the oldest up; there is one. With mu.
+// oldest closes the oldest connection, which must exist. The caller holds mu.
 func (p *pending) oldest() {
 	(*p.list[0])()
 	p.list = p.list[1:]

@@ -13,17 +13,18 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// reach is where this process opens direct links to. A Layout's doors are named by other processes
-// and by the forwarder. A forwarder that is not honest could have ranks try ports inside their
-// cluster, so only addresses are dialled that the job's user has named: those of the forwarders, as
-// this process dials them, and those of ZIPPER_DIRECT_ALLOW. A forwarder's loopback address may be
-// one end of a tunnel, and its other ports are this host's own, so it must be named in the latter.
+// reach has the addresses to which this process opens direct links. Other processes and the
+// forwarder supply the addresses of a Layout. A dishonest forwarder could make ranks probe ports
+// inside their cluster, so only addresses are dialled that the job's user has named: those of the
+// forwarders, as this process dials them, and those of ZIPPER_DIRECT_ALLOW. A forwarder's loopback
+// address may be one end of a tunnel, and its other ports are this host's own, so it must be named
+// in the latter.
 type reach struct {
 	addresses []netip.Addr
 	networks  []netip.Prefix
 }
 
-// reachOf returns the reach of a process with these links to its job's forwarders (nil: not there
+// reachOf returns the reach of a process with these links to its job's forwarders (nil if not there
 // yet). Names that are not found are left out.
 func reachOf(ctx context.Context, allow jobenv.DirectAllow, targets []dial.Target, links []transport.Link) *reach {
 	r := &reach{networks: allow.Networks}
@@ -45,7 +46,7 @@ func reachOf(ctx context.Context, allow jobenv.DirectAllow, targets []dial.Targe
 	return r
 }
 
-// lookUp returns the addresses of a host; none if it is not found.
+// lookUp returns the addresses of a host, or none if it is not found.
 func lookUp(ctx context.Context, host string) (found []netip.Addr) {
 	found, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	for i, a := range found {
@@ -54,7 +55,7 @@ func lookUp(ctx context.Context, host string) (found []netip.Addr) {
 	return found
 }
 
-// hostOf returns the host of a forwarder's address; empty: it has none.
+// hostOf returns the host of a forwarder's address, or "" if it has none.
 func hostOf(at string) string {
 	switch kind, target := addr.Split(at); kind {
 	case addr.KindVerbs:
@@ -75,7 +76,7 @@ func hostOf(at string) string {
 
 func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// check returns why a rank's door is not dialled; nil: it is.
+// check returns the reason for which a rank's address is not dialled, or nil if it is.
 func (r *reach) check(rank int, door string) error {
 	at, err := netip.ParseAddrPort(door)
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *reach) check(rank int, door string) error {
 	return notAllowed{rank, door}
 }
 
-// notAllowed is why a door is not dialled.
+// notAllowed is the error for an address that is not dialled.
 type notAllowed struct {
 	rank int
 	door string
@@ -101,5 +102,5 @@ func (n notAllowed) Error() string {
 		n.rank, n.door, jobenv.VarDirectAllow)
 }
 
-// Permanent says that trying again does not help.
+// Permanent returns true: a retry does not help.
 func (notAllowed) Permanent() bool { return true }

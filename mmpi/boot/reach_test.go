@@ -21,8 +21,8 @@ type homed struct {
 
 func (h homed) Home() (here, there netip.Addr) { return netip.Addr{}, netip.MustParseAddr(h.there) }
 
-// TestReach checks that doors are dialled at the forwarders' addresses, except loopback ones, and
-// where the user allows it.
+// TestReach checks that ranks are dialled at the forwarders' addresses, except loopback ones, and
+// at those that the user allows.
 func TestReach(t *testing.T) {
 	allow, err := jobenv.ParseDirectAllow("192.0.2.7,198.51.100.0/24+2001:db8::/32,no-such-host.invalid,127.0.0.4")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestDoorElsewhereIsNotDialled: a door at an address of no forwarder gets no connection, and the
+// TestDoorElsewhereIsNotDialled checks that an address of no forwarder is not dialled, and that the
 // error says what to do.
 func TestDoorElsewhereIsNotDialled(t *testing.T) {
 	probe, err := net.Listen("tcp", "127.0.0.1:0")

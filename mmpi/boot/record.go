@@ -12,19 +12,21 @@ import (
 	"github.com/leidenzipper/zipper/internal/wholefile"
 )
 
-// recording is what `zipper run --record` asks for: this rank's traffic (an engine.Recorder), in
-// times since the engine's start. That is when the last rank had joined, at nearly the same moment
-// everywhere, so the clocks of the hosts do not matter.
+// recording implements `zipper run --record`: this rank's traffic (an engine.Recorder), in times
+// since the engine's start. The engines start when the last rank has joined, at nearly the same
+// moment, so the clocks of the hosts do not matter.
 type recording struct {
 	trace *trace.Recorder
 	path  string
 	host  string
 
-	mu     sync.Mutex
-	unused time.Duration // processor time that was not computing: before, and in waits that are over
-	waits  int           // under way
+	mu sync.Mutex
+	// unused is processor time that was not computing: before the start, and in waits that have
+	// ended.
+	unused time.Duration
+	waits  int           // number of waits under way
 	begun  time.Duration // processor time when the first of them began
-	early  []int         // whose messages arrived, in order, while nobody waited
+	early  []int         // sources of messages that arrived, in order, while the program did not wait
 }
 
 func newRecording(prefix string, rank int, host string) *recording {
@@ -40,8 +42,8 @@ func (r *recording) Received(at time.Duration, from int) {
 	r.trace.Received(int64(at), int64(r.computed()), from)
 }
 
-// Arrived keeps what nobody waits for until somebody looks: to the program it makes no difference
-// when that arrives, and so to a simulation, in which it can be later.
+// Arrived keeps a message for which the program does not wait until the program looks. Its arrival
+// in between makes no difference to the program, nor to a simulation, in which it can be later.
 func (r *recording) Arrived(at time.Duration, from int) {
 	r.mu.Lock()
 	early := r.waits == 0
@@ -54,8 +56,8 @@ func (r *recording) Arrived(at time.Duration, from int) {
 	}
 }
 
-// computed is the processor time that this process has used so far for what it does itself: waits
-// spin, and how long is the messages' affair.
+// computed returns the processor time that this process has spent computing so far. Waits are not
+// included, because they spin and their length depends on messages.
 func (r *recording) computed() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +80,7 @@ func (r *recording) Waits(at time.Duration, begins bool) {
 	}
 }
 
-// look notes that what arrived early is there. The caller holds mu, and begun is now.
+// look records that early messages have arrived. The caller holds mu; begun must be now.
 func (r *recording) look(at time.Duration) {
 	for _, from := range r.early {
 		r.trace.Received(int64(at), int64(r.begun-r.unused), from)
@@ -86,8 +88,8 @@ func (r *recording) look(at time.Duration) {
 	r.early = r.early[:0]
 }
 
-// processorTime is what this process has had so far: what passed without it was waiting, for
-// messages or for a processor.
+// processorTime returns the processor time of this process so far. The rest of the elapsed time was
+// waiting, for messages or for a processor.
 func processorTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
@@ -96,9 +98,9 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Close leaves this rank's part where the launcher looks for it.
+// Close writes this rank's part where the launcher looks for it.
 func (r *recording) Close(at time.Duration) error {
-	r.Waits(at, true) // for nothing more; what arrived is in the recording
+	r.Waits(at, true) // the last wait; arrived messages are in the recording
 	err := wholefile.Write(r.path, 0o666, func(w io.Writer) error { return r.trace.Write(w, r.host) })
 	if err != nil {
 		return fmt.Errorf("recording traffic: %w", err)

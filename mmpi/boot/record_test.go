@@ -21,7 +21,7 @@ func burn(d time.Duration) {
 	}
 }
 
-// A recording has the processor time outside waits.
+// TestRecordedWaits checks that a recording has the processor time outside of waits.
 func TestRecordedWaits(t *testing.T) {
 	r := newRecording(t.TempDir()+"/part-", 3, "host")
 	const long = 20 * time.Millisecond
@@ -29,7 +29,7 @@ func TestRecordedWaits(t *testing.T) {
 	r.Waits(0, true)
 	before := r.computed()
 	burn(long)
-	r.Waits(0, true) // one inside it
+	r.Waits(0, true) // a wait inside the first one
 	burn(long)
 	r.Waits(0, false)
 	if during := r.computed(); before < long || during != before {
@@ -43,7 +43,8 @@ func TestRecordedWaits(t *testing.T) {
 	}
 }
 
-// What arrives while nobody waits is there when somebody looks.
+// TestRecordedEarly checks that a message that arrives while the program does not wait is recorded
+// when it looks.
 func TestRecordedEarly(t *testing.T) {
 	dir := t.TempDir() + "/"
 	sender, r := newRecording(dir+"part-", 0, "there"), newRecording(dir+"part-", 1, "here")
@@ -80,7 +81,7 @@ func TestRecordedEarly(t *testing.T) {
 	}
 }
 
-// A recording that cannot be left says so when the engine finishes.
+// TestRecording checks that an error in writing the recording is reported when the engine finishes.
 func TestRecording(t *testing.T) {
 	dir := t.TempDir() + "/"
 	r := newRecording(dir+"part-", 3, "host")
@@ -96,8 +97,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordFollowsNoLink checks that a rank does not write its part through a link at a name that
-// everybody can foresee.
+// TestRecordFollowsNoLink checks that a rank does not write its part through a link at a
+// predictable name.
 func TestRecordFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")

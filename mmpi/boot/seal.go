@@ -9,14 +9,13 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
-// channels are what the joins of a sealed job have made for links that the engine has not taken
-// yet.
+// channels has the encryption channels of a sealed job's links that the engine has not taken yet.
 type channels struct {
 	mu sync.Mutex
 	of map[transport.Link]*seal.Channel
 }
 
-// keep is dial.Dialer.Sealed.
+// keep implements dial.Dialer.Sealed.
 func (s *channels) keep(l transport.Link, c *seal.Channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +25,7 @@ func (s *channels) keep(l transport.Link, c *seal.Channel) {
 	s.of[l] = c
 }
 
-// take gives what was kept for a link.
+// take removes and returns the channel of a link.
 func (s *channels) take(l transport.Link) *seal.Channel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +34,7 @@ func (s *channels) take(l transport.Link) *seal.Channel {
 	return c
 }
 
-// keys are what the engine of a sealed job needs; nil if the job is not sealed.
+// keys returns the keys for the engine of a sealed job, or nil if the job is not sealed.
 func (s *channels) keys(p *seal.Party, layout *wire.Layout) *sealing.Keys {
 	if p == nil {
 		return nil

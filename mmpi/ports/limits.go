@@ -3,28 +3,30 @@ package ports
 import "time"
 
 const (
-	// tellTime is how long the two ends of a meeting have to tell each other what they are, 30 s:
+	// tellTime is the time in which the two ends of a meeting exchange their descriptions, 30 s:
 	// both are there by then.
 	tellTime = 30 * time.Second
 
-	// longestTold is how much one of them may tell, in bytes: 4 MiB, which is half a million
-	// processes.
+	// longestTold is the largest size of such a description in bytes: 4 MiB, which is half a
+	// million processes.
 	longestTold = 4 << 20
 
-	// pause is between attempts to meet where the place is taken: another process meets there, or
-	// one has not left yet.
+	// pause is the pause between attempts to meet if the place is taken, because another process
+	// meets there, or has not left yet.
 	pause = 20 * time.Millisecond
 
-	// sameTime is how long a process that dials waits at its own forwarder for one whose job names
-	// other addresses, 2 s: perhaps those are addresses of the same forwarder. Then it goes by way
-	// of the other addresses. With a longer time a connection over two forwarders takes longer to
-	// begin; with a shorter one, on a busy host, one forwarder is taken for two.
+	// sameTime is the time for which a dialling process waits at its own forwarder for one whose
+	// job names other addresses, 2 s, because these may be addresses of the same forwarder. After
+	// that it uses the other addresses. With a longer time connections over two forwarders take
+	// longer. With a shorter one a single forwarder on a busy host is taken for two.
 	sameTime = 2 * time.Second
 
-	// lookupTime is how long a name is looked up, 2 s: whoever has published it is there already.
+	// lookupTime is the time limit of a name's lookup, 2 s: the process that has published it is
+	// there already.
 	lookupTime = 2 * time.Second
 
-	// takenTime is how long publishing a name waits for somebody else who has published it, 500 ms.
-	// A shorter time finds nobody on a busy host; a longer one is what each MPI_Publish_name takes.
+	// takenTime is the time for which publishing a name waits for another process that has
+	// published it, 500 ms. With a shorter time no process is found on a busy host; with a longer
+	// one each MPI_Publish_name takes longer.
 	takenTime = 500 * time.Millisecond
 )

@@ -16,14 +16,14 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// The ends of a meeting, which are the clusters of its job.
+// These are the ends of a meeting, which are the clusters of its job.
 const (
 	acceptor = "~accept"
 	dialler  = "~connect"
 )
 
-// Accept waits at a port of this process for one of another job; members are the processes that
-// are to be connected, in order.
+// Accept waits at a port of this process for a process of another job. members are the processes
+// that are to be connected, in order.
 func (s *Self) Accept(ctx context.Context, port Port, members []int32) (*Plan, error) {
 	p := &Plan{ID: handshake.ConnectionID(port.ID, fresh()), Accept: s.side(members)}
 	got, apart, err := s.await(ctx, port.ID, port.Level, p.Bytes())
@@ -37,14 +37,15 @@ func (s *Self) Accept(ctx context.Context, port Port, members []int32) (*Plan, e
 	return p, p.check()
 }
 
-// door is one of the ways by which a process comes to a meeting.
+// door is one of the paths by which a process comes to a meeting.
 type door struct {
 	job jobenv.Job
-	via map[string]string // boot.Local's
+	via map[string]string // value of boot.Local.Via
 }
 
-// await is one meeting as the end that waits, however long, at all its doors at once. It tells the
-// other end something and returns what that tells; apart: that has forwarders of its own.
+// await waits at all doors of one meeting at once, without a time limit. It sends tell to the other
+// end and returns the other end's description. apart says that the other end has its own
+// forwarders.
 func (s *Self) await(ctx context.Context, id, level string, tell []byte) (got []byte, apart bool, err error) {
 	doors, err := s.doors(id, level, acceptor, -1)
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Self) await(ctx context.Context, id, level string, tell []byte) (got []
 		apart bool
 		err   error
 	}
-	var taken atomic.Bool // by who has come first
+	var taken atomic.Bool // set by the first end that arrives
 	answers := make(chan answer, len(doors))
 	inner, cancel := context.WithCancel(ctx)
 	for _, d := range doors {
@@ -79,7 +80,7 @@ func (s *Self) await(ctx context.Context, id, level string, tell []byte) (got []
 
 func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.Bool) (got []byte, apart bool,
 	err error) {
-	own := handshake.JobID(d.job.ID) == s.Job.ID // which the forwarder serves
+	own := handshake.JobID(d.job.ID) == s.Job.ID // whether the forwarder serves that job
 	at := d
 	for {
 		got, err = s.meet(ctx, at, tell, taken)
@@ -98,7 +99,7 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 			at.job = by(d.job, w)
 			continue
 		case passes(err), own && errors.As(err, &refused) &&
-			refused.Code == wire.RefuseJob: // the one before has failed
+			refused.Code == wire.RefuseJob: // the attempt before has failed
 			at = d
 		default:
 			return nil, false, err
@@ -109,15 +110,16 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 	}
 }
 
-// passes reports whether trying again may help: somebody else is there, nobody has come, or the
-// forwarder has no room now.
+// passes reports whether a retry may help: another process is there, no process has come, or the
+// forwarder is full at the moment.
 func passes(err error) bool {
 	var refused *handshake.Refused
 	if !errors.As(err, &refused) {
 		return errors.Is(err, errGone)
 	}
 	switch refused.Code {
-	case wire.RefuseTaken, wire.RefuseTimeout, wire.RefuseFull, wire.RefuseLayout: // another one comes by another way
+	case wire.RefuseTaken, wire.RefuseTimeout, wire.RefuseFull, wire.RefuseLayout:
+		// Another process may come over another path.
 		return true
 	}
 	return false
@@ -133,13 +135,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Connect goes to a port of another job, or of another process of this one, and waits until that
-// accepts, or ctx ends.
+// process accepts, or ctx ends.
 func (s *Self) Connect(ctx context.Context, port Port, members []int32) (*Plan, error) {
 	if s.print(port.ID) != port.Print {
 		return nil, errors.New("the port's job has another secret: give both jobs the same (--secret-file)")
 	}
 	mine := s.side(members)
-	tell, _ := json.Marshal(mine) // strings and numbers
+	tell, _ := json.Marshal(mine) // strings and numbers, so it cannot fail
 	got, apart, err := s.reach(ctx, port, tell)
 	if err != nil {
 		return nil, err
@@ -152,7 +154,7 @@ func (s *Self) Connect(ctx context.Context, port Port, members []int32) (*Plan, 
 	return p, nil
 }
 
-// reach is one meeting as the end that comes.
+// reach goes to one meeting as the dialling end.
 func (s *Self) reach(ctx context.Context, port Port, tell []byte) (got []byte, apart bool, err error) {
 	if len(s.Job.Zippers) > 0 {
 		there := s.at(port.Addresses[0])
@@ -173,7 +175,7 @@ func (s *Self) reach(ctx context.Context, port Port, tell []byte) (got []byte, a
 		got, err = s.dial(ctx, d, tell)
 		return got, false, err
 	}
-	// By another address it may be the same forwarder
+	// By another address it may be the same forwarder.
 	first, cancel := context.WithTimeout(ctx, sameTime)
 	defer cancel()
 	if got, err = s.dial(first, d, tell); err == nil || first.Err() == nil {
@@ -191,12 +193,12 @@ func (s *Self) reach(ctx context.Context, port Port, tell []byte) (got []byte, a
 
 func parsedKey(s string) (key [wire.PublicKeyLen]byte) {
 	if s != "" {
-		key, _ = wire.ParseHostKey(s) // it has been read before
+		key, _ = wire.ParseHostKey(s) // it was parsed before
 	}
 	return key
 }
 
-// dial meets whoever waits, again and again until ctx ends.
+// dial meets the waiting end. It retries until ctx ends.
 func (s *Self) dial(ctx context.Context, d door, tell []byte) ([]byte, error) {
 	for {
 		got, err := s.meet(ctx, d, tell, nil)
@@ -213,7 +215,7 @@ func (s *Self) dial(ctx context.Context, d door, tell []byte) ([]byte, error) {
 
 var ends = []wire.Cluster{{Name: acceptor, Size: 1}, {Name: dialler, Size: 1}}
 
-// meeting is the job of a meeting, as one of its ends.
+// meeting returns the job of a meeting, for one of its ends.
 func (s *Self) meeting(id, level, end string) jobenv.Job {
 	j := s.Job
 	return jobenv.Job{ID: id, Secret: j.Secret, Ticket: j.Ticket, Cluster: end,
@@ -222,9 +224,9 @@ func (s *Self) meeting(id, level, end string) jobenv.Job {
 		Protocol: j.Protocol, Level: level, DirectAllow: j.DirectAllow}
 }
 
-// mayGo returns why this process does not take a way that a forwarder names; nil: it does. A way
-// has to begin at one of the job's own forwarders, because a dishonest forwarder could otherwise
-// have the process probe ports inside its cluster.
+// mayGo returns the reason for which this process does not take a path that a forwarder names, or
+// nil if it does. A path has to begin at one of the job's own forwarders, because a dishonest
+// forwarder could otherwise make the process probe ports inside its cluster.
 func mayGo(job jobenv.Job, w handshake.Way) error {
 	for _, z := range w.Zippers {
 		for _, p := range z.Ports {
@@ -237,10 +239,10 @@ func mayGo(job jobenv.Job, w handshake.Way) error {
 	return nil
 }
 
-// acceptorNetwork is the acceptor's place among the networks of a way.
+// acceptorNetwork is the index of the acceptor's network in a path.
 const acceptorNetwork = 0
 
-// by has a meeting go that way.
+// by returns the job of a meeting over a path.
 func by(job jobenv.Job, w handshake.Way) jobenv.Job {
 	job.Networks = w.Networks
 	names := append([]string{acceptor, dialler}, w.Networks...)
@@ -259,16 +261,17 @@ func by(job jobenv.Job, w handshake.Way) jobenv.Job {
 	return job
 }
 
-// plain is the door of a job whose forwarders are all the same: the first of them.
+// plain returns the door of a job in which all forwarders are equivalent: the first of them.
 func (s *Self) plain(id, level, end string) door {
 	d := door{job: s.meeting(id, level, end)}
 	d.job.Forwarders = d.job.Forwarders[:1]
 	return d
 }
 
-// doors are those of a process to a meeting. In a job of several hops the other end may be at any
-// of the forwarders, which both name. So each pair of forwarders, the acceptor's and the dialler's,
-// has a meeting of its own. there ≥ 0: only those where the other end is at that forwarder.
+// doors returns the doors of a process to a meeting. In a job of several hops the other end may be
+// at any of the forwarders, which both name. So each pair of forwarders, the acceptor's and the
+// dialler's, has a meeting of its own. With there ≥ 0 only those doors are returned for which the
+// other end is at that forwarder.
 func (s *Self) doors(id, level, end string, there int) (doors []door, err error) {
 	if len(s.Job.Zippers) == 0 {
 		return []door{s.plain(id, level, end)}, nil
@@ -296,7 +299,7 @@ func (s *Self) doors(id, level, end string, there int) (doors []door, err error)
 	return doors, nil
 }
 
-// row is the first row of the forwarders of a job of several hops.
+// row returns the first row of the forwarders of a job of several hops.
 func (s *Self) row() (row []jobenv.Zipper, err error) {
 	rows, _, err := s.Job.Net().Rows(s.Job.Zippers)
 	if err != nil {
@@ -308,15 +311,15 @@ func (s *Self) row() (row []jobenv.Zipper, err error) {
 	return row, nil
 }
 
-// at is the place in the row of the forwarder with an address; -1: none.
+// at returns the index in the row of the forwarder with an address, or -1.
 func (s *Self) at(address string) int {
-	row, _ := s.row() // it has been made before
+	row, _ := s.row() // it was made before
 	return slices.IndexFunc(row, func(z jobenv.Zipper) bool {
 		return slices.ContainsFunc(z.Ports, func(p jobenv.Port) bool { return p.Address == address })
 	})
 }
 
-// canonical is one of a forwarder's addresses, the same to all.
+// canonical returns one of a forwarder's addresses, the same in all processes.
 func canonical(z jobenv.Zipper) string {
 	for _, p := range z.Ports {
 		if p.Address != "" {
@@ -326,8 +329,8 @@ func canonical(z jobenv.Zipper) string {
 	return ""
 }
 
-// across has a meeting go over the forwarders of a row, which both jobs name: their networks have
-// no ranks in the meeting, its two ends are on networks of their own.
+// across makes a meeting take the forwarders of a row, which both jobs name: their networks have no
+// ranks in the meeting, and its two ends are on networks of their own.
 func (s *Self) across(job jobenv.Job, row []jobenv.Zipper, acc, con int) jobenv.Job {
 	zippers := slices.Clone(row)
 	for i := range zippers {
@@ -346,8 +349,9 @@ func (s *Self) across(job jobenv.Job, row []jobenv.Zipper, acc, con int) jobenv.
 
 var errGone = errors.New("the other end of the meeting has gone")
 
-// meet makes a meeting's job, tells the other end something and returns what that tells. taken, if
-// not nil, is set by who does so; another one who comes meanwhile is sent away, to come again.
+// meet joins a meeting's job, sends tell to the other end and returns the other end's description.
+// taken, if not nil, is set by the first call that gets that far; later ends are sent away to
+// retry.
 func (s *Self) meet(ctx context.Context, d door, tell []byte, taken *atomic.Bool) ([]byte, error) {
 	me := 0
 	if d.job.Cluster == dialler {

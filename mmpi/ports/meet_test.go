@@ -30,7 +30,7 @@ func serve(t *testing.T) string {
 	return addr
 }
 
-// meet has both ends of a port meet, twice; the second time who connects is there first.
+// meetTwice makes both ends of a port meet twice. The second time the dialling end is there first.
 func meetTwice(t *testing.T, acc, con *Self) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -82,7 +82,7 @@ func TestMeetHops(t *testing.T) {
 	meetTwice(t, sides[0], sides[1])
 }
 
-// TestMeetSecret: another secret is refused, and so is who has forged the fingerprint.
+// TestMeetSecret checks that another secret, and a forged fingerprint, are refused.
 func TestMeetSecret(t *testing.T) {
 	x := serve(t)
 	acc, con := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "other")
@@ -100,7 +100,7 @@ func TestMeetSecret(t *testing.T) {
 	}
 }
 
-// TestNames: what one publishes others find, until it is taken back.
+// TestNames checks that a published name is found until it is withdrawn.
 func TestNames(t *testing.T) {
 	x := serve(t)
 	one, two := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s")
@@ -133,8 +133,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWayElsewhere: a process that waits at a port is told a way that begins at none of its job's
-// forwarders. It does not go there.
+// TestWayElsewhere checks that a process which waits at a port does not take a path that begins at
+// none of its job's forwarders.
 func TestWayElsewhere(t *testing.T) {
 	x, y := serve(t), serve(t)
 	probe, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,15 +13,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Names of ports are known at the forwarders of who has published them, to jobs of the same secret,
-// as long as the process runs that has. The zero value has none. Safe for concurrent use.
+// Names has the published names of this process's ports. A name is known at the forwarders of its
+// publisher, to jobs with the same secret, as long as the publishing process runs. The zero value
+// has no names. It is safe for concurrent use.
 type Names struct {
 	mu        sync.Mutex
 	published map[string]context.CancelFunc
 }
 
-// everybody is the job whose meetings are about names of all jobs of a secret. A forwarder that
-// serves only some jobs has those of one's own.
+// everybody is the job of the meetings for names of all jobs with a secret. A forwarder that only
+// serves some jobs has the names of each job only.
 const everybody = "names"
 
 func nameID(job, name string) string {
@@ -29,14 +30,13 @@ func nameID(job, name string) string {
 	return handshake.MeetingID(job, "n"+hex.EncodeToString(sum[:16]))
 }
 
-// ErrTaken: somebody has published that name.
+// ErrTaken means that another process has published that name.
 var ErrTaken = errors.New("the name is published already")
 
-// ErrUnknown: nobody has.
+// ErrUnknown means that no process has published that name.
 var ErrUnknown = errors.New("no process of a job with this secret has published that name at this job's forwarders")
 
-// Publish has everybody who looks the name up hear of the port, until ctx ends or the name is
-// taken back.
+// Publish publishes a port under a name, until ctx ends or the name is withdrawn.
 func (n *Names) Publish(ctx context.Context, s *Self, name, port string) error {
 	n.mu.Lock()
 	_, mine := n.published[name]
@@ -60,7 +60,7 @@ func (n *Names) Publish(ctx context.Context, s *Self, name, port string) error {
 	return nil
 }
 
-// tell tells everybody who asks, until ctx ends.
+// tell answers all lookups, until ctx ends.
 func (s *Self) tell(ctx context.Context, name, port string) {
 	job := everybody
 	for ctx.Err() == nil {
@@ -74,7 +74,7 @@ func (s *Self) tell(ctx context.Context, name, port string) {
 	}
 }
 
-// unserved reports whether the forwarder serves only other jobs.
+// unserved reports whether the forwarder only serves other jobs.
 func unserved(err error) bool {
 	var refused *handshake.Refused
 	if !errors.As(err, &refused) {
@@ -83,7 +83,7 @@ func unserved(err error) bool {
 	return refused.Code == wire.RefuseJob || refused.Code == wire.RefuseTicket || refused.Code == wire.RefuseSecret
 }
 
-// Unpublish takes a name of this process back.
+// Unpublish withdraws a name of this process.
 func (n *Names) Unpublish(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (n *Names) Unpublish(name string) error {
 	return nil
 }
 
-// Lookup finds the port that a process has published under a name.
+// Lookup returns the port that a process has published under a name.
 func (s *Self) Lookup(ctx context.Context, name string) (string, error) {
 	return s.lookup(ctx, name, lookupTime)
 }
@@ -118,7 +118,7 @@ func (s *Self) lookup(ctx context.Context, name string, limit time.Duration) (st
 	return "", err
 }
 
-// ask asks at all forwarders where the publisher may be.
+// ask asks all forwarders at which the publisher may be.
 func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []byte, err error) {
 	doors, err := s.doors(id, s.Open().Level, dialler, -1)
 	if err != nil {

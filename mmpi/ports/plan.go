@@ -11,30 +11,30 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Side is what each end of a meeting tells the other.
+// Side is the description that each end of a meeting sends to the other.
 type Side struct {
 	Job         string
 	Layout      []jobenv.Cluster
-	Members     []int32  // virtual ranks of those who are to be connected, in order
-	Forwarders  []string // as the process reaches them
-	HostKeys    []string // of each that which it must have; empty: any
-	Zippers     []string // of a job of several hops
+	Members     []int32  // virtual ranks of the processes to connect, in order
+	Forwarders  []string // addresses of forwarders, as the process reaches them
+	HostKeys    []string // host keys that the forwarders must have; "" for any
+	Zippers     []string // forwarders of a job of several hops
 	Networks    []string
 	Level       string
 	Patience    string
 	Collectives string
 }
 
-// Plan is what both ends of a meeting agree on: a connection.
+// Plan is the agreement of both ends of a meeting: a connection.
 type Plan struct {
-	ID     string // of its job
-	Apart  bool   // the jobs have other forwarders
+	ID     string // id of its job
+	Apart  bool   // whether the jobs have different forwarders
 	Accept Side
 	Dial   Side
 }
 
 func (s *Self) side(members []int32) Side {
-	level, _ := jobenv.ParseLevel(s.Job.Level, s.Job.Protocol, s.Job.Networks) // it has been read before
+	level, _ := jobenv.ParseLevel(s.Job.Level, s.Job.Protocol, s.Job.Networks) // it was parsed before
 	me := Side{Job: s.Job.ID, Layout: s.Job.Layout, Members: members, Forwarders: s.Job.Forwarders,
 		Networks: s.Job.Networks, Level: level.String(), Patience: s.Job.Patience, Collectives: s.Job.Collectives}
 	for _, a := range s.Job.Forwarders {
@@ -46,7 +46,7 @@ func (s *Self) side(members []int32) Side {
 	return me
 }
 
-// check refuses what no process says.
+// check returns an error for a description that no honest process sends.
 func (s *Side) check() error {
 	size := 0
 	for _, c := range s.Layout {
@@ -71,13 +71,13 @@ func (s *Side) check() error {
 	return nil
 }
 
-// Bytes is the plan for the other processes of the job.
+// Bytes returns the plan in the form for the other processes of the job.
 func (p *Plan) Bytes() []byte {
-	b, _ := json.Marshal(p) // strings and numbers
+	b, _ := json.Marshal(p) // strings and numbers, so it cannot fail
 	return b
 }
 
-// ParsePlan reads what Bytes made.
+// ParsePlan parses the result of Bytes.
 func ParsePlan(b []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(b, p); err != nil {
@@ -86,7 +86,8 @@ func ParsePlan(b []byte) (*Plan, error) {
 	return p, p.check()
 }
 
-// taken is the plan that the accepting end of a meeting has told, with the other end's own side.
+// taken returns the plan that the accepting end of a meeting has sent, with the other end's own
+// side.
 func taken(b []byte, mine Side) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(b, p); err != nil {
@@ -105,18 +106,19 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// Inside reports whether both sides are of one job: then that has connected them already.
+// Inside reports whether both sides belong to one job, which connects them already.
 func (p *Plan) Inside() bool {
 	return p.Accept.Job == p.Dial.Job && slices.Equal(p.Accept.Layout, p.Dial.Layout)
 }
 
-// Process is one of a connection: its job and its virtual rank there.
+// Process is one process of a connection: its job and its virtual rank there.
 type Process struct {
 	Job  string
 	Rank int32
 }
 
-// Processes are those of the connection: the accepting side's first, in the order of each side.
+// Processes returns the processes of the connection: the accepting side's first, in the order of
+// each side.
 func (p *Plan) Processes() (all []Process) {
 	for _, s := range []*Side{&p.Accept, &p.Dial} {
 		for _, m := range s.Members {
@@ -129,12 +131,12 @@ func (p *Plan) Processes() (all []Process) {
 // part is the share of one cluster in a connection.
 type part struct {
 	side    *Side
-	cluster int    // in side.Layout
-	name    string // in the connection
-	members []int  // places in Processes
+	cluster int    // index in side.Layout
+	name    string // name in the connection
+	members []int  // indices in Processes
 }
 
-// parts are the clusters of the connection, in order of its virtual ranks.
+// parts returns the clusters of the connection, in order of its virtual ranks.
 func (p *Plan) parts() (list []*part) {
 	taken := map[string]bool{}
 	place := 0
@@ -142,7 +144,7 @@ func (p *Plan) parts() (list []*part) {
 		of := make([]*part, len(s.Layout))
 		for c, cl := range s.Layout {
 			of[c] = &part{side: s, cluster: c, name: cl.Name}
-			for i == 1 && taken[of[c].name] { // a name of the other job's, too
+			for i == 1 && taken[of[c].name] { // also a name of the other job's
 				of[c].name = "~" + of[c].name
 			}
 		}
@@ -170,13 +172,14 @@ func (p *Plan) parts() (list []*part) {
 // Seat is a process's place in a connection.
 type Seat struct {
 	Job    jobenv.Job
-	Native int               // its rank among those of its cluster
-	Size   int               // how many they are
-	Ranks  []int32           // of each of Processes the virtual rank in the connection
-	Via    map[string]string // of the forwarders in Job, where this process reaches them
+	Native int               // rank among those of its cluster
+	Size   int               // number of processes of its cluster
+	Ranks  []int32           // virtual rank in the connection of each of Processes
+	Via    map[string]string // addresses of the forwarders in Job at which this process reaches them
 }
 
-// Seat makes the connection's job for this process, whose side is the accepting one or not.
+// Seat returns the connection's job for this process. accepts says whether its side is the
+// accepting one.
 func (p *Plan) Seat(self *Self, accepts bool) (*Seat, error) {
 	mine := &p.Dial
 	if accepts {
@@ -212,7 +215,8 @@ func (p *Plan) Seat(self *Self, accepts bool) (*Seat, error) {
 	case len(p.Accept.Zippers) > 0:
 		err = side(&job, p, parts)
 	default:
-		// One place for each: who reaches them by other addresses has them in the same order
+		// Each forwarder has one place. A side that reaches them by other addresses has them in the
+		// same order.
 		n := min(len(p.Accept.Forwarders), len(p.Dial.Forwarders))
 		if len(self.Job.Forwarders) < n {
 			err = fmt.Errorf("this process knows %d forwarders, others %d: name the same in all clusters",
@@ -258,11 +262,11 @@ func apart(job *jobenv.Job, p *Plan, parts []*part, mine *Side, own []string) (m
 					z.Ports = append(z.Ports, jobenv.Port{Network: f.name, Address: a})
 				}
 			}
-			far := jobenv.Port{Network: link}
+			remote := jobenv.Port{Network: link}
 			if s == &p.Accept {
-				far.Address = a
+				remote.Address = a
 			}
-			z.Ports = append(z.Ports, far)
+			z.Ports = append(z.Ports, remote)
 			zippers = append(zippers, z)
 		}
 	}
@@ -275,7 +279,7 @@ func apart(job *jobenv.Job, p *Plan, parts []*part, mine *Side, own []string) (m
 }
 
 // side makes the connection's job one over the forwarders that both jobs have: each cluster of the
-// dialling job is a network beside that of the same name.
+// dialling job is a network next to that with the same name.
 func side(job *jobenv.Job, p *Plan, parts []*part) error {
 	if !slices.Equal(p.Accept.Zippers, p.Dial.Zippers) {
 		return errors.New("jobs of several hops are connected only where both name the same forwarders: " +
@@ -289,7 +293,7 @@ func side(job *jobenv.Job, p *Plan, parts []*part) error {
 	for _, f := range parts {
 		populated[f.name] = true
 		if f.side == &p.Dial {
-			beside(zippers, p.Dial.Layout[f.cluster].Name, f.name)
+			addNetwork(zippers, p.Dial.Layout[f.cluster].Name, f.name)
 		}
 	}
 	var networks []string
@@ -314,9 +318,9 @@ func parseZippers(list []string) (zippers []jobenv.Zipper, err error) {
 	return zippers, nil
 }
 
-// beside puts a network beside one that is there: at the first forwarder of that, and at those that
-// are on the same networks as this. At others too it would close a loop.
-func beside(zippers []jobenv.Zipper, there, name string) {
+// addNetwork adds a network next to an existing one: at the first forwarder of that, and at those
+// that are on the same networks as this one. At further forwarders it would close a loop.
+func addNetwork(zippers []jobenv.Zipper, there, name string) {
 	var first string
 	for i := range zippers {
 		z := &zippers[i]
@@ -336,8 +340,8 @@ func beside(zippers []jobenv.Zipper, there, name string) {
 	}
 }
 
-// prune leaves out networks without ranks that only one forwarder is on, and forwarders that are
-// on one network only.
+// prune removes networks without ranks that only one forwarder is on, and forwarders that are on
+// one network only.
 func prune(zippers []jobenv.Zipper, networks []string) ([]jobenv.Zipper, []string) {
 	for again := true; again; {
 		again = false

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/boot"
 )
 
-// self is rank `rank` of a job of clusters a=2,b=2.
+// self returns rank `rank` of a job of clusters a=2,b=2.
 func self(id, cluster string, rank int, forwarders ...string) *Self {
 	return &Self{Rank: rank, Local: boot.Local{}, Job: jobenv.Job{ID: id, Secret: "s", Cluster: cluster,
 		Forwarders: forwarders,
@@ -26,7 +26,8 @@ func zipper(t *testing.T, s string) jobenv.Zipper {
 	return z
 }
 
-// TestSeat: both sides make the same job of a plan, and every process has another place in it.
+// TestSeat checks that both sides make the same job from a plan, and that every process has its own
+// place in it.
 func TestSeat(t *testing.T) {
 	for name, edit := range map[string]func(acc, con *Self, p *Plan){
 		"one forwarder": func(*Self, *Self, *Plan) {},
@@ -89,7 +90,7 @@ func TestSeat(t *testing.T) {
 	}
 }
 
-// TestPlanHostile: what another job tells is not believed.
+// TestPlanHostile checks that invalid descriptions of another job are refused.
 func TestPlanHostile(t *testing.T) {
 	s := self("one", "a", 0, "x:1")
 	for name, edit := range map[string]func(*Side){
@@ -121,7 +122,8 @@ func TestPortName(t *testing.T) {
 	}
 }
 
-// TestAcross: both ends see the same ways over several forwarders, and these are trees.
+// TestAcross checks that both ends find the same paths over several forwarders, and that these are
+// trees.
 func TestAcross(t *testing.T) {
 	for name, zippers := range map[string][]string{
 		"chain": {"a@x:1+b@x:2", "b@y:1+c@y:2"},

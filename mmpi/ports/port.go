@@ -1,16 +1,16 @@
-// Package ports connects jobs that were started independently: MPI's ports and the names that are
-// published for them. A port belongs to a process, which waits there for one of another job.
+// Package ports connects jobs that were started independently: MPI's ports and their published
+// names. A port belongs to a process, which waits there for a process of another job.
 //
 //	meeting      a job of two processes, one of each job, at a forwarder that both reach, in which
-//	             each tells the other of its job and of the processes that are to be connected
+//	             each sends the other a description of its job and of the processes to connect
 //	connection   a job of all these processes, with an engine of its own; its clusters are those of
 //	             both jobs
-//	name         a meeting whose one end is the publisher, which tells the port
+//	name         a meeting with the publisher as one end, which sends the port
 //
-// To forwarders all are jobs, whose ids are made of the accepting job's (handshake.JobID) and whose
-// keys are made of the secret that both jobs have.
+// For forwarders all of them are jobs. Their ids are made from the accepting job's
+// (handshake.JobID), and their keys from the secret that both jobs have.
 //
-// Functions may be called by any goroutine; they block until it is done or ctx ends.
+// Functions may be called by any goroutine. They block until they have finished or ctx ends.
 package ports
 
 import (
@@ -30,44 +30,44 @@ import (
 type Self struct {
 	Job   jobenv.Job
 	Local boot.Local
-	Rank  int // virtual
+	Rank  int // virtual rank
 }
 
-// Port is where a process of another job is awaited.
+// Port is the place at which a process waits for one of another job.
 type Port struct {
-	ID        string   // of the meeting
-	Level     string   // of the meeting
-	Print     string   // of the job's key: tells that the secret is another one
-	Addresses []string // of forwarders, as the accepting process reaches them
+	ID        string   // id of the meeting
+	Level     string   // level of the meeting
+	Print     string   // fingerprint of the job's key, which reveals a different secret
+	Addresses []string // addresses of forwarders, as the accepting process reaches them
 }
 
 const scheme = "zipper"
 
 // Open makes a port of this process.
 func (s *Self) Open() Port {
-	level, _ := jobenv.ParseLevel(s.Job.Level, s.Job.Protocol, s.Job.Networks) // it has been read before
+	level, _ := jobenv.ParseLevel(s.Job.Level, s.Job.Protocol, s.Job.Networks) // it was parsed before
 	id := handshake.MeetingID(s.Job.ID, fresh())
 	return Port{ID: id, Level: level.String(), Print: s.print(id), Addresses: s.Job.Forwarders}
 }
 
 func fresh() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
 
-// print is a fingerprint of the key that this process has for a job.
+// print returns a fingerprint of the key that this process has for a job.
 func (s *Self) print(id string) string {
 	sum := sha256.Sum256(handshake.Key(id, s.Job.Secret).Public().(ed25519.PublicKey))
 	return hex.EncodeToString(sum[:6])
 }
 
-// String is the port's name in MPI.
+// String returns the port's name in MPI.
 func (p Port) String() string {
 	return strings.Join([]string{scheme, p.ID, p.Level, p.Print, strings.Join(p.Addresses, ",")}, "|")
 }
 
-// Parse reads what String wrote.
+// Parse parses the result of String.
 func Parse(name string) (Port, error) {
 	f := strings.Split(name, "|")
 	if len(f) != 5 || f[0] != scheme || !handshake.IsMeeting(f[1]) || f[4] == "" {

@@ -3,8 +3,8 @@
 // communicator run one at a time, in the order in which they were started. So their native stages
 // start in the same order in all processes.
 //
-// A Set is not safe for concurrent use: all is done with the engine's lock. All methods but Fail
-// are for application threads only.
+// A Set is not safe for concurrent use: all calls need the engine's lock. All methods but Fail are
+// for application threads only.
 package coll
 
 import (
@@ -18,74 +18,78 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Native is what collectives ask of the cluster's own MPI library: see engine.Native.
+// Native has the calls of the cluster's own MPI library for collectives: see engine.Native.
 type Native interface {
-	// Coll starts a native nonblocking collective over the local part of the communicator; ranks
-	// and counts are local. op is not kept, its buffers are until the end.
+	// Coll starts a native nonblocking collective over the local part of the communicator. Ranks
+	// and counts are local. op is not kept; its buffers are used until the end.
 	Coll(comm *pt2pt.Comm, op *Operation) (token uint64, err error)
-	// CollTest reports whether it is over; then the token is dead.
+	// CollTest reports whether it has finished; then the token becomes invalid.
 	CollTest(token uint64) (bool, error)
-	// ReduceLocal computes inout = in op inout over count elements; typ and op are native handles.
+	// ReduceLocal computes inout = in op inout over count elements. typ and op are native handles.
 	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
 }
 
-// Operation is one collective: of the program over a spanning communicator, or a native one over
-// the local part. Type and Operator are handles of the native library, for Native only.
+// Operation is one collective: one of the program over a spanning communicator, or a native one
+// over the local part. Type and Operator are handles of the native library, for Native only.
 type Operation struct {
 	collectives.Args
 	Type, Operator uint64
-	// Skipped is how many collectives before it this process has done without the engine since the
-	// last one: those in which it was a leaf.
+	// Skipped is the number of collectives that this process has done without the engine since the
+	// last one, as a leaf.
 	Skipped uint32
 }
 
-// Set is the collectives of a process.
+// Set has the collectives of a process.
 type Set struct {
 	ep     *pt2pt.Endpoint
 	native Native
 	world  *world.World
 	tuning collectives.Tuning
 
-	queues  []*queue  // by communicator; nil until first used
-	running []*queue  // with collectives
-	count   int       // collectives under way
-	natives int       // native collectives under way
-	stage   Operation // the one being started: kept here, so that it is not allocated each time
+	queues  []*queue // by communicator; nil until first used
+	running []*queue // queues with collectives
+	count   int      // number of collectives under way
+	natives int      // number of native collectives under way
+	// stage is the native collective that is being started. It is kept here so that it is not
+	// allocated each time.
+	stage Operation
 }
 
-// queue is a communicator's collectives in the order they were started.
+// queue has a communicator's collectives in the order in which they were started.
 type queue struct {
 	c       *pt2pt.Comm
 	layout  *collectives.Layout
 	waiting []*collective
-	number  uint32 // of collectives started so far
+	number  uint32 // number of collectives started so far
 }
 
-// collective is one that is under way. It is the communicator that its algorithm sees.
+// collective is a collective under way. It is also the communicator that its algorithm uses.
 type collective struct {
 	set     *Set
 	q       *queue
 	cell    *pt2pt.Cell
-	tag     int // its number, shifted: the stage is added
+	tag     int // its shifted number, to which the stage is added
 	what    Operation
 	run     collectives.Runner
 	scratch [][]byte
-	pins    runtime.Pinner // scratch is handed to native MPI
-	stages  [2]nativeStage // the first ones: small collectives have no more
-	started int            // of them
+	pins    runtime.Pinner // pins of scratch memory that native MPI uses
+	// stages are the first native stages. Small collectives have no more.
+	stages  [2]nativeStage
+	started int // number of native stages started
 }
 
-// maxNumber wraps the number of a collective in its tag: 23 bits of number, 8 of stage.
+// maxNumber is the largest number of a collective in a tag: 23 bits of number, 8 of stage. Larger
+// numbers wrap.
 const maxNumber = 1<<23 - 1
 
-// New makes a Set over the messages of ep; the tuning is equal in all processes.
+// New returns a Set over the messages of ep. The tuning must be equal in all processes.
 func New(ep *pt2pt.Endpoint, native Native, w *world.World, tuning collectives.Tuning) *Set {
 	return &Set{ep: ep, native: native, world: w, tuning: tuning}
 }
 
-// Start starts a collective; the cell is done when it is over in this process. Buffers belong to
-// the engine until then; counts and displacements too. Processes start the collectives of a
-// communicator in the same order.
+// Start starts a collective. The cell is done when the collective has finished in this process.
+// Buffers belong to the engine until then, and so do counts and displacements. Processes must start
+// the collectives of a communicator in the same order.
 func (s *Set) Start(c *pt2pt.Comm, what Operation, cell *pt2pt.Cell) error {
 	if err := s.ep.Err(); err != nil {
 		return err
@@ -109,16 +113,16 @@ func (s *Set) Start(c *pt2pt.Comm, what Operation, cell *pt2pt.Cell) error {
 	return nil
 }
 
-// Leaf reports whether this process could do a collective by itself, without the engine, and what
-// is to be done then; see collectives.Leaf.
+// Leaf reports whether this process could do a collective by itself, without the engine, and
+// returns its part of the work; see collectives.Leaf.
 func (s *Set) Leaf(c *pt2pt.Comm, what Operation) (collectives.Part, bool) {
 	return collectives.Leaf(s.queue(c).layout, what.Args, s.tuning)
 }
 
-// Count is how many collectives are under way; natives is how many native ones.
+// Count returns the numbers of collectives and of native collectives under way.
 func (s *Set) Count() (all, natives int) { return s.count, s.natives }
 
-// Outstanding is how many collectives of a communicator are under way.
+// Outstanding returns the number of a communicator's collectives under way.
 func (s *Set) Outstanding(c *pt2pt.Comm) int {
 	if id := int(c.ID()); id < len(s.queues) && s.queues[id] != nil && s.queues[id].c == c {
 		return len(s.queues[id].waiting)
@@ -126,14 +130,14 @@ func (s *Set) Outstanding(c *pt2pt.Comm) int {
 	return 0
 }
 
-// Drop forgets a communicator, whose collectives are over.
+// Drop removes a communicator, whose collectives must have finished.
 func (s *Set) Drop(c *pt2pt.Comm) {
 	if id := int(c.ID()); id < len(s.queues) {
 		s.queues[id] = nil
 	}
 }
 
-// queue gives a communicator's.
+// queue returns the queue of a communicator.
 func (s *Set) queue(c *pt2pt.Comm) *queue {
 	id := int(c.ID())
 	for len(s.queues) <= id {
@@ -162,8 +166,7 @@ func (s *Set) layoutOf(c *pt2pt.Comm) *collectives.Layout {
 	return l
 }
 
-// Step goes on with the first collective of every communicator and returns how many steps were
-// taken.
+// Step continues the first collective of every communicator and returns the number of steps taken.
 func (s *Set) Step() (n int) {
 	if len(s.running) == 0 {
 		return 0
@@ -217,7 +220,7 @@ func (s *Set) Fail(code fault.Code) {
 	s.running = nil
 }
 
-// Check compares the counter that is kept by hand with what it counts. For tests.
+// Check compares a counter with the objects that it counts. It is for tests.
 func (s *Set) Check() error {
 	n := 0
 	for _, q := range s.running {

@@ -6,13 +6,13 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
-// What an algorithm does between clusters: messages whose tag is the number of the collective and
-// the stage.
+// This file has the messages of an algorithm between clusters. Their tag is the number of the
+// collective and the stage.
 
 // message is a send or receive of an algorithm.
 type message struct {
 	cell pt2pt.Cell
-	size int64 // of a receive; -1: a send, or any size that fits
+	size int64 // size of a receive; -1 for a send, or for any size that fits
 }
 
 func (m *message) Done() (bool, error) {

@@ -5,16 +5,16 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// What an algorithm does inside the cluster: native nonblocking collectives over the communicator's
-// local part.
+// This file has the native nonblocking collectives of an algorithm, over the communicator's local
+// part.
 
-// local is the native part.
+// local implements collectives.Local.
 type local struct{ x *collective }
 
 func (l local) Rank() int { return l.x.q.layout.LocalOf(l.x.q.c.Rank()) }
 func (l local) Size() int { return l.x.q.c.LocalSize() }
 
-// nativeStage is a native collective that is under way.
+// nativeStage is a native collective under way.
 type nativeStage struct {
 	set   *Set
 	token uint64

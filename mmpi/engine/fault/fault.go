@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Code says how an operation ended; the numbers are those of enum z_error in cgo/abi/abi.h.
+// Code is the result of an operation. The numbers are those of enum z_error in cgo/abi/abi.h.
 type Code int32
 
-// The codes.
+// These are the codes.
 const (
 	OK          Code = iota
 	Truncate         // the message was longer than the buffer
@@ -41,17 +41,19 @@ type Error struct {
 	Code   Code
 	Reason string
 
-	Sent, Room int64 // truncated: bytes of the message, and of the place for it; 0: not known
+	// Sent and Room are the sizes in bytes of a truncated message and of its buffer; 0 if not
+	// known.
+	Sent, Room int64
 }
 
 func (e *Error) Error() string { return e.Reason }
 
-// New makes an error.
+// New returns an error with a code and a text.
 func New(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Reason: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf gives the code of an error: OK for nil, Internal for errors that are not of type Error.
+// CodeOf returns the code of an error: OK for nil, Internal for errors that are not of type Error.
 func CodeOf(err error) Code {
 	if err == nil {
 		return OK
@@ -63,7 +65,7 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// ClosedByProgram is the reason why a job ends in which the program has closed descriptors of the
+// ClosedByProgram is the reason for the end of a job whose program has closed descriptors of the
 // library.
 const ClosedByProgram = "the program has closed descriptors that are not its own (closefrom, or close of a number twice), " +
 	"among them some of MMPI's: close only what the program has opened"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every code but OK has a text of its own.
+// TestTexts checks that every code but OK has a text of its own.
 func TestTexts(t *testing.T) {
 	seen := map[string]Code{}
 	for c := Truncate; int(c) < len(texts); c++ {

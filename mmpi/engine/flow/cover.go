@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// ErrScattered: an arrival in more pieces than any honest sender makes.
+// ErrScattered means that an arrival has more pieces than any honest sender makes.
 var ErrScattered = errors.New("flow: segments too scattered")
 
-// Cover says which bytes of a message have landed; the zero value is none. Segments that come in
-// order take no memory.
+// Cover records which bytes of a message have landed. The zero value has none. Segments that arrive
+// in order take no memory.
 type Cover struct {
-	front int64  // all before this have landed
-	ahead []span // what has landed after it: in order, apart from each other and from front
+	front int64  // all bytes before it have landed
+	ahead []span // ranges that have landed after front: in order, apart from each other and from front
 }
 
 type span struct{ from, to int64 }
@@ -39,7 +39,7 @@ func (c *Cover) Add(from, to int64) (int64, error) {
 	if from <= c.front {
 		c.front = to
 	} else {
-		// All spans from i to j touch the new one.
+		// All spans from i to j touch the new range.
 		i := c.search(from)
 		j := i
 		for ; j < len(c.ahead) && c.ahead[j].from <= to; j++ {
@@ -66,7 +66,7 @@ func (c *Cover) Add(from, to int64) (int64, error) {
 	return fresh, nil
 }
 
-// search finds the first span that ends at or after x.
+// search returns the index of the first span that ends at or after x.
 func (c *Cover) search(x int64) int {
 	return sort.Search(len(c.ahead), func(i int) bool { return c.ahead[i].to >= x })
 }

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// A sender that never exceeds its budget never overruns, never sees the window wider than granted,
-// and gets going again.
+// TestCreditRandom checks that a sender within its budget never overruns, never gets a window wider
+// than granted, and is never stopped for ever.
 func TestCreditRandom(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		const window = 1000
 		b, g := NewBudget(window), NewGrant(window)
-		var wire []uint64 // sizes on their way
+		var wire []uint64 // sizes in flight
 		sent, consumed := uint64(0), uint64(0)
 		for range 2000 {
 			switch r.IntN(4) {
@@ -52,8 +52,8 @@ func TestCreditRandom(t *testing.T) {
 		if g.Owed() {
 			b.Raise(g.Limit())
 		}
-		if b.Left() != window {
-			t.Fatalf("seed %d: %d left of %d after all is consumed", seed, b.Left(), window)
+		if b.Available() != window {
+			t.Fatalf("seed %d: %d left of %d after all is consumed", seed, b.Available(), window)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestCreditOverrunAndGrow(t *testing.T) {
 		t.Fatalf("limit %d after growing to 150", g.Limit())
 	}
 	b := NewBudget(100)
-	if b.Raise(99) || !b.Raise(150) || b.Left() != 150 {
+	if b.Raise(99) || !b.Raise(150) || b.Available() != 150 {
 		t.Fatal("an old limit changed the budget, or a new one did not")
 	}
 }
@@ -96,7 +96,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Frames in any order with duplicates are handled once each, in order.
+// TestOrderRandom checks that frames in any order with duplicates are handled once each, in order.
 func TestOrderRandom(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))

@@ -7,37 +7,38 @@ import (
 
 // Segment is a piece of a large message that was sent.
 type Segment struct {
-	Request uint64 // the sender's
+	Request uint64 // request of the sender
 	Offset  int64
 	Bytes   int
 }
 
-// Lane is the sender's end of a flow's large messages over one rail: what is on its way, to be
-// replayed if the rail is lost, and how fast it goes. An epoch is the time between two losses.
+// Lane is the sender's end of a flow's large messages over one rail: the segments in flight, which
+// are sent again if the rail is lost, and their rate. An epoch is the time between two losses.
 type Lane struct {
 	epoch uint16
-	sent  uint64    // bytes of this epoch
-	last  uint64    // of these before the last segment
-	acked uint64    // of these
-	out   []Segment // not acknowledged, in order; out[0] up to cut bytes
-	cut   int
+	sent  uint64 // bytes sent in this epoch
+	last  uint64 // bytes sent before the last segment
+	acked uint64 // bytes acknowledged in this epoch
+	// out has the unacknowledged segments in order. The first cut bytes of out[0] are acknowledged.
+	out []Segment
+	cut int
 
 	pace Pace
 }
 
-// NewLane starts in epoch 1.
+// NewLane returns a Lane in epoch 1.
 func NewLane() Lane { return Lane{epoch: 1} }
 
-// Epoch is what the lane's frames carry.
+// Epoch returns the epoch for the lane's frames.
 func (l *Lane) Epoch() uint16 { return l.epoch }
 
-// OnWay is the payload in bytes sent and not acknowledged.
+// OnWay returns the number of payload bytes sent and not acknowledged.
 func (l *Lane) OnWay() int { return int(l.sent - l.acked) }
 
-// Rate is the measured speed in bytes per second; 0: not known yet.
+// Rate returns the measured rate in bytes per second, or 0 if it is not known yet.
 func (l *Lane) Rate() float64 { return l.pace.Rate() }
 
-// Send counts a segment that starts on its way at a time.
+// Send counts a segment that is sent now.
 func (l *Lane) Send(s Segment, now time.Duration) {
 	if l.sent == l.acked {
 		l.pace.Begin(l.acked, now)
@@ -47,11 +48,12 @@ func (l *Lane) Send(s Segment, now time.Duration) {
 	l.out = append(l.out, s)
 }
 
-// Place is where in the epoch the last segment begins: its frame says so, because those of a lane
-// may overtake each other where several connections are between two forwarders.
+// Place returns the position of the last segment in the epoch. Its frame has the position, because
+// segments of a lane may overtake each other if there are several connections between two
+// forwarders.
 func (l *Lane) Place() uint64 { return l.last }
 
-// Landed takes an acknowledgement: the payload from the beginning of the epoch that has landed
+// Landed handles an acknowledgement: the payload from the beginning of the epoch that has landed
 // without a gap. One of another epoch changes nothing.
 func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
 	if epoch != l.epoch || bytes <= l.acked {
@@ -77,7 +79,7 @@ func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
 	return nil
 }
 
-// Reset begins a new epoch and returns what may not have landed.
+// Reset begins a new epoch and returns the segments that may not have landed.
 func (l *Lane) Reset() []Segment {
 	lost := l.out
 	*l = Lane{epoch: l.epoch + 1}
@@ -88,11 +90,11 @@ func (l *Lane) Reset() []Segment {
 type Arrivals struct {
 	epoch  uint16
 	landed Cover
-	told   int64
+	acked  int64
 }
 
-// Count counts a segment that has landed, by its place. One of an epoch that is over changes
-// nothing: the sender has sent all of that again.
+// Count counts a segment that has landed, by its position. One of an earlier epoch changes nothing,
+// because the sender has sent all of that again.
 func (a *Arrivals) Count(epoch uint16, place uint64, bytes int) error {
 	switch since := int16(epoch - a.epoch); {
 	case since < 0:
@@ -107,17 +109,17 @@ func (a *Arrivals) Count(epoch uint16, place uint64, bytes int) error {
 	return err
 }
 
-// Untold is the payload in bytes that the sender does not know to have landed.
-func (a *Arrivals) Untold() int { return int(a.landed.front - a.told) }
+// Untold returns the number of landed payload bytes that were not acknowledged to the sender.
+func (a *Arrivals) Untold() int { return int(a.landed.front - a.acked) }
 
-// Tell returns what the sender should hear, and marks it as told.
+// Tell returns the acknowledgement to send, and records it as sent.
 func (a *Arrivals) Tell() (epoch uint16, landed uint64) {
-	a.told = a.landed.front
-	return a.epoch, uint64(a.told)
+	a.acked = a.landed.front
+	return a.epoch, uint64(a.acked)
 }
 
-// Share is how much of a window a lane may fill: in proportion to its rate, those not known
-// counting as the mean of the known.
+// Share returns the part of a window that a lane may fill: in proportion to its rate, where unknown
+// rates count as the mean of the known ones.
 func Share(window int, lane *Lane, all []*Lane) int {
 	sum, known := 0.0, 0
 	for _, l := range all {

@@ -2,22 +2,22 @@ package flow
 
 import "time"
 
-// Pace measures how fast payload reaches its receiver, from what that acknowledges. Counts are
-// bytes since the flow, or the epoch, began.
+// Pace measures how fast payload reaches its receiver, by acknowledgements. Counts are bytes since
+// the flow, or the epoch, began.
 type Pace struct {
-	rate    float64       // bytes per second; 0: not known
-	since   time.Duration // when the running measurement began,
-	counted uint64        // and what was acknowledged then
+	rate    float64       // bytes per second; 0 if not known
+	since   time.Duration // start of the running measurement
+	counted uint64        // bytes acknowledged at that time
 }
 
-// Rate is the measured speed in bytes per second; 0: not known yet.
+// Rate returns the measured rate in bytes per second, or 0 if it is not known yet.
 func (p *Pace) Rate() float64 { return p.rate }
 
-// Begin starts a measurement, at a time when there is something to send again. acked has been
+// Begin starts a measurement when there is something to send again. acked is the number of bytes
 // acknowledged by then.
 func (p *Pace) Begin(acked uint64, now time.Duration) { p.since, p.counted = now, acked }
 
-// Acked takes an acknowledgement that came while there was something to send.
+// Acked handles an acknowledgement that arrived while there was something to send.
 func (p *Pace) Acked(acked uint64, now time.Duration) {
 	d := now - p.since
 	if d < measureFor {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A long path is asked again every second, a short one no more once it is known; only the echo that
-// was sent last counts.
+// TestPath checks that a long path is measured again every second, a short one no more once it is
+// known, and that only the echo that was sent last counts.
 func TestPath(t *testing.T) {
 	const long = 2 * time.Millisecond
 	var p Path
@@ -18,7 +18,7 @@ func TestPath(t *testing.T) {
 		if !p.Ask(now, long) || p.Ask(now, long) {
 			t.Fatalf("echo %d: not asked, or twice", i)
 		}
-		p.Back(now-1, now+1) // nobody sent that
+		p.Back(now-1, now+1) // no such echo was sent
 		p.Back(now, now+d)
 		now += d
 	}
@@ -45,17 +45,17 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// simulate sends as fast as a path of so many bytes per second takes over a window that fits
-// itself, and returns the window and the rate at the end.
+// simulate sends as fast as possible over a path with a rate in bytes per second and an adaptive
+// window, and returns the window and the rate at the end.
 func simulate(window uint64, rate float64, trip, took time.Duration) (uint64, float64) {
 	type event struct {
 		at time.Duration
-		n  uint64 // bytes that arrive, or the limit that does
+		n  uint64 // bytes that arrive, or the limit that arrives
 	}
 	const step, piece = 10 * time.Microsecond, 1 << 12
 	b, g := NewBudget(window), NewGrant(window)
 	var data, credit []event
-	var free time.Duration // when the line is
+	var free time.Duration // time at which the line is free
 	arrived, half := uint64(0), uint64(0)
 	for now := time.Duration(0); now < took; now += step {
 		for len(credit) > 0 && credit[0].at <= now {
@@ -87,8 +87,8 @@ func simulate(window uint64, rate float64, trip, took time.Duration) (uint64, fl
 	return g.Window(), float64(arrived-half) / (took / 2).Seconds()
 }
 
-// A window grows to about twice what the path holds within a few round trips, and fills it; one
-// that is wide enough stays as it is.
+// TestWindowFitsPath checks that a window grows to about twice the content of the path within a few
+// round trips, and fills the path, and that a large enough one does not change.
 func TestWindowFitsPath(t *testing.T) {
 	for _, c := range []struct {
 		window uint64
@@ -111,7 +111,7 @@ func TestWindowFitsPath(t *testing.T) {
 			t.Errorf("%+v: %.0f bytes per second in a window of %d", c, rate, window)
 		}
 	}
-	// It doubles within two round trips, the first of which begins when bytes come.
+	// It doubles within two round trips, the first of which begins when bytes arrive.
 	if window, _ := simulate(256<<10, 117e6, 40*time.Millisecond, 100*time.Millisecond); window < 3*256<<10 {
 		t.Errorf("a window of %d after two round trips", window)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cover agrees with a plain bitmap, whatever comes in whatever order.
+// TestCover compares a Cover with a plain bitmap for any ranges in any order.
 func TestCover(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -57,8 +57,8 @@ func TestCoverBounded(t *testing.T) {
 	}
 }
 
-// What is not acknowledged when a lane is lost comes back, and no more; old acknowledgements change
-// nothing then.
+// TestLane checks that exactly the unacknowledged segments are returned when a lane is lost, and
+// that old acknowledgements change nothing afterwards.
 func TestLane(t *testing.T) {
 	l := NewLane()
 	for i := range 5 {
@@ -102,7 +102,7 @@ func TestArrivals(t *testing.T) {
 	if e, n := a.Tell(); e != 1 || n != 150 || a.Untold() != 0 {
 		t.Fatal(e, n)
 	}
-	count(1, 250, 50) // has overtaken the one before: that may still be lost
+	count(1, 250, 50) // it has overtaken the one before, which may still be lost
 	if e, n := a.Tell(); e != 1 || n != 150 {
 		t.Fatal(e, n)
 	}
@@ -110,11 +110,11 @@ func TestArrivals(t *testing.T) {
 	if n := a.Untold(); n != 150 {
 		t.Fatal(n, "bytes untold after the gap is filled")
 	}
-	count(2, 0, 10) // the sender has begun again
+	count(2, 0, 10) // the sender has begun a new epoch
 	if e, n := a.Tell(); e != 2 || n != 10 {
 		t.Fatal(e, n)
 	}
-	count(1, 300, 50) // what comes late of what it has sent again
+	count(1, 300, 50) // a late segment that the sender has sent again
 	if e, n := a.Tell(); e != 2 || n != 10 {
 		t.Fatal(e, n)
 	}
@@ -123,8 +123,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestLaneOvertaken: whatever order the segments of a lane arrive in, what is replayed after a loss
-// has all that is lost.
+// TestLaneOvertaken checks that the segments replayed after a loss include all that are lost, for
+// any order of arrival.
 func TestLaneOvertaken(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// ErrSequence: a number that no honest peer sends.
+// ErrSequence means that no honest peer sends such a number.
 var ErrSequence = errors.New("flow: sequence number out of range")
 
-// Numbers gives the frames of a flow their numbers, from 1, and takes cumulative acknowledgements.
+// Numbers assigns the sequence numbers of a flow, from 1, and handles cumulative acknowledgements.
 type Numbers struct {
-	last  uint64 // last number given
-	acked uint64 // all up to this one have been taken by the peer; never above last
+	last  uint64 // last assigned number
+	acked uint64 // the peer has handled all frames up to this one; never above last
 }
 
-// Next gives the next number.
+// Next returns the next number.
 func (n *Numbers) Next() uint64 {
 	n.last++
 	return n.last
 }
 
-// Ack takes an acknowledgement; an old one changes nothing. It reports whether it was news.
+// Ack handles an acknowledgement; an old one changes nothing. It reports whether it was new.
 func (n *Numbers) Ack(ack uint64) (bool, error) {
 	if ack > n.last {
 		return false, fmt.Errorf("%w: %d acknowledged, %d sent", ErrSequence, ack, n.last)
@@ -32,27 +32,27 @@ func (n *Numbers) Ack(ack uint64) (bool, error) {
 	return true, nil
 }
 
-// Unacked is how many frames are not acknowledged.
+// Unacked returns the number of unacknowledged frames.
 func (n *Numbers) Unacked() uint64 { return n.last - n.acked }
 
-// Place says where a frame stands in its flow.
+// Place is the position of a frame in its flow.
 type Place int
 
-// The places.
+// These are the positions.
 const (
 	Next      Place = iota // the frame to be handled now
 	Duplicate              // handled before: drop it
-	Early                  // some before it are missing: keep it
+	Early                  // frames before it are missing: keep it
 )
 
-// Order puts the frames of a flow into order. T is what is kept of an early frame.
+// Order puts the frames of a flow into order. T is the stored form of an early frame.
 type Order[T any] struct {
 	taken uint64
-	told  uint64
+	acked uint64
 	early map[uint64]T
 }
 
-// Place classifies a frame by its number.
+// Place returns the position of a frame by its number.
 func (o *Order[T]) Place(seq uint64) (Place, error) {
 	switch {
 	case seq == 0:
@@ -91,11 +91,11 @@ func (o *Order[T]) Pop() (f T, ok bool) {
 	return f, ok
 }
 
-// Ack is the cumulative acknowledgement to send, and marks it as told.
+// Ack returns the cumulative acknowledgement to send, and records it as sent.
 func (o *Order[T]) Ack() uint64 {
-	o.told = o.taken
-	return o.told
+	o.acked = o.taken
+	return o.acked
 }
 
-// Untold is how many taken frames the peer has not been told about.
-func (o *Order[T]) Untold() uint64 { return o.taken - o.told }
+// Untold returns the number of handled frames that were not acknowledged to the peer.
+func (o *Order[T]) Untold() uint64 { return o.taken - o.acked }

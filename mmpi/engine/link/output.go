@@ -201,7 +201,7 @@ func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 // is in flight over all rails.
 func (p *Peer) share(r *rail) int {
 	c := p.core
-	window := int(p.out.credit.Left())
+	window := int(p.out.credit.Available())
 	for i := range p.lanes {
 		window += p.lanes[i].out.OnWay()
 	}

@@ -1,5 +1,5 @@
 package rmawin
 
-// ringSize is how many messages of a window may be landing at a time. Default 8. Trades memory,
-// rma.MaxMessage bytes each, against messages that wait.
+// ringSize is the number of receives of a window that are posted at a time. Default 8. More need
+// memory, rma.MaxMessage bytes each; with fewer, messages wait.
 const ringSize = 8

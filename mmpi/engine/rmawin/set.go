@@ -10,32 +10,32 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
-// Host is the engine: its lock, and how to wait for it.
+// Host is the engine: its lock, and its wait.
 type Host interface {
 	sync.Locker
-	// Await makes progress until cond, which is called with the lock, is true, or the engine has
-	// failed. The caller does not have the lock.
+	// Await makes progress until cond, which is called with the lock, returns true, or the engine
+	// has failed. The caller must not hold the lock.
 	Await(cond func() bool) error
 }
 
-// Set is the windows of a process.
+// Set has the windows of a process.
 type Set struct {
 	ep      *pt2pt.Endpoint
 	host    Host
 	compute func(fn, kind uint8, inout, in []byte) error
 	windows []*Window
-	table   idtable.Table[Window] // the same by ID, for Window
-	held    int                   // calls that somebody waits for
+	table   idtable.Table[Window] // the windows by ID, for Window
+	held    int                   // number of calls that a caller waits for
 }
 
-// New makes a Set over the messages of ep; compute does the arithmetic of accumulates
+// New returns a Set over the messages of ep. compute does the arithmetic of accumulates
 // (engine.Native).
 func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error) *Set {
 	return &Set{ep: ep, host: host, compute: compute}
 }
 
-// Add makes this process's end of a window; cfg.Rank, Size and Compute are filled in here. world is
-// as in pt2pt.Endpoint.AddComm.
+// Add makes this process's end of a window. It sets cfg.Rank, Size and Compute. world is as in
+// pt2pt.Endpoint.AddComm.
 func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
 	remote := make([]int32, len(world))
 	for i := range remote {
@@ -66,13 +66,13 @@ func (s *Set) remove(w *Window) {
 	s.table.Set(w.ID(), nil)
 }
 
-// Window gives the window with that number; nil if there is none. It needs no lock.
+// Window returns the window with that number, or nil if there is none. It needs no lock.
 func (s *Set) Window(id int32) *Window { return s.table.Get(id) }
 
 // Any reports whether there are windows.
 func (s *Set) Any() bool { return len(s.windows) > 0 }
 
-// Serve handles the messages that have come.
+// Serve handles the messages that have arrived.
 func (s *Set) Serve() {
 	for i := 0; i < len(s.windows) && s.ep.Err() == nil; i++ {
 		if w := s.windows[i]; w.ring[w.head].cell.Done() {
@@ -82,13 +82,13 @@ func (s *Set) Serve() {
 	}
 }
 
-// hold counts calls that somebody waits for.
+// hold adds n to the number of calls that a caller waits for.
 func (s *Set) hold(n int) {
 	s.held += n
 	s.ep.Hold(n)
 }
 
-// Held is how many calls somebody waits for.
+// Held returns the number of calls that a caller waits for.
 func (s *Set) Held() int { return s.held }
 
 // Fail completes all calls with an error.

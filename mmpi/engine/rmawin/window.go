@@ -1,12 +1,12 @@
 // Package rmawin has windows for one-sided communication that span clusters, over messages (package
-// pt2pt). Package rma does the work; here its messages are sent and received.
+// pt2pt). Package rma is the state machine; its messages are sent and received here.
 //
 // A window's messages have a communicator of their own in which every other process counts as
-// remote: those of the same cluster come through the forwarder too, so each process serves all in
-// one place, at any time: the progress thread does when the program computes or is inside native
-// MPI.
+// remote: messages from the same cluster also take the forwarder. So each process serves all
+// messages in one place, at any time: the progress thread does so while the program computes or is
+// inside native MPI.
 //
-// Methods of Window take the engine's lock; those of Set are called with it.
+// Methods of Window take the engine's lock; those of Set must be called with it.
 package rmawin
 
 import (
@@ -23,11 +23,11 @@ type Window struct {
 	set   *Set
 	c     *pt2pt.Comm
 	node  *rma.Node
-	cells map[*pt2pt.Cell]struct{} // calls that somebody waits for
+	cells map[*pt2pt.Cell]struct{} // calls that a caller waits for
 	begun map[uint64]*rma.Transfer
-	count uint64 // of transfers that did not fit at once
+	count uint64 // number of transfers that were not issued at once
 
-	ring [ringSize]slot // receives, in posting order, which is the order of matching
+	ring [ringSize]slot // receives in the order of posting, which is the order of matching
 	head int
 }
 
@@ -36,11 +36,11 @@ type slot struct {
 	buf  []byte
 }
 
-// ID is the number that Set.Window takes.
+// ID returns the number for Set.Window.
 func (w *Window) ID() int32 { return w.c.ID() }
 
-// Drop forgets a window. All processes have called it, or met after their last operation: it waits
-// until what was sent has arrived.
+// Drop removes a window. All processes must have called it, or have passed a barrier after their
+// last operation. It waits until all sent messages have arrived.
 func (w *Window) Drop() error {
 	h := w.set.host
 	if err := h.Await(func() bool { return w.c.Outstanding() == ringSize }); err != nil {
@@ -61,7 +61,7 @@ func (w *Window) post(s *slot) error {
 	return err
 }
 
-// serve handles the messages that have come.
+// serve handles the messages that have arrived.
 func (w *Window) serve() {
 	for w.set.ep.Err() == nil {
 		s := &w.ring[w.head]
@@ -80,10 +80,11 @@ func (w *Window) serve() {
 	}
 }
 
-// outgoing is a message on its way out.
+// outgoing is a message that is being sent.
 type outgoing struct{ cell pt2pt.Cell }
 
-// moveOn sends what the node has to say, to itself too, and completes what is over.
+// moveOn sends the node's messages, also those to itself, and completes the calls that have
+// finished.
 func (w *Window) moveOn(err error) {
 	ep := w.set.ep
 	for err == nil && ep.Err() == nil {
@@ -109,7 +110,7 @@ func (w *Window) moveOn(err error) {
 	}
 }
 
-// begin makes the engine busy with a call that somebody waits for.
+// begin makes the engine busy with a call that a caller waits for.
 func (w *Window) begin(cell *pt2pt.Cell) any {
 	if cell == nil {
 		return nil
@@ -129,7 +130,7 @@ func (w *Window) end(cell *pt2pt.Cell, code fault.Code) {
 	w.set.ep.Complete(cell, code)
 }
 
-// errorOf gives errors of package rma their codes.
+// errorOf returns errors of package rma with their codes.
 func errorOf(err error) error {
 	switch {
 	case err == nil:
@@ -142,7 +143,7 @@ func errorOf(err error) error {
 	return fault.New(fault.Arg, "%v", err)
 }
 
-// Call runs a call on the window's node that tells cell (unless nil) when it is over.
+// Call makes a call on the window's node. cell (unless nil) is done when the call has finished.
 func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) error {
 	h := w.set.host
 	h.Lock()
@@ -161,8 +162,9 @@ func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) er
 	return nil
 }
 
-// Operate starts an operation; the cell (unless nil) is done when it is locally complete. left is
-// 0, or what More has to be called with until it is: too much is on its way to the target.
+// Operate starts an operation. The cell (unless nil) is done when the operation is locally
+// complete. If too much is in flight to the target, left is not 0, and More has to be called with
+// it until it returns 0.
 func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err error) {
 	err = w.Call(cell, func(n *rma.Node, token any) error {
 		t, err := n.Begin(op, token)
@@ -176,7 +178,7 @@ func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err e
 	return left, err
 }
 
-// More goes on with an operation.
+// More continues an operation.
 func (w *Window) More(left uint64) (uint64, error) {
 	err := w.Call(nil, func(*rma.Node, any) error {
 		if t := w.begun[left]; t == nil || w.issue(t) {
@@ -188,7 +190,7 @@ func (w *Window) More(left uint64) (uint64, error) {
 	return left, err
 }
 
-// issue sends as much as it may of an operation; true: all of it.
+// issue sends as much of an operation as it may. It returns true if that was all.
 func (w *Window) issue(t *rma.Transfer) bool {
 	for !w.node.Full(t.Target()) {
 		over := w.node.Issue(t)

@@ -1,6 +1,6 @@
 // Package sealing seals and opens a process's frames: those to and from other processes with the
-// keys of the pair, those between the two ends of a link with the link's. It has no I/O. Values are
-// for one goroutine at a time.
+// keys of the pair, those between the two ends of a link with the link's. It has no I/O. Values may
+// be used by one goroutine at a time.
 package sealing
 
 import (
@@ -15,30 +15,30 @@ import (
 var _ [wire.SealLen]byte = [seal.Overhead]byte{}
 var _ [wire.SealProofLen]byte = [seal.ProofLen]byte{}
 
-// ErrPlain says that a frame of a sealed job is not sealed.
+// ErrPlain means that a frame of a sealed job is not sealed.
 var ErrPlain = errors.New("it is not sealed, as its job is")
 
-// Keys are all that a process of a sealed job has.
+// Keys has the keys of a process in a sealed job.
 type Keys struct {
-	Party   *seal.Party    // its own
+	Party   *seal.Party    // this process's keys
 	Members []wire.SealKey // by virtual rank
-	// Channel gives what the join has made for a link to a forwarder; nil: nothing.
+	// Channel returns the channel that joining has made for a link to a forwarder, or nil.
 	Channel func(transport.Link) *seal.Channel
 }
 
-// member is what is known of a rank below len(Members).
+// member returns the public data of a rank below len(Members).
 func (k *Keys) member(rank int) *seal.Member {
 	m := &k.Members[rank]
 	return &seal.Member{Rank: uint32(rank), Instance: m.Instance, Public: m.Key, Proof: m.Proof}
 }
 
-// Sign puts this process's word into an Abort.
+// Sign adds this process's authentication to an Abort.
 func (k *Keys) Sign(a *wire.Abort) {
 	a.By = k.Party.Rank
 	a.Word = k.Party.Job().Word(a.By, k.Party.Instance, a.AppendUnsigned(nil))
 }
 
-// Said reports whether the rank that an Abort is said to be by has made it.
+// Said reports whether an Abort was made by the rank that it names.
 func (k *Keys) Said(a *wire.Abort) bool {
 	if int64(a.By) >= int64(len(k.Members)) {
 		return false
@@ -46,16 +46,16 @@ func (k *Keys) Said(a *wire.Abort) bool {
 	return k.Party.Job().Said(a.By, k.Members[a.By].Instance, a.AppendUnsigned(nil), a.Word)
 }
 
-// Pair is what goes between this process and another one.
+// Pair has the keys of the frames between this process and another one.
 type Pair struct {
 	out  *seal.Sealer
 	in   *seal.Opener
-	seen [][2]seal.Window // by rail and class
+	seen [][2]seal.Window // numbers of arrived frames by rail and class
 	head [wire.HeaderLen + wire.DataLen]byte
 }
 
-// Pair makes the keys of this process and another rank below len(Members), whose frames may come
-// over so many rails. It takes some time.
+// Pair makes the keys of this process and another rank below len(Members), whose frames may arrive
+// over the given number of rails. It takes some time.
 func (k *Keys) Pair(rank, rails int) (*Pair, error) {
 	s, o, err := k.Party.Pair(k.member(rank))
 	if err != nil {
@@ -64,7 +64,8 @@ func (k *Keys) Pair(rank, rails int) (*Pair, error) {
 	return &Pair{out: s, in: o, seen: make([][2]seal.Window, rails)}, nil
 }
 
-// class is by what a forwarder may send over other connections than the rest.
+// class returns the class of a frame: a forwarder may send those of one class over other
+// connections than the rest.
 func class(h *wire.Header) seal.Class {
 	if h.Bulk() {
 		return seal.Bulk
@@ -72,7 +73,7 @@ func class(h *wire.Header) seal.Class {
 	return seal.Small
 }
 
-// inClear is how many bytes of a frame are authenticated and not encrypted.
+// inClear returns the number of bytes of a frame that are authenticated and not encrypted.
 func inClear(t wire.Type) int {
 	if t == wire.TypeData {
 		return wire.HeaderLen + wire.DataLen
@@ -80,14 +81,14 @@ func inClear(t wire.Type) int {
 	return wire.HeaderLen
 }
 
-// SealData appends a Data frame sealed to out, its payload encrypted from where it is: a header (of
-// the frame as it is not sealed), body, payload.
+// SealData appends a sealed Data frame to out. It encrypts the payload from its own place. h is the
+// header of the frame before sealing.
 func (p *Pair) SealData(out []byte, h wire.Header, body *wire.Data, payload []byte) ([]byte, error) {
 	h = h.Sealed()
 	return p.out.Seal(out, body.Append(h.Append(p.head[:0])), payload, seal.Bulk)
 }
 
-// Seal appends a whole frame sealed to out.
+// Seal appends a sealed frame to out.
 func (p *Pair) Seal(out, frame []byte) ([]byte, error) {
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
@@ -100,8 +101,8 @@ func (p *Pair) Seal(out, frame []byte) ([]byte, error) {
 	return p.out.Seal(out, p.head[:n], frame[n:], class(&h))
 }
 
-// Open opens a whole frame with that header, which came over a rail, in place. It returns the
-// header as if it had not been sealed, and what follows it: body and payload.
+// Open opens a whole frame with header h, which arrived over a rail, in place. It returns the
+// header of the frame before sealing, and its body and payload.
 func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte, error) {
 	c := class(&h)
 	n := inClear(h.Type)
@@ -115,16 +116,17 @@ func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte,
 	return h.Opened(), frame[wire.HeaderLen : n+len(plain)], nil
 }
 
-// Link is what goes between the two ends of a link to a forwarder. The zero value has no keys.
+// Link has the keys of the frames between the two ends of a link to a forwarder. The zero value has
+// no keys.
 type Link struct {
 	channel *seal.Channel
-	came    bool // a sealed frame
+	came    bool // a sealed frame has arrived
 }
 
-// Link gives a new link its keys.
+// Link returns the keys of a new link.
 func (k *Keys) Link(l transport.Link) Link { return Link{channel: k.Channel(l)} }
 
-// Seal appends a whole frame sealed to out.
+// Seal appends a sealed frame to out.
 func (l *Link) Seal(out, frame []byte) ([]byte, error) {
 	h, err := wire.ParseHeader(frame)
 	if err == nil && l.channel == nil {
@@ -137,7 +139,7 @@ func (l *Link) Seal(out, frame []byte) ([]byte, error) {
 	return l.channel.Seal(out, h.Append(nil), frame[wire.HeaderLen:])
 }
 
-// Open opens a whole frame with that header in place.
+// Open opens a whole frame with header h in place.
 func (l *Link) Open(h wire.Header, frame []byte) (wire.Header, []byte, error) {
 	if l.channel == nil {
 		return h, nil, errors.New("a link of a sealed job has no keys")

@@ -1,9 +1,9 @@
 package wait
 
-// events are the descriptors that end the progress thread's sleeps.
+// events has the descriptors that end the progress thread's sleeps.
 type events struct {
-	kick  int // event
-	timer int // timer, for held messages
+	kick  int // event that ends a sleep
+	timer int // timer for held messages
 }
 
 func (v *events) open(sys System) (err error) {

@@ -11,47 +11,48 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// System is what an engine has of the operating system: time, threads of its own, and descriptors
-// to sleep on. Linux is one, a simulation another.
+// System is the operating system of an engine: time, threads of its own, and descriptors to sleep
+// on. Linux is one, a simulation another.
 type System interface {
-	// Now is the time since some moment before the engine's start.
+	// Now returns the time since some moment before the engine's start.
 	Now() time.Duration
-	// UntilMultiple is how long it takes until the host's clock shows a multiple of d.
+	// UntilMultiple returns the time until the host's clock is a multiple of d.
 	UntilMultiple(d time.Duration) time.Duration
-	// Go runs fn beside the program; thread: on a thread of its own, for which precise timers do
-	// not matter. join waits for its end.
+	// Go runs fn beside the program. With thread it runs on a thread of its own, without precise
+	// timers. join waits for its end.
 	Go(fn func(), thread bool) (join func())
-	// Pause sleeps for d; false: ctx has ended.
+	// Pause sleeps for d. It returns false if ctx has ended.
 	Pause(ctx context.Context, d time.Duration) bool
-	// Hold sleeps for up to d, or until one of the descriptors is ready, with the engine's lock.
+	// Hold sleeps for up to d, or until one of the descriptors is ready, while the caller holds the
+	// engine's lock.
 	Hold(set []unix.PollFd, d time.Duration)
 
 	// Event makes a descriptor that is readable from Signal until Drain.
 	Event() (fd int, err error)
-	// Timer makes one that is readable FlushAfter after SetTimer, until Drain.
+	// Timer makes a descriptor that is readable FlushAfter after SetTimer, until Drain.
 	Timer() (fd int, err error)
 	Signal(fd int)
 	Drain(fd int)
 	SetTimer(fd int)
-	// Close frees one of them.
+	// Close closes one of these descriptors.
 	Close(fd int)
-	// Poll sleeps until one of the descriptors is ready, for up to d; keep as for Ppoll.
+	// Poll sleeps until one of the descriptors is ready, for up to d. keep is that of Ppoll.
 	Poll(set []unix.PollFd, d time.Duration, keep bool)
 }
 
 // Linux is the system that the process runs on. Its time begins with NewLinux.
 type Linux struct{ start time.Time }
 
-// NewLinux has its time begin.
+// NewLinux returns a Linux whose time begins now.
 func NewLinux() Linux { return Linux{time.Now()} }
 
-// Now implements System, as do all others.
+// Now implements System, as do the methods below.
 func (l Linux) Now() time.Duration { return time.Since(l.start) }
 
-// UntilMultiple goes by the host's monotonic clock. So the progress threads of all processes of a
-// host wake together, by one interrupt of a core instead of one for each process. What programs
-// lose by that, they lose at the same time (Petrini, Kerbyson, Pakin: The Case of the Missing
-// Supercomputer Performance, SC 2003).
+// UntilMultiple uses the host's monotonic clock. So the progress threads of all processes of a host
+// wake together, by one interrupt of a core instead of one for each process. The delays of programs
+// by these interrupts coincide (Petrini, Kerbyson, Pakin: The Case of the Missing Supercomputer
+// Performance, SC 2003).
 func (Linux) UntilMultiple(d time.Duration) time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
@@ -67,8 +68,8 @@ func (Linux) Go(fn func(), thread bool) (join func()) {
 		defer close(over)
 		if thread {
 			runtime.LockOSThread()
-			// A program's threads may have inherited more; old kernels and other systems do
-			// without.
+			// A program's threads may have inherited a longer slack. Old kernels and other systems
+			// lack the call.
 			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 		}
 		fn()
@@ -76,7 +77,7 @@ func (Linux) Go(fn func(), thread bool) (join func()) {
 	return func() { <-over }
 }
 
-// Pause sleeps.
+// Pause sleeps for d.
 func (Linux) Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -86,10 +87,10 @@ func (Linux) Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Hold sleeps.
+// Hold sleeps, as Poll does.
 func (Linux) Hold(set []unix.PollFd, d time.Duration) { Ppoll(set, d, false) }
 
-// raised moves a descriptor that has been made out of the way of the program's.
+// raised moves a new descriptor to a number that the program does not use.
 func raised(fd int, err error) (int, error) {
 	if err != nil {
 		return -1, err
@@ -109,7 +110,7 @@ func (Linux) Timer() (fd int, err error) {
 
 var flushAfter = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(FlushAfter))}
 
-// SetTimer cannot fail with these arguments.
+// SetTimer starts the timer. It cannot fail with these arguments.
 func (Linux) SetTimer(fd int) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), 0,
 		uintptr(unsafe.Pointer(&flushAfter)), 0, 0, 0)
@@ -117,7 +118,8 @@ func (Linux) SetTimer(fd int) {
 
 var one = [8]byte{1}
 
-// Signal fails only when the counter is full: then it is readable already.
+// Signal adds to the event's counter. It fails only if the counter is full: then it is readable
+// already.
 func (Linux) Signal(fd int) { _, _ = unix.Write(fd, one[:]) }
 
 // Drain reads an eventfd or a timerfd.
@@ -126,20 +128,19 @@ func (Linux) Drain(fd int) {
 	_, _ = unix.Read(fd, b[:])
 }
 
-// Close closes.
+// Close closes a descriptor.
 func (Linux) Close(fd int) { unix.Close(fd) }
 
-// Poll is Ppoll.
+// Poll calls Ppoll.
 func (Linux) Poll(set []unix.PollFd, d time.Duration, keep bool) { Ppoll(set, d, keep) }
 
-// Ppoll sleeps until one of the descriptors is ready, for up to d; an interrupted sleep is a short
-// sleep.
+// Ppoll sleeps until one of the descriptors is ready, for up to d. An interrupted sleep ends early.
 //
-// With keep the thread keeps its P, because Go's scheduler does not learn of the sleep. Otherwise
-// the scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20
-// µs, which costs a core what a busy forwarder would. Sleeps are short, and a signal ends them when
-// the world has to stop. keep is for processes whose Go runtime serves the engine alone: a Go
-// program has goroutines that need the P.
+// With keep the thread keeps its P, because Go's scheduler does not notice the sleep. Otherwise the
+// scheduler's monitor takes the P away after 20 µs, and then looks for more such threads every 20
+// µs, which costs as much of a core as a busy forwarder. Sleeps are short, and a signal ends them
+// when the runtime has to stop the world. keep is for processes whose Go runtime serves the engine
+// alone: a Go program has goroutines that need the P.
 func Ppoll(set []unix.PollFd, d time.Duration, keep bool) {
 	t := unix.NsecToTimespec(int64(max(d, 0)))
 	if !keep {

@@ -8,18 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// progressThread moves bytes when nobody else does. It makes no native call.
+// progressThread moves bytes when no application thread does. It makes no native calls.
 type progressThread struct {
 	started   bool
-	watching  atomic.Bool   // it sleeps on the links
-	forOutput bool          // and waits for room to write too
-	unwaked   bool          // and the last time nothing waked it
-	idle      atomic.Bool   // it sleeps for idleFor; set with the lock, ended by whoever rouses it
-	timing    bool          // the timer is set
-	ticked    time.Duration // when it ticked last
-	due       atomic.Bool   // whoever polls next ticks
-	set       []unix.PollFd // scratch
-	join      func()
+	watching  atomic.Bool // the thread sleeps on the links
+	forOutput bool        // the thread also waits for room to write
+	unwaked   bool        // nothing woke the thread the last time
+	// idle says that the thread sleeps for idleFor. It is set with the lock; the thread that rouses
+	// it clears it.
+	idle   atomic.Bool
+	timing bool          // the timer is set
+	ticked time.Duration // time of its last tick
+	due    atomic.Bool   // the next thread that polls has to tick
+	set    []unix.PollFd // scratch space
+	join   func()
 }
 
 // Start starts the progress thread.
@@ -39,7 +41,7 @@ func (w *Waiter) Stop() {
 	}
 }
 
-// Idle reports whether the progress thread sleeps long.
+// Idle reports whether the progress thread sleeps for idleFor.
 func (w *Waiter) Idle() bool { return w.t.idle.Load() }
 
 // TakeDue reports whether the progress thread has left a tick to the caller.
@@ -51,8 +53,8 @@ func (w *Waiter) TakeDue() bool {
 	return true
 }
 
-// FlushSoon has the progress thread write out what is held, after FlushAfter. The caller has the
-// lock.
+// FlushSoon makes the progress thread write out held messages after FlushAfter. The caller holds
+// the lock.
 func (w *Waiter) FlushSoon() {
 	if !w.t.timing {
 		w.t.timing = true
@@ -66,8 +68,8 @@ func (w *Waiter) rouse() {
 	w.sys.Signal(w.ev.kick)
 }
 
-// failed reports whether an event of the progress thread is no descriptor any more, and tells the
-// driver.
+// failed reports whether an event of the progress thread is no longer a descriptor, and then
+// notifies the driver.
 func (w *Waiter) failed(kick, timer unix.PollFd) bool {
 	if !closed(kick) && !closed(timer) {
 		return false
@@ -87,8 +89,9 @@ func (w *Waiter) run() {
 	for {
 		polls := w.polls.Load()
 		if polls != seen || w.sleepers.Load() > 0 {
-			// A thread that sleeps for milliseconds at a time serves the links itself and needs us
-			// the less often. libmmpi's do where no other process is in the cluster.
+			// A thread that sleeps for milliseconds at a time serves the links itself and needs the
+			// progress thread less often. libmmpi's threads do so if no other process is in the
+			// cluster.
 			if polls-seen > uint64(2*every/TickEvery) {
 				every = TickEvery
 			} else {
@@ -123,8 +126,8 @@ func (w *Waiter) run() {
 	}
 }
 
-// mayIdle lets the progress thread be idle if an application thread sleeps on the links, for long,
-// and there is nothing to do beside it.
+// mayIdle lets the progress thread be idle if an application thread sleeps on the links for long,
+// and there is nothing else to do.
 func (w *Waiter) mayIdle() {
 	if !w.d.TryLock() {
 		return
@@ -133,8 +136,8 @@ func (w *Waiter) mayIdle() {
 	w.t.idle.Store(w.sleepers.Load() > 0 && w.longest > AckEvery && w.d.Quiet() && !w.d.Ended())
 }
 
-// sleep sleeps for up to d, or longer if idle. Who has roused the thread since it was to be idle
-// has kicked it too, so the sleep ends at once.
+// sleep sleeps for up to d, or longer if idle. A thread that has roused this one since it was
+// allowed to idle has also signalled its event, so the sleep ends at once.
 func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	if !w.t.idle.Load() {
 		w.sys.Poll(set, d, w.keeps)
@@ -144,9 +147,9 @@ func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	w.t.idle.Store(false)
 }
 
-// tick ticks, or leaves that to the thread that has the lock. Native MPI gives way to other
-// processes with the lock held, so waiting for it could take milliseconds; the mutex would then be
-// handed over, and both threads would have to be woken. It reports whether the driver has ended.
+// tick ticks, or leaves that to the thread that has the lock. Native MPI yields to other processes
+// with the lock held, so waiting for it could take milliseconds. The mutex would then be handed
+// over, and both threads would have to be woken. tick reports whether the driver has ended.
 func (w *Waiter) tick() bool {
 	w.t.ticked = w.d.Now()
 	if !w.d.TryLock() {
@@ -162,8 +165,8 @@ func (w *Waiter) tick() bool {
 	return false
 }
 
-// flush writes out what is held, because the program is busy with something else. Whoever has the
-// lock may have given the core away (tick); then flush looks again after as long a time.
+// flush writes out held messages, because the program is busy with something else. The holder of
+// the lock may have yielded its core (tick); then flush retries after the same time.
 func (w *Waiter) flush() {
 	w.sys.Drain(w.ev.timer)
 	if !w.d.TryLock() {
@@ -175,11 +178,11 @@ func (w *Waiter) flush() {
 	w.d.Flush()
 }
 
-// watch moves bytes once and then sleeps on the links; it reports whether the driver has ended.
+// watch moves bytes once and then sleeps on the links. It reports whether the driver has ended.
 func (w *Waiter) watch() bool {
 	t := &w.t
 	if !w.d.TryLock() {
-		w.sys.Poll(nil, contendedFor, w.keeps) // somebody is at it
+		w.sys.Poll(nil, contendedFor, w.keeps) // another thread has the lock
 		return false
 	}
 	if w.d.Ended() {

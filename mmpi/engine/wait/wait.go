@@ -1,17 +1,17 @@
-// Package wait is how threads wait for the engine, and who moves bytes when nobody does: event
-// descriptors, sleeps and the progress thread. It knows neither links nor messages; what it drives
-// is a Driver.
+// Package wait implements the waits of an engine's threads, and progress while no application
+// thread polls: event descriptors, sleeps and the progress thread. It does not depend on links or
+// messages; it drives a Driver.
 //
-// Waiting application threads sleep in ppoll, on the links and on an event each. A thread that
-// completes something for another one signals that one's event. (With one event for all, the first
-// thread to wake would take the others' signals.) While application threads poll the progress
-// thread sleeps by time alone, so messages do not wake it. When nobody has polled for a tick it
-// sleeps on the links itself, until somebody polls again. An event of its own tells it that there
-// is output it does not know of.
+// Waiting application threads sleep in ppoll, on the links and on an event for each thread. A
+// thread that completes an operation of another one signals that thread's event. (With one event
+// for all, the first thread to wake would take the others' signals.) While application threads poll
+// the progress thread sleeps by time alone, so messages do not wake it. When no thread has polled
+// for a tick it sleeps on the links itself, until an application thread polls again. An event of
+// its own notifies it of output that it does not know of.
 //
-// Where nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that
-// a program that computes or talks inside its cluster is not disturbed. The event ends that when an
-// application thread leaves something for a tick, or no longer sleeps on the links in its place.
+// If nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that a
+// program that computes or communicates inside its cluster is not disturbed. The event ends that
+// when an application thread leaves work for a tick, or no longer sleeps on the links in its place.
 package wait
 
 import (
@@ -22,20 +22,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Driver is what threads wait for. All but Lock, TryLock and Now are called with its lock. Unlock
-// calls Waiter.Alert.
+// Driver is the object that threads wait for. All methods but Lock, TryLock and Now are called with
+// its lock. Unlock calls Waiter.Alert.
 type Driver interface {
 	Lock()
 	TryLock() bool
 	Unlock()
 
-	// Now is the time since the driver's start.
+	// Now returns the time since the driver's start.
 	Now() time.Duration
-	// Step moves bytes once, without blocking, and returns how many.
+	// Step moves bytes once, without blocking, and returns the number of steps taken.
 	Step() int
-	// Tick does what has to be done from time to time.
+	// Tick does the work that is due from time to time.
 	Tick(now time.Duration)
-	// Flush writes out what is held to go out together.
+	// Flush writes out messages that are held to go out together.
 	Flush()
 	// Ended reports whether there is nothing left to drive.
 	Ended() bool
@@ -43,38 +43,39 @@ type Driver interface {
 	Quiet() bool
 	// Pending reports whether output waits for room.
 	Pending() bool
-	// Arm prepares the links for sleeping on them; true: there is something to read.
+	// Arm prepares the links for sleeping on them. It returns true if there is something to read.
 	Arm() bool
 	// Poll appends the links' descriptors.
 	Poll([]unix.PollFd) []unix.PollFd
-	// EventsClosed tells that the program has closed a descriptor of the Waiter: the driver fails.
+	// EventsClosed reports that the program has closed a descriptor of the Waiter. The driver has
+	// to fail.
 	EventsClosed()
 }
 
-// Waiter is how the threads of one process wait.
+// Waiter implements the waits of the threads of one process.
 type Waiter struct {
 	sys   System
 	d     Driver
-	keeps bool // see Open
+	keeps bool // value of embedded in Open
 	ev    events
 
-	polls    atomic.Uint64   // calls of Polled
-	sleepers atomic.Int32    // application threads in ppoll
-	longest  time.Duration   // how long the last of them wants to sleep
-	asleep   []*sleeper      // these threads; under the lock
-	awake    []*sleeper      // free; under the lock
-	sets     [][]unix.PollFd // free; under the lock
+	polls    atomic.Uint64   // number of calls of Polled
+	sleepers atomic.Int32    // number of application threads in ppoll
+	longest  time.Duration   // longest sleep that the last of them wants
+	asleep   []*sleeper      // application threads in ppoll; guarded by the lock
+	awake    []*sleeper      // free sleepers; guarded by the lock
+	sets     [][]unix.PollFd // free sets; guarded by the lock
 
 	t progressThread
 }
 
-// Open prepares waiting for d. embedded: this Go runtime serves the engine alone (Ppoll).
+// Open prepares waiting for d. embedded says that this Go runtime serves the engine alone (Ppoll).
 func (w *Waiter) Open(sys System, d Driver, embedded bool) error {
 	w.sys, w.d, w.keeps = sys, d, embedded
 	return w.ev.open(sys)
 }
 
-// Close frees the descriptors. No thread waits any more.
+// Close closes the descriptors. No thread may wait any more.
 func (w *Waiter) Close() {
 	w.ev.close(w.sys)
 	for _, s := range w.awake {
@@ -84,11 +85,11 @@ func (w *Waiter) Close() {
 	}
 }
 
-// Polled notes that an application thread looks for progress.
+// Polled counts a poll by an application thread.
 func (w *Waiter) Polled() { w.polls.Add(1) }
 
-// Alert wakes threads that sleep and should know of what has changed under the lock; completed: an
-// operation is over.
+// Alert wakes sleeping threads that are affected by changes under the lock. completed says that an
+// operation has completed.
 func (w *Waiter) Alert(completed bool) {
 	if completed {
 		w.wakeSleepers()
@@ -100,7 +101,7 @@ func (w *Waiter) Alert(completed bool) {
 
 // sleeper is an application thread in ppoll.
 type sleeper struct {
-	wake     int // event; -1: there is none left
+	wake     int // event; -1 if the process has no descriptor left
 	signaled bool
 }
 
@@ -113,7 +114,7 @@ func (w *Waiter) wakeSleepers() {
 	}
 }
 
-// bed gives the calling thread an event to sleep on.
+// bed returns an event for the calling thread to sleep on.
 func (w *Waiter) bed() *sleeper {
 	if n := len(w.awake); n > 0 {
 		s := w.awake[n-1]
@@ -127,17 +128,16 @@ func (w *Waiter) bed() *sleeper {
 	return &sleeper{wake: wake}
 }
 
-// WakeAll has whoever sleeps do so on descriptors that are new. With the lock.
+// WakeAll makes sleeping threads sleep on new descriptors. The caller holds the lock.
 func (w *Waiter) WakeAll() {
 	w.wakeSleepers()
 	w.sys.Signal(w.ev.kick)
 }
 
-// closed reports whether what was slept on is no descriptor any more.
+// closed reports whether a descriptor that a thread has slept on is no longer one.
 func closed(p unix.PollFd) bool { return p.Revents&unix.POLLNVAL != 0 }
 
-// Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it
-// again afterwards.
+// Block sleeps on the links for up to d. The caller holds the lock, which is released meanwhile.
 func (w *Waiter) Block(d time.Duration) {
 	if w.d.Arm() {
 		return
@@ -178,10 +178,11 @@ func (w *Waiter) Block(d time.Duration) {
 	w.sets = append(w.sets, set[:0])
 }
 
-// Pause sleeps with the lock until a link takes more, for up to d: at the end of the job only, when
-// nothing else may happen. What comes is not read any more, so nobody is waked by it.
+// Pause sleeps with the lock held until a link can take more, for up to d. It is only used at the
+// end of the job, when nothing else may happen. Bytes that arrive are no longer read, so they wake
+// no thread.
 func (w *Waiter) Pause(d time.Duration) {
-	// Links that want to write nothing are left out: of one that is closed poll(2) tells unasked.
+	// Links without output are left out, because poll(2) always reports closed ones.
 	set := slices.DeleteFunc(w.d.Poll(nil), func(p unix.PollFd) bool { return p.Events&unix.POLLOUT == 0 })
 	for i := range set {
 		set[i].Events = unix.POLLOUT

@@ -17,9 +17,9 @@ type fakeDriver struct {
 	start   time.Time
 	ticks   int
 	flushes int
-	busy    bool // not quiet
+	busy    bool // whether Quiet returns false
 	ended   bool
-	closed  int // calls of EventsClosed
+	closed  int // number of calls of EventsClosed
 	links   []unix.PollFd
 }
 
@@ -53,7 +53,7 @@ func newFake(t *testing.T) (*fakeDriver, *Waiter) {
 	return d, w
 }
 
-// readable reports whether a descriptor becomes so within a time.
+// readable reports whether a descriptor becomes readable within a time.
 func readable(t *testing.T, fd int, within time.Duration) bool {
 	t.Helper()
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
@@ -63,8 +63,8 @@ func readable(t *testing.T, fd int, within time.Duration) bool {
 	return n == 1
 }
 
-// TestTickWhileLocked: a thread that has the lock may have given its core away, so the progress
-// thread does not wait for it; that thread ticks.
+// TestTickWhileLocked checks that the progress thread does not wait for a thread that has the lock,
+// because that may have yielded its core, and that the other thread ticks.
 func TestTickWhileLocked(t *testing.T) {
 	d, w := newFake(t)
 	over := make(chan bool)
@@ -90,7 +90,8 @@ func TestTickWhileLocked(t *testing.T) {
 	}
 }
 
-// TestHeldWhileLocked: nor does it wait for the lock with what is held; it comes again.
+// TestHeldWhileLocked checks that the progress thread does not wait for the lock to flush held
+// messages, but retries.
 func TestHeldWhileLocked(t *testing.T) {
 	d, w := newFake(t)
 	over := make(chan bool)
@@ -113,7 +114,7 @@ func TestHeldWhileLocked(t *testing.T) {
 	}
 }
 
-// TestTogether: sleeps until multiples end at the same times in all processes.
+// TestTogether checks that sleeps until multiples end at the same times in all processes.
 func TestTogether(t *testing.T) {
 	clock := func() time.Duration {
 		var at unix.Timespec
@@ -136,8 +137,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestRouse: whoever leaves something for a tick, or stops sleeping on the links, ends the progress
-// thread's long sleep; nobody else does.
+// TestRouse checks that only a thread that leaves work for a tick, or stops sleeping on the links,
+// ends the progress thread's long sleep.
 func TestRouse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -160,9 +161,10 @@ func TestRouse(t *testing.T) {
 	}
 }
 
-// TestMayIdle: while somebody sleeps long on the links, and there is nothing else to do. After a
-// short sleep the progress thread would be roused at once.
-func TestMayIdle(t *testing.T) {
+// TestIdleWhileAThreadSleepsLong checks that the progress thread may idle while an application
+// thread sleeps long on the links, and nothing else is to be done. After a short sleep the progress
+// thread would be roused at once.
+func TestIdleWhileAThreadSleepsLong(t *testing.T) {
 	d, w := newFake(t)
 	for _, c := range []struct {
 		sleepers int32
@@ -183,7 +185,7 @@ func TestMayIdle(t *testing.T) {
 	}
 }
 
-// TestThread: it ticks where nobody polls, and ends with the driver.
+// TestThread checks that the progress thread ticks while no thread polls, and ends with the driver.
 func TestThread(t *testing.T) {
 	d, w := newFake(t)
 	w.Start()
@@ -202,8 +204,8 @@ func TestThread(t *testing.T) {
 	w.Stop()
 }
 
-// TestEachIsWaked: a completion wakes all threads that sleep, whichever of them is back first: the
-// rest do not sleep on until their time is over.
+// TestEachIsWaked checks that a completion wakes all sleeping threads, in any order of their
+// return, so that none sleeps on until its time is over.
 func TestEachIsWaked(t *testing.T) {
 	d, w := newFake(t)
 	const threads = 8
@@ -234,7 +236,7 @@ func TestEachIsWaked(t *testing.T) {
 	}
 }
 
-// TestPause: the end of a job is not spent spinning on a link that the other end has closed
+// TestPause checks that the end of a job does not spin on a link that the other end has closed
 // already, while another one takes no more.
 func TestPause(t *testing.T) {
 	d, w := newFake(t)
@@ -266,7 +268,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestEventsAreOutOfTheWay checks that the events have no numbers that a program gets for its
+// TestEventsAreOutOfTheWay checks that the events have numbers that a program does not get for its
 // files.
 func TestEventsAreOutOfTheWay(t *testing.T) {
 	_, w := newFake(t)

@@ -1,21 +1,24 @@
-// Package world says who takes part in a job, by virtual rank.
+// Package world describes the processes of a job, by virtual rank.
 package world
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// World is who takes part in the job, seen from one process.
+// World describes the processes of a job, as one of them sees it.
 type World struct {
-	Rank     int            // mine, virtual
+	Rank     int            // this process's virtual rank
 	Clusters []wire.Cluster // in order of virtual rank
 	TagUB    int
-	Hosts    []int32 // of every process of this cluster, by its rank there, the first one on its host; nil: unknown
-	Order    []int32 // of every rank of MPI_COMM_WORLD the virtual rank; nil: the same
+	// Hosts has for every process of this cluster, by its rank there, the first process on its
+	// host. It is nil if unknown.
+	Hosts []int32
+	// Order has the virtual rank of every rank of MPI_COMM_WORLD. It is nil if they are equal.
+	Order []int32
 
-	Namesake  bool // another cluster has a host of the same name as this process's
-	Libraries int  // different MPI libraries, whatever their versions
+	Namesake  bool // whether another cluster has a host with the name of this process's
+	Libraries int  // number of different MPI libraries, regardless of their versions
 }
 
-// Size is the number of virtual ranks.
+// Size returns the number of virtual ranks.
 func (w *World) Size() int {
 	n := 0
 	for _, c := range w.Clusters {
@@ -24,8 +27,8 @@ func (w *World) Size() int {
 	return n
 }
 
-// Place gives the cluster of a virtual rank and the first virtual rank of that cluster; -1, -1 for
-// none.
+// Place returns the cluster of a virtual rank and the first virtual rank of that cluster, or -1, -1
+// if there is none.
 func (w *World) Place(rank int) (cluster, first int) {
 	if rank < 0 {
 		return -1, -1
@@ -39,7 +42,7 @@ func (w *World) Place(rank int) (cluster, first int) {
 	return -1, -1
 }
 
-// Mine gives the virtual ranks of this process's cluster: first ≤ r < end.
+// Mine returns the virtual ranks of this process's cluster: first ≤ r < end.
 func (w *World) Mine() (first, end int) {
 	cluster, first := w.Place(w.Rank)
 	return first, first + int(w.Clusters[cluster].Size)
