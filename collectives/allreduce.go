@@ -127,7 +127,7 @@ type localSums struct {
 	sum func(i int) ([]byte, error)
 	at  func(i int) []byte
 	out func(i int, result []byte, b *batch)
-	// ^after has the stages that follow.
+	// after has the further stages.
 	after []stage
 }
 

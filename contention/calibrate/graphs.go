@@ -22,9 +22,9 @@ type Graph struct {
 	Edges []penalty.Edge
 }
 
-// Graphs are those of Martinasso and Méhaut that tell the readings of rule (b) apart. Sending and
-// receiving do not meet in that model, so hosts do both where that saves some. The sources that
-// send one message, and so fall under the rule, are in
+// Graphs returns the graphs of Martinasso and Méhaut that separate the readings of rule (b). In
+// that model sending and receiving do not affect each other, so hosts do both where that saves
+// some. The sources with a single message, to which the rule applies, are in
 //   - Fig. 2.4 and Fig. 4 A (there the last): off has a penalty of 3/2, the others 4/3 and 5/4;
 //   - Fig. 3 (the last): R has 10/7, the others 3/2;
 //   - Fig. 4 B: none by any reading, but the receiver is promised more than it has.

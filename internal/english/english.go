@@ -22,12 +22,14 @@ const (
 	Field Rule = "field"
 	// Word is a word or phrase with a plain equivalent that the tree uses: "fix" for "mend".
 	Word Rule = "word"
+	// Doc is the doc comment of a function in Go that does not begin with its name and a verb.
+	Doc Rule = "doc"
 	// Name is an identifier or a test's name that does not say what it stands for.
 	Name Rule = "name"
 )
 
 // Rules lists all kinds of findings, in the order of the columns of testdata/rooms.txt.
-var Rules = []Rule{Clause, Field, Word, Name}
+var Rules = []Rule{Clause, Doc, Field, Word, Name}
 
 // Finding is one place that breaks a rule.
 type Finding struct {
@@ -54,6 +56,9 @@ func Check(name string, src []byte) ([]Finding, error) {
 	}
 	for _, p := range f.fields {
 		found = append(found, field(split(p))...)
+	}
+	for _, d := range f.docs {
+		found = append(found, doc(d.function, split(d.text))...)
 	}
 	for _, n := range f.names {
 		if hint := badNames[n.text]; hint != "" {

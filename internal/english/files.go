@@ -27,7 +27,14 @@ type file struct {
 	prose  []passage // comments and documents
 	texts  []passage // literals with more than one word, which users may read
 	fields []passage // comments of struct fields, which are in prose, too
+	docs   []doced   // doc comments of functions, which are in prose, too
 	names  []line    // identifiers where they are declared
+}
+
+// doced is a function with its doc comment.
+type doced struct {
+	function string
+	text     passage
 }
 
 // read finds the parts of a file by its name.
@@ -100,6 +107,10 @@ func readGo(src string) (file, error) {
 			}
 		case *ast.FuncDecl:
 			name(n.Name)
+			// The text of an example is for readers of the package, who do not see its name.
+			if lines := goLines(set, n.Doc); len(lines) > 0 && !strings.HasPrefix(n.Name.Name, "Example") {
+				f.docs = append(f.docs, doced{n.Name.Name, lines})
+			}
 		case *ast.TypeSpec:
 			name(n.Name)
 		case *ast.Field:

@@ -106,6 +106,14 @@ func field(words []word) []Finding {
 	return nil
 }
 
+// doc returns a finding if the doc comment of a function does not begin with its name and a verb.
+func doc(function string, words []word) []Finding {
+	if len(words) == 0 || len(words) > 1 && words[0].raw == function && words[1].low != "are" {
+		return nil
+	}
+	return []Finding{{words[0].line, Doc, around(words, 0) + " (function " + function + ")"}}
+}
+
 // phrase is a word or phrase that the tree does not use.
 type phrase struct {
 	words []string // the phrase, in lower case
