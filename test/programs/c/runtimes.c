@@ -13,7 +13,7 @@
 enum { ROUNDS = 100, BYTES = 100000 };
 
 static int (*recovers)(void), (*work)(int);
-static void (*listen_for)(int), (*wait_heard)(void);
+static void (*listen_for)(int), (*await_signal)(void);
 
 static void load(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -24,7 +24,7 @@ static void load(const char *path) {
   recovers = (int (*)(void))dlsym(library, "guest_recovers");
   work = (int (*)(int))dlsym(library, "guest_work");
   listen_for = (void (*)(int))dlsym(library, "guest_listen");
-  wait_heard = (void (*)(void))dlsym(library, "guest_await");
+  await_signal = (void (*)(void))dlsym(library, "guest_await");
   listen_for(SIGUSR1);
 }
 
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     SAME(recovers(), 1, "recovery from a fault in the other runtime");
     if (i % 10) continue;
     kill(getpid(), SIGUSR1);
-    wait_heard();
+    await_signal();
   }
   line("%s", argv[2]);
   return finish();
