@@ -130,7 +130,7 @@ func main() {
 	mmpi.Exit(0)
 }
 
-// onRanks starts MPI around f; an error on one rank ends all.
+// onRanks runs f between the start and the end of MPI. An error on one rank ends all ranks.
 func onRanks(f func(*mmpi.Process) error) error {
 	p, err := mmpi.Init(mmpi.Funneled)
 	if err != nil {
@@ -143,7 +143,7 @@ func onRanks(f func(*mmpi.Process) error) error {
 	return p.Finalize()
 }
 
-// tableSoFar writes a table line by line: some sizes take minutes.
+// tableSoFar writes a table line by line, because some sizes take minutes.
 func tableSoFar(r *osu.Result) {
 	line := r.TableHead()
 	if n := len(r.Rows); n > 0 {

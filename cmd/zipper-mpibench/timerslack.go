@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/timerslack"
 )
 
-// keepCalm: a benchmark is to show what a C program gets, and the Go runtime would take a tenth of
-// a core from the ranks.
+// keepCalm keeps the Go runtime from taking a tenth of a core from the ranks, because a benchmark
+// has to show the speed of a C program.
 func keepCalm() {
 	if err := timerslack.Start(); err != nil {
 		fmt.Fprintf(os.Stderr, "zipper-mpibench: cannot set the timer slack (%v): the Go runtime's monitor disturbs the measurement\n",

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shell runs a script in which zipper is the command of this package, and gives what it prints.
+// shell runs a script in which zipper is the command of this package, and returns its output.
 func shell(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	program := optional.Program(t, name)
@@ -35,7 +35,7 @@ func shell(t *testing.T, name string, args ...string) string {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
-	if ran, _ := os.ReadDir(dir); len(ran) != 1 && name != "fish" { // which has files in its home
+	if ran, _ := os.ReadDir(dir); len(ran) != 1 && name != "fish" { // fish has files in its home
 		t.Errorf("%s: something ran: %v", name, ran)
 	}
 	return string(out)
@@ -85,8 +85,9 @@ words=("$@") CURRENT=$#; _zipper`, []string{"-f", "-c"}},
 	}
 }
 
-// TestManPage: groff has no complaint, and the page has the commands and what they say.
-func TestManPage(t *testing.T) {
+// TestManPageHasAllCommands checks that groff has no complaint, and that the page has the commands
+// and their descriptions.
+func TestManPageHasAllCommands(t *testing.T) {
 	page := shell(t, "sh", "-c", "zipper man")
 	for _, want := range []string{".TH zipper 1", "forwarder", "--cluster"} {
 		if !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), want) {

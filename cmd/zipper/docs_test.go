@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	// A command line in a text: up to the end of the line, of the code, or to what belongs to the
-	// shell.
+	// commandLine matches a command line in a text: up to the end of the line or of the code, or to
+	// a character that belongs to the shell.
 	commandLine = regexp.MustCompile("(?m)(?:^|[^-/A-Za-z.])(?:bin/)?zipper ((?:[a-z]+ )+--[^`#|…\n]*)")
 	anyFlag     = regexp.MustCompile(`(?:^|[^-A-Za-z])--([a-z][a-z-]+)`)
 )
 
-// TestDocumentedFlags: every flag in the documentation exists, in a command line of zipper as a
-// flag of that command.
+// TestDocumentedFlags checks that every flag in the documentation exists; in a command line of
+// zipper it must be a flag of that command.
 func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
 		"isolated", "long", "demo", "suppressions", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
@@ -39,7 +39,7 @@ func TestDocumentedFlags(t *testing.T) {
 	known := append(others, flagsOf(app.Commands)...)
 	for _, file := range files {
 		if filepath.Base(file) == "commands.md" {
-			continue // it is made of the flags
+			continue // the flags generate this page
 		}
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// flagsOf lists the names of the flags of commands and of theirs.
+// flagsOf returns the names of the flags of commands and of their subcommands.
 func flagsOf(commands []*cli.Command) (names []string) {
 	for _, c := range commands {
 		for _, f := range c.Flags {

@@ -1,5 +1,5 @@
 // Command zipper joins clusters that share no network into one MPI world. The commands are in
-// internal/jobcmd, benchcmd and modelcmd, a file each; what they do is in the packages.
+// internal/jobcmd, benchcmd and modelcmd, a file each; their work is done by the packages.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(clikit.Report(newApp().Run(os.Args)))
 }
 
-// newApp is all commands.
+// newApp returns the application with all commands.
 func newApp() *cli.App {
 	completing := slices.Contains(os.Args, "--generate-bash-completion")
 	app := &cli.App{
@@ -43,7 +43,7 @@ func newApp() *cli.App {
 		EnableBashCompletion:      true,
 		UseShortOptionHandling:    !completing,                  // with it the library does not complete options
 		DisableSliceFlagSeparator: true,                         // commas are part of the values
-		ExitErrHandler:            func(*cli.Context, error) {}, // main reports them
+		ExitErrHandler:            func(*cli.Context, error) {}, // main reports errors
 		CommandNotFound: func(c *cli.Context, name string) {
 			fmt.Fprintf(os.Stderr, "zipper: there is no command %q; zipper help lists them\n", name)
 			os.Exit(clikit.ExitUsage)
@@ -53,10 +53,10 @@ func newApp() *cli.App {
 	return app
 }
 
-// release is the version of the whole, which scripts/build gives to pkg-config as well.
+// release is the version of the release, which scripts/build also gives to pkg-config.
 const release = "0.1.0"
 
-// version is what must be the same everywhere, and which source it was built from.
+// version describes the release, the parts that must be equal everywhere, and the source.
 func version() string {
 	built := release
 	if info, ok := debug.ReadBuildInfo(); ok {

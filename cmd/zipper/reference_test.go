@@ -13,14 +13,14 @@ import (
 
 //go:generate env ZIPPER_GENERATE=1 go test -count=1 -run ^TestReference$ . ./internal/jobcmd
 
-// TestReference: docs/reference/commands.md has all commands with their options.
+// TestReference checks that docs/reference/commands.md has all commands with their options.
 func TestReference(t *testing.T) {
 	var b strings.Builder
 	write(t, &b, newApp().Commands, "zipper")
 	docpart.Test(t, "../../docs/reference/commands.md", b.String())
 }
 
-// value is what a usage calls an option's value.
+// value matches the name that a usage gives to an option's value.
 var value = regexp.MustCompile("`([^`]*)`")
 
 func write(t *testing.T, b *strings.Builder, commands []*cli.Command, parent string) {
@@ -48,7 +48,7 @@ func write(t *testing.T, b *strings.Builder, commands []*cli.Command, parent str
 	}
 }
 
-// options is a table.
+// options writes a table of options.
 func options(t *testing.T, b *strings.Builder, flags []cli.Flag) {
 	if len(flags) == 0 {
 		return
@@ -69,7 +69,7 @@ func options(t *testing.T, b *strings.Builder, flags []cli.Flag) {
 		usage, what := f.GetUsage(), ""
 		if m := value.FindStringSubmatch(usage); m != nil {
 			usage, what = strings.Replace(usage, m[0], m[1], 1), m[1]
-			if strings.ContainsAny(what, "=[|") { // too long for this column; the text has it
+			if strings.ContainsAny(what, "=[|") { // too long for this column, and in the text as well
 				what = ""
 			}
 		}
@@ -86,5 +86,5 @@ func options(t *testing.T, b *strings.Builder, flags []cli.Flag) {
 	b.WriteByte('\n')
 }
 
-// sentence begins with a capital letter.
+// sentence capitalizes the first letter.
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

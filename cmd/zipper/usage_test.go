@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
-// What is wrong with a benchmark's flags is told before anything is started: the context has ended,
-// so that nothing can be.
-func TestBenchUsage(t *testing.T) {
+// TestBenchmarkMistakesStartNothing checks that errors in a benchmark's flags are reported before
+// anything is started: the context has ended, so that nothing can be started.
+func TestBenchmarkMistakesStartNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for line, word := range map[string]string{

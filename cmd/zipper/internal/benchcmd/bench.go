@@ -18,17 +18,19 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// bench is what all benchmark commands need: a runner and the targets asked for.
+// bench has the common parts of all benchmark commands: a runner and the requested targets.
 type bench struct {
 	ctx    context.Context
 	runner *drive.Runner
-	job    *spec.Job // zipped, as the flags describe it
-	lab    *lab.Lab  // nil without --lab
-	env    drive.Environment
-	close  func()
+	// job is the zipped job that the flags describe.
+	job *spec.Job
+	// lab is nil without --lab.
+	lab   *lab.Lab
+	env   drive.Environment
+	close func()
 }
 
-// openBench prepares a measurement; close it.
+// openBench prepares a measurement; the caller must close it.
 func openBench(c *cli.Context) (*bench, error) {
 	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
@@ -91,14 +93,14 @@ func openBench(c *cli.Context) (*bench, error) {
 	return b, nil
 }
 
-// takeDown removes a lab. That this failed does not spoil what was measured.
+// takeDown removes a lab. A failure of that does not affect the result.
 func takeDown(l *lab.Lab, log *zap.Logger) {
 	if err := l.Down(); err != nil {
 		log.Warn("the lab was not removed cleanly", zap.Error(err))
 	}
 }
 
-// targets are what the modes name, of a job like b.job.
+// targets returns the targets of the modes, for a job like b.job.
 func (b *bench) targets(modes []string, job *spec.Job) (all []drive.Target, err error) {
 	for _, m := range modes {
 		t, err := target(m, job, b.lab)
@@ -110,7 +112,7 @@ func (b *bench) targets(modes []string, job *spec.Job) (all []drive.Target, err 
 	return all, nil
 }
 
-// withTuning is a target whose collectives work as a table says; empty: as the built-in one does.
+// withTuning returns a target whose collectives use a table; an empty one means the built-in table.
 func withTuning(t drive.Target, table string) drive.Target {
 	if table == "" {
 		return t
@@ -125,7 +127,7 @@ func withTuning(t drive.Target, table string) drive.Target {
 	}}
 }
 
-// openTarget is openBench and the one target that --mode names.
+// openTarget returns the result of openBench and the target that --mode names.
 func openTarget(c *cli.Context) (*bench, drive.Target, error) {
 	b, err := openBench(c)
 	if err != nil {
@@ -139,7 +141,7 @@ func openTarget(c *cli.Context) (*bench, drive.Target, error) {
 	return b, all[0], nil
 }
 
-// benchJob is the zipped job that the flags describe.
+// benchJob returns the zipped job that the flags describe.
 func benchJob(c *cli.Context) (*spec.Job, error) {
 	if c.Bool("lab") && (c.String("file") != "" || len(c.StringSlice("zipper")) > 0) {
 		return nil, errors.New("--lab brings its own hosts and forwarders: leave --file and --zipper out")

@@ -19,7 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// labFlags describe the lab.
+// labFlags returns the flags that describe the lab.
 func labFlags(rate, queue string) []cli.Flag {
 	return []cli.Flag{
 		rateFlag("rate", rate, "limit of every link in the lab, such as `100mbit`"),
@@ -30,7 +30,7 @@ func labFlags(rate, queue string) []cli.Flag {
 	}
 }
 
-// Calibrate is zipper calibrate.
+// Calibrate returns the command zipper calibrate.
 func Calibrate() *cli.Command {
 	return &cli.Command{
 		Name:  "calibrate",
@@ -76,7 +76,7 @@ func runCalibrate(c *cli.Context) error {
 		return clikit.Usage(errors.New("--repeat: want 2 or more, for confidence intervals"))
 	}
 	if f := c.String("output"); f != "" {
-		if err := clikit.CheckWritable(f); err != nil { // now, not after minutes
+		if err := clikit.CheckWritable(f); err != nil { // an error now is better than one after minutes
 			return fmt.Errorf("--output: %w", err)
 		}
 	}
@@ -110,7 +110,7 @@ func runCalibrate(c *cli.Context) error {
 	return write(os.Stdout)
 }
 
-// openSite is the lab or the site of the job file, with agents.
+// openSite returns the lab or the site of the job file, with agents.
 func openSite(ctx context.Context, c *cli.Context) (*contend.Site, func() error, error) {
 	f := c.String("file")
 	switch {
@@ -144,9 +144,9 @@ func openLab(ctx context.Context, c *cli.Context) (*contend.Lab, error) {
 	return contend.OpenLab(ctx, "zc", c.Int("hosts"), c.Int("zippers"), c.String("rate"), c.String("queue"), nil)
 }
 
-// agentCommand is what sessions start on hosts.
+// agentCommand returns the command that sessions start on hosts.
 func agentCommand() *cli.Command {
-	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages as a session on standard input says",
+	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages for a session on standard input",
 		Action: func(c *cli.Context) error {
 			if err := timerslack.Start(); err != nil {
 				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from what is measured\n",

@@ -2,7 +2,7 @@ package benchcmd
 
 import "github.com/urfave/cli/v2"
 
-// Bench is zipper bench.
+// Bench returns the command zipper bench.
 func Bench() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",

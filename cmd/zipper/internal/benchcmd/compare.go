@@ -64,12 +64,12 @@ func benchCompare(c *cli.Context) error {
 	if err != nil {
 		err = fmt.Errorf("%w; shown are the %d of %d rounds before", err, cmp.Rounds, c.Int("rounds"))
 	}
-	// before the picture, which must not cost the numbers if it fails
+	// The numbers come before the picture, so that a picture that fails does not cost them.
 	shown := show(c, cmp, map[string]any{"environment": b.env, "comparison": cmp})
 	return errors.Join(err, shown, writePlot(c.String("plot"), cmp.Figure()))
 }
 
-// checkPlot says before anything is measured that a picture could not be written.
+// checkPlot returns an error, before anything is measured, if a picture could not be written.
 func checkPlot(file string) error {
 	switch filepath.Ext(file) {
 	case ".svg", ".png", ".pdf":
@@ -81,7 +81,7 @@ func checkPlot(file string) error {
 	return fmt.Errorf("--plot %s: want a name that ends in .svg, .png or .pdf", file)
 }
 
-// writePlot draws into a file, in the format that its name says; none without a name.
+// writePlot draws into a file, in the format of its name. It does nothing without a name.
 func writePlot(file string, f figure.Figure) error {
 	if file == "" {
 		return nil

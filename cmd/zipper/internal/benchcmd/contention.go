@@ -35,16 +35,16 @@ times; those during which more than half was used or taken are named. Needs root
 			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
 			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
 			&cli.Uint64Flag{Name: "seeds",
-				Usage: "a number added to the fixed seeds: other patterns, to try things on"},
+				Usage: "a number added to the fixed seeds, for other patterns"},
 			&cli.IntFlag{Name: "rounds", Value: 1,
 				Usage: "how often each pattern is measured; from 2 on measurements are also compared with each other"},
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
 			&cli.StringSliceFlag{Name: "replay",
 				Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
 			&cli.StringFlag{Name: "again",
-				Usage: "predict anew what a run has measured whose output is in `DIR`, instead of measuring"},
+				Usage: "do not measure; predict the traffic of the run whose output is in `DIR` again"},
 			&cli.StringFlag{Name: "simgrid",
-				Usage: "with --again, predict by SimGrid, too: `PROGRAM` made of bench/contend/simgrid"},
+				Usage: "with --again, also predict by SimGrid, with the `PROGRAM` of bench/contend/simgrid"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			clikit.LogFlag,
 		}, labFlags("20mbit", "peers")...),
@@ -52,19 +52,21 @@ times; those during which more than half was used or taken are named. Needs root
 	}
 }
 
-// contentionReport is report.json.
+// contentionReport is the content of report.json.
 type contentionReport struct {
 	Environment drive.Environment          `json:"environment"`
 	Bytes       int                        `json:"bytes"`
 	Scores      map[string][]contend.Score `json:"scores"`
-	Processors  contend.Processors         `json:"processors"` // mean over patterns
-	// patterns and traces that had too little processor time to spare: contend.Busy
+	// Processors is the mean over the patterns.
+	Processors contend.Processors `json:"processors"`
+	// Busy has the patterns and traces that had too little processor time to spare: contend.Busy.
 	Busy     []string           `json:"busy,omitempty"`
 	Patterns []contend.Outcome  `json:"patterns"`
 	Replayed []contend.Replayed `json:"replayed,omitempty"`
 	Scarce   []contend.Scarce   `json:"scarce"`
-	Named    int                `json:"scarce_named"`
-	// by simulation
+	// Named is the number of patterns whose scarce resource the model names.
+	Named int `json:"scarce_named"`
+	// NamedSimulated is the same number for the simulation.
 	NamedSimulated int `json:"scarce_named_by_simulation"`
 }
 
@@ -143,7 +145,7 @@ func benchContention(c *cli.Context) error {
 	return errors.Join(err, r.write(dir))
 }
 
-// predictAgain predicts what a run has measured.
+// predictAgain predicts the traffic of an earlier run.
 func predictAgain(from, to, simgrid string, verbose bool) error {
 	b, err := os.ReadFile(filepath.Join(from, "report.json"))
 	if err != nil {
@@ -257,8 +259,7 @@ func (r *contentionReport) sum() {
 	}
 }
 
-// write leaves the files and prints the tables. A run that was broken off is reported as far as it
-// went.
+// write writes the files and prints the tables. An interrupted run is reported as far as it went.
 func (r *contentionReport) write(dir string) error {
 	fmt.Printf("\n%d patterns, load %s at the start, %v\n", len(r.Patterns), r.Environment.Load, r.Processors)
 	if len(r.Busy) > 0 {

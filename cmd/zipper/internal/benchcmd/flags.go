@@ -13,8 +13,8 @@ import (
 
 var rateForm = regexp.MustCompile(`(?i)^([0-9]+(?:\.[0-9]+)?)(?:[kmgt]i?)?bit$`)
 
-// rateFlag is one for tc's limit of links in the lab: what is wrong with it is told before the lab
-// is up. Empty and off: no limit.
+// rateFlag returns a flag for tc's limit of links in the lab. An invalid limit is reported before
+// the lab is up. An empty value and off mean no limit.
 func rateFlag(name, value, about string) cli.Flag {
 	return &cli.StringFlag{Name: name, Value: value, Usage: about, Action: func(_ *cli.Context, s string) error {
 		if s == "" || s == "off" {
@@ -40,7 +40,7 @@ func numbers(c *cli.Context, flag string, least int) (list []int, err error) {
 	return list, nil
 }
 
-// words are a benchmark command's arguments; the error shows the form and reminds of the order.
+// words returns a benchmark command's arguments. The error shows the form and reminds of the order.
 func words(c *cli.Context, n int, form string) ([]string, error) {
 	for _, a := range c.Args().Slice() {
 		if strings.HasPrefix(a, "-") {

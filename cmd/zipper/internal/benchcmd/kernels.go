@@ -31,18 +31,18 @@ simulates each recording, as zipper simulate --compute 1 does, on the platform o
 the other runs. DIR gets the recordings, platform files, a time line of each kernel and report.json. Needs root.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its files", Required: true},
-			&cli.StringFlag{Name: "kernels", Value: "cg,mg,lu,is", Usage: "`LIST` of them"},
+			&cli.StringFlag{Name: "kernels", Value: "cg,mg,lu,is", Usage: "`LIST` of kernels"},
 			&cli.StringFlag{Name: "class", Value: "A", Usage: "of all: S, W, A, B or C"},
 			&cli.StringFlag{Name: "rates", Value: "1gbit", Usage: "`LIST` of limits of every link in the lab"},
 			&cli.IntFlag{Name: "rounds", Value: 3, Usage: "runs of each kernel at each rate"},
-			&cli.StringFlag{Name: "again", Usage: "simulate anew what a run has recorded whose output is in `DIR`"},
+			&cli.StringFlag{Name: "again", Usage: "do not measure; simulate the recorded kernels of the run whose output is in `DIR` again"},
 			clikit.LogFlag,
 		},
 		Action: benchKernels,
 	}
 }
 
-// kernelsReport is report.json.
+// kernelsReport is the content of report.json.
 type kernelsReport struct {
 	Environment drive.Environment  `json:"environment"`
 	Rates       []string           `json:"rates"`
@@ -132,7 +132,7 @@ func (r *kernelsReport) measure(c *cli.Context, dir string) error {
 	return clikit.Because(ctx, errors.Join(err, lab.Close()))
 }
 
-// table sets what was simulated beside what was measured.
+// table writes the simulated times beside the measured ones.
 func (r *kernelsReport) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "kernel\trate\tmessages\tMB\tmeasured, s\trecorded at\tsimulated, s\terror")
@@ -143,7 +143,7 @@ func (r *kernelsReport) table(w io.Writer) error {
 			continue
 		}
 		done = append(done, id)
-		for i, from := range r.Rates { // of the recordings
+		for i, from := range r.Rates { // those of the recordings
 			var simulated, wrong, measured []string
 			for k := range r.Runs {
 				x := &r.Runs[k]

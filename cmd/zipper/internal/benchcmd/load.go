@@ -34,10 +34,10 @@ Half of the links are one cluster, half another; pairs of them send messages to 
 small machine rates are those of both together.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "links", Usage: "`LIST` of numbers of links", Value: "2,16,128,1024,4096"},
-			&cli.BoolFlag{Name: "slow", Usage: "with the phase in which one receiver does not read", Value: true},
-			&cli.IntFlag{Name: "per-host", Usage: "links that say they are on one host", Value: 1},
+			&cli.BoolFlag{Name: "slow", Usage: "include the phase in which one receiver does not read", Value: true},
+			&cli.IntFlag{Name: "per-host", Usage: "links that claim to be on one host", Value: 1},
 			&cli.IntFlag{Name: "size", Usage: "payload of a message, bytes", Value: 8},
-			&cli.IntFlag{Name: "window", Usage: "messages under way for each pair in the rate phase", Value: 8},
+			&cli.IntFlag{Name: "window", Usage: "messages in flight for each pair in the rate phase", Value: 8},
 			&cli.DurationFlag{Name: "time", Usage: "of each phase", Value: 2 * time.Second},
 			&cli.StringFlag{Name: "zipper", Aliases: []string{"z"},
 				Usage: "`HOST[:PORT]` of a forwarder that runs already"},
@@ -95,7 +95,7 @@ func benchLoad(c *cli.Context) error {
 // listenTime is how long a forwarder has until it listens.
 const listenTime = 10 * time.Second
 
-// loadRow measures on the forwarder given or on a fresh one.
+// loadRow measures on a given forwarder or on a new one.
 func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row, err error) {
 	if z := c.String("zipper"); z != "" {
 		zipper, err := spec.ParseZipper(z)
@@ -119,7 +119,7 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 		"--max-unjoined", strconv.Itoa(o.Links + 1), "--max-unjoined-from", strconv.Itoa(o.Links + 1),
 		"--max-links-from", strconv.Itoa(o.Links + 1)},
 		c.StringSlice("forwarder")...)...)
-	// tells of links that are closed when it is stopped: of interest only when something went wrong
+	// The log tells of links that were closed at the end, which matters only after a failure.
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

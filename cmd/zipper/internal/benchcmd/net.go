@@ -28,7 +28,7 @@ zipper bench net --cluster a=1 --cluster b=1 loggp mpi          the zipped path 
 			modeFlag,
 			&cli.StringFlag{Name: "nodes",
 				Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
-			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
+			&cli.IntFlag{Name: "rank", Usage: "this process's place among them"},
 			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
 			&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: 1},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the others", Value: time.Minute},

@@ -17,7 +17,7 @@ func npbCommand() *cli.Command {
 		Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS",
 		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.\nRanks in all: a power of two (1, 2, 4, 8 …), for ep any number.",
 		Flags: append([]cli.Flag{modeFlag, &cli.BoolFlag{Name: "matrix",
-			Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
+			Usage: "also print the bytes from each rank to each other (jobs of several clusters)"}}, targetFlags...),
 		Action: func(c *cli.Context) error {
 			kernel, err := words(c, 2, "KERNEL CLASS")
 			if err != nil {

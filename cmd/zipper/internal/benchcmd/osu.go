@@ -51,7 +51,7 @@ var osuFlags = []cli.Flag{
 	&cli.IntFlag{Name: "reps", Usage: "repetitions at most, for each size", Value: 50},
 }
 
-// osuName is the argument of a command that takes one OSU-style benchmark.
+// osuName returns the argument of a command that takes one OSU-style benchmark.
 func osuName(c *cli.Context) (string, error) {
 	name, err := words(c, 1, "NAME")
 	if err != nil {
@@ -63,8 +63,8 @@ func osuName(c *cli.Context) (string, error) {
 	return name[0], nil
 }
 
-// osuOptions are those of the flags --window and --reps for messages of lo to hi bytes; hi 0: the
-// benchmark's own.
+// osuOptions returns the options of the flags --window and --reps for messages of lo to hi bytes.
+// If hi is 0, the benchmark's own sizes are used.
 func osuOptions(c *cli.Context, lo, hi int) (osu.Options, error) {
 	o := osu.Defaults()
 	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = lo, hi, c.Int("window"), c.Int("reps")

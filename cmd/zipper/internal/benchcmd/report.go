@@ -23,17 +23,21 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// reportSet is how much a report measures.
+// reportSet determines how much a report measures.
 type reportSet struct {
-	rounds    int // of the micro-benchmarks
-	osu       osu.Options
-	p2pMax    int
-	collMax   int
-	ranks     []int // per cluster
-	scaling   []int // message sizes over the number of ranks
+	// rounds is the number of rounds of the micro-benchmarks.
+	rounds  int
+	osu     osu.Options
+	p2pMax  int
+	collMax int
+	// ranks are the numbers of ranks in each cluster.
+	ranks []int
+	// scaling are the message sizes of the curves over the number of ranks.
+	scaling   []int
 	npbRounds int
-	npbRanks  []int // per cluster
-	classes   map[string]string
+	// npbRanks are the numbers of ranks in each cluster for the kernels.
+	npbRanks []int
+	classes  map[string]string
 }
 
 var reportKernels = []string{"cg", "is", "mg", "ft", "lu", "ep"}
@@ -41,12 +45,12 @@ var reportKernels = []string{"cg", "is", "mg", "ft", "lu", "ep"}
 func reportSets(name string) (reportSet, error) {
 	o := osu.Defaults()
 	switch name {
-	case "quick": // under five minutes on two cores
+	case "quick": // takes less than five minutes on two cores
 		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 5, Max: 5, Width: 0.025}, 0.005, 5
 		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3},
 			scaling: []int{1 << 10}, npbRounds: 1, npbRanks: []int{2},
 			classes: map[string]string{"cg": "S", "is": "S", "mg": "S", "ft": "S", "lu": "S", "ep": "S"}}, nil
-	case "full": // the spread comes from the rounds, so each is short
+	case "full": // the spread comes from the rounds, so each round is short
 		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 3, Max: 10, Width: 0.025}, 0.01, 20
 		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4},
 			scaling: []int{1 << 10, 64 << 10}, npbRounds: 3, npbRanks: []int{1, 2, 4},
@@ -126,7 +130,7 @@ func benchReport(c *cli.Context) error {
 			return err
 		}
 		targets = func(a, b int) []drive.Target {
-			classic, _ := l.Classic(a, b) // it runs
+			classic, _ := l.Classic(a, b) // Classic has started its forwarder before
 			return []drive.Target{l.Zipped("zipped", a, b, nil), l.NAT(a, b), classic, l.Routed(a, b), l.Native(a + b)}
 		}
 		shaping = c.String("rate")
@@ -144,23 +148,24 @@ func benchReport(c *cli.Context) error {
 	return errors.Join(err, writeReport(c.String("out"), d))
 }
 
-// reportMeasurement fills a report's data.
+// reportMeasurement measures a report's data.
 type reportMeasurement struct {
-	ctx     context.Context
-	runner  *drive.Runner
-	set     reportSet
-	targets func(a, b int) []drive.Target // with so many ranks in each cluster
+	ctx    context.Context
+	runner *drive.Runner
+	set    reportSet
+	// targets returns the targets with so many ranks in each cluster.
+	targets func(a, b int) []drive.Target
 	begin   time.Time
 	data    *report.Data
 }
 
-// all measures part by part; what was measured stays in the data.
+// all measures one part after the other. The results before an error stay in the data.
 func (m *reportMeasurement) all() error {
 	return m.each(m.pointToPoint, m.collectives, m.kernels)
 }
 
-// each measures one part after the other. One that fails does not stop the others, the end of the
-// context does.
+// each measures one part after the other. A part that fails does not stop the others; the end of
+// the context does.
 func (m *reportMeasurement) each(parts ...func() error) (err error) {
 	for _, measure := range parts {
 		err = errors.Join(err, measure())
@@ -229,7 +234,7 @@ func (m *reportMeasurement) kernels() error {
 		for _, name := range reportKernels {
 			parts = append(parts, func() error {
 				k, err := m.kernel(name, n)
-				if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
+				if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // all targets have run
 					m.data.NPB = append(m.data.NPB, k)
 				}
 				return err
@@ -239,8 +244,8 @@ func (m *reportMeasurement) kernels() error {
 	return m.each(parts...)
 }
 
-// kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped,
-// recorded, to see who sends how much to whom. With an error comes what was measured before it.
+// kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped with a
+// record of the bytes from each rank to each other. With an error it returns the results before it.
 func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
 	targets := m.targets(n, n)
 	k := report.Kernel{Name: name, Class: m.set.classes[name], Ranks: 2 * n,
@@ -266,8 +271,8 @@ func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
 
 const reportHTML, reportMarkdown = "report.html", "report.md"
 
-// checkReport makes the directory and tells whether the report can be written there, before
-// anything is measured.
+// checkReport makes the directory. It returns an error, before anything is measured, if the report
+// cannot be written there.
 func checkReport(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

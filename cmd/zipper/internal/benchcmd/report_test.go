@@ -13,9 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// A signal ends a report's measurements at once: the other parts are not tried, and the reason is
-// the signal alone.
-func TestReportInterrupted(t *testing.T) {
+// TestSignalEndsAReport checks that a signal ends a report's measurements at once: no other part is
+// tried, and the reason is the signal alone.
+func TestSignalEndsAReport(t *testing.T) {
 	set, err := reportSets("quick")
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +39,9 @@ func TestReportInterrupted(t *testing.T) {
 	}
 }
 
-// A kernel that fails does not keep the others from being measured, and its failure is told.
-func TestReportGoesOn(t *testing.T) {
+// TestFailedKernelDoesNotStopAReport checks that the others are measured after a kernel has failed,
+// and that the failure is reported.
+func TestFailedKernelDoesNotStopAReport(t *testing.T) {
 	set, err := reportSets("quick")
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func scaleCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			modesFlag,
 			&cli.StringFlag{Name: "ranks",
-				Usage: "`LIST` of ranks in each cluster, whatever --cluster says (the results name the ranks in all)",
+				Usage: "`LIST` of ranks in each cluster, in place of those of --cluster (the results name the sum)",
 				Value: "1,2,4"},
 			&cli.IntFlag{Name: "size", Usage: "message, bytes", Value: 1024},
 			roundsFlag,
@@ -60,7 +60,7 @@ func benchScale(c *cli.Context) error {
 	}
 	defer b.close()
 	var all []*drive.Comparison
-	var broken error // ended the measurement early
+	var broken error // the error that ended the measurement early
 	for _, n := range ranks {
 		job := *b.job
 		job.Clusters = append([]spec.Cluster(nil), b.job.Clusters...)
@@ -91,7 +91,7 @@ func benchScale(c *cli.Context) error {
 	}
 	size := o.MinSize
 	if len(all[0].Rows) == 1 {
-		size = all[0].Rows[0].Size // 0: the barrier's
+		size = all[0].Rows[0].Size // 0 for the barrier
 	}
 	s := drive.OverRanks(all, name, size)
 	shown := show(c, &s, map[string]any{"environment": b.env, "scaling": s})

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// targetFlags choose where a benchmark runs.
+// targetFlags choose the cluster or lab for a benchmark.
 var targetFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
 		Usage: "`NAME=RANKS`[,...] as in zipper run; default a=1 and b=1 on this host"},
@@ -31,7 +31,7 @@ var targetFlags = []cli.Flag{
 
 const modes = "zipped, plain, checked or sealed (zipped at that level), classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"
 
-// modeFlag is of commands that measure on one target, modesFlag of those that compare.
+// modeFlag belongs to commands that measure on one target, modesFlag to those that compare.
 var (
 	modeFlag  = &cli.StringFlag{Name: "mode", Usage: modes, Value: "zipped"}
 	modesFlag = &cli.StringFlag{Name: "modes", Usage: "`LIST`, the first is compared with the others: " + modes,
@@ -73,7 +73,7 @@ func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	return drive.Target{}, checkMode(mode, l != nil)
 }
 
-// atLevel is zipped at a level.
+// atLevel returns the zipped target at a level.
 func atLevel(level string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	zipped, err := target("zipped", job, l)
 	return drive.Target{Name: level, Job: func() (*spec.Job, error) {
@@ -86,7 +86,7 @@ func atLevel(level string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	}}, err
 }
 
-// checkMode tells whether there is such a mode.
+// checkMode returns an error if there is no such mode.
 func checkMode(mode string, lab bool) error {
 	switch {
 	case (mode == "routed" || mode == "nat") && !lab:

@@ -21,7 +21,7 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// Tune is zipper tune.
+// Tune returns the command zipper tune.
 func Tune() *cli.Command {
 	return &cli.Command{
 		Name:  "tune",
@@ -102,7 +102,7 @@ func settingNames(all []tune.Setting) string {
 	return strings.Join(list, ", ")
 }
 
-// tuned measures on the job that the flags describe.
+// tuned returns the function that measures on the job of the flags.
 func (b *bench) tuned(c *cli.Context) tune.Measure {
 	return func(ctx context.Context, s tune.Setting, tunings []collectives.Tuning) ([]*drive.Comparison, error) {
 		zipped, err := target("zipped", b.job, b.lab)
@@ -125,7 +125,7 @@ func (b *bench) tuned(c *cli.Context) tune.Measure {
 	}
 }
 
-// sayChoice tells what a setting has come to.
+// sayChoice prints the result for a setting.
 func sayChoice(w io.Writer, t tune.Choice) {
 	fmt.Fprint(w, choiceLine(t)+"\n")
 	for _, r := range t.Tried {
@@ -144,7 +144,7 @@ func choiceLine(t tune.Choice) string {
 	return fmt.Sprintf("%s becomes %d, was %d", t.Setting, t.Is, t.Was)
 }
 
-// aboutTable is the comment on top of the file.
+// aboutTable returns the comment at the top of the file.
 func aboutTable(b *bench, all []tune.Choice) string {
 	var clusters, lines []string
 	for _, cl := range b.job.Clusters {

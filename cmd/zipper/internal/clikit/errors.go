@@ -1,4 +1,5 @@
-// Package clikit is what several commands of zipper share: exit statuses, signals, flags, results.
+// Package clikit has the common parts of several commands of zipper: exit statuses, signals, flags,
+// results.
 package clikit
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Exit statuses of our own; zipper run and join otherwise end with the program's.
+// Exit statuses of zipper itself; apart from these zipper run and join end with the program's
+// status.
 const (
 	ExitFailure = 1
 	ExitUsage   = 2
@@ -36,11 +38,11 @@ func IsUsage(err error) bool {
 	return errors.As(err, &status) && status.Code == ExitUsage
 }
 
-// bareNumber is how the flag package puts a duration without a unit; numbers in other flags do
-// parse.
+// bareNumber matches the flag package's error for a duration without a unit. Numbers in other flags
+// are valid.
 var bareNumber = regexp.MustCompile(`^invalid value "([0-9]+)" for flag -([a-z-]+): parse error$`)
 
-// usageError answers a flag that cannot be parsed.
+// usageError returns the error for a flag that cannot be parsed.
 func usageError(c *cli.Context, err error, _ bool) error {
 	if m := bareNumber.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("--%s %s: want a duration with its unit, such as %[2]ss", m[2], m[1])
@@ -61,7 +63,7 @@ func shortUsageErrors(commands []*cli.Command) {
 	}
 }
 
-// Because is err, or why ctx ended where that is the reason of it.
+// Because returns err, or the cause of the end of ctx if that is the reason for err.
 func Because(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -69,7 +71,7 @@ func Because(ctx context.Context, err error) error {
 	return err
 }
 
-// Report says on standard error what a command ended with, and gives the exit status for it.
+// Report prints a command's error on standard error, and returns the exit status for it.
 func Report(err error) int {
 	var status StatusError
 	var sig Interrupted

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A command's exit status is the one that its error asks for, however deep it is wrapped.
-func TestReport(t *testing.T) {
+// TestExitStatusIsThatOfTheError checks that a command's exit status is the one of its error,
+// however deep the error is wrapped.
+func TestExitStatusIsThatOfTheError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(Interrupted{Signal: syscall.SIGTERM})
 	for _, c := range []struct {

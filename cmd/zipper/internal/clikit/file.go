@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wholefile"
 )
 
-// CheckWritable tells whether WriteFile can write a file, and leaves it as it is.
+// CheckWritable tells whether WriteFile can write a file, and leaves the file as it is.
 func CheckWritable(file string) error {
 	check := wholefile.Writable
 	if through(file) {
@@ -23,8 +23,8 @@ func CheckWritable(file string) error {
 	return nil
 }
 
-// opens tells whether what is at a name, such as a link of the user's, can be opened for writing. A
-// link that leads nowhere leads to an empty file afterwards.
+// opens tells whether the file at a name, such as a link of the user's, can be opened for writing.
+// A link to a missing file leads to an empty file afterwards.
 func opens(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
@@ -33,9 +33,9 @@ func opens(name string) error {
 	return f.Close()
 }
 
-// WriteFile makes a file of what write writes, as wholefile.Write does. A link, a device or a FIFO
-// at that name, such as /dev/stdout, is written through if it belongs to the user or to root,
-// because nobody else has put it there.
+// WriteFile makes a file of the output of write, as wholefile.Write does. A link, a device or a
+// FIFO at that name, such as /dev/stdout, is written through if it belongs to the user or to root,
+// because no other user has put it there.
 func WriteFile(name string, write func(io.Writer) error) error {
 	if !through(name) {
 		return wholefile.Write(name, 0o666, write)
@@ -47,7 +47,7 @@ func WriteFile(name string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// through reports whether there is a link, a device or a FIFO at a name that belongs to the user or
+// through tells whether there is a link, a device or a FIFO at a name that belongs to the user or
 // to root.
 func through(name string) bool {
 	info, err := os.Lstat(name)
@@ -63,7 +63,7 @@ func WriteBytes(name string, b []byte) error {
 	return WriteFile(name, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
-// WriteJSON writes a result as --json and --format json have it.
+// WriteJSON writes a result in the form of --json and --format json.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wholefile"
 )
 
-// Results go through a link of the user's own, and not through one of somebody else.
+// TestWriteFileFollowsOwnLinksOnly checks that results go through a link of the user's own, and not
+// through one of another user.
 func TestWriteFileFollowsOwnLinksOnly(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")

@@ -16,7 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// JobFromFlags reads the job file, if there is one, and lets the flags win over it.
+// JobFromFlags returns the job of the job file, if there is one, and of the flags, which win.
 func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	job := &spec.Job{}
 	if f := c.String("file"); f != "" {
@@ -35,7 +35,7 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 			job.Clusters = append(job.Clusters, cl)
 		}
 	}
-	if c.Command.Name == "run" { // others do not start what is in the groups
+	if c.Command.Name == "run" { // other commands do not start the ranks of the groups
 		if err := job.UseHetGroups(); err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	return job, nil
 }
 
-// Rsh takes the remote shell from --rsh.
+// Rsh sets the remote shell from --rsh.
 func Rsh(c *cli.Context, job *spec.Job) error {
 	if r := c.String("rsh"); r != "" {
 		if job.Rsh = strings.Fields(r); len(job.Rsh) == 0 {
@@ -125,7 +125,7 @@ func Rsh(c *cli.Context, job *spec.Job) error {
 	return nil
 }
 
-// orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
+// orderFromFlags sets the order of ranks from --plan, which has hosts as well, or from --order.
 func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
 	switch plan, order := c.String("plan"), c.String("order"); {
 	case plan != "" && order != "":
@@ -138,16 +138,17 @@ func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
 	return err
 }
 
-// AskHostKey asks forwarders for their keys, each for at most limit; 0: a minute.
+// AskHostKey returns a function that asks forwarders for their keys, each for at most limit; 0
+// means a minute.
 func AskHostKey(ctx context.Context, limit time.Duration) func(address string) (string, error) {
 	return func(address string) (string, error) { return dial.HostKey(ctx, address, cmp.Or(limit, time.Minute)) }
 }
 
-// HostKeysFlag is --host-keys.
+// HostKeysFlag is the flag --host-keys.
 var HostKeysFlag = &cli.StringFlag{Name: "host-keys", EnvVars: []string{jobenv.VarHostKeys},
 	Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (ask once, keep it); default: take them"}
 
-// TicketFlag is --ticket-file.
+// TicketFlag is the flag --ticket-file.
 var TicketFlag = &cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (zipper ticket)"}
 
 // ReadSecret reads the file of --secret-file.

@@ -9,17 +9,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// LogFlag is --log; NewLogger takes its value.
+// LogFlag is the flag --log; NewLogger takes its value.
 var LogFlag = &cli.StringFlag{Name: "log", Value: "warn",
-	Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}
+	Usage: "level of the messages on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}
 
-// NewLogger writes human-readable lines to standard error.
+// NewLogger returns a logger that writes readable lines to standard error.
 func NewLogger(level string) (*zap.Logger, error) {
 	log, _, err := NewLevelled(level)
 	return log, err
 }
 
-// NewLevelled is NewLogger, of which the level can be changed.
+// NewLevelled returns such a logger and its level, which can be changed.
 func NewLevelled(level string) (*zap.Logger, zap.AtomicLevel, error) {
 	l, err := ParseLogLevel(level)
 	if err != nil {

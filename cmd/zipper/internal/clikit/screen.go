@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is the size of the terminal that a file is; ok is false if it is none.
+// Terminal returns the size of a file's terminal; ok is false if the file is not a terminal.
 func Terminal(f *os.File) (columns, rows int, ok bool) {
 	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return 0, 0, false
 	}
-	if w.Col == 0 || w.Row == 0 { // some say nothing
+	if w.Col == 0 || w.Row == 0 { // some terminals report no size
 		return 80, 24, true
 	}
 	return int(w.Col), int(w.Row), true
 }
 
-// Progress shows one line on a terminal, below whatever else is written there by way of Over. Safe
-// for concurrent use.
+// Progress shows one line on a terminal, below the output that is written there through Over. It is
+// safe for concurrent use.
 type Progress struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -31,16 +31,16 @@ type Progress struct {
 	shown   bool
 }
 
-// NewProgress makes one for a terminal so wide.
+// NewProgress returns a Progress for a terminal of that width.
 func NewProgress(w io.Writer, columns int) *Progress { return &Progress{w: w, columns: columns} }
 
-// Show puts text in place of the line; empty: there is none.
+// Show replaces the line by text; an empty text removes it.
 func (p *Progress) Show(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
 	if text != "" {
-		_, _ = io.WriteString(p.w, fit(text, p.columns-1)) // it is for people who look
+		_, _ = io.WriteString(p.w, fit(text, p.columns-1)) // the line is for users, so an error does not matter
 		p.shown = true
 	}
 }
@@ -52,7 +52,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// Over is a writer to the same terminal, whose output comes in place of the line.
+// Over returns a writer to the same terminal, whose output replaces the line.
 func (p *Progress) Over(w io.Writer) io.Writer { return over{p, w} }
 
 type over struct {
@@ -67,7 +67,7 @@ func (o over) Write(b []byte) (int, error) {
 	return o.w.Write(b)
 }
 
-// fit is text in one line of at most n characters.
+// fit returns text in one line of at most n characters.
 func fit(text string, n int) string {
 	r := []rune(strings.ReplaceAll(text, "\n", " "))
 	if len(r) > n {
@@ -76,7 +76,7 @@ func fit(text string, n int) string {
 	return string(r)
 }
 
-// Page puts a text over what a terminal shows: from its top, as much as it has room for.
+// Page replaces the content of a terminal by a text: from the top, as much as there is room for.
 func Page(w io.Writer, text string, columns, rows int) error {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if n := len(lines) - (rows - 1); n > 0 {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestProgress: the line is gone before anything else is written, and is never longer than the
-// terminal.
-func TestProgress(t *testing.T) {
+// TestProgressLineIsRemovedBeforeOutput checks that the line is removed before any other output,
+// and is never longer than the terminal.
+func TestProgressLineIsRemovedBeforeOutput(t *testing.T) {
 	var term bytes.Buffer
 	p := NewProgress(&term, 11)
 	out := p.Over(&term)
@@ -24,7 +24,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-func TestPage(t *testing.T) {
+func TestPageFillsTheTerminal(t *testing.T) {
 	var term bytes.Buffer
 	if err := Page(&term, "one\ntwo two two\nthree\nfour\nfive\n", 7, 4); err != nil {
 		t.Fatal(err)

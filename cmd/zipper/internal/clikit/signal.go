@@ -18,25 +18,26 @@ type Interrupted struct{ Signal syscall.Signal }
 
 func (e Interrupted) Error() string { return "ended by " + launch.SignalName(e.Signal) }
 
-// SignalName is SIGTERM, for one.
+// SignalName returns the signal's name, such as SIGTERM.
 func (e Interrupted) SignalName() string { return launch.SignalName(e.Signal) }
 
-// Status is the exit status that says so.
+// Status returns the exit status for the signal.
 func (e Interrupted) Status() int { return 128 + int(e.Signal) }
 
-// InterruptOf is the signal that ended a context of UntilSignal, if one did.
+// InterruptOf returns the signal that ended a context of UntilSignal, if one did.
 func InterruptOf(ctx context.Context) (sig Interrupted, ok bool) {
 	ok = errors.As(context.Cause(ctx), &sig)
 	return sig, ok
 }
 
-// UntilSignal gives a context that the usual signals to end cancel, but for some that mean another
-// thing to the caller. A second signal changes nothing: what is under way is bounded in time.
+// UntilSignal returns a context that the usual signals for an end cancel, without those that have
+// another meaning for the caller. A second signal changes nothing, because the work in progress has
+// time limits.
 func UntilSignal(parent context.Context, but ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 1)
-	// SIGPIPE: nobody reads our output any more; without this the process would just end, and leave
-	// its children.
+	// SIGPIPE means that the reader of our output is gone; without the handler the process would
+	// end at once, and leave its children.
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
 		if !slices.Contains(but, s) {
 			signal.Notify(ch, s)
@@ -47,7 +48,7 @@ func UntilSignal(parent context.Context, but ...os.Signal) (context.Context, con
 			select {
 			case s := <-ch:
 				if s == syscall.SIGPIPE && !unread() {
-					continue // another pipe: a program that does not read its input to the end
+					continue // from another pipe: a program that does not read all of its input
 				}
 				cancel(Interrupted{s.(syscall.Signal)})
 			case <-ctx.Done():
@@ -58,9 +59,9 @@ func UntilSignal(parent context.Context, but ...os.Signal) (context.Context, con
 	return ctx, func() { signal.Stop(ch); cancel(nil) }
 }
 
-// unread reports whether standard output or standard error has lost its reader.
+// unread tells whether standard output or standard error has lost its reader.
 func unread() bool {
-	fds := []unix.PollFd{{Fd: 1}, {Fd: 2}} // errors are told unasked
+	fds := []unix.PollFd{{Fd: 1}, {Fd: 2}} // poll always reports errors
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && (fds[0].Revents|fds[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// TuningFlag is --tuning.
+// TuningFlag is the flag --tuning.
 var TuningFlag = &cli.StringFlag{Name: "tuning", EnvVars: []string{jobenv.VarTuning},
 	Usage: "`FILE` of zipper tune: where one collective algorithm takes over from another"}
 
-// ReadTuning reads a table; without a name the built-in one.
+// ReadTuning reads a table. Without a name it returns the built-in one.
 func ReadTuning(name string) (collectives.Tuning, error) {
 	if name == "" {
 		return collectives.Tuning{}, nil
@@ -30,7 +30,8 @@ func ReadTuning(name string) (collectives.Tuning, error) {
 	return t, nil
 }
 
-// tuning is what the job's processes are told, from a file or the environment; empty: nothing.
+// tuning returns the table for the job's processes, from a file or the environment; it may be
+// empty.
 func tuning(file string) (string, error) {
 	own := os.Getenv(jobenv.VarCollectives)
 	switch {

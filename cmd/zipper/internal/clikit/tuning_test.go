@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// Processes are told the whole table in one line, wherever it comes from, so that it is equal in
-// all clusters.
-func TestTuning(t *testing.T) {
+// TestTuningIsOneLineForProcesses checks that processes get the whole table in one line, from any
+// source, so that it is equal in all clusters.
+func TestTuningIsOneLineForProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table")
 	want := collectives.Tuning{Chunk: 8 << 10, Leaders: 2}
 	if err := os.WriteFile(file, []byte(want.Table("measured\n")), 0o600); err != nil {

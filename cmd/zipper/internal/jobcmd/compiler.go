@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/native"
 )
 
-// Compiler compiles with the native MPI's own wrapper and links MMPI.
+// Compiler returns the command that compiles with the native MPI's own wrapper and links MMPI.
 func Compiler(name string, lang native.Language) *cli.Command {
 	return &cli.Command{
 		Name:      name,

@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Doctor is zipper doctor.
+// Doctor returns the command zipper doctor.
 func Doctor() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
@@ -32,7 +32,7 @@ The exit status is 1 if a problem was found.`,
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "as for zipper run"},
 			&cli.StringSliceFlag{Name: "network", Usage: "as for zipper run"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
-			&cli.StringSliceFlag{Name: "to", Usage: "a forwarder, `HOST[:PORT]`, that this host is to reach; may be repeated"},
+			&cli.StringSliceFlag{Name: "to", Usage: "a forwarder, `HOST[:PORT]`, that this host must reach; may be repeated"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},
 			&cli.BoolFlag{Name: "json", Usage: "print the findings as JSON"},
@@ -69,7 +69,7 @@ func examine(c *cli.Context) error {
 			return clikit.Usage(err)
 		}
 		if len(job.Program) == 0 {
-			job.Program = []string{"sh"} // nothing will be run; it is everywhere
+			job.Program = []string{"sh"} // no program runs, and every host has this one
 		}
 		if err := job.Normalize(); err != nil {
 			return clikit.Usage(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 )
 
-// Drain is zipper drain.
+// Drain returns the command zipper drain.
 func Drain() *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
@@ -45,7 +45,7 @@ Jobs that run or gather go on. HOST:PORT is where the forwarder shows its status
 	}
 }
 
-// Stop is zipper stop.
+// Stop returns the command zipper stop.
 func Stop() *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
@@ -70,7 +70,7 @@ zipper drain lets them come to their end. HOST:PORT is where the forwarder shows
 	}
 }
 
-// Reload is zipper reload.
+// Reload returns the command zipper reload.
 func Reload() *cli.Command {
 	return &cli.Command{
 		Name:      "reload",
@@ -94,8 +94,8 @@ says what counts at the next start only. The forwarder has to have been started 
 	}
 }
 
-// signalForwarder sends a signal, 0 for none, to a forwarder of this host: the one that shows its
-// status where the command's argument says. It returns that address and the status.
+// signalForwarder sends a signal, or none if it is 0, to the forwarder of this host that shows its
+// status at the address in the command's argument. It returns that address and the status.
 func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder.Status, err error) {
 	if c.NArg() > 1 {
 		return at, s, clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
@@ -110,10 +110,11 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 		return at, s, fmt.Errorf("%s is not an address of this host: say it there (ssh HOST zipper %s)", at,
 			c.Command.Name)
 	}
-	// Whoever answers there may say any number.
+	// Another program that answers there could report any number.
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(words) == 0 {
-		// It may have ended since it answered. Then this is said as if it had been asked later.
+		// The forwarder may have ended since it answered. The error is then as if it had ended
+		// before.
 		if _, err := monitor.FetchBrief(ctx, at); err != nil {
 			return at, s, err
 		}
@@ -132,7 +133,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 	return at, s, nil
 }
 
-// statusAddress completes where a forwarder shows its status.
+// statusAddress completes the address where a forwarder shows its status.
 func statusAddress(addr string) string {
 	if addr == "" {
 		addr = "127.0.0.1"
@@ -143,7 +144,7 @@ func statusAddress(addr string) string {
 	return addr
 }
 
-// here reports whether "host:port" is an address of this host.
+// here tells whether "host:port" is an address of this host.
 func here(at string) bool {
 	host, _, err := net.SplitHostPort(at)
 	if err != nil {
@@ -171,16 +172,16 @@ func here(at string) bool {
 	return false
 }
 
-// againAfter is how often it is looked whether a forwarder is there.
+// againAfter is the time between two checks whether a forwarder still runs.
 const againAfter = 200 * time.Millisecond
 
-// gone waits until the forwarder of that process shows its status no more.
+// gone waits until the forwarder of that process no longer shows its status.
 func gone(ctx context.Context, at string, pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = p.Release() }() // it has not been waited for
+	defer func() { _ = p.Release() }() // nothing has waited for it
 	for {
 		asked, cancel := context.WithTimeout(ctx, answerTime)
 		s, err := monitor.FetchBrief(asked, at)

@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Exec is zipper exec.
+// Exec returns the command zipper exec.
 func Exec() *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
@@ -29,7 +29,7 @@ The job is described by the environment (ZIPPER_JOB, ZIPPER_SECRET or ZIPPER_SEC
 ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags win
 over the file, the file over the environment.`,
 		Flags: append(shareFlags(), &cli.StringFlag{Name: "mpi",
-			Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}}),
+			Usage: "the cluster's MPI: openmpi or mpich (default: that of the program)", EnvVars: []string{native.VarMPI}}),
 		Action: execProgram,
 	}
 }
@@ -66,16 +66,16 @@ func execProgram(c *cli.Context) error {
 	return clikit.StatusError{Code: status.Code, Err: fmt.Errorf("rank %s, on %s: %w", rank, host, status.Err)}
 }
 
-// levelUsage and patienceUsage are --level and --patience of run, join and exec.
+// levelUsage and patienceUsage describe --level and --patience of run, join and exec.
 const (
 	levelUsage    = "how far the job trusts what its frames travel over: plain, checked (every byte has a checksum, and what is damaged is sent again) or sealed (encrypted from rank to rank, too); equal in all clusters; default: checked, or sealed if there are networks without ranks"
 	patienceUsage = "how long a rank, a forwarder or a link between forwarders that is out of reach is waited for, if nothing says that it is dead; equal in all clusters; default: 1m"
 )
 
-// orderUsage is --order of run, join and exec.
+// orderUsage describes --order of run, join and exec.
 const orderUsage = "the clusters of the ranks of MPI_COMM_WORLD, `a,b=2,a`, as zipper plan says; equal in all clusters; default: cluster by cluster"
 
-// shareFlags describe one cluster's share of a job; see jobenv.
+// shareFlags returns the flags that describe one cluster's share of a job; see jobenv.
 func shareFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "env", Usage: "`FILE` with lines such as ZIPPER_JOB=j1"},
@@ -89,7 +89,7 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "network",
 			Usage: "`NAME`[,...] of networks without ranks that forwarders are on (ZIPPER_NETWORKS)"},
 		&cli.StringFlag{Name: "protocol",
-			Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
+			Usage: "classic, if the forwarder and the other clusters also use it (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "level", Usage: levelUsage + " (ZIPPER_LEVEL)"},
 		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
 		&cli.StringFlag{Name: "dual",
@@ -104,7 +104,7 @@ func shareFlags() []cli.Flag {
 	}
 }
 
-// helpless says what to do when there is no job at all.
+// helpless adds the remedy to an error when there is no job at all.
 func helpless(err error) error {
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)",
@@ -124,7 +124,7 @@ func helpless(err error) error {
 
 var variable = regexp.MustCompile("ZIPPER_[A-Z_]+")
 
-// shareFlagOf gives the flag that says the same as a variable.
+// shareFlagOf has the flag that corresponds to a variable.
 var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file",
 	jobenv.VarCluster: "cluster",
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
@@ -132,7 +132,8 @@ var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: 
 	jobenv.VarNetworks: "network", jobenv.VarTicketFile: "ticket-file", jobenv.VarHostKeys: "host-keys",
 	jobenv.VarLevel: "level", jobenv.VarPatience: "patience"}
 
-// shareFromFlags puts flags before the file before the environment.
+// shareFromFlags returns a share in which flags win over the file, and the file over the
+// environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	file := map[string]string{}
 	if f := c.String("env"); f != "" {
@@ -146,7 +147,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 			return c.String(f)
 		}
 		if k == jobenv.VarTicket && c.IsSet("ticket-file") || k == jobenv.VarSecret && c.IsSet("secret-file") {
-			return "" // the file that was asked for wins over a secret in the environment
+			return "" // the requested file wins over a secret in the environment
 		}
 		if v, ok := file[k]; ok {
 			return v
@@ -183,7 +184,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	return j, nil
 }
 
-// readEnvFile reads lines NAME=VALUE; empty lines, comments and a leading "export" are allowed, and
+// readEnvFile reads lines NAME=VALUE. It allows empty lines, comments, a leading "export", and
 // quotes around the value.
 func readEnvFile(name string) (map[string]string, error) {
 	b, err := os.ReadFile(name)

@@ -25,7 +25,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Forwarder is zipper forwarder.
+// Forwarder returns the command zipper forwarder.
 func Forwarder() *cli.Command {
 	return &cli.Command{
 		Name:  "forwarder",
@@ -42,7 +42,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 	}
 }
 
-// forwarderFlags are those that a configuration file may have, too.
+// forwarderFlags returns the flags that a configuration file may also have.
 func forwarderFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"},
@@ -56,9 +56,9 @@ func forwarderFlags() []cli.Flag {
 			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/howto/direct-links.md"},
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 		&cli.StringFlag{Name: "host-key",
-			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there; none: a new one at each start (default: host_key in the state directory)"},
+			Usage: "`FILE` with the key by which ranks recognize this forwarder; made if it does not exist; none: a new key at each start (default: host_key in the state directory)"},
 		&cli.StringFlag{Name: "ticket-key",
-			Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
+			Usage: "serve only jobs with a ticket signed with the key in `FILE`; its public half is enough (zipper ticket)"},
 		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`, and end when it has run; may be repeated"},
 		&cli.StringSliceFlag{Name: "dial-allow",
 			Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
@@ -80,28 +80,29 @@ func forwarderFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-ranks", Value: forwarder.MaxRanks, Usage: "ranks of a job, at most"},
 		&cli.IntFlag{Name: "max-gathering", Value: forwarder.MaxGathering, Usage: "jobs that gather at once, at most"},
 		&cli.IntFlag{Name: "max-gathering-from", Value: forwarder.MaxGatheringFrom,
-			Usage: "the same of jobs opened from one address"},
+			Usage: "jobs from one address that gather at once, at most"},
 		&cli.IntFlag{Name: "max-jobs", Usage: "jobs that gather or run at once, at most (default: any number)"},
 		&cli.IntFlag{Name: "max-jobs-of-user",
-			Usage: "the same of one user, where tickets name users (--ticket-key; default: any number)"},
+			Usage: "jobs of one user that gather or run at once, at most, where tickets name users (--ticket-key; default: any number)"},
 		&cli.IntFlag{Name: "max-unjoined",
-			Usage: "links that have not joined, at most (default: 8192, or half of the descriptors); then the oldest goes"},
+			Usage: "links that have not joined, at most (default: 8192, or half of the descriptors); beyond that the oldest is closed"},
 		&cli.IntFlag{Name: "max-unjoined-from",
-			Usage: "the same from one address (default: 4096, or a quarter of the descriptors)"},
+			Usage: "links from one address that have not joined, at most (default: 4096, or a quarter of the descriptors)"},
 		&cli.IntFlag{Name: "max-links-from",
 			Usage: "links from one address, at most (default: half of the descriptors)"},
 		&cli.IntFlag{Name: "memory",
-			Usage: "`MIB` that are kept of what waits for slow destinations, at most; who has most waiting is not read then (default: a quarter of the machine's memory)"},
+			Usage: "`MIB` of data that wait for slow destinations, at most; beyond that the link with most waiting is not read (default: a quarter of the machine's memory)"},
 		&cli.IntFlag{Name: "job-memory",
-			Usage: "`MIB` of these for one job (default: 16, or a quarter for each of its links if that is more)"},
+			Usage: "`MIB` of such data for one job (default: 16, or a quarter for each of its links if that is more)"},
 		&cli.StringFlag{Name: "log", Value: "info",
-			Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
+			Usage: "level of the messages on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 	}
 }
 
-// dialler is how the forwarder reaches others: by the command for the address, or on the networks
-// that were allowed. Without any, jobs that hold the operator's secret or a ticket may have it dial
-// everywhere, others private networks; what listens on this host only may dial this host.
+// dialler returns the function by which the forwarder connects to others: by the command for the
+// address, or on the networks that are allowed. Without either, jobs that hold the operator's
+// secret or a ticket may have it connect everywhere, and other jobs to private networks; a
+// forwarder that listens on this host only may connect to this host.
 func dialler(c *cli.Context, cfg *forwarder.Config, log *zap.Logger) (forwarder.Dial, error) {
 	direct, err := directly(c.StringSlice("dial-allow"), cfg)
 	if err != nil {
@@ -123,14 +124,14 @@ func dialler(c *cli.Context, cfg *forwarder.Config, log *zap.Logger) (forwarder.
 		if !ok {
 			return direct(ctx, at, failed)
 		}
-		return dial.Through(ctx, line, func(said string) {
+		return dial.Through(ctx, line, func(output string) {
 			log.Warn("a command that opens links says", zap.String("forwarder", at),
-				zap.String("line", wire.Printable(said)))
+				zap.String("line", wire.Printable(output)))
 		}, failed)
 	}, nil
 }
 
-// directly is the same without commands.
+// directly returns that function without commands.
 func directly(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
 	if len(networks) == 0 && (cfg.Secret != "" || cfg.Ticket != nil) {
 		return dial.Open, nil
@@ -156,7 +157,7 @@ func directly(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) 
 	return reach.Only(allowed, dial.Open), nil
 }
 
-// listen opens [HOST][:PORT], or with verbs: and its options.
+// listen opens a listener at [HOST][:PORT], or with verbs: and its options.
 func listen(s string) (transport.Listener, error) {
 	kind, _ := addr.Split(s)
 	if kind == addr.KindVerbs {

@@ -22,16 +22,16 @@ import (
 // configFlag names the configuration file of a forwarder.
 const configFlag = "config"
 
-// maxConfig is the size of a configuration file, at most.
+// maxConfig is the largest size of a configuration file, in bytes.
 const maxConfig = 1 << 20
 
-// reloadable are the options that count without a new start.
+// reloadable are the options that take effect without a restart.
 var reloadable = []string{"log", "secret-file", "ticket-key", "job", "dial-allow", "dial-by", "level", "memory",
 	"job-memory", "max-timeout", "max-ranks", "max-gathering", "max-gathering-from", "max-jobs", "max-jobs-of-user",
 	"max-unjoined", "max-unjoined-from", "max-links-from"}
 
-// withConfig is the options of the command line and, for those that are not there, of the
-// configuration file, if one is named.
+// withConfig returns the options of the command line and, for options that are not there, those of
+// the configuration file, if one is named.
 func withConfig(c *cli.Context) (*cli.Context, error) {
 	file := c.String(configFlag)
 	if file == "" {
@@ -46,13 +46,13 @@ func withConfig(c *cli.Context) (*cli.Context, error) {
 	}
 	all := cli.NewContext(c.App, options, nil)
 	all.Command = c.Command
-	said := map[string]bool{} // on the command line, or in the environment
+	given := map[string]bool{} // on the command line, or in the environment
 	for _, f := range flags {
 		name := f.Names()[0]
 		if !c.IsSet(name) {
 			continue
 		}
-		said[name] = true
+		given[name] = true
 		if err := set(all, f, values(c, f)); err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func withConfig(c *cli.Context) (*cli.Context, error) {
 		switch {
 		case at < 0:
 			return nil, fmt.Errorf("%s:%d: there is no option %q (zipper forwarder --help)", file, o.line, o.name)
-		case said[o.name]:
+		case given[o.name]:
 			continue
 		}
 		if err := set(all, flags[at], o.values); err != nil {
@@ -76,7 +76,7 @@ func withConfig(c *cli.Context) (*cli.Context, error) {
 	return all, nil
 }
 
-// set sets an option. A list is set at once: one by one its values would be split at their commas.
+// set sets an option. A list is set at once, because single values would be split at their commas.
 func set(c *cli.Context, f cli.Flag, values []string) error {
 	if _, list := f.(*cli.StringSliceFlag); list {
 		values = []string{cli.NewStringSlice(values...).Serialize()}
@@ -89,7 +89,7 @@ func set(c *cli.Context, f cli.Flag, values []string) error {
 	return nil
 }
 
-// values is how an option can be set to what it has.
+// values returns the values by which an option can be set to its present value.
 func values(c *cli.Context, f cli.Flag) []string {
 	name := f.Names()[0]
 	if _, list := f.(*cli.StringSliceFlag); list {
@@ -98,7 +98,7 @@ func values(c *cli.Context, f cli.Flag) []string {
 	return []string{fmt.Sprint(c.Value(name))}
 }
 
-// option is one of a configuration file.
+// option is an option of a configuration file.
 type option struct {
 	name   string
 	values []string
@@ -122,7 +122,7 @@ func readConfig(file string) (options []option, err error) {
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if len(doc.Content) == 0 { // empty, or comments only
+	if len(doc.Content) == 0 { // the file is empty, or has comments only
 		return nil, nil
 	}
 	root := doc.Content[0]
@@ -150,7 +150,8 @@ func readConfig(file string) (options []option, err error) {
 	return options, nil
 }
 
-// needRestart names the options that two configurations differ in and that count at a start only.
+// needRestart returns the options that differ between two configurations and take effect at a start
+// only.
 func needRestart(was, is *cli.Context) (names []string) {
 	for _, f := range forwarderFlags() {
 		name := f.Names()[0]
@@ -161,11 +162,11 @@ func needRestart(was, is *cli.Context) (names []string) {
 	return names
 }
 
-// maxMiB is the most memory that can be asked for.
+// maxMiB is the largest memory that can be configured, in MiB.
 const maxMiB = 1 << 30
 
-// forwarderConfig is what the options say, but for Log, NAT, HostKey, Listeners and Dial, which
-// need the system.
+// forwarderConfig returns the configuration of the options, without Log, NAT, HostKey, Listeners
+// and Dial, which need the system.
 func forwarderConfig(c *cli.Context) (cfg forwarder.Config, err error) {
 	if c.String("status") == "" {
 		return cfg, errors.New("--status: want HOST:PORT, or none")

@@ -18,7 +18,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/keyfile"
 )
 
-// configured gives what a command line of zipper forwarder comes to, with a file of that text.
+// configured returns the configuration of a command line of zipper forwarder, with a file of that
+// text.
 func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg forwarder.Config, file string,
 	err error) {
 	t.Helper()
@@ -33,7 +34,7 @@ func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg 
 		}
 		return nil
 	}
-	app := &cli.App{Commands: []*cli.Command{cmd}, DisableSliceFlagSeparator: true} // as zipper has it
+	app := &cli.App{Commands: []*cli.Command{cmd}, DisableSliceFlagSeparator: true} // as in zipper
 	if err := app.Run(append([]string{"zipper", "forwarder", "--config", file}, args...)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ max-ranks: 5
 	}
 }
 
-func TestBadConfigFile(t *testing.T) {
+func TestBadConfigFileIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\n":                           ":1: want lines such as",
 		"level: checked\nlevle: sealed": `:2: there is no option "levle"`,
@@ -95,7 +96,7 @@ func TestBadConfigFile(t *testing.T) {
 	}
 }
 
-func TestNeedRestart(t *testing.T) {
+func TestOptionsThatNeedARestart(t *testing.T) {
 	was, _, _, _ := configured(t, "loops: 1\nlevel: plain\nlisten: [127.0.0.1:1]\n")
 	is, _, _, _ := configured(t, "loops: 2\nlevel: sealed\nlisten: [127.0.0.1:1, 127.0.0.1:2]\n")
 	if got := strings.Join(needRestart(was, is), " "); got != "--listen --loops" {
@@ -112,9 +113,9 @@ func TestNeedRestart(t *testing.T) {
 	}
 }
 
-// TestReloadableOptions: an option counts at a reload exactly if it sets fields that
-// Forwarder.Reload takes. The fields of the options that are left out need the system, and are not
-// in forwarderConfig.
+// TestReloadableOptions checks that an option takes effect at a reload exactly if it sets fields
+// that Forwarder.Reload takes. The fields of the other options need the system, and are not in
+// forwarderConfig.
 func TestReloadableOptions(t *testing.T) {
 	dir := t.TempDir()
 	secret, key := filepath.Join(dir, "secret"), filepath.Join(dir, "ticket")
@@ -163,7 +164,7 @@ func TestReloadableOptions(t *testing.T) {
 	}
 }
 
-// same reports whether two values are equal; of functions, whether both or neither are nil.
+// same tells whether two values are equal; for functions, whether both or neither are nil.
 func same(a, b reflect.Value) bool {
 	if a.Kind() == reflect.Func {
 		return a.IsNil() == b.IsNil()
@@ -171,8 +172,9 @@ func same(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// TestDialBy: links to an address are opened by its command, those to others as ever.
-func TestDialBy(t *testing.T) {
+// TestAddressIsDialledByItsCommand checks that links to an address are opened by its command, and
+// links to others directly.
+func TestAddressIsDialledByItsCommand(t *testing.T) {
 	c, cfg, _, err := configured(t, "dial-by: [\"gB=printf 'a=b, c'\"]\n")
 	if err != nil {
 		t.Fatal(err)

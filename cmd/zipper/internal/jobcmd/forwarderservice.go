@@ -28,7 +28,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// service is a forwarder as a process that an administrator runs:
+// service is a forwarder as a process that an administrator runs. It handles these signals:
 //
 //	SIGTERM  ends and leaves its jobs to be resumed, by a forwarder that is started in its place
 //	         (systemctl restart) or by their other forwarders; with --job as SIGINT, because nothing
@@ -37,14 +37,17 @@ import (
 //	SIGUSR1  drain: no new jobs; it ends with the last one (zipper drain)
 //	SIGHUP   read the configuration file again (zipper reload)
 //
-// Under systemd it says when it listens, when it reloads and stops, and, for WatchdogSec, that it
-// lives; sockets that systemd has opened are used in place of --listen.
+// Under systemd it reports when it listens, when it reloads and stops, and, for WatchdogSec, that
+// it is alive. It uses sockets that systemd has opened in place of --listen.
 type service struct {
-	line    *cli.Context // the command line
-	started *cli.Context // what it has started with
+	// line has the options of the command line.
+	line *cli.Context
+	// started has the options at the start.
+	started *cli.Context
 	cfg     forwarder.Config
 	f       *forwarder.Forwarder
-	metrics *monitor.Metrics // nil: not wanted
+	// metrics is nil if none are wanted.
+	metrics *monitor.Metrics
 	log     *zap.Logger
 	level   zap.AtomicLevel
 }
@@ -125,7 +128,7 @@ func serveForwarder(line *cli.Context) (err error) {
 }
 
 func (s *service) serve() error {
-	// shows where all goroutines stand: nothing of a forwarder's is left behind by that
+	// SIGQUIT would print the stacks of all goroutines; a forwarder leaves nothing behind for that.
 	ctx, cancel := clikit.UntilSignal(s.line.Context, append(s.heeded(), syscall.SIGQUIT)...)
 	defer cancel()
 	if err := serveStatus(ctx, s.started, s.f, s.metrics, s.log); err != nil {
@@ -139,8 +142,9 @@ func (s *service) serve() error {
 	return err
 }
 
-// whenAllHaveRun gives what a forwarder calls at the end of jobs: it calls done once all of these
-// have run. One that never became complete has not: its halves may be started again.
+// whenAllHaveRun returns a function for the forwarder to call at the end of jobs, which calls done
+// once all of these jobs have run. A job that never became complete has not run: its halves may be
+// started again.
 func whenAllHaveRun(ids []string, done func()) func(forwarder.Summary) {
 	var mu sync.Mutex
 	left := map[string]bool{}
@@ -159,13 +163,13 @@ func whenAllHaveRun(ids []string, done func()) func(forwarder.Summary) {
 	}
 }
 
-// reloads reports whether SIGHUP means to read the configuration again, and not that a terminal has
+// reloads tells whether SIGHUP means to read the configuration again, and not that a terminal is
 // gone.
 func (s *service) reloads() bool {
 	return s.line.String(configFlag) != "" || os.Getenv("NOTIFY_SOCKET") != ""
 }
 
-// heeded are the signals that the forwarder is told of other than by the end of a context.
+// heeded returns the signals that the forwarder handles in other ways than by the end of a context.
 func (s *service) heeded() []os.Signal {
 	list := []os.Signal{syscall.SIGUSR1}
 	if s.reloads() {
@@ -177,8 +181,8 @@ func (s *service) heeded() []os.Signal {
 	return list
 }
 
-// heed follows these signals until the function that it returns is called: after Serve has
-// returned, so that none of them kills a forwarder that is ending already.
+// heed handles these signals until the function that it returns is called. That must be after Serve
+// has returned, so that no signal kills a forwarder that is already ending.
 func (s *service) heed() (stop func()) {
 	want := s.heeded()
 	ch := make(chan os.Signal, len(want))
@@ -216,8 +220,8 @@ func (s *service) follow(got os.Signal) {
 	}
 }
 
-// reload reads the configuration file again and has the forwarder work by it. On an error it goes
-// on as before.
+// reload reads the configuration file again and applies it to the forwarder. After an error the
+// forwarder continues with its configuration.
 func (s *service) reload() error {
 	if s.line.String(configFlag) == "" {
 		return errors.New("there is no configuration file to read again (--config)")
@@ -249,8 +253,8 @@ func (s *service) reload() error {
 	return nil
 }
 
-// watch tells systemd's watchdog, if it has one for us, that the forwarder lives, as long as it
-// does; until ctx ends.
+// watch reports to systemd's watchdog, if it watches this process, that the forwarder is alive,
+// until ctx ends.
 func (s *service) watch(ctx context.Context) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -275,18 +279,18 @@ func (s *service) watch(ctx context.Context) {
 	}()
 }
 
-// watchdogShare is how often in the time that the watchdog gives it is told, as sd_watchdog_enabled
+// watchdogShare is the number of reports within the watchdog's time, as sd_watchdog_enabled
 // recommends.
 const watchdogShare = 2
 
-// notify tells systemd, if that has started us.
+// notify sends a state to systemd, if systemd has started this process.
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("systemd is not told", zap.String("state", state), zap.Error(err))
 	}
 }
 
-// listeners are where links come in: what --listen says, or sockets that systemd has opened.
+// listeners returns the listeners for links: those of --listen, or sockets that systemd has opened.
 func listeners(c *cli.Context) (l []transport.Listener, err error) {
 	passed, err := activation.Listeners()
 	if err != nil {
@@ -317,8 +321,8 @@ func listeners(c *cli.Context) (l []transport.Listener, err error) {
 	return l, nil
 }
 
-// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
-// free: several forwarders may run on one host.
+// serveStatus answers zipper status until ctx ends. It is an error if a requested address is taken.
+// The default address may be taken, because several forwarders may run on one host.
 func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics,
 	log *zap.Logger) error {
 	addr := c.String("status")

@@ -12,12 +12,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// noHostKeyFile is the name that asks for a new key, which is kept in memory only.
+// noHostKeyFile is the name that requests a new key, which is kept in memory only.
 const noHostKeyFile = "none"
 
-// hostKey returns the forwarder's key: that of the file with this name, or of the one in the state
-// directory if the name is empty. It makes the file if it does not exist. Without a state directory
-// the key is good for as long as the forwarder runs, as with the name noHostKeyFile.
+// hostKey returns the forwarder's key: that of the file with this name, or of the file in the state
+// directory if the name is empty. It makes the file if it does not exist. Without a state
+// directory, or with the name noHostKeyFile, the key lasts as long as the forwarder runs.
 func hostKey(name string, log *zap.Logger) (key ed25519.PrivateKey, err error) {
 	made := true
 	if name == noHostKeyFile {
@@ -52,8 +52,8 @@ func keptHostKey(name string, log *zap.Logger) (file string, key ed25519.Private
 	return name, key, made, err
 }
 
-// stateDir is where this user's forwarders keep what they need again: systemd's directory for a
-// service, else as the XDG base directory specification has it.
+// stateDir returns the directory where this user's forwarders keep their state: systemd's directory
+// for a service, else that of the XDG base directory specification.
 func stateDir(get func(string) string) (string, error) {
 	if dir := get("STATE_DIRECTORY"); dir != "" {
 		return dir, nil

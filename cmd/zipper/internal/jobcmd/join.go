@@ -22,7 +22,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Join is zipper join.
+// Join returns the command zipper join.
 func Join() *cli.Command {
 	return &cli.Command{
 		Name:      "join",
@@ -33,7 +33,7 @@ func Join() *cli.Command {
 The same as mpirun -n 4 zipper exec -- ./prog with the job in the environment, but it also finds mpirun, streams the
 output by lines and leaves nothing behind. The halves may start in any order, within the time-out.`,
 		Flags: append(shareFlags(),
-			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)",
+			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: that of the program)",
 				EnvVars: []string{native.VarMPI}},
 			&cli.StringFlag{Name: "hosts",
 				Usage: "host `FILE` for mpirun (default: the batch system's hosts, or this one)"},
@@ -52,7 +52,7 @@ func join(c *cli.Context) error {
 	defer cancel()
 	status, err := func() (int, error) {
 		if c.Bool("piped") {
-			// If the connection's server ends without closing the pipe, end as well.
+			// This process ends too if the connection's server ends without closing the pipe.
 			_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0)
 			return launch.RunPiped(ctx, os.Stdin, os.Stdout, os.Stderr)
 		}
@@ -64,21 +64,21 @@ func join(c *cli.Context) error {
 			return clikit.ExitFailure, h.NotStarted(ctx, err)
 		}
 		inherited.Ignore(ours...)
-		// in the background of a terminal: reading finds nothing, instead of stopping this process
+		// In the background of a terminal reading returns an error, and does not stop this process.
 		signal.Ignore(syscall.SIGTTIN)
 		var stdin io.Reader
 		if h.Share.First() {
-			stdin = os.Stdin // of rank 0 of MPI_COMM_WORLD, which is here
+			stdin = os.Stdin // of rank 0 of MPI_COMM_WORLD, which is in this cluster
 		}
 		return h.Run(ctx, stdin, os.Stdout, os.Stderr)
 	}()
 	if sig, ok := clikit.InterruptOf(ctx); ok {
 		status = sig.Status()
-		if err == nil { // else it says what the signal meant
+		if err == nil { // otherwise the error explains the signal
 			err = sig
 		}
 	}
-	if status != 0 && err == nil && !c.Bool("piped") { // else zipper run says it
+	if status != 0 && err == nil && !c.Bool("piped") { // otherwise zipper run prints it
 		err = fmt.Errorf("this half ended with %s", launch.DescribeStatus(status))
 	}
 	if status != 0 || err != nil {
@@ -116,8 +116,8 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	return h, nil
 }
 
-// tellEnd tells the job's forwarders that a half has ended, or cannot be: the others need not wait
-// for it. why is a clause without its subject, began when the half did.
+// tellEnd reports to the job's forwarders that a half has ended, or cannot start, so that the
+// others need not wait for it. why is a clause without a subject; began is when the half began.
 func tellEnd(share jobenv.Job, began time.Time, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 	defer cancel()

@@ -2,5 +2,5 @@ package jobcmd
 
 import "time"
 
-// tellTime bounds telling forwarders that a half cannot be, 3 s.
+// tellTime bounds the report to forwarders that a half cannot start, 3 s.
 const tellTime = 3 * time.Second

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// holdsListener reports whether a process has a socket open that listens for TCP at the port of
-// "host:port" on this host. It returns true also for a process whose descriptors this user may not
-// look at: the kernel lets the user signal those only that are the user's own.
+// holdsListener tells whether a process has a socket open that listens for TCP at the port of
+// "host:port" on this host. It also returns true for a process whose descriptors this user may not
+// read: the kernel lets the user signal only processes of the user's own.
 func holdsListener(pid int, at string) (bool, error) {
 	_, port, err := net.SplitHostPort(at)
 	if err != nil {
@@ -25,7 +25,7 @@ func holdsListener(pid int, at string) (bool, error) {
 	var sockets []string
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // no IPv6
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // without IPv6 there is no table
 			return false, err
 		}
 		sockets = append(sockets, listening(string(text), number)...)
@@ -45,7 +45,7 @@ func holdsListener(pid int, at string) (bool, error) {
 }
 
 // listening returns the sockets that listen at a port, as links of /proc/PID/fd name them, from a
-// table of the kernel's: proc_net_tcp in its documentation.
+// table of the kernel (proc_net_tcp in the kernel's documentation).
 func listening(table string, port int) (sockets []string) {
 	const address, state, inode, listen = 1, 3, 9, "0A"
 	for line := range strings.Lines(table) {

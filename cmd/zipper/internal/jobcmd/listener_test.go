@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestListenerIsHeldByItsProcess checks that a process that listens at an address is told from
-// another one, over IPv4 and, where the host has it, IPv6.
+// TestListenerIsHeldByItsProcess checks that a process that listens at an address is distinguished
+// from another one, over IPv4 and, where the host has it, IPv6.
 func TestListenerIsHeldByItsProcess(t *testing.T) {
 	other := exec.Command("sleep", "1000")
 	if err := other.Start(); err != nil {

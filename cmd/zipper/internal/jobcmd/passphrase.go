@@ -11,21 +11,22 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// shortestPassphrase is how many characters a passphrase has to have.
+// shortestPassphrase is the least number of characters of a passphrase.
 const shortestPassphrase = 16
 
-// scrypt's cost: 128 MiB and a third of a second for each guess (Percival: Stronger Key Derivation
-// via Sequential Memory-Hard Functions, 2009). Who guesses from a Join that was seen pays it for
-// every passphrase; we pay it once, here, and not in each rank.
+// scryptN, scryptR and scryptP are scrypt's cost: 128 MiB and a third of a second for each guess
+// (Percival: Stronger Key Derivation via Sequential Memory-Hard Functions, 2009). An attacker who
+// guesses from an overheard Join pays that for every passphrase; zipper secret pays it once, and
+// the ranks never.
 const (
 	scryptN = 1 << 17
 	scryptR = 8
 	scryptP = 1
 )
 
-// stretch makes a secret from a passphrase: the same everywhere for the same words and name. White
-// space between words counts once. The secret is no harder to guess than the passphrase is, times
-// the cost of each guess.
+// stretch derives a secret from a passphrase: the same everywhere for the same words and name.
+// White space between words counts once. A secret is as hard to guess as the passphrase, times the
+// cost of each guess.
 func stretch(passphrase, name string) (string, error) {
 	words := strings.Join(strings.Fields(passphrase), " ")
 	if n := utf8.RuneCountInString(words); n < shortestPassphrase {

@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
-// TestReference: docs/reference/configuration.md says which keys count when.
+// TestReference checks that docs/reference/configuration.md tells which keys take effect when.
 func TestReference(t *testing.T) {
 	var again, atStart []string
 	for _, f := range forwarderFlags() {

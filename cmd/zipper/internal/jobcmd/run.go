@@ -23,7 +23,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Run is zipper run.
+// Run returns the command zipper run.
 func Run() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
@@ -42,19 +42,19 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
 				Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"},
-				Usage: "`HOST[:PORT]`[=NETWORK,NETWORK...] of a forwarder that runs already, and which networks it is on if not those of all clusters; or a@HOST+b@HOST; may be repeated; default: one on this host for this job"},
+				Usage: "`HOST[:PORT]`[=NETWORK,NETWORK...] of a forwarder that runs already, and its networks if these are not all clusters'; or a@HOST+b@HOST; may be repeated; default: one on this host for this job"},
 			&cli.StringSliceFlag{Name: "network",
 				Usage: "`NAME` of a network without ranks that zippers are on, such as a long link between two sites; may be repeated"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"},
-				Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all that it has of them"},
+				Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all of its own"},
 			&cli.StringFlag{Name: "plan",
-				Usage: "run as the `FILE` says that zipper plan --output has written: its clusters (if no --cluster is given), hosts and order of ranks"},
+				Usage: "run by the plan in `FILE`, written by zipper plan --output: its clusters (if no --cluster is given), hosts and order of ranks"},
 			&cli.StringFlag{Name: "order", Usage: orderUsage, EnvVars: []string{"ZIPPER_ORDER"}},
 			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
-			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
+			&cli.BoolFlag{Name: "stats", Usage: "at the end: the virtual ranks of each cluster, and the traffic between clusters"},
 			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
 			&cli.StringFlag{Name: "record",
-				Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
+				Usage: "record the traffic between ranks, with its times, in `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join",
 				DefaultText: "60s"},
 			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event",
@@ -78,7 +78,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 	}
 }
 
-// ours are the signals that this process needs itself, whatever it was started to ignore.
+// ours are the signals that this process handles itself, also if it was started to ignore them.
 var ours = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
 	syscall.SIGCHLD, syscall.SIGURG}
 
@@ -97,10 +97,10 @@ func run(c *cli.Context) error {
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	inherited.Ignore(ours...)
-	// A terminal must not stop this process, by Ctrl-Z or because it reads in the background: the
-	// forwarder in it would be silent, and given up.
+	// A terminal must not stop this process, by Ctrl-Z or because the process reads in the
+	// background: its forwarder would be silent, and the ranks would give it up.
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
-	named := job.Zippers // Run adds its own
+	named := job.Zippers // Run appends its own to the job's
 	stdout, stderr, progress := withProgress()
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Progress: progress, Tag: c.Bool("tag"),
@@ -131,8 +131,8 @@ func run(c *cli.Context) error {
 	return nil
 }
 
-// withProgress is where a job's output goes, and who is told what it waits for: a line on the
-// terminal, if standard error is one.
+// withProgress returns the writers for a job's output, and the function that shows which ranks it
+// waits for, in a line on the terminal. The function is nil if standard error is not a terminal.
 func withProgress() (stdout, stderr io.Writer, progress func(missing string)) {
 	columns, _, ok := clikit.Terminal(os.Stderr)
 	if !ok {
@@ -151,7 +151,7 @@ func withProgress() (stdout, stderr io.Writer, progress func(missing string)) {
 	}
 }
 
-// printStats is the summary for people.
+// printStats prints the summary for users.
 func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status,
 		time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
@@ -180,7 +180,7 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 	}
 }
 
-// intervals writes ascending numbers as 0, 2-5.
+// intervals formats ascending numbers as 0, 2-5.
 func intervals(list []int) string {
 	var parts []string
 	for i := 0; i < len(list); {

@@ -15,7 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// Secret is zipper secret.
+// Secret returns the command zipper secret.
 func Secret() *cli.Command {
 	return &cli.Command{
 		Name:      "secret",
@@ -56,7 +56,7 @@ func makeSecret(c *cli.Context) error {
 	return writePrivate(name, secret+"\n")
 }
 
-// writePrivate makes a file that its owner alone can read; one that is there is an error.
+// writePrivate makes a file that only its owner can read; an existing file is an error.
 func writePrivate(name, text string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -72,7 +72,7 @@ func writePrivate(name, text string) error {
 	return err
 }
 
-// ask reads a line; on a terminal it is not shown while it is typed.
+// ask reads a line. A terminal does not show the line while the user types it.
 func ask(in *os.File, out io.Writer, prompt string) (string, error) {
 	fd := int(in.Fd())
 	if was, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
@@ -83,7 +83,7 @@ func ask(in *os.File, out io.Writer, prompt string) (string, error) {
 			return "", err
 		}
 		defer fmt.Fprintln(out)
-		defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }() // as it was a moment ago
+		defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }() // restores the terminal
 	}
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !(errors.Is(err, io.EOF) && line != "") {

@@ -46,14 +46,16 @@ func TestSecretCommand(t *testing.T) {
 	}
 }
 
-// TestPassphrase: the same words and name give the same secret everywhere, and nothing else does.
-func TestPassphrase(t *testing.T) {
+// TestPassphraseGivesTheSameSecret checks that the same words and name give the same secret
+// everywhere, and that no others do.
+func TestPassphraseGivesTheSameSecret(t *testing.T) {
 	const words = "six words that are known here"
 	one, err := stretch(words, "lab")
 	if err != nil || jobenv.CheckSecret(one) != nil {
 		t.Fatalf("%q, %v", one, err)
 	}
-	// As Python has it: hashlib.scrypt(words, salt=b"zipper secret\0lab", n=1<<17, r=8, p=1,
+	// Python computes it so: hashlib.scrypt(words, salt=b"zipper secret\0lab", n=1<<17, r=8, p=1,
+	// dklen=16).
 	// dklen=16).
 	if one != "69abd01e4fb03ffdd75cbb666a1fbdc4" {
 		t.Errorf("got %s: secrets that are in use would no longer come out", one)

@@ -20,24 +20,25 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Status is zipper status.
+// Status returns the command zipper status.
 func Status() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
-		Usage:     "show what a forwarder is doing: its jobs, who is missing, what crossed",
+		Usage:     "show a forwarder's state: its jobs, missing ranks, and traffic between clusters",
 		ArgsUsage: "[HOST[:PORT]]",
 		Description: fmt.Sprintf(`zipper status                  the forwarder on this host
 ssh zip1 zipper status         the one on a zipper node
 
 A forwarder answers on the loopback address, port %d, unless it was told otherwise (zipper forwarder --status).`, monitor.DefaultPort),
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all of it as JSON"},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print the whole status as JSON"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
-				Usage: "show it anew every two seconds, with rates, until Ctrl-C"}},
+				Usage: "show the status every two seconds, with rates, until Ctrl-C"}},
 		Action: showStatus,
 	}
 }
 
-// answerTime is how long a forwarder has to answer; watchStep is how often it is asked by --watch.
+// answerTime is how long a forwarder has to answer; watchStep is the time between the requests of
+// --watch.
 const (
 	answerTime = 10 * time.Second
 	watchStep  = 2 * time.Second
@@ -72,7 +73,7 @@ func fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	return monitor.Fetch(ctx, addr)
 }
 
-// watchStatus shows the status again and again until ctx ends: over itself on a terminal, else one
+// watchStatus shows the status repeatedly until ctx ends: in place on a terminal, otherwise one
 // after the other. A forwarder that does not answer may be about to start again.
 func watchStatus(ctx context.Context, addr string, out *os.File) error {
 	var before *forwarder.Status
@@ -111,9 +112,9 @@ func watchStatus(ctx context.Context, addr string, out *os.File) error {
 	}
 }
 
-// writeStatus writes for people; before, if not nil, is what there was a while ago, for rates.
+// writeStatus writes a status for users. before, if not nil, is an earlier status, for rates.
 func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) error {
-	text := wire.Printable // a forwarder passes on what strangers said
+	text := wire.Printable // a forwarder passes on texts of strangers
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
 		text(strings.Join(s.Addresses, ", ")), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
@@ -194,7 +195,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 	return w.Flush()
 }
 
-// writeTotals says what went wrong since the forwarder started, if anything did.
+// writeTotals writes the failures since the forwarder started, if there were any.
 func writeTotals(w io.Writer, t *forwarder.Totals) {
 	why := []string{}
 	for reason, n := range t.Refused {
@@ -212,7 +213,7 @@ func writeTotals(w io.Writer, t *forwarder.Totals) {
 	}
 }
 
-// whoRuns says where a cluster's first rank runs, and for whom.
+// whoRuns describes the host of a cluster's first rank and its user.
 func whoRuns(c forwarder.ClusterStatus) (s string) {
 	if c.Host != "" {
 		s = ", the first on " + wire.Printable(c.Host)
@@ -223,7 +224,7 @@ func whoRuns(c forwarder.ClusterStatus) (s string) {
 	return s
 }
 
-// trunkState says how the link to another forwarder stands.
+// trunkState describes the state of the link to another forwarder.
 func trunkState(t forwarder.TrunkStatus) string {
 	s := "cut"
 	switch {
@@ -250,7 +251,7 @@ func trunkState(t forwarder.TrunkStatus) string {
 	return s
 }
 
-// jobBefore is a job as it was, if it ran.
+// jobBefore returns a job's earlier status, if the job ran then.
 func jobBefore(j *forwarder.JobStatus, before *forwarder.Status) *forwarder.JobStatus {
 	if before != nil {
 		for i := range before.Jobs {
@@ -262,7 +263,8 @@ func jobBefore(j *forwarder.JobStatus, before *forwarder.Status) *forwarder.JobS
 	return nil
 }
 
-// rates says how fast data went in each direction since before; nil: it is not known.
+// rates describes how fast data went in each direction since before; it returns nil if that is
+// unknown.
 func rates(j *forwarder.JobStatus, s, before *forwarder.Status) []string {
 	was := jobBefore(j, before)
 	if was == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestStatusIsText: whatever strangers call their jobs, the terminal gets no escape sequence.
+// TestStatusIsText checks that the name of a stranger's job sends no escape sequence to the
+// terminal.
 func TestStatusIsText(t *testing.T) {
 	const evil = "x\x1b[2J\r\n\u202eok"
 	traffic := []forwarder.Traffic{{From: evil, To: evil}}
@@ -30,8 +31,9 @@ func TestStatusIsText(t *testing.T) {
 	}
 }
 
-// TestStatusCounts: what was refused, damaged, lost and sent again is told, and the level of a job.
-func TestStatusCounts(t *testing.T) {
+// TestStatusHasFailuresAndLevel checks that the status has the refused, damaged, lost and
+// retransmitted frames, and the level of a job.
+func TestStatusHasFailuresAndLevel(t *testing.T) {
 	again := forwarder.Traffic{From: "a", To: "b", ResentFrames: 4}
 	s := forwarder.Status{Jobs: []forwarder.JobStatus{{Job: "j", Level: "sealed", LostLinks: 3, BadFrames: 1,
 		Traffic: []forwarder.Traffic{again}}},
@@ -50,9 +52,9 @@ func TestStatusCounts(t *testing.T) {
 	}
 }
 
-// TestStatusRates: with what there was before, directions have a rate, and who limits a job is
-// named.
-func TestStatusRates(t *testing.T) {
+// TestStatusHasRatesAndLimits checks that with an earlier status, directions have a rate, and that
+// the site that limits a job is named.
+func TestStatusHasRatesAndLimits(t *testing.T) {
 	at := func(second int64, moved uint64, blocked float64) forwarder.Status {
 		return forwarder.Status{Now: time.Unix(second, 0), Jobs: []forwarder.JobStatus{{Job: "j", State: "running",
 			Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 1}, {Name: "b", Size: 1, Blocked: blocked}},

@@ -13,11 +13,11 @@ import (
 	"github.com/leidenzipper/zipper/launch/submit"
 )
 
-// Submit is zipper submit.
+// Submit returns the command zipper submit.
 func Submit() *cli.Command {
 	return &cli.Command{
 		Name:      "submit",
-		Usage:     "give each half of a job to its own batch system, and watch them as one job",
+		Usage:     "submit each half of a job to its own batch system, and watch them as one job",
 		ArgsUsage: "JOBFILE",
 		Description: `zipper submit job.yaml
 zipper submit --script job.yaml
@@ -69,7 +69,7 @@ func submitJob(c *cli.Context) error {
 	status, err := submit.Watch(ctx, halves, os.Stdout, func(cluster, why string) {
 		share := job.Share(cluster)
 		for _, h := range halves {
-			if h.Where() == "" { // the forwarders as they are reached from here
+			if h.Where() == "" { // the forwarders' addresses as reached from here
 				share.Forwarders = job.Share(h.Cluster.Name).Forwarders
 			}
 		}

@@ -16,11 +16,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Ticket is zipper ticket.
+// Ticket returns the command zipper ticket.
 func Ticket() *cli.Command {
 	return &cli.Command{
 		Name:  "ticket",
-		Usage: "let a user's job in at forwarders that demand tickets",
+		Usage: "make a ticket, which admits a user's job at forwarders that demand tickets",
 		Description: `zipper ticket --make-key /etc/zipper/site                  once: the site's key; copy site.pub to the zipper nodes
 zipper forwarder --ticket-key /etc/zipper/site.pub         on these
 zipper ticket --secret-file s --job j1                     the user: prints the job's key, for the next line
@@ -32,12 +32,12 @@ the job's secret, and to nobody else. It is a JSON Web Token (EdDSA, with the jo
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "make-key", Usage: "make the site's key in `FILE`, and its public half in FILE.pub"},
 			&cli.StringFlag{Name: "key", Usage: "`FILE` with the site's key"},
-			&cli.StringFlag{Name: "user", Usage: "`NAME` of whom the ticket is for, as the forwarder's log and status show it"},
+			&cli.StringFlag{Name: "user", Usage: "`NAME` of the ticket's user, which the forwarder's log and status show"},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`"},
 			&cli.StringFlag{Name: "job-key", Usage: "the job's `KEY`, or"},
 			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, from which the key is made"},
-			&cli.IntFlag{Name: "ranks", Usage: "ranks of the job, at most"},
-			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long from now the job may begin"},
+			&cli.IntFlag{Name: "ranks", Usage: "the most ranks that the job may have"},
+			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long from now on the job may begin"},
 		},
 		Action: makeTicket,
 	}
@@ -80,7 +80,7 @@ func makeTicket(c *cli.Context) error {
 	return err
 }
 
-// jobKey is the job's public key, as it was given or from its secret.
+// jobKey returns the job's public key, as it was given or from its secret.
 func jobKey(c *cli.Context) (ed25519.PublicKey, error) {
 	if s := c.String("job-key"); s != "" {
 		k, err := wire.ParseHostKey(s)

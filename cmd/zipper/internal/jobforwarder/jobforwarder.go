@@ -19,16 +19,17 @@ import (
 	"github.com/leidenzipper/zipper/launch"
 )
 
-// settleTime is how long a forwarder is given to notice that the links of a job that has ended are
-// gone: its counts are then complete.
+// settleTime is how long a forwarder has to notice that the links of an ended job are gone, so that
+// its counts are complete.
 const settleTime = 2 * time.Second
 
-// shareOfTimeout is the part of the time-out after which ranks are told what their job lacks, a
-// third: 20 s of 60 s. The run watches the halves that it starts, so one that fails is reported at
-// once, and one that is still starting, with its libraries on a busy file system, needs no warning.
+// shareOfTimeout is the part of the time-out after which ranks learn which ranks are missing, a
+// third: 20 s of 60 s. The run watches the halves that it starts, so a half that fails is reported
+// at once, and a half that is still starting, with its libraries on a busy file system, needs no
+// warning.
 const shareOfTimeout = 3
 
-// inProcess is such a forwarder.
+// inProcess is a forwarder inside this process.
 type inProcess struct {
 	job    string
 	f      *forwarder.Forwarder
@@ -42,14 +43,14 @@ type inProcess struct {
 	summary *forwarder.Summary
 }
 
-// Starter gives launch.Run its forwarders.
+// Starter returns the function that starts forwarders for launch.Run.
 func Starter(log *zap.Logger) func(context.Context, launch.Wanted) (launch.Forwarder, error) {
 	return func(_ context.Context, w launch.Wanted) (launch.Forwarder, error) { return start(w, log) }
 }
 
-// start starts a forwarder on a free port: of the loopback interface, or of all when processes
-// on other hosts have to reach it. Others than the job's ranks are refused: a port that is open for
-// all hosts is no service for their users.
+// start starts a forwarder on a free port: of the loopback interface, or of all interfaces when
+// processes on other hosts have to reach it. It refuses ranks of other jobs, because a port that is
+// open for all hosts must not be a service for their users.
 func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	addr := ":0"
 	if w.Local {
@@ -70,7 +71,7 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	r := &inProcess{job: w.Job, port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)),
 		served: make(chan struct{}), ended: make(chan struct{})}
 	if !log.Core().Enabled(zap.InfoLevel) {
-		log = zap.NewNop() // what goes wrong with the job, the run reports itself
+		log = zap.NewNop() // the run itself reports failures of the job
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
 		Protocol: w.Protocol,
@@ -91,7 +92,7 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	return r, nil
 }
 
-// SetThreads gives every event loop a thread of its own, and one more for the rest.
+// SetThreads gives every event loop a thread of its own, and one more to all others.
 func SetThreads(loops int) {
 	if runtime.GOMAXPROCS(0) < loops+1 {
 		runtime.GOMAXPROCS(loops + 1)
@@ -99,7 +100,7 @@ func SetThreads(loops int) {
 }
 
 func (r *inProcess) jobEnd(s forwarder.Summary) {
-	if s.Job != r.job { // one that its processes have made beside it
+	if s.Job != r.job { // a job that its processes have made beside it
 		return
 	}
 	r.mu.Lock()
@@ -146,7 +147,7 @@ func (r *inProcess) ClusterEnded(cluster string) { r.f.ClusterEnded(r.job, clust
 // Settle waits until the forwarder has noticed that the job's links are gone.
 func (r *inProcess) Settle() {
 	if v := r.View(); !v.Known {
-		return // never seen, or over
+		return // the job never started, or is over
 	}
 	select {
 	case <-r.ended:

@@ -15,9 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/launch"
 )
 
-// TestServesItsJobOnly: the forwarder of zipper run lets nobody in who has not the job's secret,
-// and what others do is not taken for the job's end.
-func TestServesItsJobOnly(t *testing.T) {
+// TestForwarderServesItsJobOnly checks that the forwarder of zipper run admits no rank without the
+// job's secret, and that the end of other connections is not taken for the job's end.
+func TestForwarderServesItsJobOnly(t *testing.T) {
 	secret := jobenv.NewSecret()
 	f, err := start(launch.Wanted{Job: "j", Secret: secret, Local: true}, zap.NewNop())
 	if err != nil {

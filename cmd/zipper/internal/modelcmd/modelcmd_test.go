@@ -22,7 +22,7 @@ zippers:
   - {name: z, cores: 1, ports: {a: 1000 MB/s, b: 1000 MB/s}, forwarder: {copy: 500 MB/s}}
 `
 
-// Ranks 0, 2 and 1, 3 are pairs; in order they would all cross.
+// Ranks 0, 2 and ranks 1, 3 are pairs; in order all their messages would cross.
 const recorded = `zipper-trace 1
 job pairs
 cluster a 2
@@ -145,8 +145,9 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
-// A recorded job's ranks are in the clusters that it ran in, though the first has room for more.
-func TestRecordedClusters(t *testing.T) {
+// TestRecordedRanksStayInTheirClusters checks that a recorded job's ranks stay in their clusters,
+// although the first one has room for more.
+func TestRecordedRanksStayInTheirClusters(t *testing.T) {
 	roomy := strings.Replace(lab, "hosts: 2", "hosts: 4", 1)
 	at := files(t, map[string]string{"roomy.yaml": roomy,
 		"other.yaml": strings.ReplaceAll(strings.ReplaceAll(roomy, "name: b", "name: c"), "b: 1000", "c: 1000"),
@@ -165,17 +166,18 @@ func TestRecordedClusters(t *testing.T) {
 	}
 }
 
-// The example that the documentation refers to is a platform, and its bottleneck is what joins the
-// clusters.
-func TestExamplePlatform(t *testing.T) {
+// TestExamplePlatformHasItsBottleneck checks that the example of the documentation is a platform,
+// and that its bottleneck is the path between the clusters.
+func TestExamplePlatformHasItsBottleneck(t *testing.T) {
 	out, err := zipper(t, "predict", "../../../../examples/contention/platform.yaml", "ring:size=10MB")
 	if err != nil || !strings.Contains(out, "10 messages") || !strings.Contains(out, "bottleneck z1.") {
 		t.Errorf("%v, %s", err, out)
 	}
 }
 
-// A plan that the prediction speaks against is not called the best.
-func TestPlanPredictedSlower(t *testing.T) {
+// TestSlowerPlanIsNotCalledBest checks that a plan that is slower by the prediction is not called
+// the best.
+func TestSlowerPlanIsNotCalledBest(t *testing.T) {
 	for after, best := range map[float64]bool{1: true, 2: true, 3: false} {
 		var out strings.Builder
 		r := planReport{Exact: true, CrossingBefore: 2e6, CrossingAfter: 1e6, Before: 2, After: after}

@@ -25,11 +25,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// Plan is zipper plan.
+// Plan returns the command zipper plan.
 func Plan() *cli.Command {
 	return &cli.Command{
 		Name:      "plan",
-		Usage:     "choose which ranks go to which cluster and onto zipper nodes, so that little crosses the forwarders",
+		Usage:     "place ranks in clusters and on zipper nodes so that little traffic crosses the forwarders",
 		ArgsUsage: "PLATFORM TRACE|GENERATOR",
 		Description: "TRACE is a file that zipper run --record wrote (its communication matrix is used); GENERATOR is a pattern such as ring or\n" +
 			"random:d=2. The plan is exact for small jobs and by a multilevel partitioner for large ones.",
@@ -80,12 +80,13 @@ func Plan() *cli.Command {
 	}
 }
 
-// job is a communication graph and how to replay it on a placement.
+// job is a communication graph with a function that replays it on a placement.
 type job struct {
 	ranks    int
 	edges    []plan.Edge
 	messages func(places []string) ([]platform.Message, error)
-	clusters []trace.Cluster // of a recorded job
+	// clusters are those of a recorded job; nil for others.
+	clusters []trace.Cluster
 }
 
 func readJob(arg string, p *platform.Platform) (*job, error) {
@@ -107,8 +108,7 @@ func readJob(arg string, p *platform.Platform) (*job, error) {
 	return j, nil
 }
 
-// generated runs the generator once with ranks for names to see who talks to
-// whom.
+// generated runs the generator once with ranks for names to find out which ranks communicate.
 func generated(spec string, p *platform.Platform) (*job, error) {
 	room := 0
 	for _, s := range p.Sites() {
@@ -118,7 +118,7 @@ func generated(spec string, p *platform.Platform) (*job, error) {
 	for r := range names {
 		names[r] = strconv.Itoa(r)
 	}
-	// By default as many ranks as the clusters hold: zipper nodes are extra.
+	// The default is as many ranks as the clusters hold, without zipper nodes.
 	if name, options, _ := strings.Cut(spec, ":"); !strings.Contains(options, "ranks=") {
 		spec = fmt.Sprintf("%s:ranks=%d,%s", name, len(p.Places()), options)
 	}
@@ -207,8 +207,8 @@ func constrain(x *plan.Problem, pins, together []string, work string) error {
 	return nil
 }
 
-// now is where the ranks are without a plan: where they were recorded, if the platform has those
-// clusters with room for them, else in order.
+// now returns the places of the ranks without a plan: where they were recorded, if the platform has
+// those clusters with room for them, else in order.
 func (j *job) now(x *plan.Problem) (at plan.Placement, recorded bool, err error) {
 	for _, c := range j.clusters {
 		site := slices.IndexFunc(x.Sites, func(s plan.Site) bool { return s.Name == c.Name })
@@ -225,24 +225,31 @@ func (j *job) now(x *plan.Problem) (at plan.Placement, recorded bool, err error)
 	return at, false, err
 }
 
-// planReport is the outcome; times in seconds. Before is ranks as they are (now).
+// planReport is the outcome; times are in seconds. Before is about the ranks at their present
+// places (now).
 type planReport struct {
-	Recorded       bool           `json:"before_as_recorded"` // else in order
-	Exact          bool           `json:"exact"`
-	Hosts          []string       `json:"hosts"`    // by rank
-	Clusters       []string       `json:"clusters"` // by rank: whose native job it is part of
-	OnZippers      []int          `json:"ranks_on_zippers,omitempty"`
-	Order          string         `json:"order"` // of ranks, as zipper run --order takes it
+	// Recorded tells that the present places are those of the record; otherwise the ranks are in
+	// order.
+	Recorded bool `json:"before_as_recorded"`
+	Exact    bool `json:"exact"`
+	// Hosts has the host of each rank.
+	Hosts []string `json:"hosts"`
+	// Clusters has the cluster of each rank's native job.
+	Clusters  []string `json:"clusters"`
+	OnZippers []int    `json:"ranks_on_zippers,omitempty"`
+	// Order is the order of ranks in the form of zipper run --order.
+	Order          string         `json:"order"`
 	Sites          map[string]int `json:"ranks_per_site"`
 	CrossingBefore float64        `json:"crossing_bytes_before"`
 	CrossingAfter  float64        `json:"crossing_bytes_after"`
 	Before         float64        `json:"predicted_before_s"`
 	After          float64        `json:"predicted_after_s"`
 	Bottleneck     string         `json:"bottleneck_after"`
-	// CutSet are ranks that, all on zipper nodes, would leave nothing to cross
-	// from the planned clusters; only for two clusters.
-	CutSet  []int          `json:"cut_set,omitempty"`
-	Zippers map[string]int `json:"useful_zippers"` // N* by direction
+	// CutSet are ranks that, all on zipper nodes, would leave no traffic between the planned
+	// clusters. It is set for two clusters only.
+	CutSet []int `json:"cut_set,omitempty"`
+	// Zippers has N*, the useful number of zippers, by direction.
+	Zippers map[string]int `json:"useful_zippers"`
 }
 
 func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*planReport, error) {
@@ -260,7 +267,7 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	r := &planReport{Recorded: recorded, Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before),
 		CrossingAfter: x.Crossing(after),
 		Zippers:       make(map[string]int)}
-	sites := p.Sites() // as x.Sites
+	sites := p.Sites() // in the same order as x.Sites
 	for rank, s := range after {
 		r.Sites[sites[s].Name]++
 		if sites[s].Zipper {
@@ -306,10 +313,11 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	return r, nil
 }
 
-// table writes the plan for people; name is the file that it was written to, if any.
+// table writes the plan for users; name is the file that it was written to, if any.
 func (r *planReport) table(w io.Writer, name string) error {
 	how := "a heuristic plan"
-	slower := r.Before > 0 && r.After > r.Before && r.CrossingAfter <= r.CrossingBefore // else it pays in work
+	// A plan that is slower otherwise gains in crossing bytes.
+	slower := r.Before > 0 && r.After > r.Before && r.CrossingAfter <= r.CrossingBefore
 	switch {
 	case r.Exact && slower:
 		how = "the plan with the fewest bytes through forwarders"

@@ -1,5 +1,4 @@
-// Package modelcmd has the commands of zipper that only compute: predict and
-// plan.
+// Package modelcmd has the commands of zipper that only compute: predict and plan.
 package modelcmd
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// Flags that predict and simulate have, of files that both read.
+// ranksFlag and the next functions return flags of predict and simulate, for files that both read.
 func ranksFlag() cli.Flag {
 	return &cli.StringFlag{Name: "ranks",
 		Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"}
@@ -35,11 +34,11 @@ func rowsFlag() cli.Flag {
 	return &cli.IntFlag{Name: "rows", Value: 40, Usage: "messages in the table, 0 for `N` = all"}
 }
 
-// Predict is zipper predict.
+// Predict returns the command zipper predict.
 func Predict() *cli.Command {
 	return &cli.Command{
 		Name:      "predict",
-		Usage:     "predict how long messages take on a platform, and what limits them",
+		Usage:     "predict how long messages take on a platform, and their bottlenecks",
 		ArgsUsage: "PLATFORM PATTERN|TRACE",
 		Description: "PLATFORM is a platform file. PATTERN is a pattern file or a generator: ring, chain, alltoall, gather, scatter or random,\n" +
 			"with settings like random:d=2,seed=1,size=10MB. TRACE is a file that zipper run --record wrote.\n" +
@@ -104,8 +103,7 @@ func drawTo(name string, r *predict.Report) error {
 	})
 }
 
-// read opens a file for a reader whose errors name the line, and adds the
-// file's name.
+// read opens a file for a reader whose errors name the line, and adds the file's name.
 func read[T any](name string, parse func(io.Reader) (T, error)) (v T, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -135,8 +133,8 @@ func isTrace(name string) (bool, error) {
 }
 
 // readMessages takes a generator's name, a pattern file or a trace. Without places a trace's ranks
-// are where they were recorded, if the platform has those clusters; all others fill the platform in
-// order.
+// are where they were recorded, if the platform has those clusters; otherwise the ranks fill the
+// platform in order.
 func readMessages(arg string, p *platform.Platform, places []string, compute *big.Rat) ([]platform.Message, error) {
 	inOrder := places
 	if inOrder == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/simulation/play"
 )
 
-// Simulate is zipper simulate.
+// Simulate returns the command zipper simulate.
 func Simulate() *cli.Command {
 	return &cli.Command{
 		Name:      "simulate",
@@ -25,11 +25,11 @@ func Simulate() *cli.Command {
 			"for how long, of what). Prints what zipper run --stats does, in virtual time. docs/howto/predicting.md says when to use which.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "seed",
-				Usage: "`N`: of what is open, as the order of events of one time, and what faults hit"},
+				Usage: "`N`: decides open choices, such as the order of events of one time and the targets of faults"},
 			ranksFlag(), computeFlag(),
 			&cli.StringFlag{Name: "faults",
-				Usage: "`LIST` of KIND@TIME[/FOR][=WHO]; or a number: so many a second are drawn"},
-			&cli.BoolFlag{Name: "history", Usage: "tell on standard error what happens"},
+				Usage: "`LIST` of KIND@TIME[/FOR][=WHO]; or a number of random faults a second"},
+			&cli.BoolFlag{Name: "history", Usage: "log the events on standard error"},
 			rowsFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
 			&cli.StringFlag{Name: "picture", Usage: "also draw time line and utilisation into `FILE` (.svg or .png)"},

@@ -1,4 +1,4 @@
-// Package shellcmd has the commands that tell shells and man about the others.
+// Package shellcmd has the commands that describe the others to shells and man.
 package shellcmd
 
 import (
@@ -17,7 +17,8 @@ var bash string
 //go:embed completion.zsh
 var zsh string
 
-// Completion prints what a shell needs to complete zipper's commands and options.
+// Completion returns the command that prints a shell's script to complete zipper's commands and
+// options.
 func Completion() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
@@ -45,7 +46,7 @@ fish: zipper completion fish > ~/.config/fish/completions/zipper.fish`,
 	}
 }
 
-// Man prints the manual page, for those who install it.
+// Man returns the command that prints the manual page, for packagers.
 func Man() *cli.Command {
 	return &cli.Command{
 		Name:   "man",
