@@ -1,4 +1,4 @@
-/* What both codes of the coupled pair do: find each other in the common world. */
+/* The common part of both codes of the coupled pair: they find each other in the common world. */
 #ifndef COUPLED_H
 #define COUPLED_H
 #include <mpi.h>

@@ -17,8 +17,8 @@ trap 'kill $forwarder 2>/dev/null; wait; rm -rf "$work"' EXIT
 bin/zipper forwarder --listen ":$port" --status none --log warn &
 forwarder=$!
 
-# 2. What both halves must know. The secret belongs in a file that only you can read, copied to both
-# clusters.
+# 2. The description of the job, for both halves. The secret belongs in a file that only you can
+# read, copied to both clusters.
 bin/zipper secret "$work/secret"
 cat >"$work/job.env" <<END
 ZIPPER_JOB=example-$$
