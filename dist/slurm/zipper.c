@@ -20,7 +20,7 @@ SPANK_PLUGIN(zipper, 1)
 
 static const char *cluster, *job_file, *forwarder;
 
-/* What the options' values are kept by. */
+/* Keys of the options' values. */
 enum { CLUSTER = 1, JOB_FILE, FORWARDER };
 
 static int take(int val, const char *value, int remote) {
