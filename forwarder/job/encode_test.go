@@ -28,7 +28,13 @@ func (w *world) hash() uint64 {
 			continue
 		}
 		e.names = w.names(f)
-		e.value(reflect.ValueOf(z.job).Elem())
+		if state := z.job.State(); state >= Ending { // its connections end, whatever has led to that
+			e.number(-1 - int64(state))
+			e.value(reflect.ValueOf(z.job.ranks.members))
+		} else {
+			e.running = state == Running
+			e.value(reflect.ValueOf(z.job).Elem())
+		}
 		e.value(reflect.ValueOf(z.shell.ends))
 		e.value(reflect.ValueOf(z.timers))
 		e.value(reflect.ValueOf(z.dials))
@@ -36,6 +42,10 @@ func (w *world) hash() uint64 {
 		e.number(int64(len(z.open)))
 	}
 	for _, p := range w.ranks {
+		if !slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 || !p.dead && !p.over && !l.bye }) {
+			e.number(-1) // it does nothing more
+			continue
+		}
 		e.value(reflect.ValueOf(p.began))
 		e.value(reflect.ValueOf(p.dead))
 		e.value(reflect.ValueOf(p.over))
@@ -78,6 +88,8 @@ type encoder struct {
 	seen  map[uintptr]int
 	names map[action.Conn]int64
 	key   bool // key says that the key of a map is written.
+
+	running bool // running says that the forwarder's job runs, or has ended.
 }
 
 // unused are the fields, by type, that are the same in all worlds, or that later events do not
@@ -87,7 +99,7 @@ var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": tru
 	"core.clusters": true, "ranks.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
 	"gathering.soon": true, "gathering.told": true, "ranks.told": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
-	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "place.link": true,
+	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "exchanged.notices": true, "place.link": true,
 	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true}
 
 // usedField is a field that is encoded.
@@ -214,6 +226,8 @@ func (e *encoder) pointer(v reflect.Value) {
 	case ok:
 	case v.Type() == reflect.TypeFor[*handshake.Gather]():
 		e.gather(v.Elem().FieldByName("ranks"))
+	case v.Type() == reflect.TypeFor[*gaps]() && e.running: // they have no use any more
+		e.value(v.Elem().FieldByName("dialled"))
 	case v.Type() == reflect.TypeFor[*wire.Join]():
 		e.text(v.Elem().FieldByName("Cluster").String())
 		e.number(int64(v.Elem().FieldByName("Rank").Uint()))

@@ -32,6 +32,7 @@ var arrangements = []struct {
 	{"row of three", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, []string{"u", "w"},
 		[][]uint16{{0, 2}, {2, 3}, {3, 1}}, 1, false},
 	{"two rows", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 2, false},
+	{"short row", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false},
 }
 
 // joinOf makes the Join of a rank; here is its forwarder's index.

@@ -31,9 +31,9 @@ type hops struct {
 	*links
 	gathering *gathering
 	gaps      *gaps
-	joins     []*wire.Join    // joins are those of all ranks so far; a forwarder that begins anew is told.
-	ready     []bool          // ready are the forwarders that see all ranks.
-	left      map[uint32]bool // left are the ranks that took their leave of a forwarder that was here before.
+	joins     map[uint32]*wire.Join // joins has the Joins of all ranks so far, for forwarders that begin anew.
+	ready     []bool                // ready are the forwarders that see all ranks.
+	left      map[uint32]bool       // left are the ranks that took their leave of a forwarder that was here before.
 }
 
 // belongs checks that a rank is one of this forwarder's.
@@ -67,7 +67,7 @@ func (h *hops) joinedHere(join *wire.Join) {
 
 // spread keeps a new rank's Join and passes it on.
 func (h *hops) spread(join *wire.Join) {
-	h.joins = append(h.joins, join)
+	h.joins[h.rankOf(join)] = join
 	for _, br := range h.list() {
 		h.announce(br, join)
 	}
@@ -154,8 +154,8 @@ func (h *hops) opensAgain(join *wire.Join, number int) bool {
 
 // linkedTo has the other end of a new link hear what is known.
 func (h *hops) linkedTo(br *bridge.Bridge) {
-	for _, join := range h.joins {
-		h.announce(br, join)
+	for _, v := range sorted(h.joins) {
+		h.announce(br, h.joins[v])
 	}
 	for z, ready := range h.ready {
 		if ready {
@@ -282,8 +282,9 @@ func (h *hops) tellAnew(r *ranks, br *bridge.Bridge, c action.Conn) {
 	for _, v := range sorted(r.left) {
 		r.sendState(c, wire.RailState{Rank: v, Gone: true, Reason: openedAgain})
 	}
-	for _, join := range h.joins {
-		if h.tellsOf(br, join) || r.left[h.rankOf(join)] { // those that have left do not come back there
+	for _, v := range sorted(h.joins) {
+		join := h.joins[v]
+		if h.tellsOf(br, join) || r.left[v] { // those that have left do not come back there
 			h.do(action.Send{Conn: c, Frame: frame(wire.TypeJoin, join)})
 		}
 	}

@@ -71,8 +71,8 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 	j.gaps = &gaps{links: j.links, failures: map[int]string{}, said: map[int]*exchanged{}}
 	j.gathering = &gathering{core: c, gaps: j.gaps, created: now, expires: now.Add(cfg.Timeout),
 		places: map[action.Conn]*place{}}
-	j.hops = &hops{links: j.links, gathering: j.gathering, gaps: j.gaps, left: map[uint32]bool{},
-		ready: make([]bool, len(first.Zippers))}
+	j.hops = &hops{links: j.links, gathering: j.gathering, gaps: j.gaps, joins: map[uint32]*wire.Join{},
+		left: map[uint32]bool{}, ready: make([]bool, len(first.Zippers))}
 	j.ways = &ways{core: c}
 	j.ending = &ending{core: c, ranks: j.ranks, links: j.links}
 	j.losses = &losses{core: c, ranks: j.ranks, ending: j.ending, waits: map[uint32]wait{}, bad: map[uint32]count{},

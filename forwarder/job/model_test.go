@@ -169,7 +169,7 @@ func TestMergedStates(t *testing.T) {
 		most = 3000
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, kind := range []int{0, 2, 3} {
+	for _, kind := range []int{0, 2, 3, 6} {
 		ways := [][]choice{nil}
 		follow := func(way []choice) (text string, next [][]choice, states []uint64) {
 			var list []string

@@ -222,6 +222,9 @@ func (w *world) happen(c choice) {
 		for _, s := range z.faults {
 			w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d: %s", f, s))
 		}
+		if z.job.State() >= Ending { // connections that are dialled for it are closed at once
+			z.dials = nil
+		}
 		if z.job.State() == Ended && len(z.shell.ends) == 0 && !z.closing {
 			z.shell = nil
 			z.ends++
