@@ -29,43 +29,44 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// carrier carries out what a job's state machine asks for, with what the state machine does not
-// have: connections, timers and the table of routes. It is guarded by the lock of its runner.
+// carrier carries out the actions of a job's state machine. It has the connections, timers and
+// table of routes that the state machine names by number. The lock of its runner guards it.
 type carrier struct {
 	f      *Forwarder
 	id     string
-	opener *strangers.Stranger // opener is the peer that has opened the job.
-	owner  *runner             // owner is the job's, for its peers.
-	events events              // events is told of what happens.
+	opener *strangers.Stranger // opener is the stranger that has opened the job.
+	owner  *runner             // owner is the runner that peers of the job get.
+	events events              // events receives what happens to the job.
 	job    *job.Job            // job is the state machine, to read.
 	conns  map[action.Conn]*peer
 	timers map[action.Timer]*alarm
 	plane  *plane.Plane          // plane is nil until the job runs.
-	ways   map[int]io.Closer     // ways are what the kernel has open, by the number of the question.
-	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass; any thread.
+	ways   map[int]io.Closer     // ways has what the kernel has open, by the number of the OpenWays.
+	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
 
 	verified *handshake.Event // verified is the Join that is being handled; nil: none is.
 
 	// For a job of several hops.
 
-	cert  *handshake.Certificate // cert is of the first Join here; other forwarders are shown it.
+	cert  *handshake.Certificate // cert is that of the first Join here. Other forwarders are shown it.
 	life  context.Context        // life ends with the job.
-	end   context.CancelFunc     // end ends life.
-	until time.Time              // until is when dialling ends while the job gathers.
+	end   context.CancelFunc     // end cancels life.
+	until time.Time              // until is the deadline of dialling while the job gathers.
 }
 
-// events takes what happens to a job.
+// events receives what happens to a job.
 type events interface {
-	// take gives the job an event. Any thread, without the lock.
+	// take gives the job an event and returns its state afterwards. Any thread, without the lock.
 	take(e job.Event) job.State
-	// handle is take with the lock, and locked calls fn with it.
+	// handle gives the job an event. With the lock.
 	handle(e job.Event)
+	// locked calls fn with the lock held. Any thread, without the lock.
 	locked(fn func())
 	// expired tells the job that a timer has expired. Any thread, without the lock.
 	expired(t action.Timer, a *alarm)
 }
 
-// shown is the pass that the ranks of a job show, and the key that it is made with.
+// shown is the pass that the ranks of a job show, and the key with which it is made.
 type shown struct {
 	pass  *seal.Pass
 	guest [wire.SealKeyLen]byte
@@ -142,7 +143,7 @@ func (c *carrier) doOn(a action.Action) {
 	}
 }
 
-// log writes a line of the job's to the log.
+// log writes a line about the job to the log.
 func (c *carrier) log(a *action.Log) {
 	e := c.f.log.Check(a.Level, a.Text)
 	if e == nil {
@@ -153,15 +154,15 @@ func (c *carrier) log(a *action.Log) {
 	e.Write(append(a.Fields, of)...)
 }
 
-// on calls fn for the peer of a connection, if it is there.
+// on calls fn for the peer of a connection, if the job still has it.
 func (c *carrier) on(x action.Conn, fn func(p *peer)) {
 	if p := c.conns[x]; p != nil {
 		fn(p)
 	}
 }
 
-// refuse tells a peer why it cannot be in. A stranger's exchange is told, which goes on with it
-// (peer.exchanged).
+// refuse tells a peer why it cannot join. For a stranger the exchange sends the refusal when it
+// goes on (peer.exchanged).
 func (c *carrier) refuse(p *peer, why *handshake.Refused) {
 	if p.role == role.Stranger {
 		p.exchange.Refuse(why.Code, why.Reason)
@@ -170,7 +171,7 @@ func (c *carrier) refuse(p *peer, why *handshake.Refused) {
 	}
 }
 
-// place has a rank wait for the others. On its own loop.
+// place makes a rank wait for the others. On its own loop.
 func (c *carrier) place(p *peer) {
 	p.belong(c.owner, 0)
 	p.to(role.Waiting)
@@ -194,7 +195,7 @@ func (c *carrier) enter(p *peer, a *job.Enter) {
 	p.say()
 }
 
-// bridged has the connection of another forwarder be one of the job's. On its own loop.
+// bridged adds a connection of another forwarder to the job. On its own loop.
 func (c *carrier) bridged(p *peer, zipper int) {
 	p.exchange.Release()
 	p.conn.Seal(p.seal)
@@ -203,7 +204,7 @@ func (c *carrier) bridged(p *peer, zipper int) {
 	p.settle()
 }
 
-// start lets all ranks that wait into the job.
+// start admits all ranks that wait to the job.
 func (c *carrier) start(a *job.Start) {
 	f := c.f
 	c.plane = c.newPlane(a)
@@ -211,8 +212,8 @@ func (c *carrier) start(a *job.Start) {
 	for i, e := range a.Entries {
 		joining[i] = c.conns[e.Conn].exchange
 	}
-	// one for all: with each of its own this would take memory in proportion to the square of the
-	// ranks
+	// One buffer serves all ranks: a buffer for each would take memory in proportion to the square
+	// of their number.
 	room, layout := make([]byte, 0, admitRoom), a.Layout
 	for i, e := range a.Entries {
 		if i%handshake.Jointly == 0 {
@@ -241,7 +242,7 @@ func (c *carrier) newPlane(a *job.Start) *plane.Plane {
 	return pl
 }
 
-// run has a connection carry frames of the running job.
+// run makes a connection carry frames of the running job.
 func (c *carrier) run(p *peer, m *plane.Member) {
 	p.settle()
 	p.to(role.Running)
@@ -250,7 +251,7 @@ func (c *carrier) run(p *peer, m *plane.Member) {
 	p.conn.Run(&m.Route)
 }
 
-// spread has a bridge's first connection share what goes to the ranks behind it with others.
+// spread makes the first connection of a bridge share its load with others.
 func (c *carrier) spread(p *peer, with []action.Conn) {
 	var over []*relay.Conn
 	for _, x := range with {
@@ -259,7 +260,7 @@ func (c *carrier) spread(p *peer, with []action.Conn) {
 	p.conn.Spread(over, trunk.Burst)
 }
 
-// openWays asks the kernel, aside.
+// openWays asks the kernel to open ways, aside.
 func (c *carrier) openWays(a *job.OpenWays) {
 	ways := make([]nat.Way, len(a.Ways))
 	for i, w := range a.Ways {
@@ -279,7 +280,7 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	})
 }
 
-// closeWays has the kernel take back what it has opened, aside.
+// closeWays has the kernel close the ways that it has opened, aside.
 func (c *carrier) closeWays(a *job.CloseWays) {
 	open, last := c.ways[a.N], a.Last
 	delete(c.ways, a.N)
@@ -295,8 +296,8 @@ func (c *carrier) closeWays(a *job.CloseWays) {
 	}, done)
 }
 
-// Dial opens a link to another forwarder's address; it tries until ctx ends, and tells failed why
-// an attempt has not gone well.
+// Dial opens a link to another forwarder's address. It retries until ctx ends, and calls failed
+// with the error of each attempt.
 type Dial func(ctx context.Context, addr string, failed func(error)) (transport.Link, error)
 
 // dial opens a connection to another forwarder, aside.
@@ -353,8 +354,8 @@ func (c *carrier) dialled(p *peer, zipper, number int) {
 
 var errNoAnswer = errors.New("no link in time (its log says more)")
 
-// unreached gives up a job that cannot reach another forwarder. A stranger's job learns nothing of
-// what is there.
+// unreached gives up a job that cannot reach another forwarder. A stranger's job gets no details of
+// the network there.
 func (c *carrier) unreached(addr string, err error) {
 	if c.f.policy.Load().servesStrangers() {
 		c.f.log.Warn("cannot reach another forwarder", zap.String("job", c.id), zap.String("forwarder", addr),
@@ -367,7 +368,7 @@ func (c *carrier) unreached(addr string, err error) {
 		"job %q: this forwarder cannot reach the forwarder %s: %v; %s", c.id, addr, err, job.Unreachable)})
 }
 
-// stop ends what is done aside for the job.
+// stop cancels the work that is done aside for the job.
 func (c *carrier) stop() {
 	if c.end != nil {
 		c.end()
@@ -377,10 +378,10 @@ func (c *carrier) stop() {
 // alarm is an armed timer.
 type alarm struct {
 	timer clock.Timer
-	due   time.Time // due is when it expires; what comes before is of an earlier setting.
+	due   time.Time // due is when it expires. An expiry before that belongs to an earlier setting.
 }
 
-// arm starts a timer of the job, or sets it to another time. With the lock.
+// arm starts or rearms a timer of the job. With the lock.
 func (c *carrier) arm(t action.Timer, after time.Duration) {
 	due := c.f.cfg.clock.Now().Add(after)
 	if a := c.timers[t]; a != nil {
@@ -401,7 +402,7 @@ func (c *carrier) disarm(t action.Timer) {
 	}
 }
 
-// links is what is known of the connections of a bridge in use. With the lock.
+// links returns what is known of the connections of a bridge that are in use. With the lock.
 func (c *carrier) links(zipper int) map[action.Conn]trunk.Link {
 	links := map[action.Conn]trunk.Link{}
 	for _, x := range c.job.Connections(zipper) {

@@ -13,11 +13,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// The questions of package relay to a peer (relay.Control). A frame for the forwarder itself goes
-// to the join exchange (join.go), while the peer has no place in a running job, else to fromRank or
+// What package relay asks a peer (relay.Control). A frame for the forwarder itself goes to the join
+// exchange (join.go) until the peer is a member of a running job, then to fromRank or
 // fromForwarder.
 
-// control is a peer as package relay has it.
+// control is a peer as package relay sees it.
 type control struct{ *peer }
 
 var _ relay.Control = control{}
@@ -34,10 +34,10 @@ func (p control) Frame(h wire.Header, body []byte) {
 	}
 }
 
-// fromRank handles what a rank of a running job says.
+// fromRank handles a control frame from a rank of a running job.
 func (p control) fromRank(h wire.Header, body []byte) {
 	switch h.Type {
-	case wire.TypeBye: // what is queued for the rank goes out first, then the answer
+	case wire.TypeBye: // the answer follows the frames that are queued for the rank
 		p.conn.Part()
 		p.run.take(job.Left{Conn: p.id})
 		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
@@ -47,7 +47,7 @@ func (p control) fromRank(h wire.Header, body []byte) {
 	}
 }
 
-// fromForwarder handles what another forwarder says over a connection in use.
+// fromForwarder handles a control frame from another forwarder over a connection in use.
 func (p control) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye:
@@ -81,8 +81,8 @@ func (p control) aborts(body []byte) {
 	p.run.take(job.Aborted{Conn: p.id, Said: a})
 }
 
-// Bad ends the connection of a peer that broke the protocol, and what it belongs to. The peer is
-// told why.
+// Bad ends the connection of a peer that broke the protocol and tells the peer why. The job decides
+// whether it goes on without the connection.
 func (p control) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p.peer))
 	m := p.malformed(reason)
@@ -98,7 +98,7 @@ func (p control) Bad(reason string) {
 	p.run.take(job.Damaged{Conn: p.id, Reason: reason})
 }
 
-// Late refuses a peer that has not joined in time.
+// Late refuses a peer that has not joined in time, and reports whether it did.
 func (p control) Late(now time.Time) bool {
 	if p.deadline.IsZero() || !now.After(p.deadline) {
 		return false
@@ -107,7 +107,7 @@ func (p control) Late(now time.Time) bool {
 	return true
 }
 
-// Ended does for the job what the end of a connection means.
+// Ended tells the job and the forwarder that the connection has ended.
 func (p control) Ended(cause error) {
 	f := p.f
 	if p.member.Load() == nil {
@@ -121,8 +121,8 @@ func (p control) Ended(cause error) {
 	f.forget(p.peer)
 }
 
-// Route is the peer's in its job, or that of those who join. The first frames may come while
-// another loop is still busy with starting the job: the lock waits for that.
+// Route returns the peer's route in its job, or the one of joining peers. The first frames may
+// arrive while another loop is still starting the job. The lock waits for that.
 func (p control) Route() *relay.Route {
 	defer p.lock()()
 	if m := p.member.Load(); m != nil {

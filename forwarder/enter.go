@@ -15,14 +15,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Which job a verified Join goes to:
+// How a verified Join finds its job:
 //
-//  1. this forwarder serves the job (policy.serves);
-//  2. the job is here, or is opened for it (open): its ticket is good, if one is demanded, and there
-//     is room for one more;
-//  3. the job's state machine decides about the Join (package job).
+//  1. The forwarder checks that it serves the job (policy.serves).
+//  2. If the job is not here it is opened (open), which needs a valid ticket, if tickets are
+//     demanded, and room for one more job.
+//  3. The job's state machine decides about the Join (package job).
 
-// serves checks whether a forwarder serves a job at all.
+// serves returns why the forwarder does not serve a job, or nil if it does.
 func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	switch {
 	case len(p.Jobs) > 0 && !slices.Contains(p.Jobs, j.Job) &&
@@ -46,7 +46,7 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// joins puts a verified joiner to its job, or says why it cannot be in. On the peer's own loop.
+// joins gives a verified Join to its job, or returns why it is refused. On the peer's own loop.
 func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)
@@ -72,7 +72,7 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	}
 }
 
-// joins gives the job a verified Join. here: the job has not ended.
+// joins gives the job a verified Join. here is false if the job has ended.
 func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handshake.Refused) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -83,7 +83,7 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 	case !r.job.AnotherWay(j):
 	case len(j.Zippers) == 0:
 		return true, refusal(wire.RefuseMeeting, "%s", r.job.Gather().Way().String())
-	default: // a process comes to a meeting by a way of several hops, and the other one joins again by that
+	default: // the process that waits joins again, by the way of several hops in this Join
 		r.handle(job.GiveUp{Code: wire.RefuseMeeting, Reason: handshake.WayOf(j).String()})
 		return false, nil
 	}
@@ -100,7 +100,7 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 	return true, nil
 }
 
-// bridges gives a job a connection that another forwarder has made, or says why it is not taken. On
+// bridges gives a connection from another forwarder to its job, or returns why it is refused. On
 // the peer's own loop.
 func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
@@ -157,8 +157,8 @@ func (r *runner) bridges(p *peer, e *handshake.Event) (here bool) {
 	return true
 }
 
-// open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers.
-// If another peer has opened it meanwhile it is that one.
+// open opens a job for its first Join, which is p's, or returns the job if another peer has opened
+// it meanwhile. here is this forwarder's index in the job's zippers.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *handshake.Refused) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 	}
 	policy := f.policy.Load()
 	mostOf := policy.MaxJobsOf
-	if policy.Ticket == nil { // users are not known
+	if policy.Ticket == nil { // without tickets users are unknown
 		mostOf = 0
 	}
 	if err := f.jobs.Full(e.User, policy.MaxJobs, mostOf); err != nil {
@@ -203,8 +203,8 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 	return r, nil
 }
 
-// another tells a new job, and those of its id, that there is another one with another secret: a
-// slip of the pen, or a stranger.
+// another tells a new job and those with the same id of each other. They have different secrets: a
+// user's mistake, or a stranger.
 func (f *Forwarder) another(r *runner) {
 	f.mu.Lock()
 	same := slices.Clone(f.jobs[r.id])
@@ -217,8 +217,8 @@ func (f *Forwarder) another(r *runner) {
 	}
 }
 
-// noteRefusal tells the job that a joiner was refused. Nobody has proven which job a joiner without
-// the secret belongs to: it may be any of that id.
+// noteRefusal tells the job that a joiner was refused. A joiner without the secret has not proven
+// which job it belongs to, so all jobs with that id are told.
 func (f *Forwarder) noteRefusal(j *wire.Join, link string, why *handshake.Refused) {
 	f.mu.Lock()
 	of := slices.Clone(f.jobs[j.Job])
@@ -231,7 +231,7 @@ func (f *Forwarder) noteRefusal(j *wire.Join, link string, why *handshake.Refuse
 	}
 }
 
-// hasFailed says why a job that is over has failed; empty: it has not, or is not known.
+// hasFailed returns why a job that has ended failed; empty if it did not fail or is not known.
 func (f *Forwarder) hasFailed(j *wire.Join) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,11 +241,11 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 	return ""
 }
 
-// Launchers speak of their halves (wire.Half): the holder of a job's secret may end it, by name.
-// If the job is not here, another half may come later, and is told then what it would wait for
-// (part), unless the job has ended while that half was there.
+// Launchers report what happens to their halves (wire.Half). A launcher that has the job's secret
+// may end the job by its id. If the job is not here, another half may come later. It is refused
+// then with the reason (part), unless the job has ended since the first half was started.
 
-// hear does what a launcher's word asks for, and says what came of it.
+// hear handles a launcher's report and returns the answer to it.
 func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused) {
 	h.Reason = wire.Printable(h.Reason[:min(len(h.Reason), halves.MaxReason)])
 	run := halves.Run{ID: handshake.JobID(h.Job), Key: h.PublicKey}
@@ -262,7 +262,7 @@ func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused)
 		switch h.State {
 		case wire.HalfEnded:
 			gathered := r.Gathering()
-			// more of its ranks may come
+			// more ranks of the job may come
 			if r.take(job.HalfEnded{Reason: h.Reason, Code: h.Code}) == job.Ended && gathered {
 				f.mu.Lock()
 				f.halves.Gone(run, h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
@@ -277,7 +277,7 @@ func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused)
 	return "heard", nil
 }
 
-// part notes the end of a half whose job is not here.
+// part records the end of a half whose job is not here.
 func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refused) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,15 +300,14 @@ func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refus
 	return "noted for the other halves", nil
 }
 
-// waits is how long others wait for a half.
+// waits returns for how long the end of a half is remembered: as long as others wait for it.
 func (c *Config) waits(h *wire.Half) time.Duration {
 	return min(time.Duration(h.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
 
-// ClusterEnded notes that all processes of a job's cluster have ended, so that none of its ranks
-// comes back: a link of theirs that has closed without Bye, or does so later, fails the job at
-// once. It is for the launcher in the forwarder's own process, which knows that by itself. Safe for
-// concurrent use.
+// ClusterEnded tells the forwarder that all processes of a job's cluster have ended, so none of its
+// ranks comes back. A link of such a rank that has closed without Bye, or does so later, fails the
+// job at once. The launcher in the forwarder's own process calls it. Safe for concurrent use.
 func (f *Forwarder) ClusterEnded(id, cluster string) {
 	for _, r := range f.all() {
 		if handshake.JobID(r.id) == id {
@@ -317,7 +316,7 @@ func (f *Forwarder) ClusterEnded(id, cluster string) {
 	}
 }
 
-// find gives the job that a Join is for; nil: it is not there.
+// find returns the job that a Join is for, or nil if it is not here.
 func (f *Forwarder) find(j *wire.Join) *runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -325,14 +324,14 @@ func (f *Forwarder) find(j *wire.Join) *runner {
 	return r
 }
 
-// all is all jobs, in order.
+// all returns all jobs in order of their ids.
 func (f *Forwarder) all() []*runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.jobs.InOrder()
 }
 
-// isStopping reports whether the forwarder takes no more peers.
+// isStopping reports whether the forwarder has begun to shut down.
 func (f *Forwarder) isStopping() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

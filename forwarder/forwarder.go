@@ -72,29 +72,29 @@ const releaseReason = "the forwarder was stopped; the job may go on over another
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
 	cfg     Config
-	policy  atomic.Pointer[policy] // what of it may change (operate.go)
+	policy  atomic.Pointer[policy] // policy is the part of the configuration that may change (operate.go).
 	keys    *seal.Forwarder
 	log     *zap.Logger
-	memory  *budget.Budget // what all jobs and links may keep
+	memory  *budget.Budget // memory bounds the bytes that all jobs and links may keep.
 	relay   *relay.Relay
-	joining relay.Route // of those who join
+	joining relay.Route // joining is the route of peers that have not joined.
 	workers workers
-	works   chan struct{} // closed when the workers are there
+	works   chan struct{} // works is closed when the workers are there.
 	asides  sync.WaitGroup
 	born    time.Time
 
 	mu        sync.Mutex
-	peers     map[*peer]int        // numbered as they came
-	jobs      index.Jobs[*runner]  // all that have not ended
-	past      []Summary            // last ended jobs, oldest first
-	totals    Totals               // without what the jobs that are there will add
-	halves    halves.Record        // those that ended without their job
-	next      int                  // links so far
-	strangers *strangers.Strangers // those who connect
+	peers     map[*peer]int        // peers has the number of each peer, in the order of their connections.
+	jobs      index.Jobs[*runner]  // jobs are the jobs that have not ended.
+	past      []Summary            // past has the last jobs that have ended, the oldest first.
+	totals    Totals               // totals does not count what the present jobs will add when they end.
+	halves    halves.Record        // halves are the halves that have ended without their job.
+	next      int                  // next is the number of links so far.
+	strangers *strangers.Strangers // strangers counts the links that have not joined.
 	drain     drain
-	released  chan struct{} // closed by Release
+	released  chan struct{} // released is closed by Release.
 	stopping  bool
-	empty     chan struct{} // closed when stopping and the last link is gone
+	empty     chan struct{} // empty is closed when the forwarder stops and its last link has ended.
 }
 
 // New checks the configuration. Serve does the work.
@@ -168,7 +168,7 @@ func (f *Forwarder) makeLoops() error {
 		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now,
 			System: f.cfg.loops}
 		if i == 0 {
-			c.Log = f.log // it says for all what the system does not grant
+			c.Log = f.log // one loop logs for all what the system does not grant
 		}
 		l, err := loop.New(c)
 		if err != nil {
@@ -180,7 +180,7 @@ func (f *Forwarder) makeLoops() error {
 	return nil
 }
 
-// workers are the event loops, with what package relay does on each.
+// workers are the event loops, with the state of package relay on each.
 type workers []*relay.Worker
 
 func (w workers) close() {
@@ -202,7 +202,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 		f.log.Error("cannot take a link in (too many open files?)", zap.Error(err))
 		select {
 		case <-ctx.Done():
-		case <-time.After(acceptAgain): // the cause may pass; do not spin on it
+		case <-time.After(acceptAgain): // the cause may be temporary; do not busy-loop on it
 		}
 	}
 }
@@ -211,18 +211,19 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 //
 //  1. Serve's context ends. Running jobs end with it: each rank gets an Abort with stopReason. Jobs
 //     that have another forwarder are released to it.
-//  2. Release is called. Running jobs whose ranks open lost links again (job.Job.Resumes) are released,
-//     too: their ranks get Bye, dial this forwarder's address for as long as their patience lasts,
-//     and a forwarder that is started in its place gathers the job again, as after a crash. Jobs
-//     whose ranks cannot resume end as in case 1.
+//  2. Release is called. Running jobs whose ranks reopen lost links (job.Facts.Resumes) are released,
+//     too: their ranks get Bye and dial this forwarder's address for as long as their patience lasts.
+//     A forwarder that is started in its place gathers the job again, as after a crash. Jobs whose
+//     ranks cannot resume end as in case 1.
 //  3. A drained forwarder has no job left.
 //
 // A rank that is still joining is refused with stopReason in each case.
 
 var errStopped = errors.New("the forwarder has stopped")
 
-// shutdown refuses those that join, aborts or releases the jobs, and waits for the links to close,
-// at most Linger; then it closes them. resume: jobs that can be resumed are released.
+// shutdown refuses peers that are joining, aborts or releases the jobs, and waits up to Linger for
+// the links to close. Then it closes those that are left. resume says that jobs which can be
+// resumed are released.
 func shutdown(f *Forwarder, resume bool) {
 	f.mu.Lock()
 	f.stopping = true
@@ -251,8 +252,8 @@ func shutdown(f *Forwarder, resume bool) {
 	}
 }
 
-// shutdown ends the job with the forwarder, or leaves it to another one. resume: it may go on over
-// one that is started in this one's place.
+// shutdown ends the job with the forwarder, or releases it to another one. resume says that the job
+// may go on over a forwarder that is started in this one's place.
 func (r *runner) shutdown(resume bool) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -263,19 +264,19 @@ func (r *runner) shutdown(resume bool) {
 	}
 }
 
-// inOrder is who is connected, as they came. With f.mu.
+// inOrder returns the peers in the order of their connections. With f.mu.
 func (f *Forwarder) inOrder() []*peer {
 	return slices.SortedFunc(maps.Keys(f.peers), func(p, q *peer) int { return f.peers[p] - f.peers[q] })
 }
 
-// Driven is a forwarder without threads, for simulations: who has it calls Turn again and again,
-// and gives it links.
+// Driven is a forwarder without threads, for simulations. The simulation calls Turn repeatedly and
+// gives it links.
 type Driven struct{ f *Forwarder }
 
 // NewDriven makes a forwarder with one loop. The configuration's listeners are only named.
 func NewDriven(cfg Config, sys System) (*Driven, error) {
 	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = sys, sys.Go, sys, 1, PollEvent
-	cfg.files = math.MaxInt // in memory there is room
+	cfg.files = math.MaxInt // links in memory need no files
 	cfg.strict = true
 	f, err := New(cfg)
 	if err != nil {
@@ -288,7 +289,7 @@ func NewDriven(cfg Config, sys System) (*Driven, error) {
 	return &Driven{f}, nil
 }
 
-// Take gives the forwarder a link that has come in.
+// Take gives the forwarder a link that another end has opened.
 func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.mayConnect, (*peer).challenge) }
 
 // Turn is one turn of the event loop, which may wait.

@@ -17,17 +17,17 @@ import (
 
 // How a rank joins:
 //
-//  1. it gets a Challenge when its connection is there (challenge);
-//  2. package relay gives what it answers to its peer (control.go, Frame), as every frame of a
-//     connection without a route, and that to beforeJob;
-//  3. the exchange (package handshake) looks at it (exchanged);
-//  4. a Join that is verified goes to its job (enter.go), whose state machine (package job) places
-//     it; in a job of several hops other forwarders hear of it;
-//  5. with the last one the job starts: what its state machine asks for is done in actions.go, which
-//     sends every rank its Layout and gives every connection its route.
+//  1. It gets a Challenge when its connection is open (challenge).
+//  2. Package relay gives its answer to its peer (control.go, Frame), as every frame of a connection
+//     without a route. The peer gives it to beforeJob.
+//  3. The exchange (package handshake) checks the answer (exchanged).
+//  4. A verified Join goes to its job (enter.go), whose state machine (package job) places it. In a
+//     job of several hops other forwarders are told of it.
+//  5. The last Join starts the job. Its actions (actions.go) send every rank its Layout and give
+//     every connection its route.
 //
-// A peer that cannot be in is refused, with the reason, and its connection lingers. How much
-// strangers may have is in package strangers. All of it is on the loop of the peer's connection.
+// A peer that cannot join is refused with the reason, and its connection lingers. Package strangers
+// limits what strangers may have. All of this runs on the loop of the peer's connection.
 
 // lock takes the lock of the peer's job, if it has one. On the peer's own loop.
 func (p *peer) lock() (unlock func()) {
@@ -41,7 +41,7 @@ func (p *peer) lock() (unlock func()) {
 // challenge begins the exchange with a new peer.
 func (p *peer) challenge() {
 	f := p.f
-	if p.role != role.Fresh { // it was crowded out
+	if p.role != role.Fresh { // another link has crowded it out
 		return
 	}
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
@@ -53,11 +53,12 @@ func (p *peer) challenge() {
 	}
 }
 
-// beforeJob handles a frame of a peer that has no place in a running job. false: it has one by now.
+// beforeJob handles a frame of a peer that is not a member of a running job. It returns false if
+// the peer has become one meanwhile.
 func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 	var seen handshake.Examined
 	if a := p.examining(); a != nil {
-		seen = a.Examine(h, body, passesOf(p.f)) // arithmetic that others need not wait for
+		seen = a.Examine(h, body, passesOf(p.f)) // arithmetic, done without the job's lock
 	}
 	defer p.lock()()
 	switch p.role {
@@ -74,8 +75,8 @@ func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 	return true
 }
 
-// heard gives the job a frame of another forwarder. The order of RailStates is checked here,
-// because it holds from before the job runs until the connection ends.
+// heard gives the job a frame of another forwarder. It checks the order of RailStates, because they
+// are numbered from before the job runs until the connection ends.
 func (p *peer) heard(h wire.Header, body []byte) {
 	room := h.Type == wire.TypeJoin && p.f.memory.Keep(int64(len(body)))
 	if h.Type == wire.TypeRailState {
@@ -92,15 +93,14 @@ func (p *peer) heard(h wire.Header, body []byte) {
 		Link: trunk.LinkOf(p.conn.Link())})
 }
 
-// examining is the exchange that is under way; nil: none is.
+// examining returns the exchange that is in progress, or nil.
 func (p *peer) examining() *handshake.Acceptor {
 	defer p.lock()()
 	return p.exchange
 }
 
-// exchanged does what the exchange asks for. A peer that comes into a job meanwhile has its lock,
-// under which the rest is said: nothing is left to do here then. What a refusal changes has changed
-// when the peer hears of it.
+// exchanged carries out the events of the exchange. If the peer joins a job meanwhile, the job
+// sends the rest under its lock, and exchanged returns. The effects of a refusal precede its frame.
 func (p *peer) exchanged() {
 	var frames []byte
 	for had := p.run; p.run == had && p.exchange != nil; {
@@ -121,7 +121,7 @@ func (p *peer) exchanged() {
 	p.sendFrames(&frames)
 }
 
-// asked does what the exchange asks for beside frames and its end.
+// asked carries out the events of the exchange that are neither frames nor its end.
 func (p *peer) asked(e *handshake.Event) {
 	switch p.seal = e.Seal; e.Kind {
 	case handshake.Verified:
@@ -133,7 +133,7 @@ func (p *peer) asked(e *handshake.Event) {
 	}
 }
 
-// sendFrames sends what the exchange has to say, if that is anything.
+// sendFrames sends the frames of the exchange, if there are any.
 func (p *peer) sendFrames(frames *[]byte) {
 	if len(*frames) > 0 {
 		_ = p.sendFrame(*frames)
@@ -141,14 +141,14 @@ func (p *peer) sendFrames(frames *[]byte) {
 	}
 }
 
-// decided has the exchange refuse the peer, if it is refused.
+// decided makes the exchange refuse the peer if refused is not nil.
 func (p *peer) decided(refused *handshake.Refused) {
 	if refused != nil {
 		p.exchange.Refuse(refused.Code, refused.Reason)
 	}
 }
 
-// passesOf are the passes that ranks of the jobs here have shown.
+// passesOf returns a function that looks up the pass which ranks of a Join's job have shown.
 func passesOf(f *Forwarder) handshake.Passes {
 	return func(j *wire.Join) *seal.Pass {
 		if r := f.find(j); r != nil {
@@ -160,7 +160,7 @@ func passesOf(f *Forwarder) handshake.Passes {
 	}
 }
 
-// notIn ends the joining of a peer whose exchange has failed.
+// notIn handles the failure of a peer's exchange.
 func (p *peer) notIn(e *handshake.Event) {
 	p.refused(e.Err)
 	if p.run != nil {
@@ -170,8 +170,8 @@ func (p *peer) notIn(e *handshake.Event) {
 	}
 }
 
-// malformed ends the joining of a peer from which nonsense came. It returns the peer's place if its
-// job runs: another loop may just have started it.
+// malformed refuses a joining peer that has sent malformed bytes. If the peer's job runs, which
+// another loop may just have started, it returns the peer's place there.
 func (p *peer) malformed(reason string) *plane.Member {
 	defer p.lock()()
 	switch p.role {
@@ -190,7 +190,7 @@ func (p *peer) malformed(reason string) *plane.Member {
 	return nil
 }
 
-// introduced goes on with the exchange on a connection that was dialled from here.
+// introduced handles a frame of the exchange on a connection that was dialled from here.
 func (p *peer) introduced(h wire.Header, body []byte) {
 	p.bridger.HandleMessage(h, body)
 	_ = handshake.Drive(p.bridger, p.sendFrame, func(e handshake.Event) error {
@@ -208,9 +208,8 @@ func (p *peer) introduced(h wire.Header, body []byte) {
 
 var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
 
-// notIntroduced has the job go on, or end, if another forwarder does not take this one, or is not
-// the one that the job wants. If it is no forwarder at all, a stranger's job is told no more than
-// that about what answers there.
+// notIntroduced tells the job that another forwarder has refused the connection, or is not the one
+// that the job wants. If the other end is not a forwarder, a stranger's job learns only that.
 func (p *peer) notIntroduced(why *handshake.Refused) {
 	p.to(role.Leaving)
 	p.f.log.Warn("another forwarder does not agree", zap.String("job", p.run.id),
@@ -222,7 +221,7 @@ func (p *peer) notIntroduced(why *handshake.Refused) {
 	p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Refused{Conn: p.id, Code: code, Reason: reason}})
 }
 
-// said takes the word of a launcher, which then leaves.
+// said handles a launcher's report and has the launcher leave.
 func (p *peer) said(h *wire.Half) *handshake.Refused {
 	text, refused := p.f.hear(h)
 	if refused != nil {

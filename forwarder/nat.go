@@ -19,8 +19,9 @@ type NAT interface {
 	OpenWays(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
 }
 
-// inside is where a rank takes connections, if that may be believed (nat.Inside), and this host's
-// address on its connection. A rank elsewhere only takes part in the job through this forwarder.
+// inside returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
+// and this host's address on the rank's connection. Without such an address all frames of the rank
+// are relayed here.
 func (p *peer) inside(j *wire.Join) (at netip.AddrPort, here netip.Addr) {
 	if p.f.cfg.NAT == nil {
 		return at, here

@@ -10,18 +10,18 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// What an administrator does to a forwarder that works: another policy (Reload), an end with the
-// last job (Drain) or that leaves jobs to the next forwarder (Release), and to see whether it works
-// (Alive).
+// What an administrator does to a forwarder that works: Reload changes its policy, Drain ends it
+// with its last job, Release ends it and leaves its jobs to the next forwarder, and Alive checks
+// that it works.
 
-// policy is the configuration with the fields of the latest Reload. All other fields are those that
-// the forwarder was started with (reloaded).
+// policy is the configuration with the fields of the latest Reload. All other fields are as at the
+// start of the forwarder (reloaded).
 type policy struct {
 	Config
 	terms *handshake.Terms
 }
 
-// reloaded returns c with those fields of by that Reload takes.
+// reloaded returns c with the fields of by that Reload takes over.
 func (c Config) reloaded(by *Config) Config {
 	c.Level, c.Secret, c.Ticket, c.Jobs, c.Dial = by.Level, by.Secret, by.Ticket, by.Jobs, by.Dial
 	c.Memory, c.JobMemory, c.MaxTimeout, c.MaxRanks = by.Memory, by.JobMemory, by.MaxTimeout, by.MaxRanks
@@ -45,12 +45,11 @@ func (p *policy) dial(ctx context.Context, addr string, failed func(error)) (tra
 // servesStrangers reports whether jobs need neither the operator's secret nor a ticket.
 func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == nil }
 
-// Reload changes whom the forwarder serves, whom it dials, and how much they may have: it takes the
-// fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin with Max. All
-// other fields are checked, and count at the next start only. Jobs that are there go on: they are
-// not asked again for what let them in, and keep their JobMemory. A job of several hops whose Dial
-// was removed cannot replace links that it loses. On an error nothing changes. Safe for concurrent
-// use.
+// Reload changes which jobs the forwarder serves, which forwarders it dials, and its bounds. It
+// takes over the fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin
+// with Max. All other fields are checked, and take effect at the next start only. Present jobs go
+// on: they are not checked again and keep their JobMemory. A job of several hops whose Dial was
+// removed cannot replace links that it loses. On an error nothing changes. Safe for concurrent use.
 func (f *Forwarder) Reload(cfg Config) error {
 	cfg.Listeners, cfg.Log, cfg.NAT, cfg.HostKey = f.cfg.Listeners, zap.NewNop(), f.cfg.NAT, f.cfg.HostKey
 	cfg, err := cfg.withDefaults()
@@ -69,8 +68,8 @@ func (f *Forwarder) Reload(cfg Config) error {
 
 const drainReason = "this forwarder is being drained and takes no new jobs: use another one, or try again when it has been started anew"
 
-// Drain has the forwarder take no more jobs. Those that it has go on, also those that gather; when
-// the last one is over Serve returns. Safe for concurrent use.
+// Drain makes the forwarder refuse new jobs. Present jobs go on, including those that gather. When
+// the last one has ended Serve returns. Safe for concurrent use.
 func (f *Forwarder) Drain() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,13 +81,13 @@ func (f *Forwarder) Drain() {
 	f.drain.check(len(f.jobs))
 }
 
-// drain is how a forwarder ends with its last job. With Forwarder.mu.
+// drain is the state of a forwarder that ends with its last job. Forwarder.mu guards it.
 type drain struct {
 	on   bool
 	over chan struct{} // closed when on and the last job is over
 }
 
-// check ends Serve if nothing is left to wait for.
+// check makes Serve return if the forwarder drains and no job is left.
 func (d *drain) check(jobs int) {
 	if d.on && jobs == 0 {
 		select {
@@ -99,9 +98,9 @@ func (d *drain) check(jobs int) {
 	}
 }
 
-// Release has Serve close the listeners and all links, and return, without ending the jobs that a
-// forwarder started at the same address can resume. A context of Serve that has ended has
-// precedence. Safe for concurrent use; a second call does nothing.
+// Release makes Serve close the listeners and all links, and return, without ending the jobs that a
+// forwarder started at the same address can resume. If Serve's context has ended, that has
+// precedence. Safe for concurrent use. A second call does nothing.
 func (f *Forwarder) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +111,8 @@ func (f *Forwarder) Release() {
 	}
 }
 
-// Alive returns when the forwarder has shown that it works: its lock can be had, and each event
-// loop has run what was asked of it. The error is ctx's, if that ended before.
+// Alive returns when the forwarder has shown that it works: its lock was free, and each event loop
+// has run a function that was posted to it. The error is that of ctx, if ctx ends before.
 func (f *Forwarder) Alive(ctx context.Context) error {
 	select {
 	case <-f.works:

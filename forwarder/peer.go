@@ -45,14 +45,14 @@ type peer struct {
 	came     wire.Ordered // came checks the order of RailStates.
 }
 
-// sendFrame gives the peer a frame of an exchange. The error is always nil: what the link cannot
-// take now waits, and a peer that lets too much wait does not get that far.
+// sendFrame sends the peer a frame of an exchange. The error is always nil: bytes that the link
+// cannot take now are queued, and an exchange ends before a queue is full.
 func (p *peer) sendFrame(frame []byte) error {
 	_ = p.conn.Send(frame)
 	return nil
 }
 
-// say sends what the exchange has to say to a peer that goes on waiting, or that leaves.
+// say sends the frames of the exchange to a peer that goes on waiting, or that leaves.
 func (p *peer) say() {
 	_ = handshake.Drive(p.exchange, p.sendFrame, func(e handshake.Event) error {
 		if e.Kind == handshake.Ended {
@@ -62,12 +62,12 @@ func (p *peer) say() {
 	})
 }
 
-// refusal is why a connection cannot be in, for refuse or the exchange.
+// refusal returns the reason why a connection cannot join, for refuse or the exchange.
 func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// refuse tells a peer whose join is not decided why it cannot be in; its connection lingers.
+// refuse tells a peer that is still joining why it cannot join. Its connection lingers.
 func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	if p.exchange != nil {
 		p.exchange.Refuse(code, reason)
@@ -75,7 +75,7 @@ func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	}
 }
 
-// refused notes that the join exchange has failed.
+// refused counts and logs a join exchange that has failed, and has the peer leave.
 func (p *peer) refused(err *handshake.Refused) {
 	p.f.log.Warn("join refused", zap.Object("peer", p), zap.Stringer("code", err.Code),
 		zap.String("reason", err.Reason), zap.Bool("by_peer", err.Remote))
@@ -85,13 +85,13 @@ func (p *peer) refused(err *handshake.Refused) {
 	p.leave()
 }
 
-// leave has the connection of a peer that is in no job linger.
+// leave makes the connection of a peer without a job linger.
 func (p *peer) leave() {
 	p.to(role.Leaving)
 	p.conn.Post(p.conn.Linger)
 }
 
-// belong makes the peer one of a job's. zipper is its index there if it is a forwarder.
+// belong makes the peer a member of a job. zipper is its index there if it is a forwarder, else 0.
 func (p *peer) belong(r *runner, zipper int) { p.run, p.zipper, p.deadline = r, zipper, time.Time{} }
 
 // introduce begins the exchange with another forwarder on a connection that was dialled from here.
@@ -101,7 +101,7 @@ func (p *peer) introduce(cert *handshake.Certificate, number int) {
 	p.bridger = handshake.NewBridger(*cert, p.zipper, number, p.f.policy.Load().terms, handshake.Nonce())
 }
 
-// gone notes that the connection has ended, or is about to: a peer that joins does so no more.
+// gone ends the join exchange of a peer whose connection has ended, or is about to.
 func (p *peer) gone() {
 	if p.role.May(role.Leaving) {
 		p.to(role.Leaving)
@@ -126,7 +126,7 @@ func frame(t wire.Type, body wire.Body) []byte {
 }
 
 // take gives a new link to the next loop, which calls begin for it. admit, if not nil, is called
-// with f.mu before the link is used; false: it is not taken. Any thread.
+// with f.mu before the link is used; if it returns false the link is closed. Any thread.
 func (f *Forwarder) take(link transport.Link, admit func(p *peer) bool, begin func(p *peer)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,14 +162,14 @@ func (f *Forwarder) forget(p *peer) {
 
 var errCrowded = errors.New("too many links that have not joined")
 
-// mayConnect reports whether a link that has come in is taken; another one may have to go for it.
-// With f.mu.
+// mayConnect reports whether a new link is admitted. The oldest link of the same stranger may be
+// closed to make room for it. With f.mu.
 func (f *Forwarder) mayConnect(p *peer) bool {
 	link := p.conn.Link()
 	g, oldest, err := f.strangers.Connect(link.Remote(), p)
 	if err != nil {
 		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull,
-			Reason: err.Error()})) // if it takes it
+			Reason: err.Error()})) // best effort
 		f.log.Warn("link refused", zap.String("link", link.Remote()), zap.Error(err))
 		return false
 	}
@@ -185,7 +185,7 @@ func (p *peer) crowdOut() {
 	reason := fmt.Sprintf("too many links that have not joined; the oldest from %s is closed", p.guest.Address())
 	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
 	p.conn.Post(func() {
-		if p.run != nil { // it has joined meanwhile
+		if p.run != nil { // the peer has joined meanwhile
 			return
 		}
 		p.gone()
@@ -194,15 +194,15 @@ func (p *peer) crowdOut() {
 	})
 }
 
-// settle notes that the peer is no stranger any more.
+// settle takes the peer out of the count of strangers.
 func (p *peer) settle() {
 	p.f.mu.Lock()
 	p.f.strangers.Settle(p.guest)
 	p.f.mu.Unlock()
 }
 
-// to gives the peer another role, and ends the join exchange unless that goes on in it. An illegal
-// transition is a defect: it closes the connection, which the peer's job takes for a loss.
+// to gives the peer another role, and ends the join exchange if the role has none. An illegal
+// transition is a defect. It closes the connection, which the peer's job handles as a lost link.
 func (p *peer) to(next role.Role) {
 	if !p.role.May(next) {
 		p.f.defect(fmt.Errorf("a %v connection becomes %v", p.role, next))
@@ -217,7 +217,7 @@ func (p *peer) to(next role.Role) {
 
 var errDefect = errors.New("internal error (please report this, with the forwarder's log)")
 
-// defect reports a defect of the forwarder, which ends one job. A strict forwarder panics.
+// defect counts and logs an internal error, which ends one job. A strict forwarder panics.
 func (f *Forwarder) defect(err error) {
 	if f.cfg.strict {
 		panic(err)

@@ -20,18 +20,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// runner is a job with what its state machine does not have: a lock, connections, timers and the
-// table of routes. It turns what happens into events (handle), and carries out what the state
-// machine asks for (actions.go).
+// runner is a job's state machine with its lock, connections, timers and table of routes. It turns
+// what happens into events (handle) and carries out the actions that they return (actions.go).
 type runner struct {
 	*carrier
 	key   [wire.PublicKeyLen]byte
-	user  string        // user is that of the first Join's ticket; empty: none was demanded.
+	user  string        // user is the user of the first Join's ticket; empty if none was demanded.
 	state atomic.Uint32 // state is the job.State after the last event.
 
 	mu   sync.Mutex
-	over []Summary // over is told to Config.JobEnd when the lock is given back.
-	room []byte    // room is that in which Joins are measured.
+	over []Summary // over has the summaries that Config.JobEnd gets when the lock is released.
+	room []byte    // room is the buffer in which Joins are measured.
 }
 
 // ID returns the job's id, Key the key that its ranks have shown, User the user that its first
@@ -41,7 +40,7 @@ func (r *runner) Key() [wire.PublicKeyLen]byte { return r.key }
 func (r *runner) User() string                 { return r.user }
 func (r *runner) Gathering() bool              { return job.State(r.state.Load()) == job.Gathering }
 
-// newRunner begins a job with its first Join. Nobody else knows it yet.
+// newRunner opens a job for its first Join. No other thread has the job yet.
 func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Stranger) (*runner, *handshake.Refused) {
 	j, policy := e.Join, f.policy.Load()
 	timeout := policy.timeout(j)
@@ -57,7 +56,7 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 	c.owner, c.events = r, r
 	if b.Facts().Hops {
 		r.life, r.end = context.WithCancel(context.Background())
-		// before the job's patience ends, so that it is said why there is no link
+		// dialling ends before the job's time-out, whose message then has the reason
 		r.until = time.Now().Add(timeout * 3 / 4)
 	}
 	for _, a := range actions {
@@ -66,7 +65,7 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 	return r, nil
 }
 
-// handle gives the job an event and does what it asks for. With the lock.
+// handle gives the job an event and carries out its actions. With the lock.
 func (r *runner) handle(e job.Event) {
 	for _, a := range r.job.Handle(r.f.cfg.clock.Now(), e) {
 		switch a.(type) {
@@ -81,7 +80,7 @@ func (r *runner) handle(e job.Event) {
 	r.state.Store(uint32(r.job.State()))
 }
 
-// take is handle with the lock, and returns the state of the job afterwards. Any thread.
+// take takes the lock, calls handle, and returns the state of the job afterwards. Any thread.
 func (r *runner) take(e job.Event) job.State {
 	r.mu.Lock()
 	defer r.unlock()
@@ -89,14 +88,14 @@ func (r *runner) take(e job.Event) job.State {
 	return r.job.State()
 }
 
-// locked calls fn with the lock. Any thread.
+// locked calls fn with the lock held. Any thread.
 func (r *runner) locked(fn func()) {
 	r.mu.Lock()
 	defer r.unlock()
 	fn()
 }
 
-// unlock gives the lock back, and tells Config.JobEnd if the job has ended.
+// unlock releases the lock, then calls Config.JobEnd if the job has ended.
 func (r *runner) unlock() {
 	over := r.over
 	r.over = nil
@@ -108,7 +107,7 @@ func (r *runner) unlock() {
 	}
 }
 
-// forget takes a connection that has ended out of the job. On the peer's own loop.
+// forget removes a connection that has ended from the job. On the peer's own loop.
 func (r *runner) forget(p *peer, cause error) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -117,11 +116,10 @@ func (r *runner) forget(p *peer, cause error) {
 	delete(r.conns, p.id)
 }
 
-// halves is what all rows of a job have in common.
+// halves returns the id and key that all rows of a job share.
 func (r *runner) halves() halves.Run { return halves.Run{ID: handshake.JobID(r.id), Key: r.key} }
 
-// expired tells the job that a timer has expired, unless it was stopped or set to another time
-// meanwhile.
+// expired tells the job that a timer has expired, unless it was stopped or rearmed meanwhile.
 func (r *runner) expired(t action.Timer, a *alarm) {
 	e := job.Expired{Timer: t}
 	if t.Kind == action.Gathering || t.Kind == action.Notice {
@@ -141,7 +139,7 @@ func (r *runner) expired(t action.Timer, a *alarm) {
 	r.handle(e)
 }
 
-// incomplete forgets a job that has never run.
+// incomplete removes a job that has never run from the forwarder.
 func (r *runner) incomplete() {
 	r.forgotten(func(f *Forwarder) {
 		f.strangers.Over(r.opener)
@@ -149,7 +147,7 @@ func (r *runner) incomplete() {
 	})
 }
 
-// bury forgets a job that has run and of which nothing is left.
+// bury removes a job that has run and has no connections left, and records its summary.
 func (r *runner) bury() {
 	now := r.f.cfg.clock.Now()
 	last := r.status()
@@ -167,7 +165,7 @@ func (r *runner) bury() {
 	r.over = append(r.over, s)
 }
 
-// forgotten takes the job out of all that the forwarder has of it, and does the rest with f.mu.
+// forgotten removes the job from the forwarder, and calls rest with f.mu held.
 func (r *runner) forgotten(rest func(f *Forwarder)) {
 	f := r.f
 	r.stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// These types are the answer of a forwarder about itself and its jobs.
+// These types are what a forwarder reports about itself and its jobs.
 type (
 	Status        = report.Status
 	JobStatus     = report.JobStatus
@@ -26,7 +26,7 @@ type (
 	Traffic       = report.Traffic
 )
 
-// Status tells what is going on now. Safe for concurrent use.
+// Status returns the present state of the forwarder and its jobs. Safe for concurrent use.
 func (f *Forwarder) Status() Status {
 	s, all := f.ownStatus()
 	for _, r := range all {
@@ -56,7 +56,7 @@ func (f *Forwarder) ownStatus() (Status, []*runner) {
 	return s, f.jobs.InOrder()
 }
 
-// status shows the job. With the lock.
+// status returns the job's part of Status. With the lock.
 func (r *runner) status() JobStatus {
 	v, g := r.job.View(), r.job.Gather()
 	s := JobStatus{Job: r.id, Key: hex.EncodeToString(r.key[:8]), User: r.user, State: r.publicState(v.Reason),
@@ -87,7 +87,7 @@ func (r *runner) status() JobStatus {
 	return s
 }
 
-// trunk shows the link to another forwarder. With the lock.
+// trunk returns the status of the link to another forwarder. With the lock.
 func (r *runner) trunk(br *bridge.Bridge) TrunkStatus {
 	s := TrunkStatus{Forwarder: br.Address, Connections: len(br.Conns()), Lost: br.Lost()}
 	r.on(br.First(), func(p *peer) {
@@ -104,8 +104,8 @@ func (r *runner) trunk(br *bridge.Bridge) TrunkStatus {
 	return s
 }
 
-// publicState is the job's state as Status has it: a job that waits has not begun, and what ends
-// for no reason is still the job that ran.
+// publicState returns the job's state as Status has it. A job that is ready still gathers, and a
+// job that ends without a failure still runs.
 func (r *runner) publicState(reason string) string {
 	switch {
 	case r.job.State() <= job.Ready:
@@ -116,7 +116,8 @@ func (r *runner) publicState(reason string) string {
 	return "running"
 }
 
-// clusterStatus shows the first clusters, and says how many more there are. With the lock.
+// clusterStatus returns the status of the first clusters, and how many more there are. With the
+// lock.
 func (r *runner) clusterStatus() (list []ClusterStatus, more int) {
 	clusters := r.job.Facts().Clusters
 	more = max(0, len(clusters)-maxClusters)
@@ -131,9 +132,9 @@ func (r *runner) clusterStatus() (list []ClusterStatus, more int) {
 	return list, more
 }
 
-// readTraffic is bounded, since strangers say how many clusters there are: of many clusters only
-// the directions that were used are told, and of many such the greatest, and the rest together.
-// With the lock.
+// readTraffic returns the traffic between clusters. Strangers decide how many clusters there are,
+// so the list is bounded: with many clusters it has only the directions that were used, and of many
+// such directions the greatest, and the rest as one entry. With the lock.
 func (r *runner) readTraffic() []Traffic {
 	if r.plane == nil {
 		return []Traffic{}

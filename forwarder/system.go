@@ -36,6 +36,6 @@ type System interface {
 	loop.System
 	clock.Clock
 
-	// Go runs what may block beside the forwarder.
+	// Go runs a function that may block beside the forwarder.
 	Go(fn func())
 }
