@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// State is where a job is in its life:
+// State is the state of a job:
 //
 //	Gathering ─all are in→ Ready ─the kernel's ways are open, or none are wanted→ Running
 //	Ready ─a rank leaves→ Gathering
@@ -25,26 +25,27 @@ import (
 type State uint8
 
 const (
-	// Gathering: ranks join. What they send is for the join exchange; they are sent Notice, Refuse
-	// and Ping.
+	// Gathering: ranks join. Their frames are for the join exchange. The forwarder sends them
+	// Notice, Refuse and Ping.
 	Gathering State = iota
 
-	// Ready: all are in, and do not know it yet. As Gathering, but that no more can join.
+	// Ready: all ranks have joined, and have not been told yet. As Gathering, except that no more
+	// ranks can join.
 	Ready
 
-	// Running: frames between ranks are relayed, and new links are taken in only of ranks that come
+	// Running: frames between ranks are relayed. New links are accepted only from ranks that come
 	// back.
 	Running
 
-	// Ending: Abort was sent to all ranks, or (release) Bye, or all have left. The links linger:
-	// nothing is relayed any more.
+	// Ending: all ranks were sent Abort, or Bye if the job is released, or all have left. The links
+	// linger, and nothing is relayed any more.
 	Ending
 
-	// Closing: the job has no links any more, and the kernel takes back the ways that it has opened
-	// for it. Timers and launchers have no say any more.
+	// Closing: the job has no links any more, and the kernel closes the ways that it has opened for
+	// the job. Timers and launchers' reports have no effect any more.
 	Closing
 
-	// Ended: no links any more. Its id is free.
+	// Ended: the job has no links any more, and its id is free.
 	Ended
 )
 
@@ -62,16 +63,16 @@ var legal = [...]uint8{
 	Ended:     0,
 }
 
-// Config is what holds for a job from its first Join on.
+// Config is the configuration of a job from its first Join on.
 type Config struct {
 	Here     int           // Here is this forwarder's index in the job's forwarders.
-	User     string        // User is the user that the first Join's ticket names; empty: none was demanded.
+	User     string        // User is the user that the first Join's ticket names; empty if none was demanded.
 	Timeout  time.Duration // Timeout is how long the job gathers at most.
 	Notice   time.Duration // Notice is how long after the last Join ranks are told what is missing.
-	Classic  bool          // Classic says that frames are relayed by the protocol of the original middleware.
+	Classic  bool          // Classic says that the job has the protocol of the original middleware.
 	Ways     bool          // Ways says that the kernel may pass connections on.
-	Trunk    int           // Trunk is the number of connections for bulk to another forwarder; 0: the path decides.
-	Stranger bool          // Stranger says that the job is told nothing of what is beyond other forwarders.
+	Trunk    int           // Trunk is the number of bulk connections to another forwarder; 0: by the path.
+	Stranger bool          // Stranger says that the job gets no details of networks beyond this forwarder.
 }
 
 // core is what all parts of a job share: its facts, its state, and what Handle returns.
@@ -79,21 +80,21 @@ type core struct {
 	cfg      Config
 	id       string
 	clusters []wire.Cluster
-	gather   *handshake.Gather // gather has the Joins, also those of ranks that come back.
+	gather   *handshake.Gather // gather has the Joins of all ranks, and checks those of ranks that come back.
 
 	state  State
 	result result // result is set with the first state in which nothing is relayed (finish).
 
 	now    time.Time       // now is the time of the event.
-	out    []action.Action // out is what Handle returns.
-	queued []message       // queued are the events for bridges.
+	out    []action.Action // out has the actions that Handle returns.
+	queued []message       // queued has the events for bridges.
 	wrong  error           // wrong is the first illegal transition of the event.
 }
 
-// result is how a job has ended.
+// result says how a job has ended.
 type result struct {
 	code   int32
-	reason string // reason is why it failed; empty: it has not.
+	reason string // reason is why the job failed; empty if it did not.
 }
 
 // message is an event for the bridge to a forwarder.
@@ -122,7 +123,7 @@ func (c *core) finish(next State, r result) bool {
 	return true
 }
 
-// broken notes a defect, which ends the job after the event.
+// broken records a defect. The job ends after the event.
 func (c *core) broken(err error) {
 	if c.wrong == nil {
 		c.wrong = err
@@ -139,38 +140,38 @@ func (c *core) log(level zapcore.Level, text string, fields ...zap.Field) {
 	c.do(action.Log{Level: level, Text: text, Fields: fields})
 }
 
-// logOf is log for what a connection's other end has done.
+// logOf is log for a line about a connection's other end.
 func (c *core) logOf(conn action.Conn, level zapcore.Level, text string, fields ...zap.Field) {
 	c.do(action.Log{Conn: conn, Level: level, Text: text, Fields: fields})
 }
 
-// cross gives a bridge an event, after what is being handled now.
+// cross queues an event for a bridge.
 func (c *core) cross(zipper int, e bridge.Event) { c.queued = append(c.queued, message{zipper, e}) }
 
-// resumes reports whether a link of a job with one way between any two ranks is opened again when
-// it is lost.
+// resumes reports whether ranks reopen lost links. They do in a job with one way between any two
+// ranks, if it has patience.
 func (c *core) resumes() bool {
 	return c.gather.Rails() == 1 && !c.cfg.Classic && c.gather.Patience() > 0
 }
 
-// goesOn reports whether the job outlives the loss of a link: its ranks send again what they do not
-// know to have arrived.
+// goesOn reports whether the job outlives the loss of a link: its ranks retransmit what was not
+// acknowledged.
 func (c *core) goesOn() bool { return c.gather.Rails() > 1 || c.resumes() }
 
-// patience is how long what is out of reach is waited for.
+// patience returns for how long the job waits for a rank or bridge that is out of reach.
 func (c *core) patience() time.Duration { return time.Duration(c.gather.Patience()) * time.Millisecond }
 
-// place says which cluster and native rank a virtual rank is.
+// place returns the cluster and native rank of a virtual rank.
 func (c *core) place(rank uint32) (cluster string, native int) {
 	return wire.Place(c.clusters, rank)
 }
 
-// clusterIndex finds a cluster; -1: the job has none of that name.
+// clusterIndex returns the index of a cluster, or -1 if the job has none of that name.
 func (c *core) clusterIndex(name string) int {
 	return slices.IndexFunc(c.clusters, func(o wire.Cluster) bool { return o.Name == name })
 }
 
-// rankOf is the virtual rank of a Join.
+// rankOf returns the virtual rank of a Join.
 func (c *core) rankOf(join *wire.Join) uint32 {
 	v := join.Rank
 	for _, o := range c.clusters {
@@ -182,7 +183,7 @@ func (c *core) rankOf(join *wire.Join) uint32 {
 	return v
 }
 
-// refusal is why a connection cannot be in the job.
+// refusal returns the reason why a connection is refused.
 func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
 }

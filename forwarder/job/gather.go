@@ -17,36 +17,36 @@ import (
 
 // How a rank comes into a job:
 //
-//  1. its Join agrees with the first one's, and takes its rank's place (handshake.Gather), which
-//     only the same process can take over (takesOver); into a running job only a rank comes that was
-//     there before (again);
-//  2. it waits, at most until the time-out of the rank with the least patience (expired). Ranks that
-//     wait are told what is missing, after a while and after a refusal (notice);
-//  3. the last one completes the job (start.go), or other forwarders hear of it (hops.go);
-//  4. the gathering is given up (giveUp) when the time is over, when a refusal shows that the job
-//     can never become complete (Turned), or when the last rank leaves (leave).
+//  1. Its Join must agree with the first one, and takes its rank's place (handshake.Gather). Only the
+//     same process can take the place over (takesOver). Only a rank that was there before can join a
+//     running job (again).
+//  2. It waits until the earliest time-out of all ranks at most (expire). Ranks that wait are told
+//     what is missing, after a while and after a refusal (notice).
+//  3. The last rank completes the job (start.go), or other forwarders are told of it (hops.go).
+//  4. The job is given up (giveUp) when the time is over, when a refusal shows that it can never
+//     become complete (Turned), or when the last rank leaves (leave).
 
-// gathering is what a job has while it gathers.
+// gathering is the part of a job that gathers its ranks.
 type gathering struct {
 	*core
 	gaps    *gaps
 	created time.Time
 	places  map[action.Conn]*place
 	expires time.Time // expires is when the gathering ends.
-	soon    bool      // soon: ranks are told what is missing before long, since one was refused.
-	told    bool      // told: they have been told once.
+	soon    bool      // soon says that a rank was refused, and a notice to the others is due.
+	told    bool      // told says that ranks have been told once what is missing.
 	kept    int64     // kept counts the bytes of all Joins.
 }
 
-// place is that of a rank in a job that gathers.
+// place is the place of a rank in a job that gathers.
 type place struct {
 	conn     action.Conn
 	link     string
-	rank     int            // rank is the virtual one.
-	inside   netip.AddrPort // inside is where it takes connections that the kernel passes on; invalid: nowhere.
-	home     netip.Addr     // home is this host's address on its connection; invalid: unknown.
+	rank     int            // rank is the virtual rank.
+	inside   netip.AddrPort // inside is where the rank takes connections from the kernel; invalid: nowhere.
+	home     netip.Addr     // home is this host's address on the connection; invalid: unknown.
 	instance uint64
-	kept     int64 // kept counts the bytes of its Join.
+	kept     int64 // kept counts the bytes of the rank's Join.
 }
 
 // inOrder returns the places by rank.
@@ -54,7 +54,7 @@ func (g *gathering) inOrder() []*place {
 	return slices.SortedFunc(maps.Values(g.places), func(p, q *place) int { return p.rank - q.rank })
 }
 
-// as returns the place of a rank; nil: it does not wait.
+// as returns the place of a rank, or nil if the rank does not wait here.
 func (g *gathering) as(rank int) *place {
 	for _, p := range g.places {
 		if p.rank == rank {
@@ -64,8 +64,8 @@ func (g *gathering) as(rank int) *place {
 	return nil
 }
 
-// join takes a verified Join in, or says why it cannot be in. kept: its bytes are booked to the
-// job.
+// join gives a verified Join its place, or returns why it is refused. kept says that its bytes are
+// booked to the job.
 func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	if v, same := g.gather.Same(e.Join); same && g.takesOver(e, v) {
 		return false, nil
@@ -74,21 +74,21 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	switch {
 	case refused != nil:
 		return false, refused
-	case g.state != Gathering: // a rank of a job that is ending has left its place: not before the job is gone
+	case g.state != Gathering: // a rank of a job that is ending has left its place free
 		return false, refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.id)
 	}
 	if refused := g.keep(e.Bytes, e.Room); refused != nil {
 		g.gather.Remove(rank)
 		return false, refused
 	}
-	// The rank that is first at the end of its patience decides.
+	// The earliest time-out of a rank is that of the job.
 	if t := g.now.Add(e.Timeout); t.Before(g.expires) && !Leaves(e.Join) {
 		g.expires = t
 		g.arm(action.Timer{Kind: action.Gathering}, e.Timeout)
 	}
 	g.waits(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
 		kept: e.Bytes})
-	if !g.soon && !g.told { // more ranks may be on their way
+	if !g.soon && !g.told { // more ranks may join shortly
 		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
 	}
 	g.log(zapcore.DebugLevel, "rank joined", zap.String("cluster", e.Join.Cluster), zap.Uint32("rank", e.Join.Rank),
@@ -96,7 +96,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	return true, nil
 }
 
-// Leaves reports whether a rank joins only to take its leave.
+// Leaves reports whether a rank joins only to say Bye.
 func Leaves(join *wire.Join) bool { return join.TimeoutMS == 0 }
 
 func (g *gathering) waits(p *place) {
@@ -104,15 +104,15 @@ func (g *gathering) waits(p *place) {
 	g.do(Place{Conn: p.conn})
 }
 
-// takesOver has a process that waits do so over another link: it knows sooner than we that the one
-// it had is dead. If that is not, one forwarder has two addresses in the job, and the process hears
-// that.
+// takesOver moves a waiting rank to its new connection, because the rank notices a dead link before
+// the forwarder does. If the old link is alive the job names this forwarder twice, and the refusal
+// of the old link says so.
 func (g *gathering) takesOver(e *Joined, rank int) bool {
 	old := g.as(rank)
 	if old == nil {
 		return false
 	}
-	if g.state == Ready { // what the kernel opens leads to where it was
+	if g.state == Ready { // the kernel opens ways to the address of the old connection
 		g.leave(old.conn)
 	} else {
 		delete(g.places, old.conn)
@@ -120,7 +120,7 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 	g.do(Refuse{Conn: old.conn, Why: refusal(wire.RefuseTaken,
 		"rank %d of cluster %q has come to job %q over another link: does the job name this forwarder twice?",
 		e.Join.Rank, e.Join.Cluster, g.id)})
-	if !g.gather.In(rank) { // it joins anew
+	if !g.gather.In(rank) { // the rank joins as if for the first time
 		return false
 	}
 	p := *old
@@ -129,7 +129,7 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 	return true
 }
 
-// keep books a Join that the job keeps as long as it is there, or says that there is no room.
+// keep books the bytes of a Join to the job, or returns why there is no room.
 func (g *gathering) keep(n int64, room bool) *handshake.Refused {
 	most := joinsLeast + int64(g.gather.Ranks())*joinShare
 	switch {
@@ -143,14 +143,14 @@ func (g *gathering) keep(n int64, room bool) *handshake.Refused {
 	return nil
 }
 
-// free gives back the memory of a job's Joins.
+// free gives back n bytes of Joins.
 func (g *gathering) free(n int64) {
 	g.kept -= n
 	g.do(Free{Bytes: n})
 }
 
-// expire ends the gathering of a job that is not complete in time. A job that is ready only waits
-// for the kernel: the timer Opening sees to that.
+// expire gives up a job that is not complete in time. A job that is Ready only waits for the
+// kernel, which has the timer Opening.
 func (g *gathering) expire(besides string) {
 	if g.state == Gathering {
 		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", g.id,
@@ -158,7 +158,7 @@ func (g *gathering) expire(besides string) {
 	}
 }
 
-// missing says what keeps a job from being complete.
+// missing returns what keeps the job from being complete, for people.
 func (g *gathering) missing(besides string) string {
 	reason := "missing: " + g.gather.Missing() + besides
 	if s := g.gather.Refusals(); s != "" {
@@ -172,7 +172,7 @@ func (g *gathering) missing(besides string) string {
 	return reason
 }
 
-// notice tells the first rank of each cluster that waits what is missing.
+// notice tells the first rank of each cluster, if it waits here, what is missing.
 func (g *gathering) notice(besides string) {
 	if g.state != Gathering {
 		return
@@ -186,7 +186,7 @@ func (g *gathering) notice(besides string) {
 	}
 }
 
-// noticeSoon has those that wait told what is missing: not at once, since more may follow.
+// noticeSoon tells waiting ranks shortly what is missing. The delay collects several refusals.
 func (g *gathering) noticeSoon() {
 	if !g.soon {
 		g.soon = true
@@ -194,8 +194,8 @@ func (g *gathering) noticeSoon() {
 	}
 }
 
-// turned notes that a joiner was refused, and ends the gathering if the rest waits in vain. Nobody
-// has proven which job a joiner without the secret belongs to.
+// turned records that a joiner was refused, and gives the job up if it can never become complete. A
+// joiner without the secret has not proven which job it belongs to, so it never ends the job.
 func (g *gathering) turned(e *Turned) {
 	if g.state != Gathering {
 		return
@@ -209,7 +209,7 @@ func (g *gathering) turned(e *Turned) {
 	}
 }
 
-// leave takes a connection out of the job that it waits for.
+// leave removes a connection whose rank waits in the job.
 func (g *gathering) leave(c action.Conn) {
 	p := g.places[c]
 	if p == nil {
@@ -227,7 +227,7 @@ func (g *gathering) leave(c action.Conn) {
 	}
 	g.gather.Remove(p.rank)
 	g.free(p.kept)
-	if g.state == Ready { // it has to wait again
+	if g.state == Ready { // the others have to wait again
 		g.to(Gathering)
 		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
 		g.arm(action.Timer{Kind: action.Gathering}, g.expires.Sub(g.now))
@@ -237,7 +237,7 @@ func (g *gathering) leave(c action.Conn) {
 	}
 }
 
-// giveUp ends the gathering for all, on the other forwarders of a job of several hops too.
+// giveUp ends the gathering for all ranks, including those at other forwarders.
 func (g *gathering) giveUp(code wire.RefuseCode, reason string) {
 	if g.state != Gathering || !g.finish(Ended, result{reason: reason}) {
 		return

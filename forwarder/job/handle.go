@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Which part of the job an event goes to, and what bridges ask of the job.
+// Which part of the job handles an event, and the actions of bridges that the job carries out.
 
 func (e Joined) apply(j *Job) {
 	kept, refused := j.joined(&e)
@@ -33,11 +33,11 @@ func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 	}
 }
 
-// joined lets a verified joiner in, or says why it cannot be in. kept: its bytes are booked to the
-// job.
+// joined admits a verified joiner, or returns why it is refused. kept says that its bytes are
+// booked to the job.
 func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 	back := j.state == Running && j.goesOn()
-	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was let in before
+	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was admitted before
 		return false, refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
 	if refused := j.gather.Fits(e.Join); refused != nil {
@@ -80,7 +80,7 @@ func (e Lost) apply(j *Job) {
 	j.losses.ended(&e)
 }
 
-// apply goes on when a timer is over.
+// apply gives the expiry of a timer to the part that has armed it.
 func (e Expired) apply(j *Job) {
 	switch t := e.Timer; t.Kind {
 	case action.Gathering:
@@ -104,7 +104,7 @@ func (e Opened) apply(j *Job) {
 	}
 }
 
-// tooLate starts a job whose ranks have no time left to wait for the kernel.
+// tooLate starts a job without the kernel's ways, because its ranks have no time left to wait.
 func (j *Job) tooLate() {
 	if j.ways.awaited() {
 		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections of its own")
@@ -181,7 +181,8 @@ func (j *Job) heardBeforeUse(e *Heard) {
 	}
 }
 
-// apply ends what a connection belongs to over which nonsense came before it was in use.
+// apply handles malformed bytes over a connection of a bridge that is not in use yet. They end the
+// gathering if they came over the first connection, else only the connection.
 func (e Spoiled) apply(j *Job) {
 	br := j.links.bridges[e.Zipper]
 	if br != nil && br.State() == bridge.Gathering && br.First() == e.Conn {
@@ -191,7 +192,7 @@ func (e Spoiled) apply(j *Job) {
 	j.do(action.End{Conn: e.Conn, Cause: errors.New(e.Reason)})
 }
 
-// crossed gives a bridge an event, and does what it asks of the job.
+// crossed gives a bridge an event and carries out its actions.
 func (j *Job) crossed(m message) {
 	br := j.links.bridges[m.zipper]
 	if br == nil {
@@ -206,7 +207,8 @@ func (j *Job) crossed(m message) {
 	}
 }
 
-// asked does what a bridge asks of the job; other actions are the forwarder's.
+// asked carries out an action of a bridge that is for the job. The forwarder carries out the
+// others.
 func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 	switch a := a.(type) {
 	case bridge.Linked:

@@ -4,24 +4,23 @@
 //
 //	job.go       Handle, and the rules that hold after each event
 //	handle.go    which part an event goes to
-//	rules.go     what follows from the state of the parts
-//	start.go     the last rank is in: the job runs
-//	half.go      what launchers say of their halves
-//	loss.go      a rank's link is lost, and opened again
+//	rules.go     the rules that hold after each event
+//	start.go     the last rank has joined: the job runs
+//	half.go      what launchers report about their halves
+//	loss.go      a rank loses its link, and reopens it
 //	end.go       the job fails, or is released
-//	ways.go      what the kernel is asked to open between ranks
+//	ways.go      the connections that the kernel opens between ranks
 //	hops.go      several hops: Joins and Ready between forwarders
-//	gather.go    ranks join, until all are in
+//	gather.go    ranks join, until all have
 //	gaps.go      several hops: which links are missing
 //	cross.go     several hops: effects of a bridge on the ranks behind it
-//	ranks.go     which ranks of the running job are reached, and who is told of it
+//	ranks.go     which ranks of the running job can be reached, and which ends are told
 //	links.go     several hops: the bridges (package bridge)
 //	tree.go      several hops: the networks and forwarders
 //	core.go      the state of the job, and what all parts share
 //
-// Handle takes an event and returns the actions that it asks for, in the order in which they are to
-// be carried out. A Job does no I/O, reads no clock and takes no lock. It is not safe for
-// concurrent use.
+// Handle takes an event and returns actions in the order in which they must be carried out. A Job
+// does no I/O, reads no clock and takes no lock. It is not safe for concurrent use.
 package job
 
 import (
@@ -50,11 +49,11 @@ type Job struct {
 	losses    *losses
 	halves    *halves
 	started   time.Time
-	stopped   bool // stopped: nothing is waited for or opened any more.
+	stopped   bool // stopped says that the job waits for no link and opens none any more.
 }
 
-// New returns a job that its first Join opens, and what has to be done for it. The Join itself is
-// its first event.
+// New returns a job for its first Join, and actions to carry out. The Join itself is then the job's
+// first event.
 func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *handshake.Refused) {
 	c := &core{cfg: cfg, id: first.Job, clusters: first.Layout, gather: handshake.NewGather(first), now: now}
 	j := &Job{core: c}
@@ -85,8 +84,8 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 	return j, j.out, nil
 }
 
-// Handle advances the job by one event and returns what has to be done, in order. An illegal
-// transition, which is a defect of this package, is among the actions (Internal) and ends the job.
+// Handle advances the job by one event and returns actions, in order. An illegal transition, which
+// is a defect of this package, is reported by the action Internal and ends the job.
 func (j *Job) Handle(now time.Time, e Event) []action.Action {
 	j.now, j.out, j.wrong = now, nil, nil
 	e.apply(j)
@@ -99,8 +98,8 @@ func (j *Job) Handle(now time.Time, e Event) []action.Action {
 	return j.out
 }
 
-// settle tells the bridges what is for them, and applies the rules that hold after each event,
-// until there is nothing more to do.
+// settle gives the bridges their queued events and applies the rules that hold after each event,
+// until no event is queued.
 func (j *Job) settle() {
 	for {
 		for len(j.queued) > 0 {
@@ -114,10 +113,10 @@ func (j *Job) settle() {
 	}
 }
 
-// follow applies them once.
+// follow applies the rules once.
 func (j *Job) follow() {
 	if j.state == Gathering {
-		j.ways.forget() // what the kernel was asked for when all were in
+		j.ways.forget() // a question to the kernel from when all ranks had joined
 		if j.hops.seesAll(); j.hops.complete() {
 			j.complete()
 		}

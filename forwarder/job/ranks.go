@@ -6,8 +6,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// ranks are those of a running job: which connection each has, which are out of reach, and which
-// have left. Of each change all are told whose way to the rank leads through here (RailState).
+// ranks are the ranks of a running job: which connection each has, which are out of reach, and
+// which have left. Each change is told to all ends whose way to the rank leads through here
+// (RailState).
 type ranks struct {
 	*core
 	links *links
@@ -15,18 +16,18 @@ type ranks struct {
 
 	// Fixed when the job starts.
 	layout    wire.Layout     // layout is the answer to ranks that join; Rank and Namesake are not set.
-	hosts     []string        // hosts are those of the virtual ranks.
-	namesakes map[string]bool // namesakes are the names of hosts in several clusters.
-	clusterOf []int           // clusterOf is the cluster of each virtual rank.
+	hosts     []string        // hosts has the host of each virtual rank.
+	namesakes map[string]bool // namesakes has the names of hosts that are in several clusters.
+	clusterOf []int           // clusterOf has the cluster of each virtual rank.
 
-	routes   []action.Conn           // routes is the connection of each virtual rank; 0: out of reach, or departed.
-	via      []int                   // via is the forwarder behind which each rank is; -1: none. nil: one hop.
+	routes   []action.Conn           // routes has the connection of each virtual rank; 0: out of reach, or departed.
+	via      []int                   // via has the forwarder behind which each rank is; -1: none. nil: one hop.
 	members  map[action.Conn]*member // members are the connections of the running job.
 	absent   map[uint32]absence      // absent are the ranks that are out of reach and may come back.
 	left     map[uint32]bool         // left are the ranks that have said Bye.
-	cameBack map[uint32]bool         // cameBack are those that have lost a link, and opened another one.
-	unsure   bool                    // unsure: something may have been lost on its way.
-	told     map[action.Conn]uint32  // told counts the RailStates that each connection was sent.
+	cameBack map[uint32]bool         // cameBack are the ranks that have lost a link and opened another one.
+	unsure   bool                    // unsure says that frames in flight may have been lost.
+	told     map[action.Conn]uint32  // told counts the RailStates that were sent over each connection.
 	staying  int                     // staying counts the ranks here that have not left, in a job of several hops.
 }
 
@@ -37,14 +38,13 @@ type member struct {
 	zipper int    // zipper is the forwarder at the other end; -1 for a rank.
 }
 
-// absence is why a rank is out of reach; cut: because a link between forwarders is, which is opened
-// again.
+// absence says why a rank is out of reach.
 type absence struct {
 	reason string
-	cut    bool
+	cut    bool // cut says that a link between forwarders is lost, which is reopened.
 }
 
-// fill notes the ranks of a job that is ready.
+// fill sets the fields that are fixed when the job starts.
 func (r *ranks) fill(layout wire.Layout) {
 	r.layout = layout
 	r.hosts, r.namesakes, r.clusterOf = make([]string, r.gather.Ranks()), r.gather.Namesakes(), nil
@@ -80,7 +80,7 @@ func (r *ranks) addDoors(doors []wire.Door) bool {
 // isNamesake reports whether a host of another cluster has the name of the rank's.
 func (r *ranks) isNamesake(v uint32) bool { return r.namesakes[r.hosts[v]] }
 
-// behind returns the ranks to which the way leads over a forwarder.
+// behind returns the ranks that are reached over another forwarder.
 func (r *ranks) behind(zipper int) (list []uint32) {
 	for v := range r.via {
 		if r.via[v] == zipper {
@@ -93,15 +93,15 @@ func (r *ranks) behind(zipper int) (list []uint32) {
 // here reports whether a rank has its link to this forwarder.
 func (r *ranks) here(v uint32) bool { return r.via == nil || r.via[v] < 0 }
 
-// enter notes a rank's connection, which carries frames from now on.
+// enter adds a rank's connection, which carries frames from now on.
 func (r *ranks) enter(c action.Conn, link string, v uint32) {
 	r.live++
 	r.members[c] = &member{link: link, rank: v, zipper: -1}
 	r.route(v, c)
 }
 
-// remove takes a connection that has ended out of the running job and returns what it was; nil: it
-// was not in it.
+// remove removes a connection that has ended from the running job and returns its member, or nil if
+// it was not part of the job.
 func (r *ranks) remove(c action.Conn) *member {
 	m := r.members[c]
 	if m != nil {
@@ -111,20 +111,20 @@ func (r *ranks) remove(c action.Conn) *member {
 	return m
 }
 
-// returns notes that a rank which was out of reach is back. It is told of ranks that leave later.
+// returns records that a rank which was out of reach is back. It is told of ranks that leave later.
 func (r *ranks) returns(v uint32) {
 	delete(r.absent, v)
 	r.cameBack[v] = true
 }
 
-// route has frames for a rank go over a connection.
+// route sends frames for a rank over a connection.
 func (r *ranks) route(v uint32, c action.Conn) {
 	r.routes[v] = c
 	r.do(Route{Rank: v, Conn: c})
 }
 
-// unroute takes the route over a connection out, and reports whether it was the rank's. It is not
-// if the rank has departed, or has another connection by now.
+// unroute removes a rank's route if it leads over a connection, and reports whether it did. It does
+// not if the rank has departed, or has another connection by now.
 func (r *ranks) unroute(v uint32, c action.Conn) bool {
 	if c == 0 || r.routes[v] != c {
 		return false
@@ -134,7 +134,7 @@ func (r *ranks) unroute(v uint32, c action.Conn) bool {
 	return true
 }
 
-// reroute is route for a rank that has no connection, and reports whether it had none.
+// reroute calls route if the rank has no connection, and reports whether it had none.
 func (r *ranks) reroute(v uint32, c action.Conn) bool {
 	if r.routes[v] != 0 {
 		return false
@@ -143,15 +143,15 @@ func (r *ranks) reroute(v uint32, c action.Conn) bool {
 	return true
 }
 
-// markUnreachable notes that a rank cannot be reached from here, and tells others. network is the
-// one on which the rank is, or on which the way to it begins. What is on that network does not
-// reach the rank through here, and is not told.
+// markUnreachable records that a rank cannot be reached from here, and tells others. network is the
+// one on which the rank is, or on which the way to it begins. Ends on that network do not reach the
+// rank through here, and are not told.
 func (r *ranks) markUnreachable(v uint32, why absence, network int) {
 	r.absent[v], r.unsure = why, true
 	r.tell(wire.RailState{Rank: v, Reason: why.reason, Cut: why.cut}, network)
 }
 
-// markReachable takes that back.
+// markReachable undoes markUnreachable.
 func (r *ranks) markReachable(v uint32, network int) {
 	delete(r.absent, v)
 	r.tell(wire.RailState{Rank: v, Up: true}, network)
@@ -160,9 +160,10 @@ func (r *ranks) markReachable(v uint32, network int) {
 // openedAgain is a RailState's reason of a rank that has left, or that is there all the time.
 const openedAgain = "a link between forwarders was opened again"
 
-// markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
-// arrived, it does not need. Ranks here hear of it if something may have been lost on the way;
-// where there is one hop, if they have had another link; and when they come back.
+// markLeft records that a rank has left, so messages to it that are still unacknowledged can be
+// dropped. In a job of one hop those ranks are told that have reopened a link. In a job of several
+// hops all ranks here are told if frames in flight may have been lost. A rank that comes back later
+// is told then (losses.again).
 func (r *ranks) markLeft(v uint32, network int) {
 	r.left[v] = true
 	delete(r.absent, v)
@@ -177,18 +178,18 @@ func (r *ranks) markLeft(v uint32, network int) {
 	}
 	if r.unsure {
 		r.tellRanks(gone)
-		gone.Reason = openedAgain // so is the other end, when it hears of it
+		gone.Reason = openedAgain // the other end becomes unsure by this reason
 	}
 	r.tellBridges(gone, network)
 }
 
-// tell sends a RailState to all whose way to the rank leads through here.
+// tell sends a RailState to all ends whose way to the rank leads through here.
 func (r *ranks) tell(s wire.RailState, network int) {
 	r.tellRanks(s)
 	r.tellBridges(s, network)
 }
 
-// tellRanks sends a RailState to all ranks here but the one that it is about.
+// tellRanks sends a RailState to all ranks here except the one that it is about.
 func (r *ranks) tellRanks(s wire.RailState) {
 	for v, c := range r.routes {
 		if c != 0 && uint32(v) != s.Rank && r.here(uint32(v)) {
@@ -205,15 +206,16 @@ func (r *ranks) tellBridges(s wire.RailState, network int) {
 	}
 }
 
-// sendState tells a connection's other end of a rank. An end that reads nothing is found dead soon.
+// sendState sends a RailState over a connection. The queue is not checked, because an end that
+// reads nothing is found dead soon.
 func (r *ranks) sendState(c action.Conn, s wire.RailState) {
 	r.told[c]++
 	s.Number = r.told[c]
 	r.do(action.Send{Conn: c, Frame: frame(wire.TypeRailState, &s)})
 }
 
-// departs takes the route to a rank that has said Bye out. A Bye over a connection that is no
-// longer the route is ignored: the job has ended, or the rank has opened another connection, over
+// departs removes the route to a rank that has said Bye. A Bye over a connection that is no longer
+// the route is ignored: either the job has ended, or the rank has opened another connection, over
 // which it says Bye again.
 func (r *ranks) departs(c action.Conn) {
 	m := r.members[c]
@@ -226,7 +228,7 @@ func (r *ranks) departs(c action.Conn) {
 	r.staying--
 }
 
-// wayTo is the bridge over which a rank is reached; nil: it has a link here.
+// wayTo returns the bridge over which a rank is reached, or nil if it has a link here.
 func (r *ranks) wayTo(v uint32) *bridge.Bridge {
 	if r.here(v) {
 		return nil
@@ -234,8 +236,8 @@ func (r *ranks) wayTo(v uint32) *bridge.Bridge {
 	return r.links.bridges[r.via[v]]
 }
 
-// use has a bridge's connection carry frames of the job. One rank may have as much on its way to
-// each of the ranks behind the bridge.
+// use makes a bridge's connection carry frames of the job. Its queue has room for what one rank may
+// send to each of the ranks behind the bridge.
 func (r *ranks) use(br *bridge.Bridge, c action.Conn) {
 	r.live++
 	r.members[c] = &member{rank: wire.Nobody, zipper: br.Zipper}

@@ -7,9 +7,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those
-// behind bridges that lead to other networks. What comes from a forwarder on the same network never
-// goes on to another one there. On a bridge that is cut it is said when that is back, or never.
+// sayBye says Bye on bridges over which no more frames can go, because the ranks here have left,
+// and so have those behind bridges to other networks. Frames from a forwarder are never passed on
+// to another one on the same network. On a bridge that is cut Bye is said when it is back, or
+// never.
 func (j *Job) sayBye() {
 	if j.ranks.staying > 0 {
 		return
@@ -22,11 +23,11 @@ func (j *Job) sayBye() {
 	}
 }
 
-// stop ends a job for a reason that none of its ranks has given: ranks that wait are refused with a
-// code, those of a running job get Abort with an exit status.
+// stop ends a job for a reason that does not come from a rank. Ranks that wait are refused with a
+// code. Ranks of a running job get Abort with an exit status.
 func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	switch j.state {
-	case Ready: // the ways that the kernel is about to open are not used
+	case Ready: // the ways that the kernel opens are not used
 		j.to(Gathering)
 		j.ways.forget()
 		j.gathering.giveUp(refusal, reason)
@@ -37,15 +38,14 @@ func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	}
 }
 
-// perhapsOver ends a job that has no links and waits for none.
+// perhapsOver ends the job if it has no links and waits for none.
 func (j *Job) perhapsOver() {
 	expects := j.state == Running && (len(j.losses.waits) > 0 || j.links.expected())
 	if j.ranks.live > 0 || expects || j.state != Running && j.state != Ending {
 		return
 	}
 	if j.state == Running {
-		// Ranks that are absent may have lived on over another forwarder: here they never took
-		// their leave.
+		// Ranks that are absent may have gone on over another forwarder, and said Bye only there.
 		var r result
 		if absent := sorted(j.ranks.absent); len(absent) > 0 {
 			r = result{1, j.ranks.absent[absent[0]].reason}
@@ -59,7 +59,7 @@ func (j *Job) perhapsOver() {
 	}
 }
 
-// bury ends a job of which nothing is left.
+// bury ends a job that has neither links nor ways of the kernel.
 func (j *Job) bury() {
 	if !j.to(Ended) {
 		return
