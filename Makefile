@@ -1,5 +1,5 @@
-# The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use
-# which.
+# The few commands of every day. The work is done by scripts/, and CONTRIBUTING.md says when to use
+# which command.
 .PHONY: build docs install package quick verify coverage lint format generate
 
 build: # bin/ and lib/

@@ -67,7 +67,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// arrows are, for each pair of different files of a package, whether the first uses the second.
+// arrows returns, for each pair of different files of a package, whether the first uses the second.
 func (r *reader) arrows(dir string) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for id, o := range r.info[dir].Uses {
