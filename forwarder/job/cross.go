@@ -12,7 +12,7 @@ import (
 // The effects of a bridge's events on the ranks behind it, which are reached over its first
 // connection.
 
-// severed notes that the ranks behind a bridge are out of reach.
+// severed records that the ranks behind a bridge are out of reach.
 func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 	r.unsure = true
 	for _, v := range r.behind(br.Zipper) {
@@ -26,7 +26,7 @@ func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 	}
 }
 
-// restored takes that back. Which ranks the other end does not reach it will tell.
+// restored undoes severed. The other end will say which ranks it does not reach.
 func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	for _, v := range r.behind(br.Zipper) {
 		if !r.left[v] && r.reroute(v, a.Conn) && !a.Heard {
@@ -35,8 +35,8 @@ func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	}
 }
 
-// repeat has ranks send again what they have sent to those behind a bridge and do not know to have
-// arrived.
+// repeat makes ranks retransmit what they have sent to ranks behind a bridge and what was not
+// acknowledged.
 func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	for _, v := range r.behind(br.Zipper) {
 		switch {
@@ -50,9 +50,10 @@ func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	}
 }
 
-// tellAll says to the other end of a bridge, over a connection, which ranks it can reach through
-// here: it may not have heard the last. missed: nor that one of them had gone and was back; what it
-// sent meanwhile came here, and no further.
+// tellAll tells the other end of a bridge, over a connection, which ranks it can reach through
+// here, because the latest RailStates may be lost. missed says that it may also have missed that a
+// rank was out of reach and is back. Its frames to that rank came no further than here, and must be
+// retransmitted.
 func (r *ranks) tellAll(br *bridge.Bridge, c action.Conn, missed bool) {
 	for v, cluster := range r.clusterOf {
 		if r.links.next(br.Zipper, cluster) != r.links.here {
@@ -61,18 +62,19 @@ func (r *ranks) tellAll(br *bridge.Bridge, c action.Conn, missed bool) {
 		rank := uint32(v)
 		why, absent := r.absent[rank]
 		gone := r.left[rank]
-		if gone { // what it has acknowledged may have been lost
+		if gone { // the rank's last acknowledgements may have been lost
 			why.reason = openedAgain
 		}
-		if missed && !absent && !gone { // have it sent again
+		if missed && !absent && !gone { // makes the other end retransmit
 			r.sendState(c, wire.RailState{Rank: rank, Cut: true, Reason: openedAgain})
 		}
 		r.sendState(c, wire.RailState{Rank: rank, Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
 	}
 }
 
-// allLeft notes that the ranks behind a bridge have taken their leave, as Bye says. That they have
-// said so may have been lost with a connection. In a job of several rows they may be in others.
+// allLeft records that the ranks behind a bridge have left, as the other end's Bye says. Their own
+// RailStates may have been lost with a connection. In a job of several rows they may go on in
+// others.
 func (r *ranks) allLeft(br *bridge.Bridge) {
 	if r.state != Running || !r.resumes() {
 		return
@@ -93,14 +95,14 @@ func (r *ranks) abandoned(br *bridge.Bridge, reason string) {
 	}
 }
 
-// unused has nothing more go over a bridge's connection. Nobody is told: nothing is missed.
+// unused removes the routes over a bridge's connection. No end is told, because no frame is lost.
 func (r *ranks) unused(br *bridge.Bridge, c action.Conn) {
 	for _, v := range r.behind(br.Zipper) {
 		r.unroute(v, c)
 	}
 }
 
-// moved has the ranks behind a bridge be reached over another connection.
+// moved routes frames for the ranks behind a bridge over another connection.
 func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
 	r.unsure = true
 	for _, v := range r.behind(br.Zipper) {
@@ -110,7 +112,7 @@ func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
 	}
 }
 
-// reported takes another forwarder's word whether it can reach a rank behind it.
+// reported handles another forwarder's report whether it reaches a rank behind it.
 func (r *ranks) reported(zipper int, s *wire.RailState) {
 	br := r.links.bridges[zipper]
 	if r.state != Running || br == nil || br.First() == 0 {
@@ -121,7 +123,7 @@ func (r *ranks) reported(zipper int, s *wire.RailState) {
 	switch {
 	case s.Gone:
 		r.unsure = r.unsure || s.Reason != ""
-		if !r.left[s.Rank] || s.Reason != "" { // what it has acknowledged may have been lost since
+		if !r.left[s.Rank] || s.Reason != "" { // with a reason, acknowledgements may have been lost
 			r.markLeft(s.Rank, r.links.network(br))
 		}
 	case s.Up:
@@ -129,7 +131,7 @@ func (r *ranks) reported(zipper int, s *wire.RailState) {
 			r.markReachable(s.Rank, r.links.network(br))
 		}
 	case r.unroute(s.Rank, br.First()), absent && was.cut != why.cut:
-		if s.Reason != openedAgain { // it is reached again at once
+		if s.Reason != openedAgain { // with that reason the rank is reached again at once
 			r.log(zapcore.WarnLevel, "another forwarder does not reach a rank", zap.Uint32("virtual_rank", s.Rank),
 				zap.String("reason", s.Reason))
 		}

@@ -13,23 +13,23 @@ import (
 
 // How a running job ends:
 //
-//  1. a rank or another forwarder asks for it (Aborted), a link is lost for good (loss.go), the
-//     protocol is broken (Damaged), a half has ended (half.go), or the forwarder stops: the job fails
-//     (failWith), and its links get Abort and linger;
-//  2. or it is released (Release);
-//  3. or all ranks have left;
-//  4. when its last link is closed the kernel takes back what it has opened for it (perhapsOver);
-//  5. then it has ended (Over).
+//  1. It fails (failWith): a rank or another forwarder aborts it (Aborted), a link is lost for good
+//     (loss.go), the protocol is broken (Damaged), a half has ended (half.go), or the forwarder
+//     stops. Its links get Abort and linger.
+//  2. Or it is released (Release), or all its ranks have left.
+//  3. When its last link is closed the kernel closes the ways that it has opened for the job
+//     (perhapsOver).
+//  4. Then the job has ended (Over).
 
-// ending ends a running job.
+// ending is the part of a job that ends it.
 type ending struct {
 	*core
 	ranks *ranks
 	links *links
 }
 
-// aborted fails the job because a rank asked for it; all but the connection that said so hear of
-// it, in a sealed job with that rank's own word.
+// aborted fails the job because a rank or another forwarder has sent Abort. The others are told, in
+// a sealed job with the rank's own frame, which proves its origin.
 func (e *ending) aborted(x *Aborted) {
 	m := e.ranks.members[x.Conn]
 	if m == nil {
@@ -39,8 +39,8 @@ func (e *ending) aborted(x *Aborted) {
 	a.Reason = wire.Printable(a.Reason)
 	reason, rank, from := a.Reason, a.Rank, x.Conn
 	if m.zipper < 0 {
-		rank, from = m.rank, 0 // the rank hears it too, as an answer
-		if a.Rank == m.rank {  // a rank that reports another's end has said all itself
+		rank, from = m.rank, 0 // the rank gets Abort too, as an answer
+		if a.Rank == m.rank {  // a report of another rank's end has a complete reason
 			cluster, native := e.place(m.rank)
 			reason = fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s on host %s) with code %d", a.Reason,
 				m.rank, native, cluster, e.ranks.hosts[m.rank], a.Code)
@@ -52,17 +52,17 @@ func (e *ending) aborted(x *Aborted) {
 		last = frame(wire.TypeAbort, &x.Said)
 	}
 	e.failWith(a.Code, reason, last, from)
-	if m.zipper >= 0 { // the other end has said so on all
+	if m.zipper >= 0 { // the other end has sent Abort over all connections
 		e.links.cut(m.zipper, fmt.Errorf("the job was aborted: %s", a.Reason))
 	}
 }
 
-// fail ends a running job with status 1: all but the cause get Abort.
+// fail ends a running job with status 1. All connections except cause get Abort.
 func (e *ending) fail(rank uint32, reason string, cause action.Conn) {
 	e.failWith(1, reason, abortFrame(1, rank, reason), cause)
 }
 
-// failWith is fail with a frame that tells the others.
+// failWith ends a running job with a status, and sends last over all connections except cause.
 func (e *ending) failWith(code int32, reason string, last []byte, cause action.Conn) {
 	if e.state != Running || !e.finish(Ending, result{code, reason}) {
 		return
@@ -71,7 +71,7 @@ func (e *ending) failWith(code int32, reason string, last []byte, cause action.C
 	told := map[action.Conn]bool{0: true, cause: true}
 	tell := func(c action.Conn) {
 		if !told[c] {
-			told[c] = true // a bridge stands there for many
+			told[c] = true // several ranks have the route of a bridge
 			e.do(action.Abort{Conn: c, Frame: last})
 		}
 	}
@@ -79,15 +79,15 @@ func (e *ending) failWith(code int32, reason string, last []byte, cause action.C
 		e.ranks.unroute(uint32(v), c)
 		tell(c)
 	}
-	for _, br := range e.links.list() { // also one that leads to no rank any more
+	for _, br := range e.links.list() { // a bridge may have no route any more
 		for _, c := range br.Conns() {
 			tell(c)
 		}
 	}
 }
 
-// release ends the links of a running job that may go on without this forwarder: its ranks get Bye,
-// which is a lost link to them, and other forwarders lose a bridge.
+// release ends the links of a running job that may go on without this forwarder. Its ranks get Bye,
+// which they handle as a lost link, and other forwarders lose a bridge.
 func (e *ending) release(reason string) {
 	if e.state != Running || !e.finish(Ending, result{1, reason}) {
 		return

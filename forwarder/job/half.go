@@ -8,19 +8,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Launchers speak of their halves: the holder of a job's secret may end it, by name. A half has
-// ended: a job that gathers or runs ends with that reason. A job of one forwarder waits a moment
-// for a rank whose link was closed (loss.go), so the launcher's word, which knows the cause, comes
-// before that. A half is suspended: the job ends if that takes longer than its patience.
+// Launchers report what happens to their halves. If a half has ended, the job ends with the reason
+// that the launcher gives. A job waits a moment for a rank whose link was closed (loss.go), so the
+// launcher's report, which has the cause, arrives before the job fails of the loss. If a half is
+// suspended for longer than the job's patience the job ends.
 
-// halves are the clusters that stand still.
+// halves are the clusters that are suspended.
 type halves struct {
 	*core
 	ending    *ending
-	suspended map[string]string // suspended has, for each of them, why the job may end of it.
+	suspended map[string]string // suspended has the reason with which the job ends, by cluster.
 }
 
-// endedBy says that a half has ended the job.
+// endedBy returns the reason of a job that a half has ended.
 func (c *core) endedBy(reason string) string {
 	return fmt.Sprintf("job %s ended: %s", handshake.JobID(c.id), reason)
 }
@@ -41,12 +41,12 @@ func (h *halves) resume(cluster string) {
 	}
 }
 
-// timer is that of a cluster that stands still.
+// timer returns the timer of a suspended cluster.
 func (h *halves) timer(cluster string) action.Timer {
 	return action.Timer{Kind: action.Suspended, Of: h.clusterIndex(cluster)}
 }
 
-// stoodStill ends a job of which a cluster has stood still for too long.
+// stoodStill ends the job because a cluster was suspended for too long.
 func (h *halves) stoodStill(cluster int) {
 	if reason, suspended := h.suspended[h.clusters[cluster].Name]; suspended {
 		h.ending.fail(wire.Nobody, reason, 0)

@@ -10,12 +10,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// links are the bridges of a job of several hops. A job of one hop has none, and no tree.
+// links are the bridges of a job of several hops. A job of one hop has no bridges and no tree.
 type links struct {
 	*core
 	*tree
-	bridges map[int]*bridge.Bridge // bridges are those to neighbours, by the index of the other end.
-	of      map[action.Conn]int    // of is the forwarder at the other end of each connection of a bridge.
+	bridges map[int]*bridge.Bridge // bridges has the bridges to neighbours, by the index of the other end.
+	of      map[action.Conn]int    // of has the forwarder at the other end of each connection of a bridge.
 }
 
 // several reports whether the job has several hops.
@@ -44,13 +44,13 @@ func (l *links) all() bool {
 	return true
 }
 
-// add makes a bridge to a forwarder. dials: this end opens it.
+// add makes a bridge to a forwarder. dials says that this end opens its connections.
 func (l *links) add(k int, addr string, dials bool) {
 	l.bridges[k] = bridge.New(bridge.Config{Job: l.id, Zipper: k, Here: l.here, Address: addr, Dials: dials,
 		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
 }
 
-// opened notes that a connection is one of the bridge to a forwarder, whether or not it is in use.
+// opened adds a connection, which is not in use yet, to the bridge to a forwarder.
 func (l *links) opened(c action.Conn, zipper int) { l.of[c] = zipper }
 
 // closed forgets a connection that has ended and returns the forwarder at its other end, if it was
@@ -61,14 +61,13 @@ func (l *links) closed(c action.Conn) (zipper int, ok bool) {
 	return zipper, ok
 }
 
-// network is the one that both ends of a bridge are on.
+// network returns the network that both ends of a bridge are on.
 func (l *links) network(br *bridge.Bridge) int {
 	n, _ := l.neighbour(br.Zipper)
 	return n.network
 }
 
-// send gives the other end of a bridge a frame, if there is a connection now. An end that reads
-// nothing is found dead soon.
+// send sends a frame over the first connection of a bridge, if there is one.
 func (l *links) send(br *bridge.Bridge, t wire.Type, body wire.Body) {
 	if c := br.First(); c != 0 {
 		l.do(action.Send{Conn: c, Frame: frame(t, body)})
@@ -82,14 +81,14 @@ func (l *links) cut(zipper int, cause error) {
 	}
 }
 
-// stop has nothing more be opened.
+// stop ends all bridges.
 func (l *links) stop() {
 	for _, k := range sorted(l.bridges) {
 		l.cross(k, bridge.Stop{})
 	}
 }
 
-// expected reports whether a bridge of the running job is waited for.
+// expected reports whether the running job waits for a bridge that is cut.
 func (l *links) expected() bool {
 	return slices.ContainsFunc(l.list(), func(br *bridge.Bridge) bool { return br.First() == 0 && br.Wanted() })
 }

@@ -13,39 +13,40 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A lost link is not the end of a job: the rank may have another one, or opens it again. The others
-// are told (RailState). They use another way, and decide themselves when no rank can be reached any
+// A lost link does not end a job: the rank may have another one, or reopens it. The other ranks are
+// told (RailState). They use another way, and decide themselves when a rank cannot be reached any
 // more.
 //
-// In a job with one way between any two ranks, a rank whose link is lost opens it again (again),
-// and what was on its way is sent again. How long that is waited for depends on the loss (await).
-// If the link was closed, as a process's links are when it ends, it is a moment. If nothing was
-// heard, it is as long as the job's patience lasts. Then the job fails, with the cause of the loss.
+// In a job with one way between any two ranks, a rank whose link is lost reopens it (again), and
+// frames that were in flight are retransmitted. How long the job waits for that depends on the loss
+// (await). If the link was closed, as a process's links are when it ends, the job waits for
+// ComesBack. If nothing was heard from the rank, it waits for its patience. Then it fails, with the
+// cause of the loss.
 //
-// In a job of several hops those are also told, over bridges, whose way to the rank leads through
-// here. In a job of several rows a rank that has not come back in time is not taken back any more:
+// In a job of several hops, RailStates also go over bridges whose ranks reach the rank through
+// here. In a job of several rows a rank that has not come back in time is refused later, because
 // the job has other rows.
 
-// losses are those of links to ranks here.
+// losses are the lost links of ranks here.
 type losses struct {
 	*core
 	ranks     *ranks
 	ending    *ending
-	waits     map[uint32]wait  // waits are the losses that are waited for to be undone.
+	waits     map[uint32]wait  // waits has the ranks that the job waits for.
 	bad       map[uint32]count // bad counts the damaged frames of each rank.
-	badOver   map[int]count    // badOver counts those of each bridge.
+	badOver   map[int]count    // badOver counts the damaged frames of each bridge.
 	over      map[int]bool     // over has the clusters, by index, whose processes have all ended.
 	lost      int              // lost counts the lost links of a job that went on.
 	badFrames int              // badFrames counts the damaged frames that ended links.
 }
 
-// wait is for one loss of a rank's link.
+// wait is the wait for a rank that has lost its link.
 type wait struct {
 	since  time.Time // since is when the link was lost.
 	reason string
 }
 
-// ended takes a connection that has ended out of the running job.
+// ended removes a connection that has ended from the running job.
 func (l *losses) ended(e *Lost) {
 	m := l.ranks.remove(e.Conn)
 	if m != nil && m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
@@ -53,7 +54,7 @@ func (l *losses) ended(e *Lost) {
 	}
 }
 
-// linkLost goes on after the loss of a rank's link without Bye, or fails the job.
+// linkLost handles the loss of a rank's link without Bye: the job goes on, or fails.
 func (l *losses) linkLost(m *member, cause error, silent bool) {
 	reason := l.lostBy(m, cause)
 	if !l.goesOn() {
@@ -63,7 +64,7 @@ func (l *losses) linkLost(m *member, cause error, silent bool) {
 	l.miss(m, reason, silent)
 }
 
-// miss notes that a rank's link is lost in a job that goes on.
+// miss records that a rank's link is lost in a job that goes on.
 func (l *losses) miss(m *member, reason string, silent bool) {
 	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	l.lost++
@@ -86,7 +87,7 @@ func (l *losses) await(v uint32, reason string, silent bool) {
 	l.arm(action.Timer{Kind: action.Return, Of: int(v)}, d)
 }
 
-// gaveUp fails the job of a rank that has not come back, or goes on without it here.
+// gaveUp fails the job because a rank has not come back, or goes on without the rank here.
 func (l *losses) gaveUp(v uint32) {
 	w, waits := l.waits[v]
 	if !waits || l.state != Running {
@@ -100,7 +101,7 @@ func (l *losses) gaveUp(v uint32) {
 	}
 }
 
-// stopWaiting ends the waiting for ranks.
+// stopWaiting ends all waits for ranks.
 func (l *losses) stopWaiting() {
 	for _, v := range sorted(l.waits) {
 		l.stopWaitingFor(v)
@@ -114,8 +115,8 @@ func (l *losses) stopWaitingFor(v uint32) {
 	}
 }
 
-// clusterEnded has the job not wait for ranks of a cluster any more whose links have closed without
-// Bye. Of several the one that was lost first is the cause, and the lowest one of the same time.
+// clusterEnded ends the waits for ranks of a cluster, which do not come back. The cause of the
+// job's failure is the rank that was lost first, and of several at the same time the lowest one.
 func (l *losses) clusterEnded(i int) {
 	if i < 0 || l.state != Running {
 		return
@@ -134,14 +135,14 @@ func (l *losses) clusterEnded(i int) {
 
 var errAnotherLink = errors.New("the rank has opened another link")
 
-// again lets a rank back into a running job, or says why not.
+// again admits a rank that comes back to the running job, or returns why it is refused.
 func (l *losses) again(e *Joined) *handshake.Refused {
 	rank, refused := l.gather.Again(e.Join)
 	if refused != nil {
 		return refused
 	}
 	r, v := l.ranks, uint32(rank)
-	if old := r.routes[v]; old != 0 { // the rank knows sooner than we that the link is dead
+	if old := r.routes[v]; old != 0 { // the rank notices a dead link before the forwarder does
 		m := r.members[old]
 		r.unroute(v, old)
 		l.miss(m, l.lostBy(m, errAnotherLink), false)
@@ -170,21 +171,21 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	return nil
 }
 
-// lostBy says which rank's connection is lost and why.
+// lostBy returns which rank's connection is lost and why, for people.
 func (l *losses) lostBy(m *member, cause error) string {
 	cluster, native := l.place(m.rank)
 	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank,
 		native, cluster, l.ranks.hosts[m.rank], m.link, cause)
 }
 
-// damaged ends what a connection belongs to over which the protocol was broken, unless that can be
-// a bad line.
+// damaged handles a frame that breaks the protocol. A few such frames can come from a bad line:
+// then only the connection ends, if the job can go on without it. Otherwise the job fails.
 func (l *losses) damaged(e *Damaged) {
 	r := l.ranks
 	m := r.members[e.Conn]
 	switch {
 	case m == nil:
-	case m.zipper >= 0 && l.mayBeBadOver(m.zipper): // it is opened again
+	case m.zipper >= 0 && l.mayBeBadOver(m.zipper): // the bridge reopens it
 		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("what came over it was damaged: %s", e.Reason)})
 	case m.zipper >= 0:
 		l.do(action.Abort{Conn: e.Conn, Frame: abortFrame(1, wire.Nobody, e.Reason)})
@@ -205,7 +206,7 @@ type count struct {
 	n     int
 }
 
-// more counts one more, and reports whether they are few.
+// more counts one more frame, and reports whether there are at most MaxBad within badTime.
 func (c *count) more(now time.Time) bool {
 	if now.Sub(c.since) > badTime {
 		*c = count{since: now}
@@ -214,8 +215,8 @@ func (c *count) more(now time.Time) bool {
 	return c.n <= MaxBad
 }
 
-// mayBeBad notes a damaged frame of a rank, and reports whether that can be a bad line: of a rank
-// from which too many come the job fails.
+// mayBeBad counts a damaged frame of a rank, and reports whether a bad line can be the cause. If
+// too many come the job fails.
 func (l *losses) mayBeBad(v uint32) bool {
 	c := l.bad[v]
 	may := c.more(l.now)

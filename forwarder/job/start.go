@@ -10,13 +10,13 @@ import (
 
 // How a complete job starts:
 //
-//  1. its layout is made (complete); if that is too long for a frame all are refused;
-//  2. if the kernel may open ways between its ranks (ways.go) it is asked to, and the job is ready
-//     until the answer comes, or the time-out;
-//  3. every rank is sent its Layout, then every connection gets its route (Start). The forwarder
-//     does so before another loop reads frames of the job, so no frame overtakes a Layout.
+//  1. Its layout is made (complete). If it is too long for a frame all ranks are refused.
+//  2. If the kernel may open ways between its ranks (ways.go) the job asks for them. It is Ready until
+//     the answer or the time-out.
+//  3. Every rank is sent its Layout, then every connection gets its route (Start). The forwarder does
+//     so before another loop reads frames of the job, so no frame overtakes a Layout.
 
-// complete goes on with a job whose ranks are all in.
+// complete handles the Join that completes the job.
 func (j *Job) complete() {
 	layout, refused := j.gather.Layout()
 	if refused != nil {
@@ -34,7 +34,7 @@ func (j *Job) complete() {
 	j.start()
 }
 
-// start has the job run.
+// start makes the job run.
 func (j *Job) start() {
 	if !j.to(Running) {
 		return
@@ -58,7 +58,7 @@ func (j *Job) start() {
 			j.ranks.route(v, br.First())
 		}
 	}
-	for _, p := range places { // only now, since its frames are relayed from here on
+	for _, p := range places { // after all routes, because its frames are relayed from here on
 		j.do(Run{Conn: p.conn, Rank: uint32(p.rank)})
 	}
 	j.gathering.places = nil
@@ -72,15 +72,15 @@ func (j *Job) start() {
 		zap.Strings("origins", j.Origins()))
 }
 
-// mayInstead reports whether this end of a bridge can dial, if the other end is to: it has a rank's
-// Join to show, and the other end listens.
+// mayInstead reports whether this end of a bridge can dial although that is the other end's part:
+// it has a rank's Join to show, and the other end listens.
 func (j *Job) mayInstead(br *bridge.Bridge) bool {
 	n, ok := j.links.neighbour(br.Zipper)
 	return j.gaps.dialled && ok && n.addr != ""
 }
 
-// startWithout has the ranks of a job that starts know which have left before, also those that
-// reach them through here: the forwarder that was here before may not have passed it on.
+// startWithout tells the ranks here, and those that reach others through here, which ranks have
+// left before the job started here. This forwarder's predecessor may not have passed that on.
 func (j *Job) startWithout() {
 	for _, v := range sorted(j.hops.left) {
 		j.ranks.unsure = true

@@ -11,19 +11,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// ways is what the kernel has opened between ranks of a job, or is asked to open. Ranks of
-// different clusters then have direct links, each of which begins at a port of this host. Frames
-// are relayed by the forwarder only while such a link is not there.
+// ways are the connections between ranks that the kernel has opened, or is asked to open. Ranks of
+// different clusters then have direct links, each of which begins at a port of this host. The
+// forwarder relays frames only while such a link is not there.
 type ways struct {
 	*core
-	asked int         // asked counts the OpenWays so far; the last one has that number.
-	doors []wire.Door // doors are those of the last one, without their addresses; nil: no answer is awaited.
-	open  int         // open counts the doors that the kernel has open; 0: none.
+	asked int         // asked counts the OpenWays so far. The last one has that number.
+	doors []wire.Door // doors are those of the last OpenWays, without addresses; nil: no answer is awaited.
+	open  int         // open counts the doors that the kernel has open.
 }
 
-// plan returns what the kernel is to open for a job that is complete, and the doors in the layout
-// that go with them: for each rank that ranks of other clusters dial, one on each of their
-// networks. None: all goes through this forwarder.
+// plan returns the ways that the kernel is to open for a complete job, and their doors in the
+// layout: for each rank that ranks of other clusters dial, one on each of their networks. Without
+// any, all frames go through this forwarder.
 func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	if !w.cfg.Ways || r.links.several() || w.cfg.Classic || w.gather.Rails() > 1 {
 		return nil, nil
@@ -41,7 +41,7 @@ func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	}
 	here := homes(g, r)
 	type door struct{ rank, cluster int }
-	own := map[door]bool{} // own are those without our help
+	own := map[door]bool{} // own are the doors that ranks have themselves
 	dual := map[door]int{} // dual counts, by cluster and other cluster, the ranks that have one of their own
 	for _, d := range r.layout.Doors {
 		own[door{int(d.Rank), int(d.Network)}] = true
@@ -50,9 +50,9 @@ func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	places := g.inOrder()
 	for _, p := range places {
 		for c := r.clusterOf[p.rank] + 1; c < len(w.clusters); c++ { // of each pair the higher rank dials
-			// all of them are dialled by us instead
+			// all ranks of the other cluster have doors of their own, so they are dialled instead
 			all := dual[door{c, r.clusterOf[p.rank]}] == int(w.clusters[c].Size)
-			// What begins on the loopback interface stays there, and nothing else may lead to it.
+			// A way that begins on the loopback interface must end there, and no other may.
 			possible := p.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == p.inside.Addr().IsLoopback()
 			if possible && !own[door{p.rank, c}] && !all {
 				ways = append(ways, Way{At: here[c], To: p.inside})
@@ -76,8 +76,8 @@ func homes(g *gathering, r *ranks) []netip.Addr {
 	return here
 }
 
-// better says which of two addresses of this host on a network ways begin at: the first that is not
-// loopback.
+// better reports whether ways begin at address a of this host rather than at b: addresses that are
+// not loopback come first, then lower ones.
 func better(a, b netip.Addr) bool {
 	if a.IsLoopback() != b.IsLoopback() {
 		return b.IsLoopback()
@@ -96,7 +96,7 @@ func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
 // awaited reports whether the kernel's answer is awaited.
 func (w *ways) awaited() bool { return w.doors != nil }
 
-// forget has the kernel's answer not be used.
+// forget makes the job ignore the kernel's answer.
 func (w *ways) forget() {
 	if w.awaited() {
 		w.doors = nil
@@ -104,8 +104,8 @@ func (w *ways) forget() {
 	}
 }
 
-// opened takes the kernel's answer, and reports whether it was awaited: a rank may have left
-// meanwhile, or it took too long.
+// opened handles the kernel's answer, and reports whether it was awaited. It was not if a rank has
+// left meanwhile or the answer is late.
 func (w *ways) opened(e *Opened, r *ranks) bool {
 	switch {
 	case e.N != w.asked || !w.awaited():
@@ -122,7 +122,7 @@ func (w *ways) opened(e *Opened, r *ranks) bool {
 	return true
 }
 
-// addDoors puts what the kernel has opened into the layout, if there is room.
+// addDoors adds the kernel's doors to the layout. If there is no room the kernel closes them.
 func (w *ways) addDoors(n int, at []netip.AddrPort, r *ranks) {
 	doors := w.doors
 	for i := range doors {
