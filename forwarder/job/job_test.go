@@ -1,6 +1,7 @@
 package job
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +11,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
+// patience is that of the jobs of these tests in ms, longer than ComesBack.
+const patience = 10_000
+
 // started is a job of two clusters, of one and of two ranks, at a forwarder of an arrangement, with
 // the connections of the ranks here. In a row of two the other ranks come over connection 1.
 func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Conn) {
 	t.Helper()
-	first := joinOf(kind, int(here), 0, here, 2000)
+	first := joinOf(kind, int(here), 0, here, patience)
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: int(here), Timeout: time.Minute, Notice: time.Second, Trunk: 1}, first)
 	if refused != nil {
 		t.Fatal(refused)
@@ -26,7 +30,7 @@ func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Con
 		}
 		for rank := range cl.Size {
 			next++
-			join := joinOf(kind, c, rank, here, 2000)
+			join := joinOf(kind, c, rank, here, patience)
 			s.ends[next] = &end{rank: -1, zipper: -1}
 			conns[s.job.rankOf(join)] = next
 			s.handle(Joined{Conn: next, Join: join, Timeout: time.Minute, Room: true})
@@ -38,7 +42,7 @@ func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Con
 		for c, cl := range arrangements[kind].layout {
 			for rank := range cl.Size {
 				if c != int(here) {
-					hear(s, other, wire.TypeJoin, joinOf(kind, c, rank, other, 2000))
+					hear(s, other, wire.TypeJoin, joinOf(kind, c, rank, other, patience))
 				}
 			}
 		}
@@ -54,7 +58,7 @@ func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Con
 // link gives the job a connection from another forwarder.
 func link(s *shell, here, other uint16) {
 	s.ends[1] = &end{rank: -1, zipper: int(other)}
-	s.handle(Offered{Conn: 1, Join: joinOf(3, int(other), 0, other, 2000), Here: int(here)})
+	s.handle(Offered{Conn: 1, Join: joinOf(3, int(other), 0, other, patience), Here: int(here)})
 }
 
 // hear gives the job a frame over that connection.
@@ -84,10 +88,35 @@ func TestRepeatedByeCountsOnce(t *testing.T) {
 func TestStaleByeIsIgnored(t *testing.T) {
 	s, conns := started(t, 0, 0)
 	s.ends[9] = &end{rank: -1, zipper: -1}
-	s.handle(Joined{Conn: 9, Join: joinOf(0, 0, 0, 0, 2000), Timeout: time.Minute, Room: true})
+	s.handle(Joined{Conn: 9, Join: joinOf(0, 0, 0, 0, patience), Timeout: time.Minute, Room: true})
 	s.handle(Left{Conn: conns[0]})
 	if s.table[0] != 9 || s.job.ranks.left[0] || len(s.faults) > 0 {
 		t.Errorf("the route of rank 0 is %d; left: %v; %v", s.table[0], s.job.ranks.left[0], s.faults)
+	}
+}
+
+// A closed link may mean that the process has ended. A link that this forwarder closes because of a
+// damaged frame does not: on a busy host the rank may notice later than ComesBack.
+func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		lost func(c action.Conn) Event
+		want time.Duration
+	}{
+		{"closed", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF} }, ComesBack},
+		{"silent", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF, Silent: true} }, patience * time.Millisecond},
+		{"damaged", func(c action.Conn) Event { return Damaged{Conn: c, Reason: "checksum"} }, patience * time.Millisecond},
+	} {
+		s, conns := started(t, 0, 0)
+		var armed time.Duration
+		for _, a := range s.job.Handle(s.now, test.lost(conns[0])) {
+			if arm, ok := a.(action.Arm); ok && arm.Timer == (action.Timer{Kind: action.Return, Of: 0}) {
+				armed = arm.After
+			}
+		}
+		if armed != test.want {
+			t.Errorf("%s: rank 0 is awaited for %v, want %v", test.name, armed, test.want)
+		}
 	}
 }
 
@@ -109,7 +138,7 @@ func TestResumed(t *testing.T) {
 
 // Another forwarder that says much of the links that it lacks has little of that kept.
 func TestGapsBounded(t *testing.T) {
-	first := joinOf(3, 1, 0, 1, 2000)
+	first := joinOf(3, 1, 0, 1, patience)
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
 	if refused != nil {
 		t.Fatal(refused)
@@ -140,7 +169,7 @@ func TestIllegalTransition(t *testing.T) {
 // A job whose first rank is refused, because it belongs to another forwarder, is given up at once:
 // no timer keeps it.
 func TestRefusedOpenerEndsTheJob(t *testing.T) {
-	first := joinOf(3, 0, 0, 1, 2000) // cluster a is on the network of forwarder 0
+	first := joinOf(3, 0, 0, 1, patience) // cluster a is on the network of forwarder 0
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
 	if refused != nil {
 		t.Fatal(refused)
@@ -155,7 +184,7 @@ func TestRefusedOpenerEndsTheJob(t *testing.T) {
 
 // A refusal ends only a job in which nothing waits: neither a rank nor another forwarder.
 func TestRefusalKeepsOtherRanks(t *testing.T) {
-	good, bad := joinOf(3, 1, 0, 1, 2000), joinOf(3, 0, 0, 1, 2000)
+	good, bad := joinOf(3, 1, 0, 1, patience), joinOf(3, 0, 0, 1, 2000)
 	for _, c := range []struct {
 		waits string
 		first func(s *shell)

@@ -20,8 +20,9 @@ import (
 // In a job with one way between any two ranks, a rank whose link is lost reopens it (again), and
 // frames that were in flight are retransmitted. How long the job waits for that depends on the loss
 // (await). If the link was closed, as a process's links are when it ends, the job waits for
-// ComesBack. If nothing was heard from the rank, it waits for its patience. Then it fails, with the
-// cause of the loss.
+// ComesBack. If nothing was heard from the rank, or this forwarder closed the link because of a
+// damaged frame, the process may be alive, and the job waits for its patience. Then it fails, with
+// the cause of the loss.
 //
 // In a job of several hops, RailStates also go over bridges whose ranks reach the rank through
 // here. In a job of several rows a rank that has not come back in time is refused later, because
@@ -64,20 +65,22 @@ func (l *losses) linkLost(m *member, cause error, silent bool) {
 	l.miss(m, reason, silent)
 }
 
-// miss records that a rank's link is lost in a job that goes on.
-func (l *losses) miss(m *member, reason string, silent bool) {
+// miss records that a rank's link is lost in a job that goes on. patient says that the loss does
+// not show that the process has ended.
+func (l *losses) miss(m *member, reason string, patient bool) {
 	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	l.lost++
 	l.ranks.markUnreachable(m.rank, absence{reason: reason}, l.ranks.clusterOf[m.rank])
 	if l.ranks.links.several() || l.resumes() {
-		l.await(m.rank, reason, silent)
+		l.await(m.rank, reason, patient)
 	}
 }
 
-// await gives a rank time to come back.
-func (l *losses) await(v uint32, reason string, silent bool) {
+// await gives a rank time to come back: the job's patience, or ComesBack if it is less and the loss
+// shows that the process may have ended.
+func (l *losses) await(v uint32, reason string, patient bool) {
 	d := l.patience()
-	if !silent {
+	if !patient {
 		d = min(d, ComesBack)
 	}
 	if l.over[l.ranks.clusterOf[v]] {
@@ -193,7 +196,7 @@ func (l *losses) damaged(e *Damaged) {
 			e.Conn)
 	case l.goesOn() && l.state == Running && l.mayBeBad(m.rank):
 		if r.unroute(m.rank, e.Conn) {
-			l.miss(m, l.lostBy(m, fmt.Errorf("what came over it was damaged: %s", e.Reason)), false)
+			l.miss(m, l.lostBy(m, fmt.Errorf("what came over it was damaged: %s", e.Reason)), true)
 		}
 	case r.unroute(m.rank, e.Conn):
 		l.ending.fail(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)
