@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -62,8 +63,9 @@ type search struct {
 	later  map[uint64]int  // later has the nodes of the next level by their hashes.
 }
 
-// explore explores the worlds of an arrangement with at most so many faults, level by level.
-func explore(t *testing.T, kind, faults int) {
+// explore explores the worlds of an arrangement with at most so many faults, level by level, or the
+// first states of them, most in number.
+func explore(t *testing.T, kind, faults, most int) {
 	t.Helper()
 	first := newWorld(kind).hash()
 	s := &search{T: t, kind: kind, faults: faults, nodes: []node{{parent: -1, hash: first}}, known: map[uint64]bool{},
@@ -81,7 +83,10 @@ func explore(t *testing.T, kind, faults int) {
 			n := s.queue[0]
 			s.queue = s.queue[1:]
 			s.expand(n)
-			states++
+			if states++; states == most {
+				t.Logf("%s: %d faults: stopped after %d states", arrangements[kind].name, s.level, states)
+				return
+			}
 		}
 		t.Logf("%s: %d faults: %d states", arrangements[kind].name, s.level, states)
 	}
@@ -151,13 +156,17 @@ func replay(kind int, way []choice) *world {
 // side by side, and over a row of two: whatever the order of joins, byes, losses, timers and
 // restarts, no transition is illegal, no job ends twice, no frame goes to a rank that has left, and
 // everybody ends. The short form has all states of one forwarder with up to two faults and of the
-// others without one; the long form (ZIPPER_LONG=1) has all states with up to two.
+// others without one. The long form (ZIPPER_LONG=1) has all states of two side by side with up to
+// two, and a million states of rows, which have more than that with one fault.
 func TestModel(t *testing.T) {
-	for _, c := range []struct{ kind, faults int }{{0, 2}, {2, 0}, {3, 0}} {
-		if os.Getenv("ZIPPER_LONG") != "" {
-			c.faults = 2
+	long := os.Getenv("ZIPPER_LONG") != ""
+	for _, c := range []struct{ kind, faults, long, most int }{
+		{0, 2, 2, math.MaxInt}, {2, 0, 2, math.MaxInt}, {6, 0, 2, 1_000_000}, {3, 0, 2, 1_000_000},
+	} {
+		if long {
+			c.faults = c.long
 		}
-		explore(t, c.kind, c.faults)
+		explore(t, c.kind, c.faults, c.most)
 	}
 }
 
