@@ -7,27 +7,27 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// A forwarder that was started again knows nothing of the jobs that run over it. Ranks on its
-// networks dial it again and join, as if the job began; the other forwarders still run the job.
+// A forwarder that was restarted does not know the jobs that run over it. Ranks on its networks
+// dial it and join, as if the job began. The other forwarders still run the job.
 //
 //  1. The end that dials opens a connection with number 0, as for a job that begins: the new
 //     forwarder when a rank has joined it, or the old one, which has been told that the job is not
 //     known there (refused; the other end opens the job for it).
-//  2. The old one forgets the connections that it had, which are dead, and tells at once all that
-//     the new one is to gather through it: which ranks have left, the Joins, those of ranks that
-//     have left too, and that all others are ready (Anew).
-//  3. When the new one sees all ranks it says Ready and its job runs. Then the old one uses the
-//     connection as any that takes the place of a lost one (trunk.go), and all ranks send again
-//     what is not acknowledged.
+//  2. The old one drops its former connections, which are dead. It tells the new one at once all that
+//     it gathers through the old one (Anew): which ranks have left, the Joins of all ranks, and that
+//     all other forwarders are ready.
+//  3. When the new one has all ranks it says Ready and its job runs. Then the old one uses the
+//     connection like any that replaces a lost one (trunk.go), and all ranks retransmit what is not
+//     acknowledged.
 //
-// Which of the two dials is fixed, and it shows what a rank has shown it. A forwarder that was
-// started again when all its ranks had left has nothing to show: it would be waited for in vain,
-// and could not gather the job for those that still need it on their way. So the other end of a
-// bridge that is cut dials as well, after a while (instead).
+// It is fixed which of the two dials, and the dialler shows the Join of a rank. A forwarder that
+// was restarted after all its ranks had left has no Join to show, and could not gather the job for
+// the ranks whose way leads through it. So the other end of a bridge that is cut dials as well,
+// after a pause (dialler.instead).
 
 var errBegunAnew = errors.New("the other forwarder begins anew")
 
-// anew takes a connection over which the other end gathers, while the job runs here.
+// anew handles a connection over which the other end gathers the job, which runs here.
 func (e *entry) anew(c *conn) {
 	e.log(zapcore.InfoLevel, "another forwarder gathers a running job anew")
 	coming, inUse := e.conns.restart(c)

@@ -14,10 +14,10 @@
 //	conns.go     the connections
 //	core.go      the states, and what all parts share
 //
-// Handle takes an event and returns what has to be done, in order: actions for the forwarder
-// (package action; Dial, Introduce, Use, Spread and Far here), and those that concern the job,
-// which the job's state machine carries out. A Bridge does no I/O, reads no clock and takes no
-// lock. It is not safe for concurrent use.
+// Handle takes an event and returns actions, in order. Some are for the forwarder (those of package
+// action, and Dial, Introduce, Use, Spread and Far here). The job's state machine carries out the
+// others. A Bridge does no I/O, reads no clock and takes no lock. It is not safe for concurrent
+// use.
 package bridge
 
 import (
@@ -52,7 +52,7 @@ func (b *Bridge) State() State { return b.state }
 // Linked reports whether the bridge has had a connection, and is not over.
 func (b *Bridge) Linked() bool { return b.state != Absent && b.state != Over }
 
-// First returns the connection that carries all but bulk; 0: there is none now.
+// First returns the connection that carries all frames but bulk, or 0 if there is none now.
 func (b *Bridge) First() action.Conn {
 	if c := b.conns.first(); c != nil {
 		return c.id
@@ -71,7 +71,8 @@ func (b *Bridge) Conns() (list []action.Conn) {
 // Lost returns how many connections in use were lost so far.
 func (b *Bridge) Lost() int { return b.conns.lost }
 
-// Tried reports whether the first connection has been tried, and may carry frames of the job.
+// Tried reports whether the first connection has passed a large packet, and may carry frames of the
+// job.
 func (b *Bridge) Tried() bool { return b.conns.first().warming.Warm() }
 
 // Said reports whether this end has said Bye.
@@ -80,8 +81,8 @@ func (b *Bridge) Said() bool { return b.bye.said }
 // Heard reports whether the other end has said Bye over all connections.
 func (b *Bridge) Heard() bool { return b.bye.heard }
 
-// Handle advances the bridge by one event and returns what has to be done, in order. The error is
-// an illegal transition, a defect of this package: the job has to end.
+// Handle advances the bridge by one event and returns actions, in order. The error is an illegal
+// transition, which is a defect of this package. The job must end then.
 func (b *Bridge) Handle(now time.Time, e Event) ([]action.Action, error) {
 	b.now, b.out, b.wrong = now, nil, nil
 	e.apply(b)
@@ -102,8 +103,8 @@ func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.Instead) }
 func (Finish) apply(b *Bridge)       { b.finish() }
 func (e Bye) apply(b *Bridge)        { b.parting.came(e.Conn) }
 
-// finish says Bye over all connections. Without one it is said when one is there again, or never:
-// the other end may have been started again, and cannot gather the job without this one.
+// finish says Bye over all connections. Without a connection Bye waits for the next one, which may
+// never come: the other end may have been restarted, and cannot gather the job without this one.
 func (b *Bridge) finish() {
 	if b.bye.said || b.conns.first() == nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// parting ends a bridge by Bye from both ends over each connection: an end says it when all ranks
-// that could send something through it have left.
+// parting ends a bridge by Bye from both ends over each connection. An end says Bye when all ranks
+// that could send frames over the bridge from there have left.
 type parting struct {
 	*core
 	conns *connections
@@ -28,7 +28,7 @@ func (p *parting) say(c *conn) {
 	}
 }
 
-// came notes that the other end has said Bye over a connection.
+// came handles the other end's Bye over a connection.
 func (p *parting) came(id action.Conn) {
 	c := p.conns.find(id)
 	if c == nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 )
 
-// conn is one connection of a bridge.
+// conn is a connection of a bridge.
 type conn struct {
 	id      action.Conn
-	number  int           // number is the connection's in the trunk; 0 is that of the gathering.
+	number  int           // number is the connection's number in the trunk; 0 is for the gathering.
 	offered bool          // offered says that the other end has dialled it.
 	byeCame bool          // byeCame says that the other end has said Bye over it.
-	warming trunk.Warming // warming opens its windows before it is in use.
-	link    trunk.Link    // link is its path at the last event.
+	warming trunk.Warming // warming opens the TCP windows before the connection is in use.
+	link    trunk.Link    // link is what was known of its path at the last event.
 }
 
-// connections are a bridge's.
+// connections are the connections of a bridge.
 type connections struct {
-	inUse  []*conn      // inUse are the first, then those for bulk only; none: the bridge is cut.
-	coming []*conn      // coming are not in use yet.
+	inUse  []*conn      // inUse has the first connection, then those for bulk only. None: the bridge is cut.
+	coming []*conn      // coming has the connections that are not in use yet.
 	losses trunk.Losses // losses notes which connections lose packets.
 	lost   int          // lost counts the connections in use that were lost.
 }
@@ -32,8 +32,7 @@ func (t *connections) first() *conn {
 	return t.inUse[0]
 }
 
-// find returns the connection with that number of the forwarder's, among those in use and those
-// that come; nil: there is none.
+// find returns the connection with that id, in use or not, or nil if there is none.
 func (t *connections) find(id action.Conn) *conn {
 	for _, list := range [][]*conn{t.inUse, t.coming} {
 		if i := slices.IndexFunc(list, func(c *conn) bool { return c.id == id }); i >= 0 {
@@ -43,22 +42,22 @@ func (t *connections) find(id action.Conn) *conn {
 	return nil
 }
 
-// byesCame reports whether Bye has come over all connections that there are.
+// byesCame reports whether the other end has said Bye over all connections in use.
 func (t *connections) byesCame() bool {
 	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeCame })
 }
 
-// comes takes a connection that is not in use yet.
+// comes adds a connection that is not in use yet.
 func (t *connections) comes(c *conn) { t.coming = append(t.coming, c) }
 
-// gone takes a connection out of those that come.
+// gone removes a connection from those that are not in use yet.
 func (t *connections) gone(c *conn) { t.coming = without(t.coming, c) }
 
-// use puts a connection behind those in use.
+// use adds a connection to those in use, as the last one.
 func (t *connections) use(c *conn) { t.inUse = append(slices.Clone(t.inUse), c) }
 
-// drop takes a connection out of those in use and returns it, and whether it was the first one;
-// nil: it is not in use.
+// drop removes a connection from those in use. It returns the connection, or nil if it is not in
+// use, and whether it was the first one.
 func (t *connections) drop(id action.Conn) (c *conn, first bool) {
 	i := slices.IndexFunc(t.inUse, func(c *conn) bool { return c.id == id })
 	if i < 0 {
@@ -69,8 +68,8 @@ func (t *connections) drop(id action.Conn) (c *conn, first bool) {
 	return c, i == 0
 }
 
-// restart drops all connections but c, which is not in use yet, and returns them. Those that were
-// in use are lost.
+// restart removes and returns all connections but c, which is not in use yet. The connections that
+// were in use count as lost.
 func (t *connections) restart(c *conn) (coming, inUse []*conn) {
 	coming, inUse = without(t.coming, c), t.inUse
 	t.coming, t.inUse = []*conn{c}, nil

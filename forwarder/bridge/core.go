@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// State is where a bridge is in its life:
+// State is the state of a bridge:
 //
 //	Absent ─a connection is introduced→ Gathering ─the job runs→ Running
 //	Running ─the last connection is lost→ Cut ─a connection is in use→ Running
@@ -22,8 +22,8 @@ const (
 	// Absent: the job gathers, and there is no connection yet.
 	Absent State = iota
 
-	// Gathering: the job gathers over the first connection. Joins, Ready, Notice, RailState, Refuse
-	// and Pings come over it.
+	// Gathering: the job gathers over the first connection, which carries Joins, Ready, Notice,
+	// RailState, Refuse and Pings.
 	Gathering
 
 	// Running: the job runs, and at least one connection is in use.
@@ -32,7 +32,8 @@ const (
 	// Cut: the job runs, and no connection is in use.
 	Cut
 
-	// Over: the job has ended, or goes on without the bridge. Nothing is dialled or taken any more.
+	// Over: the job has ended, or goes on without the bridge. No connection is dialled or accepted
+	// any more.
 	Over
 )
 
@@ -49,7 +50,7 @@ var legal = [...]uint8{
 	Over:      0,
 }
 
-// Config is what is known of a bridge from the beginning.
+// Config is the configuration of a bridge, which does not change.
 type Config struct {
 	Job     string // Job is the job's id.
 	Zipper  int    // Zipper is the other end's index in the job's forwarders.
@@ -60,8 +61,8 @@ type Config struct {
 	Fixed int
 	// Patience is how long a running job waits for a bridge that is cut.
 	Patience time.Duration
-	// GoesOn says that a running job outlives the loss of a connection, and Resumes that it has no
-	// other way to the ranks behind the bridge.
+	// GoesOn says that a running job outlives the loss of a connection. Resumes says that the job
+	// has no other way to the ranks behind the bridge.
 	GoesOn, Resumes bool
 }
 
@@ -71,15 +72,15 @@ type core struct {
 	state State
 	bye   farewell
 	now   time.Time       // now is the time of the event.
-	out   []action.Action // out is what Handle returns.
-	wrong error           // wrong is an illegal transition.
+	out   []action.Action // out has the actions that Handle returns.
+	wrong error           // wrong is an illegal transition of the event.
 }
 
-// farewell is how far the end by Bye is.
+// farewell is the progress of the end by Bye.
 type farewell struct {
-	said   bool // said: this end has said Bye over all connections.
-	theirs bool // theirs: the other end has said it over one.
-	heard  bool // heard: it has said it over all that there are.
+	said   bool // said says that this end has said Bye over all connections.
+	theirs bool // theirs says that the other end has said Bye over one connection.
+	heard  bool // heard says that the other end has said Bye over all connections that there are.
 }
 
 // to moves the bridge to the next state and reports whether that is a legal transition.
@@ -92,14 +93,14 @@ func (b *core) to(next State) bool {
 	return true
 }
 
-// IllegalError is a transition that a bridge does not have.
+// IllegalError reports an illegal transition of a bridge.
 type IllegalError struct{ From, To State }
 
 func (e *IllegalError) Error() string {
 	return "the link to a forwarder goes from " + e.From.String() + " to " + e.To.String()
 }
 
-// Wanted reports whether the bridge may still carry something, if only Bye.
+// Wanted reports whether the bridge may still carry frames, if only Bye.
 func (b *core) Wanted() bool {
 	return (b.state == Running || b.state == Cut) && !(b.bye.said && b.bye.theirs)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 )
 
-// Dialling the connections that are missing, again after a while if they do not come. Over a long
-// path Pings open the windows of new connections (package trunk), so that the job's first long
-// message does not have to. Only then an end says that a connection is in use.
+// Missing connections are dialled, and redialled after a pause. Over a long path Pings open the TCP
+// windows of new connections (package trunk), so that the job's first long message does not have
+// to. Only then an end says that a connection is in use.
 
 // maxConnections bounds the numbers of a trunk's connections: the first, those for bulk, and one
 // that takes the first one's place.
@@ -22,17 +22,17 @@ const maxConnections = 2 + trunk.Most
 // MayNumber reports whether a connection may have that number.
 func MayNumber(n int) bool { return n >= 0 && n < maxConnections }
 
-// dialler opens connections from this end.
+// dialler dials connections from this end.
 type dialler struct {
 	*core
 	conns    *connections
 	dialling map[int]bool // dialling has the numbers of the connections that are being opened.
-	size     trunk.Size   // size is how many there are to be.
+	size     trunk.Size   // size is the number of connections that the trunk should have.
 	far      bool         // far says that the path is a long one.
-	carried  bool         // carried says that commands open them.
-	either   bool         // either says that this end may dial, whichever is to, when the bridge is cut.
+	carried  bool         // carried says that a command, such as ssh, carries the connections.
+	either   bool         // either says that both ends may dial when the bridge is cut.
 	ignorant bool         // ignorant says that the other end does not know the job, and is asked to gather it.
-	early    action.Conn  // early is being introduced while the job gathers; 0: none is.
+	early    action.Conn  // early is the connection that is being introduced while the job gathers; 0: none.
 }
 
 // reach dials the other end, for a job that gathers.
@@ -42,15 +42,15 @@ func (d *dialler) reach() {
 	}
 }
 
-// begin decides how many connections there are to be in the job that runs now, by the path of the
-// first one, and dials them. either says that this end may dial when the bridge is cut.
+// begin decides by the path of the first connection how many connections the running job has, and
+// dials them. either says that both ends may dial when the bridge is cut.
 func (d *dialler) begin(link trunk.Link, either bool) {
 	d.far, d.either, d.dialling = link.Long(), either, map[int]bool{}
 	if !d.Dials {
 		return
 	}
 	fixed := d.Fixed
-	if d.carried = link.Carried; d.carried && fixed == 0 { // nobody has a short path carried
+	if d.carried = link.Carried; d.carried && fixed == 0 { // a carried path is taken for a long one
 		fixed = trunk.First
 	}
 	d.size = trunk.New(link.Path, link.Known, fixed)
@@ -65,11 +65,12 @@ func (d *dialler) grow(bulk map[int]trunk.Path) {
 	}
 }
 
-// instead reports whether this end dials a bridge that is cut though the other end is to.
+// instead reports whether this end dials because the bridge is cut, although that is the other
+// end's part.
 func (d *dialler) instead() bool { return d.state == Cut && !d.Dials && d.either }
 
-// extend dials the connections that are not there: over a long path those for bursts first, since
-// others are cold, and would take their place.
+// extend dials the missing connections: over a long path those for bursts first, because other
+// connections are cold and would take their place.
 func (d *dialler) extend() {
 	if !d.Dials && !d.instead() || !d.Wanted() {
 		return
@@ -90,7 +91,7 @@ func (d *dialler) extend() {
 			continue
 		}
 		if n >= trunk.Eager && d.far && d.bursts() {
-			return // use goes on
+			return // use dials the rest
 		}
 		missing--
 		d.dial(n)
@@ -123,7 +124,7 @@ func (d *dialler) used(number int) {
 // there. It is asked to gather the job next, or gathers it now.
 func (d *dialler) unknown(number int) { d.ignorant = number != 0 }
 
-// dialled takes a connection that was dialled, unless it is not wanted any more.
+// dialled adds a connection that was dialled, or closes it if it is not wanted any more.
 func (d *dialler) dialled(id action.Conn, number int) {
 	switch {
 	case d.state == Absent:
@@ -137,14 +138,14 @@ func (d *dialler) dialled(id action.Conn, number int) {
 	d.do(Introduce{Conn: id, Zipper: d.Zipper, Number: number})
 }
 
-// notDialled goes on when a connection could not be opened.
+// notDialled handles the failure of a Dial.
 func (d *dialler) notDialled(number int, why error) {
 	if d.state != Absent {
 		d.notThere(number, why)
 	}
 }
 
-// notComing sees to a connection that has ended before it was in use.
+// notComing handles the end of a connection that was not in use yet.
 func (d *dialler) notComing(id action.Conn, cause error) {
 	t := d.conns
 	switch c := t.find(id); {
@@ -158,7 +159,7 @@ func (d *dialler) notComing(id action.Conn, cause error) {
 	}
 }
 
-// notThere goes on when a connection of a running job could not be opened: it is tried again.
+// notThere redials a connection of a running job after a pause, because it could not be opened.
 func (d *dialler) notThere(number int, why error) {
 	delete(d.dialling, number)
 	if !d.Wanted() {
@@ -167,12 +168,12 @@ func (d *dialler) notThere(number int, why error) {
 	d.log(zapcore.WarnLevel, "no further connection to another forwarder", zap.Int("connection", number), zap.Error(why))
 	pause := trunk.Redial
 	if d.conns.first() != nil {
-		pause = trunk.Retry // the job runs over the others
+		pause = trunk.Retry // the job runs over the other connections
 	}
 	d.extendIn(pause)
 }
 
-// extendIn dials what is missing in a while.
+// extendIn dials the missing connections after a pause.
 func (d *dialler) extendIn(pause time.Duration) {
 	switch {
 	case !d.Wanted():
@@ -185,7 +186,7 @@ func (d *dialler) extendIn(pause time.Duration) {
 	d.arm(action.Again, pause)
 }
 
-// again dials what is missing now.
+// again dials the missing connections after a pause has ended.
 func (d *dialler) again() {
 	if d.state == Absent {
 		d.reach()

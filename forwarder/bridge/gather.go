@@ -11,21 +11,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// The first connection, while the job gathers. One end dials it (reach). The frames of the
-// gathering are small, and a path may let small packets pass and drop large ones without a word:
-// the job would begin, and hang at its first large message. TCP does not let full packets be broken
-// up on the way, so a Ping that fills packets is sent first (try). If it is not answered the job is
-// given up.
+// The first connection, while the job gathers. One end dials it (dialler.reach). The frames of the
+// gathering are small, and a path may pass small packets and silently drop large ones. The job
+// would start, and hang at its first large message. TCP forbids fragmentation on the way, so a Ping
+// that fills packets is sent first (gather). If it is not answered the job is given up.
 
-// entry takes connections: the first one for the gathering, and those of a running job before they
-// are in use.
+// entry accepts connections: the first one for the gathering, and those of a running job before
+// they are in use.
 type entry struct {
 	*core
 	conns *connections
 	trunk *trunkLine
 }
 
-// gather takes the first connection into use for the gathering.
+// gather makes the first connection carry the gathering.
 func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
 	if !e.to(Gathering) {
 		return
@@ -38,7 +37,7 @@ func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
 	e.do(Linked{})
 }
 
-// unanswered gives the job up if no large packet was answered in time.
+// unanswered gives the job up if the large packet was not answered in time.
 func (e *entry) unanswered() {
 	c := e.conns.first()
 	if e.state != Gathering || !c.warming.Silent() {
@@ -56,7 +55,7 @@ func (e *entry) unanswered() {
 			e.Job, e.Address, size)})
 }
 
-// answered notes the answer to a Ping over a connection that is not in use yet.
+// answered handles the answer to a Ping over a connection that is not in use yet.
 func (e *entry) answered(id action.Conn, link trunk.Link) {
 	c := e.conns.find(id)
 	if c == nil {
@@ -69,8 +68,8 @@ func (e *entry) answered(id action.Conn, link trunk.Link) {
 	}
 }
 
-// warm opens the windows of a connection of a running job, if that is one of those for bursts and
-// its path is long.
+// warm opens the TCP windows of a connection of a running job, if it is one for bursts over a long
+// path.
 func (e *entry) warm(c *conn) {
 	if c.number < trunk.Eager && c.link.Long() {
 		e.pad(c, c.warming.Begin(e.now))
@@ -87,10 +86,10 @@ func (e *entry) pad(c *conn, n int) {
 // padding is the body of a Ping that fills packets.
 type padding struct{}
 
-// Append adds it to e.
+// Append appends the padding to b.
 func (padding) Append(b []byte) []byte { return append(b, make([]byte, wire.MaxPing)...) }
 
-// introduced takes a connection that the other end has agreed to.
+// introduced handles a connection that the other end has accepted.
 func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	if e.state == Absent {
 		e.gather(id, false, link)
@@ -108,8 +107,8 @@ func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	}
 }
 
-// offered takes a connection that the other end has opened. Before the job runs it is kept for
-// then.
+// offered handles a connection that the other end has dialled. A further one is kept until the job
+// runs.
 func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	switch {
 	case e.state == Absent:
@@ -129,7 +128,7 @@ func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	e.trunk.admit(c)
 }
 
-// refused goes on when the other end does not take a connection.
+// refused handles the other end's refusal of a connection.
 func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
 	e.end(id, refusedError(reason))
 	c := e.conns.find(id)
@@ -141,7 +140,7 @@ func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
 		e.trunk.giveUp("the forwarder " + e.Address + ": " + reason)
 	case code == wire.RefuseTaken && e.bye.said && c.number == 0:
 		e.trunk.giveUp(reason)
-	case code == wire.RefuseTaken: // also where all is said: it may gather, and hears from us which ranks have left
+	case code == wire.RefuseTaken: // after Bye, too: the other end may gather, and is told which ranks have left
 		e.trunk.dialler.unknown(c.number)
 	}
 }
