@@ -121,6 +121,10 @@ type steppedTimer struct {
 
 func (c *steppedClock) Now() time.Time { return c.now }
 
+// NewTicker completes zapcore.Clock, so that the limits of the log follow the script's time. zap
+// calls it only for buffered logs, and scripts have none.
+func (c *steppedClock) NewTicker(time.Duration) *time.Ticker { panic("nothing ticks in a script") }
+
 func (c *steppedClock) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	t := &steppedTimer{c, c.now.Add(d), fn}
 	c.timers = append(c.timers, t)

@@ -134,7 +134,7 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 	if d := opt["far"]; d != "" {
 		far = s.duration(d)
 	}
-	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
+	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}, zap.WithClock(s.now)),
 		clock: s.now, strict: true,
 		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
 		Dial: func(_ context.Context, addr string, failed func(error)) (transport.Link, error) {
