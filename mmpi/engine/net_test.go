@@ -33,7 +33,6 @@ type strand struct {
 	up, down   []byte
 	states     uint32 // RailStates that this link has brought
 	eof        bool
-	slow       bool // of what has come little is read at a time
 	redial     chan transport.Link
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // railed joins a job through n forwarders behind proxies.
@@ -355,25 +354,5 @@ func TestAbortAtTheEnd(t *testing.T) {
 	}
 	if n := e.native.(*fakeNative); e.Err() != nil || n.failed != "" {
 		t.Errorf("%v, %q", e.Err(), n.failed)
-	}
-}
-
-// TestStatesInOrder: what a forwarder says of other ranks' links is believed in the order in which
-// it was said only. Where one is left out, or two have changed places, the link is lost, and the
-// next one begins with how things are.
-func TestStatesInOrder(t *testing.T) {
-	n := newRailNet(t, []int{1, 1}, Limits{}, netOptions{rails: 2}, t.Logf)
-	state := func() string { return n.engines[0].Rails()[0].State }
-	s := n.strands[0][0]
-	s.hears(wire.RailState{Rank: 1, Up: true})
-	n.settle()
-	if state() != "up" {
-		t.Fatalf("after the first state the rail is %s", state())
-	}
-	s.states++ // the one that is left out
-	s.hears(wire.RailState{Rank: 1, Reason: "cut"})
-	n.settle()
-	if state() == "up" {
-		t.Error("a state that is not the next one was believed")
 	}
 }

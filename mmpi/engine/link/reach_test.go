@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,39 +15,28 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
-	"github.com/leidenzipper/zipper/mmpi/engine/wait"
-	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// newFakeSet returns the set of rank 0, which is alone in its cluster, with one link to each of n
-// forwarders. sizes are the processes of the other clusters; nothing reopens a link by itself.
-func newFakeSet(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, *fakeUpper) {
+// unreopened starts the process of rank 0, which is alone in its cluster, with one link to each of
+// n forwarders. sizes are the processes of the other clusters; no link that is lost is opened
+// again.
+func unreopened(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, *testProcess) {
 	t.Helper()
-	w := &world.World{Clusters: []wire.Cluster{{Name: "a", Size: 1}}}
-	for i, size := range sizes {
-		w.Clusters = append(w.Clusters, wire.Cluster{Name: fmt.Sprintf("b%d", i), Size: size})
-	}
-	u := &fakeUpper{}
-	cfg := Config{World: w, Upper: u, Lock: new(sync.Mutex), Wiring: Wiring{System: wait.NewLinux(), Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}, Limits: limits.Limits{NoRail: time.Minute}}
-	for range n {
-		l, _ := memnet.Pipe(memnet.Options{})
-		cfg.Links = append(cfg.Links, l)
-	}
-	if edit != nil {
-		edit(&cfg)
-	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.set = s
-	t.Cleanup(s.Close)
-	return s, u
+	u := newProcess(t, 0, append([]uint32{1}, sizes...), func(c *Config) {
+		c.Redial = func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		for range n {
+			l, _ := memnet.Pipe(memnet.Options{})
+			c.Links = append(c.Links, l)
+		}
+		if edit != nil {
+			edit(c)
+		}
+	})
+	return u.set, u
 }
 
 // cutOff has every forwarder report that the ranks are out of reach.
@@ -68,7 +56,7 @@ func cutOff(t *testing.T, s *Set, ranks []int, cut bool) {
 // one is the cause of the abort, and the one that the user is told of, every time.
 func TestLowestUnreachableRankIsReported(t *testing.T) {
 	for range 8 {
-		s, u := newFakeSet(t, 2, []uint32{8}, nil)
+		s, u := unreopened(t, 2, []uint32{8}, nil)
 		cutOff(t, s, []int{8, 3, 5, 2, 7, 4, 6}, false)
 		s.end(s.tracker.Deadline(s.Now() + time.Hour))
 		if !strings.Contains(u.failed, "could reach rank 2 ") || !strings.Contains(u.failed, "rank 2 is lost") {
@@ -76,7 +64,7 @@ func TestLowestUnreachableRankIsReported(t *testing.T) {
 		}
 
 		var warned string
-		s, _ = newFakeSet(t, 2, []uint32{8}, func(c *Config) { c.Warn = func(text string) { warned = text } })
+		s, _ = unreopened(t, 2, []uint32{8}, func(c *Config) { c.Warn = func(text string) { warned = text } })
 		cutOff(t, s, []int{8, 3, 5, 2, 7, 4, 6}, true)
 		s.tracker.Notices(s.Now() + time.Hour)
 		if !strings.HasPrefix(warned, "rank 2 is lost;") {
@@ -92,7 +80,7 @@ func TestMissingDirectLinkHasItsOwnReason(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	s, _ := newFakeSet(t, 1, []uint32{3}, func(c *Config) { c.Direct = map[int]Opener{1: open, 2: open, 3: open} })
+	s, _ := unreopened(t, 1, []uint32{3}, func(c *Config) { c.Direct = map[int]Opener{1: open, 2: open, 3: open} })
 	reasons := map[int]string{1: "network unreachable", 2: "no route to host", 3: "connection refused"}
 	for _, r := range s.rails[1:] {
 		s.dialFailed(r, errors.New(reasons[r.peer.Rank]))
@@ -117,7 +105,7 @@ func TestMissingDirectLinkHasItsOwnReason(t *testing.T) {
 func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 	for code, final := range map[wire.RefuseCode]bool{wire.RefuseTimeout: false, wire.RefuseShutdown: false,
 		wire.RefuseFull: false, wire.RefuseJob: true} {
-		s, _ := newFakeSet(t, 1, []uint32{1}, nil)
+		s, _ := unreopened(t, 1, []uint32{1}, nil)
 		r := s.forwarders[0]
 		s.SendBye()
 		s.down(r, "cut") // so that Bye is owed, and the link is opened again
@@ -132,7 +120,7 @@ func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 // in place of, ends the job with an error that says so, and is not opened again.
 func TestLinkClosedByProgram(t *testing.T) {
 	for _, err := range []error{unix.EBADF, unix.ENOTSOCK} {
-		s, u := newFakeSet(t, 1, []uint32{1}, nil)
+		s, u := unreopened(t, 1, []uint32{1}, nil)
 		s.lost(s.forwarders[0], fmt.Errorf("write: %w", err))
 		if u.failed != fault.ClosedByProgram {
 			t.Errorf("%v: %s", err, u.failed)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,18 +14,13 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
-	"github.com/leidenzipper/zipper/mmpi/engine/limits"
-	"github.com/leidenzipper/zipper/mmpi/engine/wait"
-	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// refusing is a set with one link to its only forwarder, there, whose attempts to open it again the
-// test sees (attempts) and answers (answers).
+// refusing is a process with one link to its only forwarder, there, whose attempts to open it again
+// the test sees (attempts) and answers (answers).
 type refusing struct {
-	set      *Set
-	upper    *fakeUpper
+	*testProcess
 	there    *memnet.Link
-	lock     sync.Mutex
 	attempts chan bool
 	answers  chan error
 	lostAt   time.Duration // at most the time at which the link is lost
@@ -37,21 +31,18 @@ const testPatience = time.Minute
 
 func newRefusing(t *testing.T) *refusing {
 	here, there := memnet.Pipe(memnet.Options{})
-	f := &refusing{upper: &fakeUpper{}, there: there, attempts: make(chan bool), answers: make(chan error), refusal: errConnRefused}
-	s, err := New(Config{World: &world.World{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}},
-		Upper: f.upper, Lock: &f.lock, Wiring: Wiring{Links: []transport.Link{here}, System: wait.NewLinux(), Redial: func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+	f := &refusing{there: there, attempts: make(chan bool), answers: make(chan error), refusal: errConnRefused}
+	f.testProcess = newProcess(t, 0, []uint32{1, 1}, func(c *Config) {
+		c.Limits.NoRail, c.Links = testPatience, []transport.Link{here}
+		c.Redial = func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
 			select {
 			case f.attempts <- true:
 				return nil, <-f.answers
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		}}, Limits: limits.Limits{NoRail: testPatience}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.set, f.upper.set = s, s
-	t.Cleanup(s.Close)
+		}
+	})
 	return f
 }
 
@@ -73,7 +64,7 @@ func (f *refusing) checked(d time.Duration) string {
 	if end := f.set.tracker.Deadline(f.lostAt + d); end != nil {
 		f.set.end(end)
 	}
-	return f.upper.failed
+	return f.failed
 }
 
 var errConnRefused = fmt.Errorf("dial: %w", unix.ECONNREFUSED)

@@ -1,0 +1,136 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/tcp"
+	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
+	"github.com/leidenzipper/zipper/mmpi/engine/wait"
+	"github.com/leidenzipper/zipper/mmpi/engine/world"
+)
+
+// testProcess is a set and the layer above it. That layer clears every large message at once: its
+// bytes are all that links see. The test tells the sender of the end.
+type testProcess struct {
+	set     *Set
+	lock    sync.Mutex
+	sources map[uint64]*Source
+	sinks   map[uint64]*Sink
+	written map[uint64]bool
+	filled  map[uint64]bool
+	failed  string
+	got     map[int][][]byte // payloads of eager frames, by the rank that sent them, in order
+}
+
+func (u *testProcess) Frame(p *Peer, h wire.Header, body []byte, payload int) ([]byte, Payload, error) {
+	if h.Type == wire.TypeCredit {
+		c, err := wire.ParseCredit(body)
+		p.RaiseData(c.Data)
+		return nil, nil, err
+	}
+	if h.Type == wire.TypeEager {
+		b := make([]byte, payload)
+		u.got[p.Rank] = append(u.got[p.Rank], b)
+		return b, inPlace{}, nil
+	}
+	return nil, nil, nil
+}
+func (u *testProcess) Source(_ *Peer, handle uint64) *Source { return u.sources[handle] }
+func (u *testProcess) Sink(_ *Peer, handle uint64) *Sink     { return u.sinks[handle] }
+func (u *testProcess) Written(s *Source)                     { u.written[s.Handle] = true }
+func (u *testProcess) Filled(k *Sink) {
+	u.filled[k.Handle] = true
+	delete(u.sinks, k.Handle)
+	k.Release()
+}
+func (u *testProcess) SendCredit(p *Peer) {
+	f := p.NewFrame(wire.TypeCredit, 0, wire.CreditLen, 0)
+	c := wire.Credit{Data: p.DataLimit()}
+	f.Buf = c.Append(f.Buf)
+	p.Send(f)
+}
+func (u *testProcess) Fatal(_ fault.Code, _ int, reason string) {
+	u.failed = reason
+	u.set.Close()
+}
+
+// inPlace is a frame that needs nothing more once its payload is there.
+type inPlace struct{}
+
+func (inPlace) Landed(int) error { return nil }
+
+// sendEager sends a buffer as one sequenced frame.
+func (u *testProcess) sendEager(to int, b []byte) {
+	p := u.set.Peer(to)
+	f := p.NewFrame(wire.TypeEager, 0, wire.EnvelopeLen, len(b))
+	e := wire.Envelope{Size: uint64(len(b))}
+	f.Buf = append(e.Append(f.Buf), b...)
+	p.Send(f)
+}
+
+// send sends a buffer as one Source from u to other's Sink.
+func (u *testProcess) send(other *testProcess, handle uint64, from, to []byte) *Source {
+	src := &Source{Handle: handle, Receiver: handle, Buf: from}
+	k := &Sink{Handle: handle, Buf: to}
+	u.sources[handle], other.sinks[handle] = src, k
+	other.set.Peer(u.set.world.Rank).Open(k)
+	u.set.Peer(other.set.world.Rank).Bulk(src)
+	return src
+}
+
+// newProcess starts the set of a rank in a job whose clusters have so many processes each. Nothing
+// reopens a link by itself, unless edit says so.
+func newProcess(t *testing.T, rank int, sizes []uint32, edit func(*Config)) *testProcess {
+	t.Helper()
+	u := &testProcess{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{},
+		filled: map[uint64]bool{}, got: map[int][][]byte{}}
+	w := &world.World{Rank: rank}
+	for i, size := range sizes {
+		w.Clusters = append(w.Clusters, wire.Cluster{Name: fmt.Sprint("c", i), Size: size})
+	}
+	cfg := Config{World: w, Upper: u, Lock: &u.lock, Wiring: Wiring{System: wait.NewLinux()},
+		Limits: limits.Limits{NoRail: time.Minute, LongPath: -1, Ping: time.Hour}.WithDefaults(2)}
+	edit(&cfg)
+	var err error
+	if u.set, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		u.lock.Lock()
+		defer u.lock.Unlock()
+		u.set.Close()
+	})
+	return u
+}
+
+// tcpPair joins two sets by one socket, for what only sockets do: splice, and access the program's
+// memory.
+func tcpPair(t *testing.T) (u [2]*testProcess) {
+	t.Helper()
+	ln, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	a, err := tcp.Dialer{}.Dial(ctx, ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range []transport.Link{a, b} {
+		u[i] = newProcess(t, i, []uint32{1, 1}, func(c *Config) { c.Links = []transport.Link{l} })
+	}
+	return u
+}
