@@ -8,28 +8,28 @@ import (
 
 // Finish ends the engine in step with all other processes:
 //
-//  1. Everybody has come this far (barrier). From then on this process has all that it needs, and
-//     nothing that is lost is a failure of its job any more (link.Set.Finished).
-//  2. Everybody knows that, or some process has left, which none does before (barrier again). So a
-//     process that still needs something finds all others there, whatever was lost meanwhile: a
-//     forwarder that was started again gathers the whole job.
-//  3. What was sent is acknowledged, and the forwarders know that the end of the links is meant
+//  1. The first barrier: all processes have reached the end. From then on this process has all that
+//     it needs, and a loss is no longer an error (link.Set.Finished).
+//  2. The second barrier: all processes know that, or some process has left, which none does before.
+//     So a process that still needs something finds all others there, whatever was lost meanwhile:
+//     a forwarder that was started again gathers the whole job.
+//  3. What was sent is acknowledged, and the forwarders have been told that the links end in order
 //     (linger).
 //
 // It blocks as long as other processes have work to do; no other call may be under way. Application
 // threads only.
 func (e *Engine) Finish() error {
-	gone := func() bool { return e.links.FinishFailed() }
-	linger := func(answered func() bool) error { // others get, or answer, what this process has sent last
-		return e.forgive(e.await(byeTimeout, "answer", func() bool { return answered() || gone() }))
+	failed := e.links.FinishFailed               // with the lock
+	linger := func(answered func() bool) error { // until others have received, or answered, the last frames
+		return e.ignoreTimeout(e.await(byeTimeout, "answer", func() bool { return answered() || failed() }))
 	}
 	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
 	if err == nil {
 		e.lock()
 		e.links.Finished()
 		e.unlock()
-		err = e.forgive(e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
-			without: func(rank int) bool { return e.links.Departed(rank) || gone() }}))
+		err = e.ignoreTimeout(e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
+			without: func(rank int) bool { return e.links.Departed(rank) || failed() }}))
 	}
 	if err == nil {
 		err = linger(func() bool { return e.links.Unacked() == 0 })
@@ -42,7 +42,7 @@ func (e *Engine) Finish() error {
 		e.unlock()
 		err = linger(e.links.ByeAcked)
 	}
-	if e.leave() { // Abort needs the links
+	if e.leave() { // Abort needs the links.
 		return err
 	}
 	e.close()
@@ -52,9 +52,9 @@ func (e *Engine) Finish() error {
 	return err
 }
 
-// forgive has nothing missed that has not come in time after all have met: it may have been lost,
-// and who sent it have left.
-func (e *Engine) forgive(err error) error {
+// ignoreTimeout drops a timeout error once all processes have reached the first barrier, because
+// the sender of what is missing may already have exited. It returns other errors.
+func (e *Engine) ignoreTimeout(err error) error {
 	if e.Err() == nil && !e.leave() {
 		return nil
 	}
@@ -78,12 +78,12 @@ func (e *Engine) close() {
 // phase is one of the barriers of Finish.
 type phase struct {
 	up, down int                 // tags
-	without  func(rank int) bool // that one need not be waited for; with the lock
-	limit    time.Duration       // of the wait for one; 0: none
+	without  func(rank int) bool // reports that the wait for a rank is over; called with the lock
+	limit    time.Duration       // of the wait for one rank; 0: none
 }
 
-// barrier returns when every process of the job has called it, or need not be waited for. Messages
-// go between clusters only, up a tree and down again.
+// barrier returns when every process of the job has called it, or the wait for it is over.
+// Messages go between clusters only, up a tree and down again.
 func (e *Engine) barrier(p phase) error {
 	parent, children := finishTree(&e.world)
 	if parent < 0 && len(children) == 0 {

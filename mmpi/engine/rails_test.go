@@ -332,7 +332,7 @@ func TestRailsGoneAtTheEnd(t *testing.T) {
 	if err := e.await(byeTimeout/2, "end", func() bool { return e.links.FinishFailed() }); err != nil {
 		t.Error(err)
 	}
-	if err := e.forgive(failure(ErrLink, "no answer")); err != nil {
+	if err := e.ignoreTimeout(failure(ErrLink, "no answer")); err != nil {
 		t.Error(err)
 	}
 	if n := e.native.(*fakeNative); e.Err() != nil || n.failed != "" {

@@ -11,69 +11,69 @@ const MaxRails = 16
 
 const (
 	// WidestData bounds the window of segments that a pair's path may take, in bytes. Default 48
-	// MiB: 1 Gbit/s at 200 ms one way, or 10 Gbit/s at 20 ms. With the widest one of eager payload
-	// (pt2pt) no more than wire.MaxWindow.
+	// MiB: 1 Gbit/s at 200 ms one way, or 10 Gbit/s at 20 ms. Together with the widest window of
+	// eager payload (pt2pt) it must not exceed wire.MaxWindow.
 	WidestData = 48 << 20
 
-	// inputSize is the buffer of a rail that frames are cut from, in bytes. Default 64 KiB.
+	// inputSize is the size of the buffer into which a rail reads frames, in bytes. Default 64 KiB.
 	inputSize = 64 << 10
 
-	// turnSize is what a rail writes or reads before the other direction, or another rail, has its
-	// turn, in bytes. Default 1 MiB; with several rails two segments.
+	// turnSize is how much a rail writes or reads before the other direction, or another rail, has
+	// its turn, in bytes. Default 1 MiB; with several rails it is two segments.
 	turnSize = 1 << 20
 
-	// batch is how many frames go into one vectored write. Default 16.
+	// batch is the largest number of frames in one vectored write. Default 16.
 	batch = 16
 
-	// longSegment is how many times as long as others segments of direct links, and of fast flows,
-	// are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
+	// longSegment is how many times as long as others the segments of direct links and of fast
+	// flows are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
 	longSegment = wire.LongSegment
 
-	// longFor bounds the time that a segment takes, in nanoseconds: a longer one where the flow is
-	// fast, and any one where the network is slow. Default 100 µs: a forwarder stores a segment
-	// whole, and nothing overtakes it.
+	// longFor bounds the time that a segment takes, in nanoseconds. It applies to the longer
+	// segments of a fast flow, and to all segments in a slow network. Default 100 µs: a forwarder
+	// stores a segment whole, and no frame overtakes it.
 	longFor = 100 * time.Microsecond
 
 	// leastSegment is the shortest segment of a message that is longer, in bytes. Default 16 KiB.
 	leastSegment = 16 << 10
 
-	// longShare: a longer segment is no more than one of so many parts of what is left. Default 16:
-	// nothing goes out of the forwarder before the first is there.
+	// longShare is the least number of longer segments for which there must be bytes left. Default
+	// 16: a forwarder passes nothing on before it has the first one.
 	longShare = 16
 
-	// pipeSize is the pipe of spliced segments, in bytes. Default 1 MiB: a place for each page of
-	// the longest segment and of its head.
+	// pipeSize is the capacity of the pipe for spliced segments, in bytes. Default 1 MiB: a slot
+	// for each page of the longest segment and of its head.
 	pipeSize = 1 << 20
 
 	// part is how much of a message is registered with a link at a time, in bytes. Default 4 MiB.
-	// Trades the memory that is pinned, and the time that takes, against how often it is done.
+	// Trades the memory that is pinned, and the time for that, against the number of registrations.
 	part = 4 << 20
 
 	// partsAhead is how many parts of a receive are registered at a time. Default 2.
 	partsAhead = 2
 
-	// minOnWay is how many segments a lane may always have on its way. Default 4: what keeps a slow
-	// rail measured.
+	// minOnWay is how many segments a lane may always have in flight. Default 4: so many keep the
+	// rate of a slow rail measured.
 	minOnWay = 4
 
-	// landedEvery is what may stay unacknowledged on a lane, in bytes, but no more than half of
-	// minOnWay, or the sender would wait for it. Default 256 KiB. Trades frames against what is
-	// sent again after a loss.
+	// landedEvery is how much may arrive on a lane before it is acknowledged, in bytes. It is at
+	// most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades frames
+	// against what is sent again after a loss.
 	landedEvery = 256 << 10
 
-	// landedLazily is the same where only one link leads to the peer, which then does not wait for
-	// it, in bytes. Default 1 MiB.
+	// landedLazily is landedEvery where only one link leads to the peer, in bytes. Default 1 MiB:
+	// the sender does not wait for that acknowledgement.
 	landedLazily = 1 << 20
 
-	// ackEvery is how many sequenced frames may stay unacknowledged without waiting for something
-	// to carry the acknowledgement. Default 64. Trades frames against what a sender keeps.
+	// ackEvery is how many sequenced frames may arrive before they are acknowledged by a frame of
+	// its own. Default 64. Trades frames against what a sender retains.
 	ackEvery = 64
 
-	// fewDirect is how many direct links are read one by one. Default 2; of more, one system call
-	// asks which are ready.
+	// fewDirect is the largest number of direct links that are read one by one. Default 2; with
+	// more of them, one system call asks which are ready.
 	fewDirect = 2
 
-	// poolKeep is how much a Pool keeps for later, in bytes. Default 16 MiB.
+	// poolKeep is the size of the free buffers that a Pool keeps, in bytes. Default 16 MiB.
 	poolKeep = 16 << 20
 )
 
