@@ -107,7 +107,8 @@ func (h Hockney) BinomialBroadcast(m float64, procs int) float64 {
 	return h.Time(m) * rounds(procs)
 }
 
-// rounds returns ceil(log2 procs), exactly.
+// rounds returns the base-2 logarithm of procs, rounded up. It counts in integers, so the result
+// is exact.
 func rounds(procs int) float64 {
 	r := 0
 	for 1<<r < procs {

@@ -240,7 +240,7 @@ type Chan struct {
 	Delta   float64 // iterations
 }
 
-// Time of an exchange of elements at a level.
+// Time returns the time in seconds of an exchange of elements at a level.
 func (c Chan) Time(level int, elements float64) float64 {
 	return c.Average[level].At(c.Beta * elements)
 }
@@ -269,7 +269,8 @@ type TauLop struct {
 	L func(m float64, tau int) float64
 }
 
-// Time of a message of transfers of which tau[j] run at once.
+// Time returns the time in seconds of a message of m bytes in transfers of which tau[j] run at
+// once.
 func (t TauLop) Time(m float64, tau ...int) float64 {
 	sum := t.O(m)
 	for _, k := range tau {

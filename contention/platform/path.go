@@ -108,7 +108,8 @@ func (w *walker[T]) use(resource int) {
 	}
 }
 
-// arrive ends an edge in a cluster's switch.
+// arrive appends a hop to the flow, from the walker's place to a vertex of a cluster's switch, and
+// moves the walker there.
 func (w *walker[T]) arrive(cluster, vertex int) {
 	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex, Of: w.of})
 	w.vertex, w.of = vertex, 0

@@ -24,7 +24,8 @@ func (p *Platform) joining(a, b int) (list []int) {
 	return list
 }
 
-// follow returns the steps of an explicit route.
+// follow returns the steps of an explicit route, from cluster From over the zippers Via to cluster
+// To. It returns an error if the route is not possible.
 func (p *Platform) follow(r *Route) ([]step, error) {
 	from, to := p.cluster(r.From), p.cluster(r.To)
 	if from < 0 || to < 0 || from == to {

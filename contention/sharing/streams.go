@@ -144,7 +144,8 @@ func newStreamState[T num.Number[T]](n *Network[T], active []Active) *streamStat
 	return s
 }
 
-// reopen takes back the rate of transfer i.
+// reopen sets the rate of transfer i to 0 and marks the transfer open, so that fill settles it
+// again.
 func (s *streamState[T]) reopen(i int) {
 	s.move(i, true)
 	var none T
@@ -172,7 +173,8 @@ func (s *streamState[T]) move(i int, open bool) {
 	}
 }
 
-// fill settles all open transfers.
+// fill sets the rate of every open transfer, starting at the resource with the lowest rate per
+// transfer.
 func (s *streamState[T]) fill() {
 	var queue pqueue.Queue[level[T]]
 	for i := range s.resources {

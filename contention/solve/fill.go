@@ -27,7 +27,8 @@ func newFiller(capacity []float64) filler {
 
 const sameLevel = 1 + 1e-9
 
-// fill sets the rates and limits of connections.
+// fill shares the resources among connections by max-min fairness, and sets the rate of each
+// connection and the resources that limit it.
 func (f *filler) fill(conns []*connection) {
 	left := f.begin(conns)
 	for left > 0 {

@@ -4,7 +4,8 @@ import (
 	"math"
 )
 
-// move moves bytes for a time.
+// move advances all live connections by dt seconds: it sends, queues and relays bytes at the rates
+// that fill has set.
 func (b *buffers[T]) move(dt float64) {
 	for _, c := range b.live {
 		if c.key.first {

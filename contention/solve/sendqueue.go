@@ -69,7 +69,8 @@ func (q *sendQueue) charge(limits []int, time float64) {
 	}
 }
 
-// record adds the queue's transfers to a step.
+// record adds the transfers that the queue sends now to a step, each with the given rate and the
+// resources that limit it.
 func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate float64) {
 	list := make([]sharing.Limit, len(limits))
 	for i, r := range limits {
@@ -89,7 +90,8 @@ func (q *sendQueue) parallel() float64 {
 	return float64(len(q.entries))
 }
 
-// send sends bytes for a time.
+// send advances the queue by dt seconds: it sends bytes at the queue's rate, at most to the end of
+// the queue. Without a zipper on the path, bytes are delivered when they are sent.
 func (q *sendQueue) send(dt float64) {
 	bytes := min(q.rate*dt, q.end-q.sent)
 	if q.end-q.sent-bytes < 1e-9*q.end {

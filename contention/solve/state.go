@@ -119,7 +119,8 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 	return s, nil
 }
 
-// ready lets a transfer start at a time.
+// ready schedules transfer i, whose sender is ready at time at. The transfer becomes active after
+// its Delay, or before the Handshake in it if the rule computes the time of requests itself.
 func (s *state[T]) ready(i int, at T) {
 	s.result.Start[i] = at
 	at = at.Add(s.transfers[i].Delay)
@@ -364,7 +365,7 @@ func (s *state[T]) circular() error {
 	return errors.New("solver: nothing to do and not finished") // not reached
 }
 
-// finite converts a finite float.
+// finite converts x, which must be finite, to T.
 func finite[T num.Number[T]](x float64) T {
 	var z T
 	return z.FromFloat(x)
