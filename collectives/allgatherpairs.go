@@ -40,7 +40,8 @@ func (p *bundles) each(local int, f func(rank int)) {
 	p.e.l.sources(local, f)
 }
 
-// cross exchanges blocks with other clusters.
+// cross starts the messages between clusters: this rank sends its own block to its partner in each
+// other cluster, and receives the blocks of the ranks whose partner it is behind its own in mine.
 func (p *bundles) cross() ([]Request, error) {
 	e, a := p.e, p.a
 	me := e.local.Rank()

@@ -53,7 +53,7 @@ func NewLayout(clusterOf []int, rank int) *Layout {
 	return l
 }
 
-// run returns the run of a rank.
+// run returns the run of consecutive ranks that contains rank.
 func (l *Layout) run(rank int) *Run {
 	n := sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > rank })
 	return &l.Runs[n-1]

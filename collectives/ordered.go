@@ -95,7 +95,7 @@ func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, exp
 	}
 }
 
-// first returns the leader of a cluster.
+// first returns the lowest rank of cluster k, which leads the cluster.
 func (e *env) first(k int) int { return e.l.Member(k, 0) }
 
 func reduceOrdered(e *env, a Args) Schedule {

@@ -129,7 +129,7 @@ func (x *chain) begin(i int, b *batch) {
 	x.step(0, i, b)
 }
 
-// step starts the moves of step k.
+// step adds to b the native messages of step k of the chain for segment i.
 func (x *chain) step(k, i int, b *batch) {
 	any, n, me := false, int64(x.seg.count(i)*x.extent), x.local.Rank()
 	m := newMoves(x.local.Size())

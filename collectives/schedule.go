@@ -15,7 +15,7 @@ func round(ops ...op) Round {
 	}
 }
 
-// step returns a Round of one operation.
+// step returns a Round that starts the one operation o.
 func step(o op) Round {
 	return func() ([]Request, error) {
 		r, err := o()
@@ -26,7 +26,7 @@ func step(o op) Round {
 	}
 }
 
-// compute returns a Round without operations.
+// compute returns a Round that calls f and starts no operation.
 func compute(f func() error) Round {
 	return func() ([]Request, error) { return nil, f() }
 }

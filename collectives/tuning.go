@@ -118,7 +118,8 @@ func ParseTuning(s string) (Tuning, error) {
 	return t, nil
 }
 
-// parse parses the settings of a line.
+// parse sets the fields of t from settings that are separated by commas, such as
+// "segment=64K,few=4".
 func (t *Tuning) parse(line string) error {
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
 		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
