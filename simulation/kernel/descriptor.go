@@ -210,7 +210,7 @@ func (s System) Drain(fd int) { s.k.Drain(fd) }
 // Close closes a descriptor.
 func (s System) Close(fd int) { s.k.Close(fd) }
 
-// SetTimer has a timer's event signalled after FlushAfter.
+// SetTimer sets the timer fd, so that it becomes readable after FlushAfter.
 func (s System) SetTimer(fd int) {
 	if d := s.k.fd(fd); d != nil {
 		d.timer.Reset(s.FlushAfter)

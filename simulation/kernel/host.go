@@ -181,7 +181,8 @@ func (q *pipe) landed(n int) {
 	}
 }
 
-// taken notes that n bytes have been read.
+// taken removes the n bytes that the process has read from the list of unread packets. It adds to
+// Host.late the time that a packet waited if it arrived when no core was free.
 func (q *pipe) taken(n int) {
 	for n > 0 && len(q.unread) > 0 {
 		u := &q.unread[0]

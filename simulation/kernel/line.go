@@ -109,7 +109,7 @@ func (l *Line) serve() {
 	}
 }
 
-// pass passes the first packet of queue i.
+// pass removes the first packet of queue i and sends it over the line.
 func (l *Line) pass(i int) {
 	t, now := l.turns[i], l.k.now
 	p := t.packets[0]

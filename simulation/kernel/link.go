@@ -295,7 +295,7 @@ func (e *End) Close() error {
 	return nil
 }
 
-// part fails the reader's end after the bytes in flight.
+// part breaks the connection at the reader's end, after the bytes in flight have arrived.
 func (q *pipe) part() {
 	q.k.at(max(q.last, q.k.now+q.path.Delay), func() { q.to.fail() })
 }

@@ -86,7 +86,7 @@ func (t *Thread) Join() {
 	}
 }
 
-// Sleep has the running thread sleep for d.
+// Sleep suspends the running thread for the virtual time d.
 func (k *Kernel) Sleep(d time.Duration) {
 	k.running.catchUp()
 	for end := k.now + d; k.now < end; {
@@ -137,7 +137,7 @@ func (g *resumption) due()              { (*Thread)(g).run() }
 // runAt plans to run the thread at a time.
 func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*resumption)(t), 0) }
 
-// wake has the thread run soon.
+// wake schedules a sleeping thread to run after the latency of its process.
 func (t *Thread) wake() {
 	if t.waking || t.over || !t.asleep {
 		return

@@ -122,7 +122,8 @@ func (q *pipe) localMost() int {
 	return n
 }
 
-// on assigns a Way to the pipe, if there is one.
+// on assigns the Way w to the pipe, with the functions that the pipe calls for its packets. If w
+// is nil the pipe has no Way.
 func (q *pipe) on(w *Way, arrived func([]byte), there func(int) time.Duration, takes func()) {
 	if w != nil {
 		q.flow = flow{way: w, arrived: arrived, there: there, takes: takes, most: firstPackets * w.Packet}
@@ -227,7 +228,8 @@ func (q *pipe) next(n int) []byte {
 	return all
 }
 
-// passed sends the packet on after a line.
+// passed is called when the packet has passed a line of the Way. It sends the packet to the next
+// line, or to the reader after the last one.
 func (p *packet) passed() {
 	q := p.of
 	if p.hop++; p.hop == 1 {

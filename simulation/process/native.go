@@ -85,7 +85,7 @@ func matches(m *mail, source, tag int) bool {
 	return (source == engine.AnySource || source == m.from) && (tag == engine.AnyTag || tag == m.tag)
 }
 
-// settle matches posted receives with messages.
+// settle gives every posted receive of this rank the first message that matches it.
 func (n *Native) settle() {
 	for _, v := range n.recvs {
 		for i := 0; v.mail == nil && i < len(n.board.mail); i++ {
