@@ -198,7 +198,7 @@ func (s *Set) Step() (n int) {
 	return n
 }
 
-// end completes the collective.
+// end releases the buffers of the collective and completes its request with code.
 func (x *collective) end(code fault.Code) {
 	x.pins.Unpin()
 	for _, b := range x.scratch {

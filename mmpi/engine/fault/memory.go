@@ -43,7 +43,7 @@ func (m *Memory) Take() (BadMemory, bool) {
 	return b, b.Mem != nil
 }
 
-// Release reports that the memory was accessed.
+// Release ends the access to the memory that Take returned, so that faults are recorded again.
 func (m *Memory) Release() { m.taken = false }
 
 // Blames reports whether an error concerns memory of the program, and records it. mem was to be

@@ -38,7 +38,7 @@ func (l *Lane) OnWay() int { return int(l.sent - l.acked) }
 // Rate returns the measured rate in bytes per second, or 0 if it is not known yet.
 func (l *Lane) Rate() float64 { return l.pace.Rate() }
 
-// Send counts a segment that is sent now.
+// Send records a segment that is sent now and not yet acknowledged.
 func (l *Lane) Send(s Segment, now time.Duration) {
 	if l.sent == l.acked {
 		l.pace.Begin(l.acked, now)

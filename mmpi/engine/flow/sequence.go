@@ -70,7 +70,7 @@ func (o *Order[T]) Place(seq uint64) (Place, error) {
 	return Early, nil
 }
 
-// Keep stores an early frame.
+// Keep stores the frame f with sequence number seq, which has arrived before its predecessors.
 func (o *Order[T]) Keep(seq uint64, f T) {
 	if o.early == nil {
 		o.early = map[uint64]T{}
@@ -78,7 +78,7 @@ func (o *Order[T]) Keep(seq uint64, f T) {
 	o.early[seq] = f
 }
 
-// Take counts the next frame as handled.
+// Take records that the next frame in order is handled.
 func (o *Order[T]) Take() { o.taken++ }
 
 // Pop returns the kept frame that is next now, if it is there.

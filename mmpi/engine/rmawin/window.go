@@ -178,7 +178,8 @@ func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err e
 	return left, err
 }
 
-// More continues an operation.
+// More continues operation left, which a previous call has begun. It returns 0 when all parts of
+// the operation are issued, and left otherwise.
 func (w *Window) More(left uint64) (uint64, error) {
 	err := w.Call(nil, func(*rma.Node, any) error {
 		if t := w.begun[left]; t == nil || w.issue(t) {
