@@ -43,7 +43,7 @@ func Origin(get func(string) string, uid int) string {
 	return clean(s, wire.MaxName)
 }
 
-// word replaces blanks, so that s is one word.
+// word returns s without blanks and unprintable characters, of at most maxOriginWord bytes.
 func word(s string) string {
 	return clean(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {

@@ -30,7 +30,7 @@ func (z Zipper) Address(network string) string {
 	return ""
 }
 
-// On reports whether the zipper is on a network.
+// On reports whether the zipper has a port on the network with that name.
 func (z Zipper) On(network string) bool {
 	return slices.ContainsFunc(z.Ports, func(p Port) bool { return p.Network == network })
 }
@@ -264,7 +264,7 @@ func (j *Job) forwarders(list string) error {
 	return nil
 }
 
-// reach sets Forwarders from Zippers.
+// reach sets Forwarders to the addresses of the zippers that the job's own cluster can reach.
 func (j *Job) reach() {
 	j.Forwarders = nil
 	for _, z := range j.Zippers {

@@ -25,7 +25,7 @@ func (a *Abort) AppendUnsigned(b []byte) []byte {
 	return le.AppendUint32(b, a.By)
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (a *Abort) Append(b []byte) []byte { return append(a.AppendUnsigned(b), a.Word[:]...) }
 
 // ParseAbort parses an Abort that fills b.

@@ -48,7 +48,7 @@ func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	return f.Join.Append(b)
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Bridge) Append(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
@@ -98,7 +98,7 @@ func ParseBridge(b []byte) (Bridge, error) {
 //	0  u32  zipper  its index
 type Ready struct{ Zipper uint32 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Ready) Append(b []byte) []byte { return le.AppendUint32(b, f.Zipper) }
 
 // ParseReady parses a Ready that fills b.

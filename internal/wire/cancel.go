@@ -13,7 +13,7 @@ const (
 //	0  u64  sender    the sender's request, from the RTS
 type Cancel struct{ Sender uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *Cancel) Append(b []byte) []byte { return le.AppendUint64(b, c.Sender) }
 
 // ParseCancel parses a Cancel that fills b.
@@ -31,7 +31,7 @@ type CancelReply struct {
 	OK     bool
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *CancelReply) Append(b []byte) []byte {
 	var ok uint64
 	if c.OK {

@@ -30,7 +30,7 @@ type Challenge struct {
 	HostKey [PublicKeyLen]byte
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *Challenge) Append(b []byte) []byte {
 	nat := uint32(0)
 	if c.NAT {
@@ -76,7 +76,7 @@ const ProofLen = SignatureLen
 //	0  byte[64]  signature  by the host key over the Challenge and the Join or Bridge (package handshake)
 type Proof struct{ Signature [SignatureLen]byte }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (p *Proof) Append(b []byte) []byte { return append(b, p.Signature[:]...) }
 
 // ParseProof parses a Proof that fills b. The signature is not checked here.
@@ -105,7 +105,7 @@ type JointProof struct {
 	Nodes     [][NodeLen]byte
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (p *JointProof) Append(b []byte) []byte {
 	b = le.AppendUint32(append(b, p.Signature[:]...), p.Place)
 	for _, n := range p.Nodes {

@@ -14,7 +14,7 @@ type Count struct{ Number, Bytes uint64 }
 // CountLen is the length of the body in bytes.
 const CountLen = 16
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *Count) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, c.Number), c.Bytes)
 }

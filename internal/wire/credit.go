@@ -15,7 +15,7 @@ const CreditLen = 16
 //	8  u64  data
 type Credit struct{ Eager, Data uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *Credit) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, c.Eager), c.Data)
 }

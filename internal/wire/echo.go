@@ -9,7 +9,7 @@ const EchoLen = 8
 //	0  u64  when it was sent, by the sender's clock, in nanoseconds
 type Echo struct{ Sent uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (e *Echo) Append(b []byte) []byte { return le.AppendUint64(b, e.Sent) }
 
 // ParseEcho parses an Echo that fills b.

@@ -25,7 +25,7 @@ type Envelope struct {
 	Handle  uint64
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (e *Envelope) Append(b []byte) []byte {
 	b = le.AppendUint64(b, e.Context)
 	b = le.AppendUint32(b, uint32(e.Tag))

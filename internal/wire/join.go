@@ -163,7 +163,7 @@ func (j *Join) AppendUnshown(b []byte) []byte {
 // Sealed reports whether the joiner's job is sealed.
 func (j *Join) Sealed() bool { return j.SealKey != [SealKeyLen]byte{} }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (j *Join) Append(b []byte) []byte {
 	return append(j.AppendUnshown(b), j.Pass[:]...)
 }

@@ -10,7 +10,7 @@ const LandedLen = 8
 //	0  u64  bytes
 type Landed struct{ Bytes uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (l *Landed) Append(b []byte) []byte { return le.AppendUint64(b, l.Bytes) }
 
 // ParseLanded parses a Landed that fills b.

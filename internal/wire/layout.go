@@ -58,7 +58,7 @@ func (l *Layout) ClusterOf(rank int) (cluster, native int) {
 	return -1, -1
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (l *Layout) Append(b []byte) []byte {
 	b = le.AppendUint32(b, l.Rank)
 	b = le.AppendUint32(b, l.TagUB)

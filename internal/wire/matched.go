@@ -8,7 +8,7 @@ const MatchedLen = 8
 //	0  u64  sender    the sender's request, from the envelope
 type Matched struct{ Sender uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (m *Matched) Append(b []byte) []byte { return le.AppendUint64(b, m.Sender) }
 
 // ParseMatched parses a Matched that fills b.

@@ -27,7 +27,7 @@ func (m *Meet) AppendUnsigned(b []byte) []byte {
 	return append(b, m.Nonce[:]...)
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (m *Meet) Append(b []byte) []byte { return append(m.AppendUnsigned(b), m.Signature[:]...) }
 
 // ParseMeet parses a Meet that fills b. The signature is not checked here.

@@ -8,7 +8,7 @@ import "fmt"
 //	0  string  text  for the user
 type Notice struct{ Text string }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Notice) Append(b []byte) []byte { return appendString(b, f.Text) }
 
 // ParseNotice parses a Notice that fills b.
@@ -80,7 +80,7 @@ func (f *Half) AppendUnsigned(b []byte) []byte {
 	return append(b, f.PublicKey[:]...)
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Half) Append(b []byte) []byte { return append(f.AppendUnsigned(b), f.Signature[:]...) }
 
 // ParseHalf parses a Half that fills b. If this end does not support the version only Version is

@@ -21,7 +21,7 @@ type RailState struct {
 	Reason string
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (s *RailState) Append(b []byte) []byte {
 	up := uint32(0)
 	switch {

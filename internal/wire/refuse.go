@@ -50,7 +50,7 @@ type Refuse struct {
 	Reason string
 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Refuse) Append(b []byte) []byte {
 	return appendString(le.AppendUint32(b, uint32(f.Code)), f.Reason)
 }

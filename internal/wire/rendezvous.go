@@ -14,7 +14,7 @@ const (
 //	16  u64  bytes     how much to send; less than the message's size when the receive is shorter
 type CTS struct{ Sender, Receiver, Bytes uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (c *CTS) Append(b []byte) []byte {
 	b = le.AppendUint64(b, c.Sender)
 	b = le.AppendUint64(b, c.Receiver)
@@ -35,7 +35,7 @@ func ParseCTS(b []byte) (CTS, error) {
 //	8  u64  offset    bytes from the start of the message
 type Data struct{ Receiver, Offset uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (d *Data) Append(b []byte) []byte {
 	return le.AppendUint64(le.AppendUint64(b, d.Receiver), d.Offset)
 }
@@ -53,7 +53,7 @@ func ParseData(b []byte) (Data, error) {
 //	0  u64  sender    the sender's request, from the RTS
 type Fin struct{ Sender uint64 }
 
-// Append appends the body to b.
+// Append appends the encoded body of the frame to b and returns the extended slice.
 func (f *Fin) Append(b []byte) []byte { return le.AppendUint64(b, f.Sender) }
 
 // ParseFin parses a Fin that fills b.

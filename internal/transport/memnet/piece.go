@@ -103,7 +103,7 @@ func (b *block) Release() {
 	b.p.update()
 }
 
-// free returns a place. The caller holds mu.
+// free returns the place of one piece to the pipe. The caller holds mu.
 func (p *pipe) free() {
 	p.pieces--
 	p.starved = false

@@ -52,7 +52,7 @@ func (q *Queue) Wrote(n int, full bool) bool {
 	return q.written >= askAfter || q.fulls >= askFull || q.bound > 0 && full
 }
 
-// Measured processes a sample.
+// Measured updates the bound with a sample of the connection's counters.
 func (q *Queue) Measured(s Sample) {
 	q.full = q.full || q.fulls > 0
 	q.written, q.fulls = 0, 0
@@ -96,7 +96,8 @@ func (q *Queue) Measured(s Sample) {
 	}
 }
 
-// short raises the bound, which is too low.
+// short doubles the bound, up to mostHeld, because the bound has made the connection slower. It
+// also doubles the number of samples for which the next bound is kept, up to longestHold.
 func (q *Queue) short() {
 	q.bound = min(2*q.bound, mostHeld)
 	q.hold = q.next

@@ -113,7 +113,7 @@ func pieces(t *testing.T, setup Setup) {
 	}
 }
 
-// outside returns memory that is not Go's.
+// outside returns n bytes of mapped memory that the Go runtime does not manage.
 func outside(t *testing.T, n int) []byte {
 	t.Helper()
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)

@@ -336,7 +336,7 @@ func freeCM(id *verbs.CM, events *waiter, ch *verbs.CMChannel) error {
 func (c *cmControl) interrupt()     { c.events.stop() }
 func (c *cmControl) remote() string { return c.peer }
 
-// become changes the state of the connection.
+// become changes the state of the connection to s. It panics if the change is not allowed.
 func (c *cmControl) become(s cmState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
