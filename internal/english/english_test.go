@@ -64,6 +64,24 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// TestDocs has doc comments of a function, wait, that begin with its name and a verb, and others.
+func TestDocs(t *testing.T) {
+	for text, want := range map[string]int{
+		"Returns the time of a round.":     1,
+		"Wait for a round.":                1,
+		"wait of a round.":                 1,
+		"wait":                             1,
+		"One round at most.":               1,
+		"wait blocks until a round ends.":  0,
+		"wait reports whether it is over.": 0,
+		"":                                 0,
+	} {
+		if got := doc("wait", split(passage{{1, text}})); len(got) != want {
+			t.Errorf("%q: %d findings, want %d: %v", text, len(got), want, got)
+		}
+	}
+}
+
 // TestPhrases has words with a plain equivalent.
 func TestPhrases(t *testing.T) {
 	for _, c := range []struct {

@@ -56,8 +56,8 @@ func clauses(words []word) []Finding {
 	return found
 }
 
-// begins tells whether the pronoun at i begins a clause that takes the place of a noun. start says
-// that it is the first word after a full stop, colon, semicolon or bracket.
+// begins tells whether the pronoun at i begins a clause that takes the place of a noun. start
+// says that it is the first word after a full stop, colon, semicolon or bracket.
 func begins(words []word, i int, start bool) bool {
 	low, next := words[i].low, ""
 	if i+1 < len(words) {
@@ -106,9 +106,12 @@ func field(words []word) []Finding {
 	return nil
 }
 
+// notVerbs has words that show that the name before them is used as an ordinary word of the text.
+var notVerbs = set("a an are at for from in of on or the to with")
+
 // doc returns a finding if the doc comment of a function does not begin with its name and a verb.
 func doc(function string, words []word) []Finding {
-	if len(words) == 0 || len(words) > 1 && words[0].raw == function && words[1].low != "are" {
+	if len(words) == 0 || len(words) > 1 && words[0].raw == function && !notVerbs[words[1].low] {
 		return nil
 	}
 	return []Finding{{words[0].line, Doc, around(words, 0) + " (function " + function + ")"}}
