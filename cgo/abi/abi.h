@@ -258,7 +258,7 @@ typedef struct z_native {
    * part or Z_ANY_SOURCE. The functions return 1 if a message was found, 0 if not, and the negative
    * of an error otherwise. */
   int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
-  /* Does the same but leaves the message queued (out->message = 0). */
+  /* Finds a message as improbe does, but leaves it queued (out->message = 0). */
   int (*iprobe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
   /* Starts to receive the message into cell->owner's buffer; the engine then polls with `test`. */
   int (*imrecv)(z_cell *cell, uint64_t message);
@@ -347,8 +347,8 @@ typedef struct z_local {
   /* if one was found. A local message for an entry of list D is received into that entry, */                         \
   /* and the probe goes on. */                                                                                        \
   F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell * out))                                        \
-  /* Does the same as a matched probe. *native is 1 if *message is the shim's token of a */                           \
-  /* z_probe. */                                                                                                      \
+  /* Probes as ze_iprobe does, and takes the message from the queue (a matched probe). */                             \
+  /* *native is 1 if *message is the shim's token of a z_probe. */                                                    \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell * out, uint64_t * message, int32_t * native)) \
   /* Starts to receive a remote message that ze_improbe has found. */                                                 \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \

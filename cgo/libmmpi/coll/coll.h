@@ -12,26 +12,28 @@
 
 /* A buffer of n blocks, one for each rank, as the program describes it. */
 typedef struct zblocks {
-  void *buf;
+  void *buf; /* the address of the buffer */
   /* The numbers of elements, read by zcoll_number. If NULL, the numbers are those of `many`; if
    * that is NULL too, every block has `count` elements. */
   const int *counts;
-  const int64_t *many;
-  int64_t count;
+  const int64_t *many; /* the numbers of elements as 64-bit numbers */
+  int64_t count;       /* the number of elements of every block */
   /* The displacements in elements, or in bytes if `types` is set. If NULL, the blocks are
    * consecutive. */
   const int *displs;
   const MPI_Aint *addresses; /* displacements in bytes, used instead of displs */
   const MPI_Datatype *types; /* the type of each block; NULL: `type` is that of all blocks */
-  MPI_Datatype type;
-  int same;     /* 1: the first block is used for every rank */
-  int together; /* 1: the blocks must be consecutive in the result */
+  MPI_Datatype type;         /* the type of all blocks, if `types` is NULL */
+  int same;                  /* 1: the first block is used for every rank */
+  int together;              /* 1: the blocks must be consecutive in the result */
 } zblocks;
 
-/* Counts and displacements of big-count functions that do not fit an int. An array of int
- * represents the array of 64-bit numbers, which this map yields for the address of the former
+/* The map from the address of an array of int to the array of 64-bit numbers that it stands for:
+ * the counts or displacements of a big-count function, some of which do not fit an int
  * (wrap/collargs.c). */
 extern zmap z_wide;
+/* Returns number i of an array of int or, if the array is in z_wide, of its array of 64-bit
+ * numbers. */
 static inline int64_t zcoll_number(const int *array, int i) {
   const int64_t *wide = zmap_count(&z_wide) ? zmap_get(&z_wide, z_key(array)) : NULL;
   return wide ? wide[i] : array[i];
@@ -43,13 +45,13 @@ typedef struct zlater zlater;
 /* A collective in progress, from the program's call until the results are in the program's
  * buffers. */
 typedef struct zcoll {
-  zcomm *comm;
-  z_coll args;
+  zcomm *comm; /* the communicator */
+  z_coll args; /* the arguments for the engine */
   /* The first MPI error class of the preparation, or MPI_SUCCESS. */
   int rc;
   int nonblocking; /* 1: the program may free types before the end */
   void *memory;    /* the list of blocks that zcoll_grab has allocated */
-  zlater *later;
+  zlater *later;   /* the list of copies to be made at the end, or NULL */
   /* Called before the results are copied to the program. Returns an error class. NULL: nothing is
    * to be done. */
   int (*combine)(struct zcoll *);
@@ -65,25 +67,31 @@ typedef struct zcoll {
  * if memory is exhausted. */
 void *zcoll_grab(zcoll *j, int64_t bytes);
 
-/* Return the bytes to be sent, and memory for the bytes to be received, and set *bytes to their
+/* Returns the bytes of a buffer that is to be sent, packed if necessary, and sets *bytes to their
  * number. */
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
+/* Returns memory for the bytes to be received into a buffer, to which they are copied at the end if
+ * necessary, and sets *bytes to their number. */
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
-/* Do the same for a buffer of n blocks, and set counts and displacements in bytes from the result.
- * ZB_COPY: the buffer is also received into (alltoall in place). keep: the block of a ZB_RECV
- * buffer that this process sends from there (in place), or -1. */
+/* The use of a buffer of blocks: blocks are sent from it; blocks are sent from a copy of it,
+ * because it is also received into (alltoall in place); blocks are received into it. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
 /* Returns the offset in bytes of block i from b->buf. */
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i);
+/* Returns the memory for a buffer of n blocks that is used in the way `how` (ZB_SEND, …), and sets
+ * *counts and *displs to the sizes and the offsets in that memory of the blocks, in bytes. `keep`
+ * is the block of a ZB_RECV buffer that this process sends from there (in place), or -1. */
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs);
 
-/* Return buffers of reductions, whose elements are laid out as the type, or NULL if rc is set or
- * there are no elements. The result buffer has room for `room` elements, of which the first
- * `results` are copied to the program at the end (none if `untouched`). With in_place it begins
- * with the program's `room` elements. */
+/* Returns the operand of a reduction, whose elements are laid out as the type, or NULL if rc is set
+ * or there are no elements. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
+/* Returns the result buffer of a reduction, whose elements are laid out as the type, or NULL if rc
+ * is set or there are no elements. The buffer has room for `room` elements, of which the first
+ * `results` are copied to the program at the end (none if `untouched`). With in_place its initial
+ * content is the program's `room` elements. */
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
 /* Does the part of the preparation that is common to all reductions. op is the engine's (enum
  * z_coll_op), mpi_op the program's. Returns j->rc. */
@@ -109,9 +117,10 @@ int zcoll_finish(zcoll *j);
  * duplication is in progress (idup.c), collectives that the program starts later wait at the gate,
  * because the native step of the duplication must come before theirs in every process. */
 typedef struct zgate {
-  pthread_mutex_t lock;
-  int closed, launching;
-  zreq *first, **end; /* the waiting requests, linked by `next` */
+  pthread_mutex_t lock; /* held while the fields change */
+  int closed;           /* 1 while collectives wait at the gate */
+  int launching;        /* 1 while a thread starts the waiting collectives */
+  zreq *first, **end;   /* the waiting requests, linked by `next` */
 } zgate;
 
 /* The channel, from which smallstage.c makes the tags of a communicator's messages. Stages wait
@@ -120,17 +129,21 @@ typedef struct zchannel {
   /* asked: the number has been requested. asking: `request` is pending, and the number not yet
    * known. */
   int asked, asking;
-  int32_t number; /* -1: no number was left */
-  MPI_Request request;
-  struct zsmall *first, *last;
-  int passing_on; /* 1: the stage started last has yet to start messages */
+  int32_t number;              /* -1: no number was left */
+  MPI_Request request;         /* the native broadcast of the number */
+  struct zsmall *first, *last; /* the list of stages that have not started, in order */
+  int passing_on;              /* 1: the stage started last has yet to start messages */
 } zchannel;
 
 /* A collective in which this process may be a leaf, and the bytes that it sends and receives then
  * (leaffast.c). */
 typedef struct zleaf {
-  int known, op, may;
-  int64_t key, give, get;
+  int known;    /* 1 if this entry is used */
+  int op;       /* enum z_coll_op */
+  int may;      /* 1 if this process may be a leaf */
+  int64_t key;  /* the arguments on which the answer depends */
+  int64_t give; /* the number of bytes that this process sends */
+  int64_t get;  /* the number of bytes that this process receives */
 } zleaf;
 
 /* The state of the collectives of a spanning communicator. */
@@ -143,27 +156,34 @@ typedef struct zcollstate {
   uint32_t skipped;
 } zcollstate;
 
+/* Returns the state of the collectives of c. */
 static inline zcollstate *zcollstate_of(const zcomm *c) { return (zcollstate *)c->coll; }
 zattached *zcollstate_make(void); /* returns NULL if memory is exhausted */
 
 /* Starts a collective in the engine. Returns an enum z_error. */
 int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 
-void zgate_close(zgate *g);
+void zgate_close(zgate *g); /* closes the gate: collectives that start later wait */
 /* Starts the waiting collectives in order, until one of them closes the gate again. */
 void zgate_open(zgate *g);
 
 /* Does a small blocking collective that another process leads (leaffast.c). Returns 1 if it has
  * completed or failed (j->rc) in this process, or 0 if the engine has to do it. */
 int zleaf_try(zcoll *j);
-/* Does the same for a nonblocking collective. Returns 1 if it has been started. */
+/* Starts a small nonblocking collective that another process leads. Returns 1 if the collective has
+ * been started, or 0 if the engine has to do it. */
 int zleaf_start(zreq *r);
 
-/* Make a call of a collective. zcoll_begin allocates a request with a zcoll, which the caller
- * prepares. zcoll_start starts it, and zcoll_run also waits for it. */
+/* Allocates a request with a zcoll for a call of a collective. The caller prepares the zcoll and
+ * then calls zcoll_start or zcoll_run. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
+/* Returns the zcoll of a collective's request. */
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
+/* Starts a nonblocking collective that has been prepared, and sets *request to its handle. Returns
+ * the code for the program. */
 int zcoll_start(zreq *r, MPI_Request *request);
+/* Starts a blocking collective that has been prepared, waits for it, and frees it. Returns the code
+ * for the program. */
 int zcoll_run(zreq *r);
 
 /* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
@@ -188,6 +208,8 @@ int zcoll_run(zreq *r);
     return zcoll_start(r, request);                                   \
   }
 
+/* Makes a blocking call by the nonblocking function and a wait, during which the engine serves
+ * others. */
 #define Z_BY_REQUEST(NAME, INAME, ...)                                   \
   do {                                                                   \
     MPI_Request request;                                                 \

@@ -103,11 +103,11 @@ void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to) {
 
 /* The operands of the other group, to be combined once they have arrived. */
 typedef struct operands {
-  char *first;
+  char *first; /* the operands, in the order of rank */
   /* The number of elements of each operand, the index of the first element of this process's
    * result, and the number of elements of that. */
   int64_t count, take, results;
-  void *result;
+  void *result; /* the buffer to which the result is copied */
 } operands;
 
 static int combine(zcoll *j) {

@@ -6,7 +6,8 @@
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 
-/* Whether blocks of equal sizes are consecutive. If the first two are, all are. */
+/* Returns whether blocks of equal sizes are consecutive from displacement 0 on. Only the first two
+ * are compared, because then all are consecutive. */
 static int together(const int64_t *counts, const int64_t *displs, int size) {
   return !displs[0] && (size < 2 || displs[1] == counts[0]);
 }
@@ -33,16 +34,19 @@ static int64_t key_of(const z_coll *a, int size, int rank) {
   }
 }
 
-/* Whether the leader sends each process another block. */
+/* Returns whether the leader sends each process a block of its own. Otherwise it sends all
+ * processes the same bytes. */
 static int in_blocks(int op) { return op == Z_SCATTERV || op == Z_REDUCE_SCATTER || op == Z_ALLTOALLV; }
 
-/* Whether the leader's stages are messages, none of which this process passes on. */
+/* Returns whether the leader's stages of a collective are messages (smallstage.c), none of which
+ * this process passes on. */
 static int as_messages(const zcomm *c, int op, const zleaf *p) {
   const z_coll gather = {.op = Z_GATHERV}, back = {.op = in_blocks(op) ? Z_SCATTERV : Z_BCAST, .send_bytes = p->get};
   return zsmall_takes(c, &gather) && zsmall_takes(c, &back) && p->give <= Z_SMALL_BCAST && p->get <= Z_SMALL_BCAST &&
          (in_blocks(op) || !zsmall_passes_on(c, p->get));
 }
 
+/* Returns the sizes of this process's messages in a collective if it may be a leaf in it, otherwise NULL. */
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size, c->rank);
   if (key < 0) return NULL;
@@ -61,7 +65,8 @@ typedef struct talk {
   MPI_Request requests[2 * Z_PIECES];
 } talk;
 
-/* Starts a message as smallstage.c does. */
+/* Starts to send a message of a collective to local rank `local`, or to receive it from there
+ * (sends = 0), in the same pieces as smallstage.c. */
 static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64_t bytes) {
   int peer = zsmall_world_rank(c, local);
   int64_t most = zsmall_piece(c, peer, bytes), done = 0;

@@ -8,9 +8,9 @@
 
 /* A native collective in progress. */
 typedef struct running {
-  struct running *next;
-  int over, rc;
-  MPI_Request request;
+  struct running *next; /* the next object of the list of free ones */
+  int over, rc;         /* 1 once the collective has completed or failed; its MPI error code */
+  MPI_Request request;  /* the native request */
   /* The stage of smallstage.c that does the collective, or NULL. */
   zsmall *small;
   /* The communicator whose channel is requested beside this collective, or NULL. */
@@ -20,7 +20,7 @@ typedef struct running {
   zcomm *recorded;
   /* [native_size] Whether each process sends bytes to this one. The array follows the counts. */
   char *sends;
-  _Alignas(8) char counts[];
+  _Alignas(8) char counts[]; /* the counts and displacements of the blocks */
 } running;
 
 /* The size in bytes of the counts and displacements of n ranks, for sending and for receiving. */
@@ -176,7 +176,7 @@ static int progress(running *r, int *over) {
   return rc || !*over || !r->asks ? rc : zsmall_known(r->asks, over);
 }
 
-/* Whether a collective has completed or failed. */
+/* Returns whether a native collective has completed or failed. */
 static int test(running *r) {
   if (!r->over && !r->rc) r->rc = progress(r, &r->over);
   return r->over || r->rc;

@@ -78,7 +78,8 @@ static void exscan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datat
   if (!zcoll_reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
 }
 
-/* If counts is NULL every rank gets `count` elements. */
+/* Prepares a reduction whose result is scattered. If counts is NULL every rank gets `count`
+ * elements, otherwise rank i gets counts[i]. */
 static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                             MPI_Op op) {
   if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);

@@ -83,18 +83,19 @@ int zsmall_tag(zcomm *c, int *tag) {
   return ch->asked && !ch->asking && ch->number > 0;
 }
 
+/* The bytes that two processes exchange in a stage. */
 typedef struct block {
-  const char *at;
-  int64_t bytes;
+  const char *at; /* their address */
+  int64_t bytes;  /* their number */
 } block;
 
 /* A message of a stage, or a piece of a message. */
 typedef struct part {
-  void *at;
-  int64_t bytes;
-  int peer; /* the rank in the native world */
-  int sends;
-  MPI_Request request;
+  void *at;            /* its memory */
+  int64_t bytes;       /* its size in bytes */
+  int peer;            /* the rank in the native world */
+  int sends;           /* 1 if this process sends it, 0 if this process receives it */
+  MPI_Request request; /* its native request */
 } part;
 
 struct zsmall {

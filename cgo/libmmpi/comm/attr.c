@@ -10,7 +10,8 @@ typedef struct predefined {
   int tag_ub, universe, wtime_is_global, appnum;
 } predefined;
 
-/* MPI returns the address of an int that must stay valid. Every thread stores the same values. */
+/* The values of predefined attributes, of which MPI returns the addresses, so they must stay valid.
+ * Every thread stores the same values. */
 static predefined values;
 
 /* Whether the number of this program in the whole job is known. The native library's numbers are

@@ -15,7 +15,8 @@ int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *wo
  * *made must be MPI_COMM_NULL before the call. */
 static inline int zcomm_made(int rc, MPI_Comm made) { return rc || made != MPI_COMM_NULL ? rc : MPI_ERR_OTHER; }
 
-/* Does the same as zcomm_add for all ranks of the job, in the order of MPI_COMM_WORLD. */
+/* Makes a native communicator the local part of a new spanning one that has all ranks of the job,
+ * in the order of MPI_COMM_WORLD. Returns an MPI error code. */
 int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 
 /* Gives a duplicate of c the topology and the groups of c. Returns MPI_ERR_NO_MEM if memory is
@@ -33,24 +34,25 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
 /* Gathers bytes[i] bytes from each rank i. */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
-/* Sets *most to the greatest of the numbers that the ranks pass, on a communicator that may span
- * clusters or not. */
+/* Sets *most to the maximum of the values `mine` of all ranks of a communicator, which may span
+ * clusters or not. Raises errors. */
 int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
 
 /* Makes the result of a collective the same in all clusters after each library has made its part or
  * failed with rc, an error that it has raised: libraries run out of communicators at different
  * numbers. If one has failed, *made is freed and an error is raised. Collective. */
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
-/* Does the same where the results of the others are known already: `worst` is not 0 if one has
- * failed. */
+/* Does what zcomm_agree does, without communication, because the results of the other processes are
+ * known already: `worst` is not 0 if a process has failed. */
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
 
 /* Makes the communicator of the ranks of c with this color, in the order of key, then rank. A
  * process with a negative color gets MPI_COMM_NULL in *out. Errors are raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* Does the same for an intercommunicator c, and makes an intercommunicator, in which each group has
- * its own members. *out is MPI_COMM_NULL if a group is empty. */
+/* Splits an intercommunicator c by color and key into intercommunicators. Each group of the result
+ * has the members of one group of c. *out is MPI_COMM_NULL if one of the groups is empty. Errors
+ * are raised. */
 int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
 /* Makes a copy of a communicator inside this cluster that is known to the engine although it does
@@ -65,8 +67,8 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
  * order, from a communicator that has them all. All of these processes call this function, this
  * process among them; each serves the others meanwhile. Returns an MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
-/* Does the first half of that: returns when all of these processes in this cluster have called it.
- * `size` is that of world. */
+/* Waits until all of the n virtual ranks that are in this cluster have called this function. Each
+ * of them serves the others meanwhile. Returns an MPI error code. */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
 
 /* Makes the communicator of a group's members. All members call this function, this process among
@@ -83,16 +85,17 @@ int zsession_raise(MPI_Session session, int class_, const char *function, const 
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
 #endif
 
-/* Makes the communicator over which sessions make theirs, for MPI_Session_init (session.c). Returns
- * an MPI error code. */
+/* Makes the communicator over which the communicators of sessions are made, for MPI_Session_init
+ * (session.c). Returns an MPI error code. */
 int zcomm_sessions_start(void);
 
 /* Intercommunicators (intercomm.c). zinter_set makes c an intercommunicator whose first `low` ranks
  * are one group and whose other ranks are the other group. Both groups know the ranks in this
  * order. */
 void zinter_set(zcomm *c, int low);
-/* Makes *comm, a native communicator of the members of both groups, a native intercommunicator; for
- * groups inside one cluster. */
+/* Replaces *comm, a native communicator of the members of both groups, by a native
+ * intercommunicator whose first group has the first `low` ranks. Both groups are inside one
+ * cluster. */
 int zinter_native(MPI_Comm *comm, int low);
 /* Broadcasts the root's bytes on an intracommunicator that may span clusters or not. */
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);
@@ -118,14 +121,14 @@ void zcomm_stop(void); /* called before native MPI_Finalize */
 #define ZPSET_CLUSTER "zipper://cluster"
 /* Reads the clusters from a layout such as "a=4,b=2". Returns an MPI error code. */
 int zpset_start(const char *layout);
-void zpset_stop(void);
-int zpset_count(void);
+void zpset_stop(void);                      /* frees the list of clusters */
+int zpset_count(void);                      /* returns the number of sets */
 int zpset_name(int i, char *out, int size); /* writes the name of set i as snprintf does */
 /* Returns the number of a set, or -1 if no set has this name. */
 int zpset_find(const char *name);
-int zpset_size(int i);
-int32_t zpset_member(int i, int rank); /* the virtual rank of a rank in set i */
-int zpset_has_me(int i);
+int zpset_size(int i);                 /* returns the number of processes in set i */
+int32_t zpset_member(int i, int rank); /* returns the virtual rank of a rank in set i */
+int zpset_has_me(int i);               /* returns 1 if this process is in set i */
 
 /* Returns a pointer to the value of a predefined attribute whose value concerns the whole job, or
  * NULL if keyval is another attribute or the native library's value applies. `found` tells whether
@@ -137,7 +140,7 @@ int zattr_hidden(int keyval);
 int zattr_start(void);
 void zattr_note(int keyval); /* notes a keyval that the program has made */
 /* Runs the delete callbacks of all attributes that the program has set, those of the newest keyval
- * first. If a callback fails its error has been raised, and that attribute and those after it
+ * first. If a callback fails, its error has been raised, and the attribute and the older ones
  * remain. */
 int zattr_delete_all(MPI_Comm comm);
 #endif

@@ -1,12 +1,12 @@
-/* Groups of virtual ranks. In a job of more than one cluster every MPI_Group of the program is one
- * of these behind a native placeholder handle. */
+/* Groups of virtual ranks. In a job of more than one cluster every MPI_Group of the program is a
+ * native placeholder handle, which stands for a zgroup. */
 #ifndef ZIPPER_GROUP_H
 #define ZIPPER_GROUP_H
 #include <mpi.h>
 #include <stdint.h>
 
 typedef struct zgroup {
-  int size;
+  int size;       /* the number of members */
   int32_t rank[]; /* the virtual rank of each member */
 } zgroup;
 
@@ -18,9 +18,9 @@ const zgroup *zgroup_get(MPI_Group handle);
  * group is MPI_GROUP_EMPTY. Returns an MPI error code. */
 int zgroup_new(const int32_t *rank, int size, MPI_Group *out);
 
-/* Wraps a native group, and frees the native one. MPI_GROUP_NULL, which a native call leaves if an
- * error handler of the program's has hidden its error, becomes MPI_GROUP_NULL. Returns an MPI error
- * code. */
+/* Makes a handle for a zgroup with the members of a native group, and frees the native group.
+ * MPI_GROUP_NULL, which a native call leaves if an error handler of the program's has hidden its
+ * error, becomes MPI_GROUP_NULL. Returns an MPI error code. */
 int zgroup_wrap(MPI_Group *native, MPI_Group *out);
 
 /* Makes the native group with the same members, which the caller frees unless it is
@@ -30,7 +30,8 @@ int zgroup_native(MPI_Group group, MPI_Group *native);
 /* Returns the index of a virtual rank in the group, or MPI_UNDEFINED. */
 int zgroup_rank(const zgroup *g, int32_t virtual_rank);
 
-/* Returns MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL for two lists of n ranks. */
+/* Compares two lists of n ranks. Returns MPI_IDENT if they are equal, MPI_SIMILAR if they have the
+ * same ranks in another order, otherwise MPI_UNEQUAL. */
 int zranks_compare(const int32_t *a, const int32_t *b, int n);
 
 int zgroup_start(void); /* called once the world is known */

@@ -4,21 +4,22 @@
  * the program starts on the communicator meanwhile are delayed. */
 #include "comm/comm.h"
 
+/* A duplication in progress. */
 typedef struct idup {
   zreq *user;    /* the program's request */
   MPI_Comm *out; /* the program's variable */
   /* context is the new context id, chosen by rank 0. contexts has what all ranks have sent; the
    * entries of the others only show that they have called the function. */
   uint64_t context, *contexts;
-  MPI_Comm made;
-  MPI_Request native;
+  MPI_Comm made;                           /* the native duplicate */
+  MPI_Request native;                      /* the request of the native duplication */
   enum { ASKING, COPYING, AGREEING } step; /* in COPYING the native library duplicates */
   z_coll exchange;                         /* the exchange of one number of each rank */
   /* 1 if the native request exists; the MPI error code of the native part */
   int copies, rc;
   uint64_t verdict; /* sent to the others: not 0 if this process has failed */
-  int with_info;
-  MPI_Info info; /* a duplicate of the program's info */
+  int with_info;    /* 1 for MPI_Comm_idup_with_info */
+  MPI_Info info;    /* a duplicate of the program's info */
 } idup;
 
 static int copy(idup *d, MPI_Comm from) {

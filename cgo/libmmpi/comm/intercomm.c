@@ -34,16 +34,18 @@ int zinter_native(MPI_Comm *comm, int low) {
 
 /* The result of the exchange between the two leaders, which each leader broadcasts in its group. */
 typedef struct plan {
-  uint64_t context;
-  int32_t n, low; /* the number of members of both groups, and of the first group */
+  uint64_t context; /* the context id of the intercommunicator */
+  int32_t n, low;   /* the number of members of both groups, and of the first group */
   /* The MPI error code of an error that the leader has raised, or MPI_SUCCESS. */
   int32_t failed;
   int32_t *all; /* the virtual ranks of both groups' members */
 } plan;
 
+/* The first message that each leader sends to the other leader. */
 typedef struct hello {
-  uint64_t context, mark;
-  int32_t size;
+  uint64_t context; /* a new context id of the sender */
+  uint64_t mark;    /* the sender's z_world_mark */
+  int32_t size;     /* the number of members of the sender's group */
 } hello;
 
 static int no_memory(MPI_Comm comm, const char *function) {
@@ -158,8 +160,8 @@ end:
 
 /* ---- merge ---- */
 
-/* The group with `high` set comes second. If both groups or neither have it set, the order is that
- * of the intercommunicator, which both sides know. */
+/* Merges the groups of an intercommunicator. The group with `high` set comes second. If both groups
+ * or neither have it set, the order is that of the intercommunicator, which both sides know. */
 int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {

@@ -42,9 +42,10 @@ int z_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out) {
 
 /* ---- split ---- */
 
+/* The arguments with which one rank takes part in a split. */
 typedef struct wish {
-  uint64_t context; /* the context id to be used if this rank becomes rank 0 */
-  int32_t color, key, rank;
+  uint64_t context;         /* the context id to be used if this rank becomes rank 0 */
+  int32_t color, key, rank; /* the arguments of MPI_Comm_split, and the rank in the communicator that is split */
   /* For an intercommunicator: 0 in the group whose ranks come first, otherwise 1. */
   int32_t half;
 } wish;

@@ -17,16 +17,17 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
   return rc;
 }
 
+/* The exchange of messages among the members of a group. */
 typedef struct meeting {
-  zcomm *c;
-  const zgroup *g;
-  int me, tag; /* this process's rank in g, and the program's tag */
+  zcomm *c;        /* a spanning communicator that has all members */
+  const zgroup *g; /* the members */
+  int me, tag;     /* this process's rank in g, and the program's tag */
 } meeting;
 
-/* The message that the first member sends to the others when it has heard from all. */
+/* The message that the first member sends to the others once it has received the messages of all. */
 typedef struct answer {
-  uint64_t context;
-  uint64_t failed; /* not 0 if the library of a member has failed to make its part */
+  uint64_t context; /* a context id of the first member */
+  uint64_t failed;  /* not 0 if the library of a member has failed to make its part */
 } answer;
 
 /* Starts one message between member `peer` and this process, one of which is the first member:

@@ -47,8 +47,8 @@ int zcomm_meet(MPI_Comm comm) {
 
 /* ---- the same among some processes, by messages ---- */
 
-/* The first process collects whether any process has a duplication in its native part (*any; see
- * zcomm_meet), and sends the result to all. */
+/* Sets *any to whether any of the processes has a duplication in its native part (see zcomm_meet).
+ * The first process collects this from all and sends the result to all. */
 static int meet_once(const int32_t *world, int size, int tag, int *any) {
   int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
   MPI_Request *requests = malloc((size_t)size * sizeof *requests);

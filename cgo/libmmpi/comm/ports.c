@@ -63,16 +63,17 @@ int z_Lookup_name(const char *service, MPI_Info info, char *port) {
 
 /* The message that the root broadcasts. */
 typedef struct agreed {
-  int64_t bytes; /* the size of the plan */
-  int32_t failed;
+  int64_t bytes;  /* the size of the plan */
+  int32_t failed; /* the code of the error that the root has raised, or MPI_SUCCESS */
 } agreed;
 
+/* A connection to another job. */
 typedef struct connection {
-  void *plan;
+  void *plan; /* the plan of the connection, the same on both sides, by which processes join it */
   /* the numbers of all processes and of those of the accepting side, which come first, and the
    * link */
   int32_t n, low, link;
-  int32_t *numbers;
+  int32_t *numbers; /* [n] the number of each process in this process */
 } connection;
 
 /* Returns in *out the group of comm, whose processes must all be of this job. Errors are raised. */

@@ -11,7 +11,7 @@ static struct {
 } * clusters;
 static int known;
 
-/* The layout has the form "a=4,b=2". The engine has rejected any other. */
+/* Reads a layout such as "a=4,b=2". The engine has rejected layouts of any other form. */
 int zpset_start(const char *layout) {
   clusters = calloc((size_t)z_layout.clusters, sizeof *clusters);
   if (!clusters) return MPI_ERR_NO_MEM;
@@ -44,7 +44,7 @@ int zpset_name(int i, char *out, int size) {
   return snprintf(out, (size_t)size, "%s%s", of_cluster, clusters[i - 2].name);
 }
 
-/* MPI's own names are compared without regard to case, as URIs are. */
+/* Compares the names of MPI's own sets without regard to case, as URIs are compared. */
 int zpset_find(const char *name) {
   if (!strcasecmp(name, "mpi://WORLD")) return 0;
   if (!strcasecmp(name, "mpi://SELF")) return 1;

@@ -11,18 +11,19 @@ typedef struct zattached {
   /* Returns a copy of the object for a duplicate of the communicator, or NULL if memory is
    * exhausted. */
   struct zattached *(*copy)(const struct zattached *);
-  void (*drop)(struct zattached *);
+  void (*drop)(struct zattached *); /* frees the object */
 } zattached;
 
+/* A communicator that spans clusters. */
 typedef struct zcomm {
-  MPI_Comm native; /* the local part; its handle is the program's handle */
-  uint64_t context;
+  MPI_Comm native;  /* the local part; its handle is the program's handle */
+  uint64_t context; /* the number by which clusters tell its messages from others */
   /* The connection to the other job that some ranks belong to, or 0 if all ranks are of this
    * job. */
   int32_t link;
-  int32_t id; /* the communicator's number in the engine */
-  int32_t size, rank;
-  int32_t native_size, native_rank;
+  int32_t id;                       /* the communicator's number in the engine */
+  int32_t size, rank;               /* the number of ranks, and this process's rank */
+  int32_t native_size, native_rank; /* size and rank in the local part */
   /* [size] The virtual rank of each rank, or the number of a process of another job. */
   int32_t *world;
   /* [size] The rank in the local part of each rank, or Z_REMOTE. */
@@ -45,10 +46,10 @@ typedef struct zcomm {
 /* Converts a peer's number into a rank of c. MPI_PROC_NULL and MPI_ANY_SOURCE are returned
  * unchanged. */
 static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : c->base + peer; }
-/* Returns the first rank of the process's own group, and the number of its ranks. An
- * intracommunicator has one group; in an intercommunicator the own group is the one that has no
- * peers. */
+/* Returns the first rank of the group of c that this process belongs to. An intracommunicator has
+ * one group. In an intercommunicator the peers are the other group. */
 static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
+/* Returns the number of ranks of the group of c that this process belongs to. */
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
 extern zmap z_comms; /* the map from native handle to zcomm; it holds spanning communicators only */
@@ -57,11 +58,12 @@ extern zmap z_comms; /* the map from native handle to zcomm; it holds spanning c
 extern zcomm *z_whole;
 
 /* Returns the zcomm of a handle, or NULL if the communicator does not span clusters or the handle
- * is invalid. Native MPI reports an invalid handle. zcomm_find_other looks up any handle except
- * MPI_COMM_WORLD. */
+ * is invalid. Native MPI reports an invalid handle. The handle may be any except MPI_COMM_WORLD. */
 zcomm *zcomm_find_other(MPI_Comm comm);
+/* Returns the zcomm of a handle, as zcomm_find_other does. The handle may also be MPI_COMM_WORLD. */
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
+/* Adds a reference to c, and returns c. */
 static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
   return c;
@@ -69,15 +71,16 @@ static inline zcomm *zcomm_retain(zcomm *c) {
 /* Allocates a communicator with one reference, which is not in the map yet. Rank i is virtual rank
  * world[i]; the array is copied. Returns NULL if memory is exhausted. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
-/* Returns the index of this process's cluster among the clusters of c's ranks. A NULL c is the
- * job. */
+/* Returns the index of this process's cluster among the clusters of c's ranks, or among the
+ * clusters of the job if c is NULL. */
 static inline int zcomm_cluster(const zcomm *c) {
   return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
 }
-void zcomm_discard(zcomm *c); /* frees c alone: the native communicator and the engine's stay */
+void zcomm_discard(zcomm *c); /* frees c, but neither its native communicator nor the engine's communicator */
 /* Removes c from the map and the engine, and frees the native communicator and c. The caller has
  * dropped the last reference. */
 void zcomm_destroy(zcomm *c);
+/* Drops a reference to c, and destroys c if there are no more references. */
 static inline void zcomm_release(zcomm *c) {
   if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
 }

@@ -10,6 +10,8 @@
  * the MPI function must return. A NULL c means MPI_COMM_WORLD; `function` is the name of the MPI
  * function, such as "MPI_Send". */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Raises an error of a class on a communicator that may span clusters or not, and returns the code
+ * that the MPI function must return. */
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Does the part of raising that is common to communicators, windows and files. Returns the code
@@ -17,13 +19,16 @@ int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *form
  * current handler, or MPI_ERRHANDLER_NULL if it is unknown; the function frees it. If the handler
  * is MPI_ERRORS_ARE_FATAL all clusters end. */
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
-/* Raises that a function is not supported on a communicator that spans clusters. */
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not supported on a communicator that
+ * spans clusters, and returns the code that the MPI function must return. */
 int z_unsupported(MPI_Comm comm, const char *function);
 /* Converts an enum z_error to a native error class. */
 int z_error_class(int z_error);
-/* Raises an error of the engine, with the text of ze_error(). */
+/* Raises an error of the engine on c, with the text of ze_error(), and returns the code that the
+ * MPI function must return. */
 int z_raise_engine(zcomm *c, int z_error, const char *function);
-/* Raises the error with which the operation of a cell has ended. */
+/* Raises the error with which the operation of a cell has ended, and returns the code that the MPI
+ * function must return. */
 int z_raise_cell(zcomm *c, const z_cell *cell, const char *function);
 
 /* Returns the class of a native error code. The class of MPI_SUCCESS is MPI_SUCCESS. */
@@ -33,7 +38,8 @@ int z_native_class(int rc);
  * calls without which the shim loses track of its operations. */
 void z_native_failed(int rc, const char *function) __attribute__((noreturn));
 
-/* Ends the job by z_native_failed if rc, the result of such a call, is an error. */
+/* Ends the job through z_native_failed if rc, the result of the native call `function`, is an
+ * error. */
 static inline void z_must(int rc, const char *function) {
   if (__builtin_expect(rc != MPI_SUCCESS, 0)) z_native_failed(rc, function);
 }

@@ -44,9 +44,9 @@ static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && z_i
  * that has interrupted the engine. */
 static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
 
-/* Refuses a call of such a caller: raises an error on MPI_COMM_WORLD and returns its code. If the
- * error handler is fatal, a child process exits with status 1 and the job goes on, and a signal
- * handler ends the job. */
+/* Refuses an MPI call of a child process or of a signal handler (z_is_apart): raises an error on
+ * MPI_COMM_WORLD and returns its code. If the error handler is fatal, a child process exits with
+ * status 1 and the job goes on, and a signal handler ends the job. */
 int z_refuse(const char *function);
 
 extern int z_threads;           /* 1 if MPI_THREAD_MULTIPLE was granted */
@@ -64,10 +64,10 @@ extern int z_native_size; /* the number of processes of this cluster */
  * otherwise 0. */
 extern uint64_t z_world_mark;
 
-/* z_others is the number of processes of other jobs that have a number in this process. z_processes
- * returns the number of all processes that have one: the ranks of this job, whose numbers are their
- * virtual ranks, and those. */
+/* The number of processes of other jobs that have a number in this process. */
 extern int32_t z_others;
+/* Returns the number of all processes that have a number in this process: the ranks of this job,
+ * whose numbers are their virtual ranks, and the z_others processes of other jobs. */
 static inline int32_t z_processes(void) { return z_layout.size + __atomic_load_n(&z_others, __ATOMIC_ACQUIRE); }
 
 /* Whether a virtual rank is in this process's cluster. */
@@ -87,6 +87,7 @@ static inline void z_called(const char *function) {
   if (!z_threads) __atomic_store_n(&z_waiting.call, function, __ATOMIC_RELAXED);
 }
 
+/* Adds 1 to a counter of z_waiting, unless waits are not counted. */
 static inline void z_wait_count(uint32_t *n) {
   if (!z_threads) __atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
 }
@@ -126,10 +127,12 @@ int z_abort(MPI_Comm comm, int code);
  * ze_abort, which may end this process. */
 void z_drain_stderr(void);
 
-/* Lock and unlock with MPI_THREAD_MULTIPLE only: with a lower thread level locks cost nothing. */
+/* Locks a mutex with MPI_THREAD_MULTIPLE, and does nothing with a lower thread level, where locks
+ * are not needed. */
 static inline void z_lock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_lock(m);
 }
+/* Unlocks a mutex that z_lock has locked. */
 static inline void z_unlock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_unlock(m);
 }

@@ -7,25 +7,29 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* A place for one entry of the hash table. */
 typedef struct zslot {
   uint64_t key; /* 0: the slot is empty */
   void *value;  /* NULL: the key has been removed */
 } zslot;
 
+/* The hash table of a map. */
 typedef struct ztable {
   /* The previous table, which a reader may still use. It is kept with MPI_THREAD_MULTIPLE only. */
   struct ztable *retired;
-  uint32_t mask, shift;
+  uint32_t mask;  /* the number of slots, a power of two, minus 1 */
+  uint32_t shift; /* 64 minus the number of bits of mask */
   zslot slots[];
 } ztable;
 
-typedef struct zmap { /* {0} is an empty map */
-  ztable *table;
-  uint32_t used; /* the number of slots with a key */
-  uint32_t live; /* the number of slots with a value */
-  pthread_mutex_t lock;
+typedef struct zmap {   /* {0} is an empty map */
+  ztable *table;        /* the current table, or NULL before the first zmap_put */
+  uint32_t used;        /* the number of slots with a key */
+  uint32_t live;        /* the number of slots with a value */
+  pthread_mutex_t lock; /* held by writers */
 } zmap;
 
+/* The index of the slot in which the search for a key begins. */
 #define ZMAP_START(t, key) ((uint32_t)(((key)*0x9E3779B97F4A7C15ull) >> (t)->shift))
 
 /* Returns the value of a key, or NULL. Safe in any thread. */
@@ -40,6 +44,7 @@ static inline void *zmap_get(const zmap *m, uint64_t key) {
   }
 }
 
+/* Returns the number of keys in the map. Safe in any thread. */
 static inline uint32_t zmap_count(const zmap *m) { return __atomic_load_n(&m->live, __ATOMIC_RELAXED); }
 
 /* Sets the value of a key, which must not be NULL. Safe in any thread. If memory is exhausted the

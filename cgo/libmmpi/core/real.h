@@ -20,7 +20,7 @@
 /* The standard ABI covers C alone; its functions number handles as int. */
 #ifdef Z_STANDARD_ABI
 typedef int MPI_Fint;
-/* MPICH's header of that ABI also has MPI_Type_f2c, but Open MPI's has not */
+/* MPI_Type_f2c is in MPICH's header of the standard ABI, but not in Open MPI's. */
 #define Z_TYPE_OF MPI_Type_fromint
 #else
 #define Z_TYPE_OF MPI_Type_f2c

@@ -9,11 +9,13 @@
  * size of the message. In all functions of this file the status to be written may be
  * MPI_STATUS_IGNORE. */
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled);
+/* Makes a status empty, as MPI defines it for an inactive request. */
 void z_status_empty(MPI_Status *status);
 /* Converts MPI_SOURCE from a native rank of c's local part to a peer of c. */
 void z_status_translate(const zcomm *c, MPI_Status *status);
-/* Copies all but MPI_ERROR. */
+/* Copies all fields of a status except MPI_ERROR. */
 void z_status_copy(MPI_Status *to, const MPI_Status *from);
+/* Returns the size in bytes of the message that a status describes. */
 int64_t z_status_bytes(const MPI_Status *status);
 
 #pragma GCC visibility pop

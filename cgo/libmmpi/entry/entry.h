@@ -34,8 +34,10 @@ int z_first_entry(void);
 /* The function that z_resume has asked this thread to call once it is outside of the engine, or
  * NULL; z_run_deferred calls it. */
 extern _Thread_local void (*volatile z_deferred)(void);
+/* Calls the function that z_resume has set, with which this thread does not return. */
 void z_run_deferred(void);
 
+/* Marks this thread as inside the engine, and returns its previous place for z_entry_end. */
 static inline int z_entry_begin(void) {
   int before = z_place;
   if (__builtin_expect(before == Z_NEVER_ENTERED, 0)) before = z_first_entry();
@@ -43,17 +45,21 @@ static inline int z_entry_begin(void) {
   return before;
 }
 
+/* Marks this thread as in its previous place, and calls the function that z_resume has set, if any. */
 static inline void z_entry_end(const int *before) {
   z_place = *before; /* this comes first, so that a later handler finds the thread outside */
   if (__builtin_expect(z_deferred != NULL, 0)) z_run_deferred();
 }
 
+/* Marks this thread as in a callback if it is inside the engine, and returns its previous place for
+ * z_callback_end. */
 static inline int z_callback_begin(void) {
   int before = z_place;
   if (before == Z_INSIDE) z_place = Z_CALLBACK; /* the shim calls some of the callbacks too, from outside */
   return before;
 }
 
+/* Marks this thread as in its previous place. */
 static inline void z_callback_end(const int *before) { z_place = *before; }
 
 /* Mark this thread as inside or outside of the engine for the rest of the enclosing block. */

@@ -295,7 +295,8 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
   return rc;
 }
 
-/* Atomic mode cannot be kept across clusters; nonatomic mode is the only one. */
+/* Raises an error if a program requests atomic mode for a file that spans clusters, which has
+ * nonatomic mode only. */
 int z_File_set_atomicity(MPI_File file, int on) {
   if (on && zfile_find(file))
     return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity",

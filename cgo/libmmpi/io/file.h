@@ -5,12 +5,13 @@
 #include "core/error.h"
 #include "request/wait.h"
 
+/* A file that the program has opened. */
 typedef struct zfile {
   MPI_Comm comm; /* a private communicator of all processes that have opened the file */
   /* 1 if the file is open in several clusters; otherwise only comm is used. */
   int spans;
-  int amode;
-  char *name;
+  int amode;  /* the access mode that the program passed to MPI_File_open; set if spans is 1 */
+  char *name; /* the file's name; set if spans is 1 */
   /* The shared file pointer (sharedpointer.c). */
   MPI_Win pointer;
   int element;      /* the size in bytes of an elementary type of the view */
@@ -26,7 +27,7 @@ typedef struct zfile {
     z_leave();       \
   } while (0)
 
-/* Returns the spanning file behind a handle, or NULL if the file is inside one cluster. */
+/* Returns the zfile of a handle, or NULL if the file is open in one cluster only. */
 zfile *zfile_find(MPI_File file);
 
 /* Frees the files that the program has left open, at the end of MPI, when the engine has ended. */
@@ -37,17 +38,21 @@ void zfile_stop(void);
 int zfile_meet(MPI_File file);
 
 /* The shared file pointer. The functions are collective. */
+
+/* Makes the window that holds the shared file pointer, and sets the pointer to its initial value.
+ * Returns an MPI error code. */
 int zshared_open(zfile *f, MPI_File file);
 /* Sets the pointer; returns when all processes have done so. */
 int zshared_set(zfile *f, int64_t to);
 /* Sets *at to the pointer's byte offset in the file. */
 int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at);
+/* Frees the window that holds the shared file pointer. */
 int zshared_close(zfile *f);
-/* Frees the pointer in this process alone, at the end of MPI. */
+/* Frees the window of the shared file pointer in this process alone, at the end of MPI. */
 void zshared_drop(zfile *f);
 
-/* Raises an error of a class through the file's handler, and returns the code for the program. For
- * MPI_FILE_NULL that is the handler of calls without a file. */
+/* Raises an error of a class through the file's error handler, and returns the code for the
+ * program. For MPI_FILE_NULL the function uses the handler of calls without a file. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
 
 /* Whether the user declares that all clusters share the file system of the path. *missing is set if

@@ -63,8 +63,8 @@ static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *funct
   return MPI_SUCCESS;
 }
 
-/* Whether native MPI must handle the call because c is NULL and the arguments are wrong or dest is
- * MPI_PROC_NULL: native MPI reports wrong arguments. */
+/* Returns whether native MPI must do a buffered send: c is NULL, and dest is MPI_PROC_NULL or the
+ * arguments are wrong, which native MPI reports. */
 static int not_ours(const zcomm *c, int count, MPI_Datatype type, int dest) {
   return !c && (dest == MPI_PROC_NULL || count < 0 || type == MPI_DATATYPE_NULL);
 }
@@ -76,7 +76,7 @@ int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
   return start_buffered(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
 }
 
-/* The copy is made at once, so the request is complete when the call returns. */
+/* Copies the data at once, so the request is complete when the call returns. */
 int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
   int native;
   zcomm *c = p2p_route(comm, dest, &native);

@@ -110,8 +110,6 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Whether a receive can be posted natively at once, because its source is in this cluster and no
- * earlier receive in the engine could match the same message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
@@ -242,7 +240,8 @@ static inline int receive_natively(void *buf, int count, MPI_Datatype type, int 
   return rc;
 }
 
-/* While the engine is idle it has no receive that could match a message from a local source. */
+/* Receives natively from a local source if the engine is idle, because the engine then has no
+ * receive that could match the same message. */
 int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);

@@ -10,15 +10,18 @@
 #include "type/type.h"
 #include <string.h>
 
+/* The mode of a send. */
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
 /* Counts a message to native rank dest of comm for zipper run --record. comm is a communicator of
  * this cluster or the local part of a spanning one. */
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
+/* Counts a message as p2p_record does, if messages are recorded and dest is a rank. */
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
 }
 
+/* Sends a message to native rank dest by the native function of a mode, and returns its code. */
 static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                   MPI_Comm comm) {
   int rc;
@@ -31,6 +34,8 @@ static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count
   return rc;
 }
 
+/* Starts the send of a message to native rank dest by the native nonblocking function of a mode,
+ * and returns its code. */
 static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                    MPI_Comm comm, MPI_Request *request) {
   p2p_note(comm, dest, count, type);
@@ -49,6 +54,8 @@ static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ?
  * otherwise returns MPI_SUCCESS. */
 int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
 
+/* Returns whether a receive can be posted natively at once, because its source is MPI_PROC_NULL, or
+ * is in this cluster and no earlier receive in the engine could match the same message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
 /* Stores a type in r->type and retains it, because the program may free it at once. */
@@ -74,9 +81,10 @@ int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int n
  * has been raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
-/* Chooses the way of a message to dest. Returns NULL if native MPI sends it, to rank *native: to a
- * rank of this cluster, and on a communicator that does not span clusters. Otherwise returns the
- * communicator, also if it has no rank dest, which p2p_check reports. */
+/* Decides whether native MPI or the engine sends a message to dest. Returns NULL if native MPI
+ * sends the message, to rank *native, because dest is in this cluster or the communicator does not
+ * span clusters. Otherwise returns the communicator, also if the communicator has no rank dest,
+ * which p2p_check reports. */
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);

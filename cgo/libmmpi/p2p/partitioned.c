@@ -12,21 +12,24 @@
 
 /* How the sender cuts its data. The structure is sent between clusters as it is. */
 typedef struct cut {
-  uint64_t context;
+  uint64_t context;     /* the context of the messages with the parts */
   int64_t parts, bytes; /* the number of parts, and the bytes of each */
 } cut;
 
+/* A partitioned operation between clusters. */
 typedef struct parted {
-  pthread_mutex_t lock;
+  pthread_mutex_t lock; /* held while the fields change */
   /* The number of references: the program's request, and the round in progress. */
   int refs;
-  int sends, partitions, peer, tag;
-  int64_t bytes; /* the packed size in bytes of one partition of this process */
-  cut cut;
-  z_cell hello; /* the message that carries `cut` */
+  int sends;                 /* 1 at the sender, 0 at the receiver */
+  int partitions, peer, tag; /* the arguments of the program's call */
+  int64_t bytes;             /* the packed size in bytes of one partition of this process */
+  cut cut;                   /* how the sender cuts the data */
+  z_cell hello;              /* the message that carries `cut` */
   /* The number in the engine of the communicator of the two processes, valid if joined is 1. */
   int32_t id;
-  int joined, class_;
+  int joined;
+  int class_;    /* the MPI error class of the operation, or MPI_SUCCESS */
   char *data;    /* the program's memory, or a copy without gaps */
   z_cell *cells; /* [cut.parts] the operations of this round */
   char *marked;  /* [partitions] 1 once the partition has been sent or unpacked */
@@ -41,8 +44,8 @@ typedef struct parted {
  * lives as long as the program's communicator, because a message may arrive when this process has
  * no request left. */
 typedef struct meeting {
-  zattached head;
-  int32_t id;
+  zattached head; /* the head, for zcomm.parts */
+  int32_t id;     /* the communicator's number in the engine */
 } meeting;
 
 enum { CONTEXT_BIT = 63 }; /* a bit of a context id that no virtual rank has */

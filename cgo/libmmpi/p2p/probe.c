@@ -8,7 +8,7 @@ typedef struct zmessage {
   zcomm *comm; /* referenced */
   /* 1 if the message is the engine's (engine), and the handle is that of a placeholder. */
   int remote;
-  uint64_t engine;
+  uint64_t engine; /* the engine's number of the message, for ze_mrecv */
   /* The placeholder's send, which MPICH needs until the placeholder has been received. */
   MPI_Request self;
 } zmessage;
@@ -58,15 +58,16 @@ int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
 
 /* ---- one try ---- */
 
+/* The arguments and the result of a probe. */
 typedef struct probe {
-  zcomm *c; /* NULL if the communicator does not span clusters */
-  MPI_Comm comm;
-  int source, tag;
+  zcomm *c;        /* NULL if the communicator does not span clusters */
+  MPI_Comm comm;   /* the communicator */
+  int source, tag; /* the source and the tag, as the program has passed them */
   const char *function;
   MPI_Status *status;
   int matched; /* 1 for a matched probe, which stores the handle in *message */
   MPI_Message *message;
-  int flag, rc;
+  int flag, rc; /* 1 if a message was found; the code for the program */
 } probe;
 
 /* Makes a native message handle that represents a remote message. Returns an MPI error code. */

@@ -114,9 +114,10 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
 /* ---- nonblocking (MPI 4) ---- */
 
 #ifdef Z_HAVE_Isendrecv
+/* The requests of a Sendrecv. */
 typedef struct pair {
-  zreq *in, *out;
-  void *copy; /* the copy of the data to be sent, or NULL */
+  zreq *in, *out; /* the receive and the send */
+  void *copy;     /* the copy of the data to be sent, or NULL */
 } pair;
 
 static int pair_over(zreq *r) {
@@ -125,7 +126,7 @@ static int pair_over(zreq *r) {
   return in && out;
 }
 
-/* Finishes both requests, of which the receive's status counts, and frees them. Returns an MPI
+/* Finishes and frees both requests; the status is that of the receive. Returns an MPI
  * error class. */
 static int pair_finish(zreq *r) {
   pair *p = r->extra;

@@ -1,12 +1,13 @@
 /* MPI_Waitall and MPI_Testall. */
 #include "request/completion.h"
 
+/* The state of an MPI_Waitall. */
 typedef struct all {
-  zbatch b;
-  MPI_Status *statuses;
-  char *done;
-  int left, failed;
-  zcomm *blame;
+  zbatch b;             /* the requests */
+  MPI_Status *statuses; /* the program's array, or MPI_STATUSES_IGNORE */
+  char *done;           /* [b.n] 1 once the request has been concluded */
+  int left, failed;     /* the number of requests that have not been concluded; 1 if one has failed */
+  zcomm *blame;         /* the communicator on which the error is raised (zdone_conclude) */
 } all;
 
 static void note_done(all *a, int i, int rc) {
@@ -26,7 +27,7 @@ static void each_over(all *a) {
   }
 }
 
-/* Concludes the requests that have completed. Returns whether all have. */
+/* Concludes the requests that have completed. Returns whether all requests have completed. */
 static int all_over(void *arg) {
   all *a = arg;
   for (int i = 0; i < a->b.n; i++) {

@@ -1,5 +1,5 @@
-/* Functions that the calls which complete requests share: for one request, and for arrays of
- * them. */
+/* Functions for the MPI calls that complete requests, such as MPI_Wait and MPI_Testsome: for one
+ * request, and for an array of requests. */
 #ifndef ZIPPER_COMPLETION_H
 #define ZIPPER_COMPLETION_H
 #include "core/error.h"
@@ -12,8 +12,12 @@
 
 /* ---- one of the shim's requests (single.c) ---- */
 
+/* Returns whether a request is active. Only a persistent request can be inactive. */
 static inline int zdone_active(const zreq *r) { return r->kind != ZREQ_PERSISTENT || r->inner; }
+/* Returns the request whose operation is in progress: the inner request of a persistent request,
+ * otherwise r. */
 static inline zreq *zdone_work(zreq *r) { return r->kind == ZREQ_PERSISTENT ? r->inner : r; }
+/* Polls a request once, and returns whether it has completed or is inactive. */
 static inline int zdone_over(zreq *r) { return !zdone_active(r) || zreq_over(zdone_work(r)); }
 void zdone_wait(zreq *r); /* waits until r has completed */
 
@@ -40,23 +44,23 @@ int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status);
 typedef struct zbatch {
   int n, natives, active; /* the number of all requests, of native ones, and of the shim's active ones */
   int looked_at;          /* the number of requests that advance only when they are polled */
-  MPI_Request *requests;
-  zreq **ours;         /* [n] the shim's request, or NULL for a native one */
-  MPI_Request *native; /* [natives] */
-  MPI_Status *status;  /* [natives] */
+  MPI_Request *requests;  /* [n] the program's array */
+  zreq **ours;            /* [n] the shim's request, or NULL for a native one */
+  MPI_Request *native;    /* [natives] the native requests */
+  MPI_Status *status;     /* [natives] their statuses */
   /* [natives] The communicators whose entries zbatch_take has removed from z_receives, for the
    * translation of statuses. NULL: no entry was removed. */
   zcomm **from;
   int *at;               /* [natives] the index in requests */
   int *which;            /* [natives] the indices that MPI_Testsome has returned */
   MPI_Status *status_of; /* [natives] the statuses that MPI_Testsome has returned, in the order of `which` */
-  void *memory;
+  void *memory;          /* the allocation that holds the arrays, or NULL */
 } zbatch;
 
 /* Splits an array. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM without raising it; the batch is not open
  * then. */
 int zbatch_open(zbatch *b, int n, MPI_Request requests[]);
-void zbatch_close(zbatch *b);
+void zbatch_close(zbatch *b); /* frees the memory of a batch */
 
 /* Remove the entries of native receives from z_receives before native MPI tests them, and put back
  * those of requests that have not completed, as zdone_test_native does. They do so with
@@ -78,10 +82,13 @@ int zbatch_no_memory(const char *function); /* raises the error and returns its 
  * error is raised on that communicator and not on MPI_COMM_WORLD, which it does not concern. */
 int zbatch_failed(zcomm *blame, const char *function);
 
+/* Returns the address of status i of the program's array, or MPI_STATUS_IGNORE if there is no
+ * array. */
 static inline MPI_Status *zbatch_status(MPI_Status statuses[], int i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
+/* Sets MPI_ERROR of status i of the program's array, if there is an array. */
 static inline void zbatch_set_error(MPI_Status statuses[], int i, int rc) {
   if (statuses != MPI_STATUSES_IGNORE) statuses[i].MPI_ERROR = rc;
 }

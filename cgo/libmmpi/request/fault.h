@@ -1,5 +1,5 @@
 /* Inaccessible memory of the program: a buffer that is not mapped, is read-only, or ends before the
- * message does. Such a buffer is a mistake of the program, and ends it as it would natively: by
+ * message does. Such a buffer is a mistake of the program, which ends as it would natively: by
  * SIGSEGV or SIGBUS in its MPI call, where its own handler, a debugger and a core file show the
  * place.
  *
@@ -18,6 +18,8 @@
 /* The jump buffer of the innermost guarded call, or NULL if there is none. The signal handler jumps
  * there, to zfault_landed. */
 extern _Thread_local void **zfault_landing;
+/* Reports the fault of an abandoned call and accesses its memory again, so that the signal comes in
+ * the function that made the call. */
 void zfault_landed(void) __attribute__((noreturn));
 
 /* Z_ENGINE for a call that may access the program's memory. An abandoned call leaves the thread
@@ -33,7 +35,7 @@ void zfault_landed(void) __attribute__((noreturn));
   })
 
 void zfault_touch(void); /* accesses the memory after ze_progress has returned Z_FAULTED */
-/* Does the same for a given fault, on a thread of the engine's own. */
+/* Accesses the memory of a given fault, on a thread of the engine's own. */
 void zfault_access(const z_fault *f);
 void zfault_before_init(void); /* notes whether the program handles SIGSEGV and SIGBUS itself */
 void zfault_watch(void);       /* installs the handlers; called once the engine is open */

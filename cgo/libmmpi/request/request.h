@@ -5,6 +5,7 @@
 
 #pragma GCC visibility push(hidden)
 
+/* The kind of a request: a send, a receive, a collective, or a persistent request of any of these. */
 enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
 
 /* A request of the shim behind a native placeholder handle. */
@@ -12,8 +13,8 @@ typedef struct zreq {
   z_cell cell; /* its owner is this zreq */
   /* The placeholder that the program holds, or MPI_REQUEST_NULL if the program holds none. */
   MPI_Request handle;
-  zcomm *comm; /* referenced */
-  int32_t kind;
+  zcomm *comm;      /* referenced */
+  int32_t kind;     /* enum zreq_kind */
   int32_t finished; /* 1 once zreq_finish has run and set status and class_ */
   int32_t class_;   /* the MPI error class of the result */
   int32_t raised;   /* 1 once the error has been raised */
@@ -25,8 +26,8 @@ typedef struct zreq {
   MPI_Datatype type;
   /* 1 if the type is released with the request (type/use.h). */
   int32_t type_held;
-  int32_t peer, tag;
-  int64_t element; /* the bytes of data in one element of type */
+  int32_t peer, tag; /* the peer's rank as the program numbers it, and the tag */
+  int64_t element;   /* the bytes of data in one element of type */
   /* The packed copy of buf, or NULL if there is none. */
   void *packed;
   /* The native operation that does the work. The shim has started it with a local peer, or the
@@ -43,7 +44,7 @@ typedef struct zreq {
   /* Called once after completion: copies results to the program, frees extra, and returns an error
    * class or MPI_SUCCESS. NULL: nothing is to be done. */
   int (*finish)(struct zreq *);
-  void *extra;
+  void *extra; /* the data of poll and finish */
   /* For persistent requests: the operation that was started last, or NULL while the request is
    * inactive. */
   struct zreq *inner;
@@ -53,7 +54,7 @@ typedef struct zreq {
   /* For persistent requests: called when the program frees the request, to free what extra refers
    * to. NULL: nothing is to be done. */
   void (*end)(struct zreq *);
-  struct zreq *next; /* the link of the lists of free objects and of released requests */
+  struct zreq *next; /* the next object of a list of free, released or waiting requests */
 } zreq;
 
 extern zmap z_requests; /* the map from placeholder handle to zreq */

@@ -2,12 +2,15 @@
 #include "request/completion.h"
 #include <string.h>
 
+/* The state of a call that concludes some requests of an array. */
 typedef struct some {
-  zbatch b;
-  int most; /* the most requests to conclude: 1 for any, otherwise more */
-  int count, rc, failed;
-  zcomm *blame;
-  int *indices;
+  zbatch b;     /* the requests */
+  int most;     /* the most requests to conclude: 1 for any, otherwise more */
+  int count;    /* the number of requests that have been concluded */
+  int rc;       /* the code of the last error, or MPI_SUCCESS */
+  int failed;   /* 1 if a request has failed */
+  zcomm *blame; /* the communicator on which the error is raised (zdone_conclude) */
+  int *indices; /* [count] the indices of the requests that have been concluded */
   /* [count] The statuses in the order of indices. For any: the one status, whose MPI_ERROR stays
    * unchanged. */
   MPI_Status *statuses;
@@ -15,7 +18,7 @@ typedef struct some {
 
 static MPI_Status *next_status(some *s) { return s->most == 1 ? s->statuses : zbatch_status(s->statuses, s->count); }
 
-/* Concludes the shim's requests that have completed. */
+/* Concludes the shim's requests that have completed, at most s->most. */
 static void conclude_ours(some *s) {
   zbatch *b = &s->b;
   for (int i = 0; i < b->n && s->count < s->most; i++) {
@@ -62,8 +65,8 @@ static int some_native(some *s) {
   return out == MPI_UNDEFINED;
 }
 
-/* Concludes requests that have completed, at most s->most of them. Returns whether there were any,
- * or no request is active. */
+/* Concludes at most s->most of the requests that have completed. Returns 1 if at least one was
+ * concluded or no request is active, otherwise 0. */
 static int some_over(void *arg) {
   some *s = arg;
   int nothing_native = 1;

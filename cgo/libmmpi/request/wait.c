@@ -135,7 +135,7 @@ static int progress(int block_us) {
   return n;
 }
 
-/* A local peer may depend on a program that only tests, so native progress is driven here too. */
+/* Drives native progress too, because a local peer may depend on a program that only tests. */
 void z_poll(void) {
   poke();
   progress(0);

@@ -69,8 +69,9 @@ static int agree(zwin *w, const char *function) {
 
 /* ---- native windows ---- */
 
-/* Called before the native function, which blocks. It returns when all ranks have called it; each
- * serves the others meanwhile. */
+/* Prepares a native window: adds it to the engine, and waits until all ranks have called this
+ * function, because the native function that follows blocks. Each rank serves the others meanwhile.
+ * Errors are raised. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
   *out = NULL; /* in a job of one cluster the engine has no link, and does not know the window */
   if (z_layout.clusters == 1) return z_native_barrier(comm);

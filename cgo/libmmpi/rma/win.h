@@ -11,20 +11,24 @@
 #include "comm/comm.h"
 #include "type/wintype.h"
 
+/* The memory that a rank exposes in a window. */
 typedef struct zshape {
-  uint64_t context;
-  int64_t bytes, unit;
+  uint64_t context; /* the context that the rank proposes; the window's is that of rank 0 */
+  int64_t bytes;    /* the size of the memory in bytes */
+  int64_t unit;     /* the displacement unit in bytes */
 } zshape;
 
+/* A window of the program. */
 typedef struct zwin {
   MPI_Win native; /* the program's handle */
-  int served;
+  int served;     /* 1 if the engine serves the window, 0 if native MPI does */
   zcomm *comm;    /* the window's own communicator */
   int32_t id;     /* the window's number in the engine */
   zshape *shapes; /* [size] the context and the memory of each rank */
   /* [known] The rank in the window of each process, or -1. */
   int32_t *rank_of, known;
-  /* Attributes, of which MPI returns addresses that must stay valid. */
+  /* Attributes of the window: its memory, the size in bytes, the displacement unit in bytes, the
+   * flavor and the model. MPI returns their addresses, so they must stay valid. */
   void *base;
   MPI_Aint bytes;
   int unit, flavor, model;
@@ -32,8 +36,8 @@ typedef struct zwin {
 
 extern zmap z_windows; /* the map from handle to zwin */
 
-/* The window that this thread is freeing natively, with MPI_THREAD_MULTIPLE; it is no longer in
- * z_windows then. */
+/* The window that this thread is freeing natively with MPI_THREAD_MULTIPLE, or NULL. The window is
+ * no longer in z_windows. */
 extern _Thread_local zwin *zwin_dying;
 
 /* Returns the window of a handle, or NULL if the handle is not in z_windows. */
@@ -55,6 +59,8 @@ int zwin_raise_engine(zwin *w, int z_error, const char *function);
 /* Checks that rank is MPI_PROC_NULL or a rank of the window. Otherwise raises an error and returns
  * its code. */
 int zwin_check_target(zwin *w, int rank, const char *function);
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function through the window's error handler, and
+ * returns the code for the program. */
 int zwin_unsupported(MPI_Win win, const char *function);
 /* Checks that no epoch is open, and that all requests of this process to others have been answered.
  * Otherwise raises an error and returns its code. */

@@ -6,25 +6,25 @@
 
 /* One side of an operation: memory and its layout. */
 typedef struct side {
-  z_view view;
-  z_span whole;
-  int number;
+  z_view view;  /* the memory as spans */
+  z_span whole; /* the only span of a contiguous type */
+  int number;   /* the z_number of the elements */
 } side;
 
 /* A call's arguments. */
 typedef struct call {
-  const char *function;
-  int verb, fn;
-  const void *data; /* the memory that is sent */
+  const char *function; /* the name of the MPI function */
+  int verb, fn;         /* the kind of the operation, such as Z_GET, and its operator (z_fn) */
+  const void *data;     /* the memory that is sent */
   int data_count;
   MPI_Datatype data_type;
-  void *result;
+  void *result; /* the memory into which the result is received */
   int result_count;
   MPI_Datatype result_type;
-  int target;
-  MPI_Aint disp;
-  int count; /* the number of elements at the target */
-  MPI_Datatype type;
+  int target;        /* the target's rank */
+  MPI_Aint disp;     /* the displacement in the target's window */
+  int count;         /* the number of elements at the target */
+  MPI_Datatype type; /* the type of the elements at the target */
 } call;
 
 static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, int elements) {
@@ -86,9 +86,9 @@ static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
 
 /* An operation that is too long to be sent at once. */
 typedef struct rest {
-  zwin *w;
-  uint64_t left;
-  int failed;
+  zwin *w;       /* the window */
+  uint64_t left; /* the engine's number of the rest, or 0 once all has been sent */
+  int failed;    /* enum z_error */
 } rest;
 
 static int issued(void *arg) {

@@ -44,9 +44,10 @@ int z_Win_set_info(MPI_Win win, MPI_Info info) {
   return rc ? rc : NATIVELY(Win_set_info, win, info);
 }
 
+/* The wait for the end of an exposure epoch of a native window. */
 typedef struct exposure {
-  MPI_Win win;
-  int rc;
+  MPI_Win win; /* the window */
+  int rc;      /* the native code */
 } exposure;
 
 static int exposure_over(void *arg) {
@@ -203,8 +204,8 @@ static int flush(int rank, MPI_Win win, const char *function) {
 
 int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
 int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
-/* The data to be sent have been copied, but results may be outstanding. The results of a target
- * have arrived once it has answered. */
+/* Waits as MPI_Win_flush does: the data to be sent have been copied, but results may be
+ * outstanding, and the results of a target have arrived once it has answered. */
 int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
 int z_Win_flush_local_all(MPI_Win win) {
   return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0);

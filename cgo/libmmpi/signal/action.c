@@ -69,8 +69,8 @@ static void adopt(zsigaction_fn *next, int number) {
   }
 }
 
-/* Does the same for glibc's own signals, for setuid in all threads and for pthread_cancel, which
- * its sigaction rejects. */
+/* Adds SA_ONSTACK to the handler of one of glibc's own signals, which glibc uses for setuid in all
+ * threads and for pthread_cancel, and which its sigaction rejects. */
 static void adopt_reserved(int number) {
   struct {
     void (*handler)(int);

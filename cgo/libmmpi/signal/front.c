@@ -1,5 +1,5 @@
 /* The functions of the C library that install handlers. glibc's other functions install them by a
- * private name, without sigaction, so each of them is here. */
+ * private name, without sigaction, so each of these functions is here. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 /* SIG_HOLD, which headers define for old standards only. */
 #define HOLD ((sighandler_t)2)
 
-/* Bit n - 1: siginterrupt has made signal n interrupt system calls. */
+/* A set of signals: bit n - 1 is 1 if siginterrupt has made signal n interrupt system calls. */
 static uint64_t interrupts;
 
 static int valid(int number) { return number > 0 && number < NSIG; }

@@ -8,8 +8,8 @@
  *
  * A process may have two copies of this chapter. libmmpi-signals.so is preloaded where libmmpi is
  * opened only later (cgo/audit), because only functions of a library that is loaded with the
- * program come before those of the C library. Both copies then use the first one's functions, by
- * zsignal_first. */
+ * program take precedence over those of the C library. Both copies then use the first one's
+ * functions, by zsignal_first. */
 #ifndef ZIPPER_SIGNAL_H
 #define ZIPPER_SIGNAL_H
 #include <signal.h>
@@ -54,6 +54,7 @@ int zsignal_zipped(void);
 /* Does what sigaction does as the program is to see it (action.c). Async-signal-safe. */
 int zaction(int number, const struct sigaction *act, struct sigaction *old);
 
+/* The functions of this copy that mmpi_signals contains; struct zsignals describes them. */
 void zaction_adopt(void);
 void zaction_show(int shown);
 int zaction_own(int number, const struct sigaction *act, struct sigaction *before);

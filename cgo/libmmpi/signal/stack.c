@@ -25,13 +25,14 @@ static int set(const stack_t *s, stack_t *old) { return zsignal_sigaltstack()(s,
 
 static int is_ours(const stack_t *s) { return own.map && !(s->ss_flags & SS_DISABLE) && s->ss_sp == own.ours.ss_sp; }
 
-/* Whether the kernel must have the library's stack instead of this one of the program's. */
+/* Returns whether an alternate stack of the program is too short, so that the kernel must have the
+ * library's instead. */
 static int falls_short(const stack_t *s) {
   return s->ss_flags & SS_DISABLE ? own.given != NULL : s->ss_size < Z_KEPT_STACK;
 }
 
 /* Puts back the program's stack and unmaps the library's when a thread ends, unless the thread ends
- * in a handler that runs on the latter. */
+ * in a handler that runs on the library's. */
 static void drop(void *unused) {
   stack_t now;
   (void)unused;

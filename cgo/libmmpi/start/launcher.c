@@ -13,7 +13,8 @@ typedef struct {
   const char *rank, *size;
 } pair;
 
-/* The same list, in the same order of precedence, is in launch/native/rank.go. */
+/* The variables with the rank and the number of ranks, for each launcher. The same list, in the
+ * same order of precedence, is in launch/native/rank.go. */
 static const pair launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
 static const pair world = {"ZIPPER_RANK", "ZIPPER_SIZE"}, native = {"ZIPPER_NATIVE_RANK", "ZIPPER_NATIVE_SIZE"};
 

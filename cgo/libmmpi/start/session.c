@@ -35,8 +35,8 @@ int zsession_finalize(void) {
   return goes_on;
 }
 
-/* Constructors that run before this library's call both functions; those of Open MPI's C++ library
- * do so, for example. */
+/* Loads the native functions first, because constructors that run before this library's, such as
+ * those of Open MPI's C++ library, call this function and MPI_Finalized. */
 int z_Initialized(int *flag) {
   zload();
   int rc = real.Initialized(flag);

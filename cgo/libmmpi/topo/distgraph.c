@@ -8,8 +8,9 @@ static void copy(int *to, const int *from, int n) {
   if (n > 0) memcpy(to, from, (size_t)n * sizeof *to);
 }
 
+/* An edge of a distributed graph. */
 typedef struct edge {
-  int from, to, weight;
+  int from, to, weight; /* the nodes at its ends, and its weight */
 } edge;
 
 /* Gathers all edges of the graph, in the order of the ranks that have named them. */

@@ -5,8 +5,11 @@
 #include "comm/comm.h"
 #include "topo/topo.h"
 
+/* The place of a neighbour's block in the order in which the blocks are exchanged. */
 typedef struct slot {
-  int peer, order, block;
+  int peer;  /* the neighbour's rank */
+  int order; /* the position among the blocks of the same neighbour */
+  int block; /* the index of the block in the program's arrays */
 } slot;
 
 static int by_peer(const void *a, const void *b) {

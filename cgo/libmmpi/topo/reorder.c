@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A graph of positions. */
 typedef struct graph {
-  int n;
+  int n;                    /* the number of nodes */
   const int *index, *edges; /* as in MPI_Graph_create */
 } graph;
 
@@ -34,7 +35,8 @@ static void by_cluster(int n, const int *cluster, int *sorted) {
   }
 }
 
-/* Tries an order of positions and keeps it in best if it has fewer edges between clusters. */
+/* Computes the number of edges between clusters for an order of positions, and keeps the order in
+ * best if the number is less than before. */
 static void try(const graph *g, const int *cluster, const int *sorted, const int *order, int *at, int *best,
                 long *least) {
   for (int k = 0; k < g->n; k++) at[order[k]] = sorted[k];

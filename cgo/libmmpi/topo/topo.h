@@ -3,9 +3,10 @@
 #define ZIPPER_TOPO_H
 #include "core/comm.h"
 
+/* The virtual topology of a communicator. */
 typedef struct ztopo {
-  zattached base;
-  int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
+  zattached base; /* the head, for zcomm.topo */
+  int kind;       /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
   /* Cartesian: the number of dimensions, and 0. Graph: the numbers of nodes and edges. Distributed
    * graph: the numbers of this process's sources and destinations. */
   int n, m;
@@ -25,9 +26,12 @@ static inline const ztopo *ztopo_of(const zcomm *c) { return (const ztopo *)c->t
  * *out, which may be the same array. Returns an MPI error class. */
 int ztopo_neighbors(const ztopo *t, int rank, int *indegree, int **in, int *outdegree, int **out);
 
-/* Cartesian arithmetic. Ranks outside of the grid are MPI_PROC_NULL. */
+/* Returns the rank at the coordinates, or MPI_PROC_NULL if they are outside of the grid. */
 int zcart_rank(const ztopo *t, const int *coords);
+/* Sets coords to the coordinates of a rank. */
 void zcart_coords(const ztopo *t, int rank, int *coords);
+/* Returns the rank that is `by` steps from a rank in dimension dim, or MPI_PROC_NULL if that is
+ * outside of the grid. */
 int zcart_shift(const ztopo *t, int rank, int dim, int by);
 
 /* Choose the positions of n processes so that few neighbours are in different clusters (reorder.c).
@@ -43,6 +47,9 @@ int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function
 /* Sets the position of each of the first n ranks of c: its rank or, with `reorder`, a position near
  * its neighbours. */
 int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
+/* Raises the error that c is an intercommunicator, which can have no topology, and returns its
+ * code. */
 int ztopo_no_inter(zcomm *c, const char *function);
+/* Raises an error of a class on c with the text `why`, and returns its code. */
 int ztopo_fails(zcomm *c, int class_, const char *function, const char *why);
 #endif

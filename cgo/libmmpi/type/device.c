@@ -30,11 +30,12 @@ static _Thread_local char blame[200];
 
 /* ---- loaded drivers ---- */
 
+/* A search among the loaded libraries. */
 typedef struct search {
-  unsigned long long loaded;
-  int driver; /* -1: only count the loaded libraries */
-  int skip;   /* the number of matching libraries to skip */
-  char path[512];
+  unsigned long long loaded; /* the number of libraries that have been loaded so far */
+  int driver;                /* -1: only count the loaded libraries */
+  int skip;                  /* the number of matching libraries to skip */
+  char path[512];            /* the path of the library that was found */
 } search;
 
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {

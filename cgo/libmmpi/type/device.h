@@ -6,12 +6,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether n bytes at p are memory of a device that the host cannot read. The function asks the
- * device's own driver, if this process has loaded one. zdevice_blame then returns the reason. */
+/* Returns whether n bytes at p are memory of a device that the host cannot read. The device's own
+ * driver, if this process has loaded one, knows whether they are. If they are, zdevice_blame
+ * returns the reason. */
 int zdevice_has(const void *p, int64_t n);
 
-/* Returns the reason that this thread's last zdevice_has has found, as a text for the user, and
- * clears it. Returns `otherwise` if there is none. */
+/* Returns the reason for which this thread's last call of zdevice_has returned 1, as a text for the
+ * user, and clears the reason. Returns `otherwise` if there is no reason. */
 const char *zdevice_blame(const char *otherwise);
 
 #pragma GCC visibility pop

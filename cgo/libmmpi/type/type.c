@@ -27,8 +27,8 @@ int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fo
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
-/* Uses the big-count form where it exists, because the short form raises an error for types that a
- * big-count function has made. */
+/* Uses the big-count form of MPI_Type_get_envelope where it exists, because the short form raises
+ * an error for types that a big-count function has made. */
 int ztype_made(MPI_Datatype type, zmade *m) {
 #ifdef Z_HAVE_Type_get_envelope_c
   return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
@@ -51,8 +51,8 @@ int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addre
 
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
-/* Sets *yes to whether the type is contiguous from which a dup, contiguous or resized type was
- * made. */
+/* Sets *yes to 1 if a dup, contiguous or resized type was made from a contiguous type, otherwise to
+ * 0. Returns an MPI error code. */
 static int inner(MPI_Datatype type, const zmade *m, int *yes) {
   int ints[1], predefined;
   MPI_Aint addresses[2];
@@ -133,7 +133,7 @@ static int pack_by_message(const void *from, int n, MPI_Datatype type, void *pac
   return rc;
 }
 
-/* Unpacks in the same way. */
+/* Unpacks by a message of this process to itself. */
 static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n, MPI_Datatype type) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);

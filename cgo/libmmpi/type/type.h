@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* The properties of a datatype. */
 typedef struct ztype {
   int64_t size;   /* the bytes of data in one element */
   int64_t extent; /* the bytes from one element to the next */
@@ -23,11 +24,13 @@ typedef struct ztype {
 
 extern zmap z_types; /* the map from handle to ztype */
 
+/* Queries a type that is not in z_types from native MPI, adds it to z_types, and returns its
+ * properties, or NULL as ztype_get does. */
 const ztype *ztype_learn(MPI_Datatype type);
 
 /* Returns the properties of a type, or NULL if data cannot be sent with it, which is MPI_ERR_TYPE
  * (MPI_DATATYPE_NULL, not committed, no memory). The result is valid until the program frees the
- * type. ztype_learn queries a type that is not in z_types. */
+ * type. */
 static inline const ztype *ztype_get(MPI_Datatype type) {
   const ztype *t = (const ztype *)zmap_get(&z_types, z_key(type));
   return t ? t : ztype_learn(type);
@@ -48,26 +51,30 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
  * bytes than count elements have. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
-/* Represents n consecutive elements as count and type of one native call, whose counts are int. If
- * n exceeds an int they become one element of a type that zmany_end frees. zmany_begin returns an
- * MPI error code. */
+/* The count and the type by which one native call, whose counts are int, gets n consecutive
+ * elements. */
 typedef struct zmany {
   MPI_Datatype type;
-  int count, made;
+  int count; /* n, or 1 if n exceeds an int: type is then a type of all elements */
+  int made;  /* 1 if zmany_end frees type */
 } zmany;
+/* Sets m for n elements of a type, and returns an MPI error code. */
 int zmany_begin(zmany *m, int64_t n, MPI_Datatype of);
+/* Frees the type that zmany_begin has made, if any. */
 void zmany_end(zmany *m);
 
-/* The constructor of a type, and the number of its arguments. counts > 0: the constructor is a
- * big-count function, whose counts are not among the integers. */
+/* The constructor of a datatype, and the numbers of its arguments. */
 typedef struct zmade {
+  /* The numbers of integers, addresses, large counts and datatypes. `counts` is not 0 only if the
+   * constructor is a big-count function, whose counts are not among the integers. */
   MPI_Count ints, addresses, counts, types;
-  int combiner;
+  int combiner; /* the constructor, such as MPI_COMBINER_VECTOR */
 } zmade;
+/* Sets *m to the constructor of a type, and returns an MPI error code. */
 int ztype_made(MPI_Datatype type, zmade *m);
 
-/* Stores the constructor's arguments in arrays that have room for them. The caller frees the types
- * that are not predefined. */
+/* Stores the arguments of a type's constructor in arrays that have room for the numbers in m. The
+ * caller frees the types that are not predefined. Returns an MPI error code. */
 int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
                    MPI_Datatype *types);
 

@@ -4,8 +4,10 @@
 #include "core/map.h"
 #include "type/type.h"
 
+/* The uses of an operator or a datatype. */
 typedef struct use {
-  int count, freed;
+  int count; /* the number of uses */
+  int freed; /* 1 if the program has freed its handle */
 } use;
 
 /* the maps from handle to use */

@@ -6,10 +6,16 @@
 #define ZIPPER_USE_H
 #include <mpi.h>
 
-/* Retain and release an object. As long as it is retained MPI_Op_free and MPI_Type_free only note
- * the call; the last release frees the object. Safe for concurrent use. */
+/* Retains an operator: until it is released, MPI_Op_free only notes that it has been called. Safe
+ * for concurrent use. */
 void zop_retain(MPI_Op op);
+/* Releases an operator, and frees it after the last release if MPI_Op_free has been called. Safe
+ * for concurrent use. */
 void zop_release(MPI_Op op);
-void ztype_retain(MPI_Datatype type); /* any type, also a predefined one and MPI_DATATYPE_NULL */
+/* Retains a datatype: until it is released, MPI_Type_free only notes that it has been called. The
+ * type may be predefined, or MPI_DATATYPE_NULL. Safe for concurrent use. */
+void ztype_retain(MPI_Datatype type);
+/* Releases a datatype, and frees it after the last release if MPI_Type_free has been called. Safe
+ * for concurrent use. */
 void ztype_release(MPI_Datatype type);
 #endif

@@ -151,8 +151,8 @@ static int flatten(MPI_Datatype type, int elements, zflat **out);
 
 /* A part of a derived type. */
 typedef struct part {
-  zflat *flat;
-  MPI_Aint extent;
+  zflat *flat;     /* the spans of the part's type */
+  MPI_Aint extent; /* the extent of the part's type in bytes */
 } part;
 
 /* Appends n consecutive copies of a part, from offset `at` on. */

@@ -7,8 +7,8 @@
 /* The spans of one element of a type. With `elements` pairs (MPI_DOUBLE_INT) are one span each,
  * gaps included. */
 typedef struct zflat {
-  int64_t n, room;
-  int number; /* the z_number of all elements, or -1 if they differ */
+  int64_t n, room; /* the number of spans, and the number for which there is memory */
+  int number;      /* the z_number of all elements, or -1 if they differ */
   z_span spans[];
 } zflat;
 

@@ -1,16 +1,17 @@
-/* Persistent collectives on spanning communicators. Each has a communicator of its own, because
- * every process may start such requests in an order of its own (MPI 4.0, 6.13). Starting one starts
- * the nonblocking collective on that communicator. */
+/* Persistent collectives on spanning communicators. Each request has a communicator of its own,
+ * because every process may start such requests in an order of its own (MPI 4.0, 6.13). MPI_Start
+ * starts the nonblocking collective on that communicator. */
 #include "comm/comm.h"
 #include "wrap/collargs.h"
 #include <stddef.h>
 #include <string.h>
 
+/* A persistent collective. */
 typedef struct collective {
-  zargs kept, more; /* more: the arguments that zpersist_keep has passed */
-  zstarter *start;
-  MPI_Comm comm;
-  _Alignas(max_align_t) char args[];
+  zargs kept, more;                  /* more: the arguments that zpersist_keep has passed */
+  zstarter *start;                   /* starts the nonblocking collective */
+  MPI_Comm comm;                     /* the request's own communicator */
+  _Alignas(max_align_t) char args[]; /* the arguments for `start` */
 } collective;
 
 static int start(zreq *r) {
