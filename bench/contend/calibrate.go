@@ -12,21 +12,24 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/tcp"
 )
 
-// Options of a calibration.
+// Options are the options of a calibration.
 type Options struct {
-	Bytes int // of a message: so large that start and buffers do not count
-	Most  int // repetitions at most, at least 2; fewer when the 95 % interval is within Within of the mean
+	// Bytes is the size of a message, so large that start and buffers do not count.
+	Bytes int
+	// Most is the largest number of repetitions, at least 2. A measurement ends earlier when the 95
+	// % interval is within Within of the mean.
+	Most int
 	// Within is a part of the mean; 0.02.
 	Within float64
-	// Quick leaves out latencies, busy hosts, both directions at once, graphs, stripes and memory:
-	// rates only.
+	// Quick measures rates only: no latencies, busy hosts, both directions at once, graphs, stripes
+	// or memory.
 	Quick bool
-	// Say is told of each step; nil: nobody.
+	// Say, if not nil, is called with each step.
 	Say func(string)
 }
 
-// Calibrate measures a site in the order that package calibrate describes. Only the pattern under
-// way is on the network, and never more messages at a time than a cluster has hosts.
+// Calibrate measures a site in the order that package calibrate describes. Only the current pattern
+// is on the network, and never more messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
 	m := &measurer{ctx: ctx, site: s, Options: o}
 	out := calibrate.Samples{Name: s.Name, Packet: s.Packet, Burst: s.Burst, Machine: s.Machine}
@@ -62,13 +65,14 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 
 type measurer struct {
 	Options
-	ctx        context.Context
-	site       *Site
-	background float64 // what processors do in busyTime when nothing is measured, seconds
+	ctx  context.Context
+	site *Site
+	// background is the processor time in busyTime when nothing is measured, in seconds.
+	background float64
 }
 
 // rates repeats messages(turn) until the first message's rate is known well enough; rate turns the
-// times into the sample. It is an error if the context ends.
+// times into the sample. The end of the context is an error.
 func (m *measurer) rates(what string, messages func(turn int) []transfer.Message,
 	rate func(seconds []float64) float64) ([]float64, error) {
 	if m.Say != nil {
@@ -91,11 +95,11 @@ func (m *measurer) rates(what string, messages func(turn int) []transfer.Message
 	return samples, nil
 }
 
-// first is the rate of the first message.
+// first returns the rate of the first message.
 func (m *measurer) first(seconds []float64) float64 { return float64(m.Bytes) / seconds[0] }
 
-// latencies are medians of small messages: one that a host's scheduler held up says nothing of the
-// network.
+// latencies returns medians of small messages, because a message that a host's scheduler delayed is
+// no measure of the network.
 func (m *measurer) latencies(what string, messages func(turn int) []transfer.Message) ([]float64, error) {
 	small := func(turn int) []transfer.Message {
 		x := messages(turn)
@@ -119,7 +123,7 @@ func (m *measurer) latencies(what string, messages func(turn int) []transfer.Mes
 	return list, nil
 }
 
-// all is the rate of all messages together while the slowest ran.
+// all returns the rate of all messages together while the slowest ran.
 func (m *measurer) all(seconds []float64) float64 {
 	longest := 0.0
 	for _, t := range seconds {
@@ -132,7 +136,7 @@ func (m *measurer) message(from, to string, via int) transfer.Message {
 	return transfer.Message{From: from, To: to, Via: via, Bytes: m.Bytes}
 }
 
-// cluster is steps 1 and 2.
+// cluster carries out steps 1 and 2.
 func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	c := m.site.Clusters[i]
 	n := len(c.Hosts)
@@ -140,7 +144,7 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	if n < 2 {
 		return out, fmt.Errorf("%d hosts; two are needed to measure an adapter", n)
 	}
-	// Other hosts in every turn: their spread belongs to the interval.
+	// Every turn has other hosts, so that their spread belongs to the interval.
 	pair := func(turn int) (from, to string) { return c.Hosts[turn%n], c.Hosts[(turn+1)%n] }
 	lone := func(turn int) []transfer.Message {
 		from, to := pair(turn)
@@ -189,8 +193,8 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	return out, nil
 }
 
-// graph is step 3: the messages of a graph, a quarter as long as others since there are many,
-// between other hosts in every turn.
+// graph carries out step 3: the messages of a graph, a quarter as long as others because there are
+// many, between other hosts in every turn.
 func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err error) {
 	few := *m
 	few.Bytes = max(1, m.Bytes/4)
@@ -209,8 +213,8 @@ func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err
 	return out, err
 }
 
-// striped is step 6: messages that would all take the first zipper if each pair of hosts took one
-// by turns, in a job that has all zippers.
+// striped carries out step 6: messages that would all take the first zipper if each pair of hosts
+// took one in turn, in a job that has all zippers.
 func (m *measurer) striped() (out calibrate.Striped, err error) {
 	a, b, z := m.site.Clusters[0], m.site.Clusters[1], len(m.site.Zippers)
 	for i := range min(z, len(a.Hosts)) {
@@ -232,7 +236,7 @@ func (m *measurer) striped() (out calibrate.Striped, err error) {
 	return out, err
 }
 
-// zipper is steps 1, 4 and 5.
+// zipper carries out steps 1, 4 and 5.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
 	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, Bytes: m.Bytes,
@@ -257,7 +261,8 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {
-		// All hosts at once: one alone shows its own adapter if that is slower than the port.
+		// All hosts send at once: a single one shows its own adapter if that is slower than the
+		// port.
 		in := func(int) (list []transfer.Message) {
 			for _, h := range cs[c].Hosts {
 				list = append(list, m.message(h, z.Name, transfer.Direct))

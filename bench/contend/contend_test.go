@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-// The test program is also the agent.
+// TestMain makes the test program an agent as well.
 func TestMain(m *testing.M) {
 	if os.Getenv("CONTEND_AGENT") != "" {
 		if err := transfer.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// loopback is a site of some hosts a cluster and zippers, all on this host, with real forwarders.
+// loopback returns a site of some hosts a cluster and zippers, all on this host, with real
+// forwarders.
 func loopback(t *testing.T, size, zippers int) *Site {
 	t.Helper()
 	s := &Site{Name: "loopback", Clusters: []Cluster{{Name: "a", Cores: 1}, {Name: "b", Cores: 1}}}
@@ -84,8 +85,8 @@ func TestCalibrateOnLoopback(t *testing.T) {
 		p.Zippers[0].Memory == nil || !strings.Contains(out.String(), "95 %") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	// for each cluster, three of them graphs; for the ports of each zipper and through it; over
-	// both
+	// There are steps for each cluster, three of them graphs; for the ports of each zipper and
+	// through it; and over both.
 	if want := 2*(3+3) + 2*(4+8) + 1; steps != want {
 		t.Errorf("%d steps", steps)
 	}
@@ -102,9 +103,9 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	}
 }
 
-// A program is played, and another one after it on the same engines; what a host cannot send or
-// know of is refused.
-func TestPlay(t *testing.T) {
+// TestOneProgramAfterAnotherIsPlayed plays a program, and another one after it on the same engines,
+// and checks that messages that a host cannot send or know are refused.
+func TestOneProgramAfterAnotherIsPlayed(t *testing.T) {
 	s := loopback(t, 2, 1)
 	var steps []transfer.Step
 	for i := range 40 {
@@ -143,8 +144,9 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// A recorded job's ranks are the lab's hosts in order; what cannot be placed is refused.
-func TestReplayRefuses(t *testing.T) {
+// TestReplayRefusesRanksWithoutAPlace checks that a recorded job's ranks are the lab's hosts in
+// order, and that ranks that cannot be placed are refused.
+func TestReplayRefusesRanksWithoutAPlace(t *testing.T) {
 	l := &Lab{Site: *loopback(t, 2, 1)}
 	p, err := platform.Read(strings.NewReader("clusters:\n  - {name: a, hosts: 2, nic: 1gbit}\n  - {name: b, hosts: 2, nic: 1gbit}\n"))
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Histogram draws how many transfers had which error, a line for each rule, as "svg", "png" or
-// "pdf".
+// Histogram draws the number of transfers by error, a line for each rule, as "svg", "png" or "pdf".
 func Histogram(title string, list []Outcome, format string) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = title

@@ -17,28 +17,31 @@ import (
 	"github.com/leidenzipper/zipper/simulation/play"
 )
 
-// Recorded is a run of a NAS kernel in the lab, a rank on each host, and what simulation makes of
+// Recorded is a run of a NAS kernel in the lab, a rank on each host, with the results of simulating
 // its recording.
 type Recorded struct {
-	Kernel   string  `json:"kernel"`
-	Class    string  `json:"class"`
-	Rate     string  `json:"rate"`  // of all links
-	Trace    string  `json:"trace"` // file, beside the report
-	Whole    float64 `json:"whole_s"`
-	Timed    float64 `json:"timed_s"` // by the kernel itself: a part of it
+	Kernel string `json:"kernel"`
+	Class  string `json:"class"`
+	// Rate is the limit of all links.
+	Rate string `json:"rate"`
+	// Trace is the name of the recording, beside the report.
+	Trace string  `json:"trace"`
+	Whole float64 `json:"whole_s"`
+	// Timed is the part of Whole that the kernel itself measures.
+	Timed    float64 `json:"timed_s"`
 	Messages int     `json:"messages"`
 	Bytes    int64   `json:"bytes"`
 	Processors
-	// Simulated is the whole time that its recording takes in virtual time, by the rate at which
-	// the platform was calibrated.
+	// Simulated is the whole time of the recording in virtual time, by the rate at which the
+	// platform was calibrated.
 	Simulated map[string]float64 `json:"simulated_s"`
 }
 
-// PlatformFile is what the calibration at a rate is called.
+// PlatformFile returns the name of the file with the calibration at a rate.
 func PlatformFile(rate string) string { return "platform-" + rate + ".yaml" }
 
-// Kernels calibrates the lab at each of the rates and runs every kernel some times, recorded, with
-// files in dir.
+// Kernels calibrates the lab at each of the rates and runs every kernel some times with a
+// recording. Its files are in dir.
 func (l *Lab) Kernels(ctx context.Context, r *drive.Runner, dir string, rates, kernels []string, class string,
 	rounds int, o Options, each func(Recorded)) (list []Recorded, err error) {
 	for _, rate := range rates {
@@ -77,7 +80,7 @@ func (l *Lab) Kernels(ctx context.Context, r *drive.Runner, dir string, rates, k
 	return list, nil
 }
 
-// record runs a kernel.
+// record runs a kernel with a recording.
 func (l *Lab) record(ctx context.Context, r *drive.Runner, dir string, x *Recorded) error {
 	recording := *r
 	recording.Options.Record = filepath.Join(dir, x.Trace)
@@ -111,7 +114,7 @@ func (l *Lab) record(ctx context.Context, r *drive.Runner, dir string, x *Record
 }
 
 // Simulate plays the recording on the platform of each of some rates, with the gaps between its
-// messages as computing. draw, if not nil, is given the time line on the platform of its own rate.
+// messages as computing. draw, if not nil, gets the time line on the platform of its own rate.
 func (x *Recorded) Simulate(dir string, rates []string,
 	draw func(picture func(w io.Writer, format string) error) error) error {
 	t, err := trace.ReadFile(filepath.Join(dir, x.Trace))
@@ -151,8 +154,8 @@ func (x *Recorded) Simulate(dir string, rates []string,
 	return nil
 }
 
-// Measured are the whole times of the other runs of the same kernel at a rate; of the run itself
-// where there is no other.
+// Measured returns the whole times of the other runs of the same kernel at a rate, or that of the
+// run itself if there is no other.
 func (x *Recorded) Measured(list []Recorded, rate string) (times []float64) {
 	for i := range list {
 		if o := &list[i]; o.Kernel == x.Kernel && o.Class == x.Class && o.Rate == rate && o.Trace != x.Trace {
@@ -165,8 +168,8 @@ func (x *Recorded) Measured(list []Recorded, rate string) (times []float64) {
 	return times
 }
 
-// Error is how far what its recording gives for a rate is from the mean of what was measured in
-// other runs; ok: there are some.
+// Error returns the error of the recording's simulated time at a rate against the mean of the other
+// runs; ok is false if there are none.
 func (x *Recorded) Error(list []Recorded, rate string) (e float64, ok bool) {
 	times := x.Measured(list, rate)
 	sum := 0.0

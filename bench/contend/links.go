@@ -8,8 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 )
 
-// links is what the machine's processors take for links that are its own work: what all of them had
-// to do meanwhile, without the calls of both ends. A kernel does it in the time of whoever runs.
+// links measures the processor time of links that is the machine's own work: the time of all
+// processors meanwhile, without the calls of both ends. The kernel does that work in the time of
+// any process.
 func (m *measurer) links(out *calibrate.Samples) (l calibrate.Links, err error) {
 	a, b := out.Clusters[0], out.Clusters[1]
 	rest := func() error { time.Sleep(busyTime); return nil }
@@ -27,7 +28,7 @@ func (m *measurer) links(out *calibrate.Samples) (l calibrate.Links, err error) 
 	return l, err
 }
 
-// large is what all processors take for a byte of a long message over one link, seconds.
+// large returns the time of all processors for a byte of a long message over one link, in seconds.
 func (m *measurer) large(from, to string) (float64, error) {
 	run := func(bytes, times int) (float64, int, error) {
 		list := []transfer.Message{{From: from, To: to, Via: transfer.Direct, Bytes: bytes}}
@@ -37,11 +38,12 @@ func (m *measurer) large(from, to string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	short, _, err := run(1, n) // to start and to end it
+	short, _, err := run(1, n) // the time to start and to end it
 	return (long - short) / float64(n) / float64(m.Bytes), err
 }
 
-// small is what all processors take for a small message through the first forwarder, seconds.
+// small returns the time of all processors for a small message through the first forwarder, in
+// seconds.
 func (m *measurer) small(a, b string) (float64, error) {
 	var steps []transfer.Step
 	for i := range toAndFro {
@@ -68,17 +70,17 @@ func (m *measurer) small(a, b string) (float64, error) {
 	return (long/float64(n) - short/float64(k)) / (toAndFro - toAndFro/10), nil
 }
 
-// busy is how long processors were not idle while what was done n times, beside what they do
-// anyway; 0: as often as it takes for busyTime. The kernel counts idle time exactly, and tells of
-// it in steps of 1/userHz.
-func (m *measurer) busy(what func() error, n int) (seconds float64, times int, err error) {
+// busy returns the time that processors were not idle while do was called n times, without the time
+// that they are busy in any case. If n is 0, it calls do for busyTime. The kernel counts idle time
+// exactly, and reports it in steps of 1/userHz.
+func (m *measurer) busy(do func() error, n int) (seconds float64, times int, err error) {
 	before, err := machine()
 	if err != nil {
 		return 0, 0, err
 	}
 	begin := time.Now()
 	for times == 0 || times < n || n == 0 && time.Since(begin) < busyTime {
-		if err := what(); err != nil {
+		if err := do(); err != nil {
 			return 0, 0, err
 		}
 		times++

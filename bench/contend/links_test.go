@@ -11,9 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/simulation/play"
 )
 
-// TestSmallMessage: what simulation takes a small message for is what calibration takes off, or
-// the machine's own work would be counted twice.
-func TestSmallMessage(t *testing.T) {
+// TestSimulationAndCalibrationAgreeOnASmallMessage checks that simulation and calibration assume
+// the same cost of a small message, because the machine's own work would be counted twice
+// otherwise.
+func TestSimulationAndCalibrationAgreeOnASmallMessage(t *testing.T) {
 	for costs, want := range map[string]float64{"call: 1us": smallCalls, "switch: 1us": smallWakings} {
 		p, err := platform.Read(strings.NewReader(fmt.Sprintf(`
 clusters:
@@ -53,8 +54,8 @@ zippers:
 	}
 }
 
-// TestBusy: what processors do is counted.
-func TestBusy(t *testing.T) {
+// TestBusyProcessorsAreCounted checks that the work of processors is counted.
+func TestBusyProcessorsAreCounted(t *testing.T) {
 	m := &measurer{}
 	busy, times, err := m.busy(func() error {
 		for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {

@@ -14,8 +14,8 @@ import (
 )
 
 // Open starts agents on all hosts of a job's clusters and on its zipper nodes, through the job's
-// remote shell. Host files and addresses of zippers must be given; the names must be known in the
-// networks. Close the site's session in any case when the error is nil.
+// remote shell. Host files and addresses of zippers must be given, and the names must be known in
+// the networks. The caller must close the site's session when the error is nil.
 func Open(job *spec.Job) (*Site, error) {
 	rsh := job.RemoteShell()
 	if len(job.Clusters) < 2 || len(job.Zippers) == 0 {
@@ -62,7 +62,7 @@ func Open(job *spec.Job) (*Site, error) {
 	return s, err
 }
 
-// hostFile reads the hosts of a cluster; cores is the least number of slots of any.
+// hostFile returns the hosts of a cluster; cores is the least number of slots of any host.
 func hostFile(path string) (names []string, cores int, err error) {
 	hosts, err := spec.ReadHosts(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// Kind of a pattern.
+// Kind is the kind of a pattern.
 type Kind string
 
 // Kinds of patterns. In all of them a host sends to at most d others, chosen at random.
@@ -20,15 +20,17 @@ const (
 	Local Kind = "local" // to hosts of the own cluster
 )
 
-// Pattern is messages that start together.
+// Pattern has messages that start together.
 type Pattern struct {
-	Kind     Kind
-	D        int    // messages out of each host
-	Seed     uint64 // that made it
+	Kind Kind
+	// D is the number of messages from each host.
+	D int
+	// Seed is the seed from which Random made the pattern.
+	Seed     uint64
 	Messages []transfer.Message
 }
 
-// Name tells patterns apart.
+// Name returns a name that identifies the pattern.
 func (p *Pattern) Name() string { return fmt.Sprintf("%s d=%d seed=%d", p.Kind, p.D, p.Seed) }
 
 // Random makes a pattern of a site. The pair of hosts decides which zipper a message takes, as in
@@ -58,7 +60,7 @@ func Random(s *Site, kind Kind, d int, seed uint64, bytes int) Pattern {
 	return p
 }
 
-// model is the pattern for package predict.
+// model returns the pattern for package predict.
 func (p *Pattern) model() (list []platform.Message) {
 	for _, m := range p.Messages {
 		list = append(list, between(m.From, m.To, m.Bytes, 0))
@@ -66,7 +68,7 @@ func (p *Pattern) model() (list []platform.Message) {
 	return list
 }
 
-// between is a message for package predict, which starts after some seconds.
+// between returns a message for package predict, which starts after some seconds.
 func between(from, to string, bytes int, start float64) platform.Message {
 	return platform.Message{Name: from + ">" + to, From: from, To: to, Bytes: big.NewRat(int64(bytes), 1),
 		Start: big.NewRat(int64(math.Round(1e6*start)), 1e6)}

@@ -9,19 +9,23 @@ import (
 	"time"
 )
 
-// Processors is what became of a machine's processor time during a measurement, each as a part of
-// all, 0 to 1.
+// Processors shows the use of a machine's processor time during a measurement, each value as a part
+// of the whole, 0 to 1.
 type Processors struct {
-	CPU    float64 `json:"cpu"`     // used
-	OurCPU float64 `json:"our_cpu"` // of that, by agents and forwarders
-	Stolen float64 `json:"stolen"`  // wanted while the hypervisor gave none (0 on real hardware)
+	// CPU is the used part.
+	CPU float64 `json:"cpu"`
+	// OurCPU is the part used by agents and forwarders.
+	OurCPU float64 `json:"our_cpu"`
+	// Stolen is the part that processors wanted while the hypervisor gave none; it is 0 on real
+	// hardware.
+	Stolen float64 `json:"stolen"`
 }
 
 func (p Processors) String() string {
 	return fmt.Sprintf("cpu %3.0f %% (ours %3.0f %%, stolen %2.0f %%)", 100*p.CPU, 100*p.OurCPU, 100*p.Stolen)
 }
 
-// TooBusy names the patterns and traces in which the processors were more than Busy.
+// TooBusy returns the patterns and traces during which the processors were more than Busy.
 func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
 	look := func(name string, p Processors) {
 		if p.CPU+p.Stolen > Busy {
@@ -37,7 +41,7 @@ func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
 	return names
 }
 
-// MeanProcessors is the mean over patterns.
+// MeanProcessors returns the mean over patterns.
 func MeanProcessors(patterns []Outcome) (p Processors) {
 	n := float64(max(1, len(patterns)))
 	for _, o := range patterns {
@@ -48,14 +52,16 @@ func MeanProcessors(patterns []Outcome) (p Processors) {
 	return p
 }
 
-// usage is processor time since the machine's start, seconds.
+// usage has processor times since the machine's start, in seconds.
 type usage struct {
-	at                 time.Time
-	used, stolen, rest float64 // of the whole machine
-	ours               float64 // of agents, as far as they have said, and forwarders
+	at time.Time
+	// used, stolen and rest are times of the whole machine.
+	used, stolen, rest float64
+	// ours is the time of forwarders, and of agents as far as they have reported it.
+	ours float64
 }
 
-// since is what became of the time from a to u.
+// since returns the use of the time from a to u.
 func (u usage) since(a usage) (p Processors) {
 	used, stolen := u.used-a.used, u.stolen-a.stolen
 	total := used + stolen + u.rest - a.rest
@@ -69,7 +75,7 @@ func (u usage) since(a usage) (p Processors) {
 
 const userHz = 100.0 // ticks a second in /proc
 
-// machine is what became of the machine's processor time so far.
+// machine returns the use of the machine's processor time so far.
 func machine() (u usage, err error) {
 	u.at = time.Now()
 	b, err := os.ReadFile("/proc/stat")
@@ -126,7 +132,7 @@ func (u *usage) machine(line string) error {
 	return nil
 }
 
-// load is the machine's load averages.
+// load returns the machine's load averages.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTooBusy(t *testing.T) {
+func TestBusyMeasurementsAreNamed(t *testing.T) {
 	got := TooBusy([]Outcome{{Pattern: "idle", Processors: Processors{CPU: 0.5}},
 		{Pattern: "any d=1", Processors: Processors{CPU: 0.63}}},
 		[]Replayed{{Trace: "is.A", Processors: Processors{CPU: 0.26, Stolen: 0.3}},
@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 	if err := a.machine("cpu  100 0 100 1000 0 0 0 50 0 0"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.machine("cpu  150 10 130 1090 0 0 10 60 50 0"); err != nil { // 2 seconds of one processor
+	if err := b.machine("cpu  150 10 130 1090 0 0 10 60 50 0"); err != nil { // two seconds of one processor
 		t.Fatal(err)
 	}
 	b.at, b.ours = a.at.Add(2*time.Second), 0.5
@@ -38,9 +38,9 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What is stolen alone decides, not how well anything is predicted, and all measurements stay in
-// the report.
-func TestUndisturbed(t *testing.T) {
+// TestStolenTimeRepeatsAMeasurement checks that only the stolen time decides, not the errors of
+// predictions, and that all measurements stay in the report.
+func TestStolenTimeRepeatsAMeasurement(t *testing.T) {
 	for _, x := range []struct{ stolen, others []float64 }{
 		{[]float64{0.2}, nil},
 		{[]float64{0.5, 0.1}, []float64{0.5}},

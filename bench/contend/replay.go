@@ -11,19 +11,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// Replayed is a recorded job's messages between clusters, moved again by the lab's hosts without
-// the computation between, and predicted.
+// Replayed has a recorded job's messages between clusters, moved again by the lab's hosts without
+// the computation in between, and predicted.
 type Replayed struct {
-	Trace     string             `json:"trace"`
-	Messages  int                `json:"messages"`
-	Bytes     int64              `json:"bytes"`
-	Measured  []float64          `json:"measured_s"`
-	Predicted map[string]float64 `json:"predicted_s"` // by rule
+	Trace    string    `json:"trace"`
+	Messages int       `json:"messages"`
+	Bytes    int64     `json:"bytes"`
+	Measured []float64 `json:"measured_s"`
+	// Predicted has the times by rule.
+	Predicted map[string]float64 `json:"predicted_s"`
 	Processors
 	Load string `json:"load"`
 }
 
-// Error of a rule: predicted over the mean of what was measured, less 1.
+// Error returns the error of a rule: predicted over the mean of the measured times, less 1.
 func (r *Replayed) Error(rule string) float64 {
 	sum := 0.0
 	for _, t := range r.Measured {
@@ -33,14 +34,14 @@ func (r *Replayed) Error(rule string) float64 {
 }
 
 // Replay plays a recorded job some times on the site, a rank on each host, and predicts it by every
-// rule that can.
+// rule that can predict it.
 func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, times int) (Replayed, error) {
 	r := Replayed{Trace: file, Predicted: make(map[string]float64), Load: load()}
 	messages, err := replayed(p, file)
 	if err != nil {
 		return r, err
 	}
-	at := make(map[string]int) // hosts in their clusters
+	at := make(map[string]int) // the places of hosts in their clusters
 	for _, c := range l.Clusters {
 		for k, h := range c.Hosts {
 			at[h] = k
@@ -49,7 +50,7 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	steps := make([]transfer.Step, len(messages))
 	for i, m := range messages {
 		bytes := int(m.Bytes.Num().Int64())
-		via := (at[m.From] + at[m.To]) % len(l.Zippers) // as package platform chooses
+		via := (at[m.From] + at[m.To]) % len(l.Zippers) // the choice of package platform
 		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes},
 			After: slices.Concat(m.After, m.Sent)}
 		r.Bytes += int64(bytes)
@@ -75,7 +76,8 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	return r, err
 }
 
-// replayed are the messages of a recorded job between clusters, on a platform, a rank on each host.
+// replayed returns the messages of a recorded job between clusters, on a platform, with a rank on
+// each host.
 func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
 	t, err := trace.ReadFile(file)
 	if err != nil {
@@ -102,7 +104,7 @@ func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
 	return messages, nil
 }
 
-// predict fills in what rules say, of those that can.
+// predict sets the times of the rules that can predict the messages.
 func (r *Replayed) predict(p *platform.Platform, messages []platform.Message, rules []string) {
 	for _, rule := range rules {
 		if x, err := forecast(spread(p), messages, rule); err == nil {
@@ -111,7 +113,7 @@ func (r *Replayed) predict(p *platform.Platform, messages []platform.Message, ru
 	}
 }
 
-// Again predicts what was played before, by some rules.
+// Again predicts an earlier replay, by some rules.
 func (r *Replayed) Again(p *platform.Platform, rules []string) error {
 	messages, err := replayed(p, r.Trace)
 	if err == nil {

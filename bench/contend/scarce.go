@@ -17,25 +17,31 @@ import (
 	"github.com/leidenzipper/zipper/simulation/play"
 )
 
-// Scarce is a run in which one resource had been made scarce.
+// Scarce is a run in which one resource was made scarce.
 type Scarce struct {
-	Seed  uint64 `json:"seed"`
-	Kind  string `json:"kind"` // nic, port or forwarder
-	Made  string `json:"made"` // cluster a's adapters: "nic a"; zipper's: "port z1.a", "forwarder z1"
+	Seed uint64 `json:"seed"`
+	// Kind is nic, port or forwarder.
+	Kind string `json:"kind"`
+	// Made is the scarce resource: "nic a" for the adapters of cluster a, "port z1.a" or "forwarder
+	// z1" for those of a zipper.
+	Made  string `json:"made"`
 	Named string `json:"named"`
 	Right bool   `json:"right"`
-	// What simulation names.
+	// Simulated is the bottleneck that simulation names.
 	Simulated      string `json:"simulated"`
 	SimulatedRight bool   `json:"simulated_right"`
-	Bytes          int    `json:"bytes"`                // of a message
-	Calibrated     string `json:"calibrated,omitempty"` // the platform file
-	Error          string `json:"error,omitempty"`      // the calibration failed
+	// Bytes is the size of a message.
+	Bytes int `json:"bytes"`
+	// Calibrated is the platform file.
+	Calibrated string `json:"calibrated,omitempty"`
+	// Error is set if the calibration failed.
+	Error string `json:"error,omitempty"`
 }
 
-// Scarcity makes one resource scarce in each run and calibrates anew. Kinds of resources come in
-// turn; which one of a kind it is follows from the run's seed. The model then names the bottleneck
-// of a random pattern through that resource, and is right if it names the scarce resource alone.
-// rate is that of all other links.
+// Scarcity makes one resource scarce in each run and calibrates again. The kinds of resources
+// alternate, and the run's seed chooses the resource of the kind. The model then names the
+// bottleneck of a random pattern through that resource, and is right if it names the scarce
+// resource alone. rate is that of all other links.
 func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string,
 	each func(Scarce)) (list []Scarce, err error) {
 	slow, err := fraction(rate, 5)
@@ -97,8 +103,8 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 	return s.Name()
 }
 
-// Name has the model, and simulation, name the bottleneck of a random pattern on the platform as it
-// was calibrated.
+// Name sets the bottlenecks that the model and simulation name for a random pattern on the platform
+// as it was calibrated.
 func (s *Scarce) Name() error {
 	if s.Calibrated == "" {
 		return nil
@@ -122,7 +128,7 @@ func (s *Scarce) Name() error {
 	return nil
 }
 
-// siteOf are a platform's hosts and zippers, without a session.
+// siteOf returns a platform's hosts and zippers, without a session.
 func siteOf(p *platform.Platform) *Site {
 	s := &Site{Name: p.Name}
 	for _, c := range p.Clusters {
@@ -134,7 +140,7 @@ func siteOf(p *platform.Platform) *Site {
 	return s
 }
 
-// is reports whether resources, joined by "with", are those that had been made scarce.
+// is tells whether resources, joined by "with", are those that had been made scarce.
 func (s *Scarce) is(site *Site, named string) bool {
 	_, made, _ := strings.Cut(s.Made, " ")
 	for name := range strings.SplitSeq(named, " with ") {
@@ -150,7 +156,7 @@ func (s *Scarce) is(site *Site, named string) bool {
 	return true
 }
 
-// fraction of a rate such as 50mbit.
+// fraction returns a part of a rate such as 50mbit.
 func fraction(rate string, by float64) (string, error) {
 	at := strings.IndexFunc(rate, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if at < 1 {
@@ -163,7 +169,7 @@ func fraction(rate string, by float64) (string, error) {
 	return strconv.FormatFloat(v/by, 'f', -1, 64) + rate[at:], nil
 }
 
-// quota limits a process's processor time by a control group of its own; free lifts the limit.
+// quota limits a process's processor time by a control group of its own; free removes the limit.
 func quota(pid int) (free func() error, err error) {
 	v1, v2 := "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 	root, limits := v2, map[string]string{"cpu.max": fmt.Sprintf("%d %d", quotaTime, quotaPeriod)}

@@ -1,6 +1,6 @@
-// Package contend measures contention: it calibrates a platform (zipper calibrate) and sets
-// measured against predicted transfers, many at once (zipper bench contention). Transfers are moved
-// by package transfer, models are in contention/.
+// Package contend measures contention: it calibrates a platform (zipper calibrate) and compares
+// measured with predicted transfers, many at once (zipper bench contention). Package transfer moves
+// the data; the models are in contention/.
 package contend
 
 import (
@@ -14,19 +14,23 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 )
 
-// Site is what can be measured: two or more clusters and the zippers between them.
+// Site is a place for measurements: two or more clusters and the zippers between them.
 type Site struct {
 	Name     string
 	Clusters []Cluster
 	Zippers  []Zipper
-	InFlight int // bytes of a connection that are on the way at most, as far as is known
-	Packet   int // bytes; 0: not known
-	Burst    int // bytes that a limited link lets pass at once; 0: none, or not known
-	Machine  int // cores, if all hosts are one machine; 0: each has its own
-	Session  *transfer.Session
+	// InFlight is the largest number of bytes in flight on a connection, as far as that is known.
+	InFlight int
+	// Packet is the size of a packet in bytes; 0: unknown.
+	Packet int
+	// Burst is the number of bytes that a limited link passes at once; 0: none, or unknown.
+	Burst int
+	// Machine is the number of cores if all hosts are one machine; 0: each host has its own.
+	Machine int
+	Session *transfer.Session
 }
 
-// Cluster is a cluster's hosts.
+// Cluster describes a cluster's hosts.
 type Cluster struct {
 	Name  string
 	Hosts []string
@@ -46,16 +50,16 @@ type Lab struct {
 }
 
 // OpenLab makes a lab of n hosts a cluster and z zippers. All links are shaped to the rate, with a
-// queue of the kind "fifo" or "peers" (see scripts/lab). Close it in any case when the error is
-// nil.
+// queue of the kind "fifo" or "peers" (see scripts/lab). The caller must close the lab when the
+// error is nil.
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
-	// What is measured is the sharing of links, not TCP's search for its rate. What a sender may
-	// have on the way is fixed, by its buffer, and less than the queues take. So nothing is ever
-	// lost, and the queues alone decide a share. The receiver's window does not fix it, since
-	// acknowledgements overtake here: Linux throws away data with one that is older than the newest
-	// by more than the largest window (RFC 5961), or that has an older timestamp (PAWS). Where a
-	// host was sent more than it sent, its own data were lost so, and TCP went slow for seconds.
-	// Long packets and forwarders that do not spin leave the processors idle for the most part.
+	// The sharing of links is measured, not TCP's search for its rate. A sender's buffer fixes its
+	// bytes in flight, and they are fewer than the queues hold. So nothing is ever lost, and the
+	// queues alone decide a share. The receiver's window does not fix it, because acknowledgements
+	// overtake here: Linux discards data with an acknowledgement that is older than the newest by
+	// more than the largest window (RFC 5961), or that has an older timestamp (PAWS). Hosts that
+	// received more than they sent lost their own data in that way, and TCP went slow for seconds.
+	// With long packets and forwarders that do not spin, the processors are mostly idle.
 	cfg := lab.Config{Name: name, Rate: rate, Burst: fmt.Sprint(burst/1024, "kb"), Queue: queue, MTU: strconv.Itoa(packet), Log: log,
 		ForwarderOptions: []string{"--poll", "event"},
 		Sysctl: []string{lab.Reno, "net.ipv4.tcp_timestamps=0", fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", receive),

@@ -13,16 +13,16 @@ import (
 	"github.com/leidenzipper/zipper/simulation/play"
 )
 
-// Rules are the sharing rules that are compared.
+// Rules returns the sharing rules that are compared.
 func Rules() []string {
 	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty", Simulation}
 }
 
-// Simulation is no rule, but the product's own code in virtual time (package play).
+// Simulation stands for the product's own code in virtual time (package play), beside the rules.
 const Simulation = "simulation"
 
-// Another is no rule either, but what the same pattern took when it was measured another time: no
-// prediction can be nearer than measurements are to each other.
+// Another stands for another measurement of the same pattern, beside the rules: no prediction can
+// be nearer than measurements are to each other.
 const Another = "another run"
 
 // forecast predicts messages by a rule.
@@ -37,50 +37,59 @@ func forecast(p *platform.Platform, messages []platform.Message, rule string) (*
 	return r.Report, nil
 }
 
-// Timed is a transfer of a pattern, measured and predicted.
+// Timed is a measured and predicted transfer of a pattern.
 type Timed struct {
-	From      string             `json:"from"`
-	To        string             `json:"to"`
-	Via       string             `json:"via,omitempty"` // the zipper
-	Measured  float64            `json:"measured_s"`
-	Predicted map[string]float64 `json:"predicted_s"` // by rule, but for those that failed
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Via is the zipper.
+	Via      string  `json:"via,omitempty"`
+	Measured float64 `json:"measured_s"`
+	// Predicted has the times by rule, without those of rules that failed.
+	Predicted map[string]float64 `json:"predicted_s"`
 }
 
-// Error of a rule: predicted over measured, less 1.
+// Error returns the error of a rule: predicted over measured, less 1.
 func (t *Timed) Error(rule string) float64 { return t.Predicted[rule]/t.Measured - 1 }
 
-// Outcome is a pattern's.
+// Outcome is the result of a pattern.
 type Outcome struct {
-	Pattern   string  `json:"pattern"`
-	Kind      Kind    `json:"kind"`
-	D         int     `json:"d"`
-	Seed      uint64  `json:"seed"`
-	Bytes     int     `json:"bytes"` // of a transfer
-	Round     int     `json:"round"` // of several
+	Pattern string `json:"pattern"`
+	Kind    Kind   `json:"kind"`
+	D       int    `json:"d"`
+	Seed    uint64 `json:"seed"`
+	// Bytes is the size of a transfer.
+	Bytes int `json:"bytes"`
+	// Round counts the measurements of the pattern.
+	Round     int     `json:"round"`
 	Transfers []Timed `json:"transfers"`
-	// Starts are when hosts began, in seconds after the first of them, if known. Measured times
-	// count from the receiver's.
+	// Starts has the time at which each host began, in seconds after the first of them, if known.
+	// Measured times count from the receiver's start.
 	Starts map[string]float64 `json:"starts_s,omitempty"`
-	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed
-	// algorithm divides what it has already given away.
+	// Failed has the rules that cannot predict the pattern, and why: zhu-paper, where the printed
+	// algorithm divides capacity that it has already given away.
 	Failed map[string]string `json:"failed,omitempty"`
 	Processors
 	Load string `json:"load"`
-	// Disturbed are measurements of the same pattern during which more was stolen.
+	// Disturbed has the measurements of the same pattern during which more time was stolen.
 	Disturbed []Outcome `json:"disturbed,omitempty"`
 }
 
-// Score sums up a rule over transfers.
+// Score is the summary of a rule over transfers.
 type Score struct {
-	Rule      string  `json:"rule"`
-	Transfers int     `json:"transfers"`
-	Failed    int     `json:"failed,omitempty"` // of these, not predicted
-	Near      float64 `json:"near"`             // part with an error of at most Near
-	Mean      float64 `json:"mean"`             // of |error|, where predicted
-	Worst     float64 `json:"worst"`            // |error|
+	Rule      string `json:"rule"`
+	Transfers int    `json:"transfers"`
+	// Failed is the number of transfers that were not predicted.
+	Failed int `json:"failed,omitempty"`
+	// Near is the part of the transfers with an error of at most Near.
+	Near float64 `json:"near"`
+	// Mean is the mean of |error| of the predicted transfers.
+	Mean float64 `json:"mean"`
+	// Worst is the largest |error|.
+	Worst float64 `json:"worst"`
 }
 
-// Seeds of the patterns, chosen before anything was measured; calibration uses none.
+// Seeds returns the patterns, which were chosen before anything was measured; calibration uses none
+// of them.
 func Seeds() (list []Pattern) {
 	for d := 1; d <= 3; d++ {
 		for i := range 6 {
@@ -98,8 +107,8 @@ func Seeds() (list []Pattern) {
 
 // Validate measures every pattern in each of some rounds and predicts it by every rule on the
 // platform. A measurement during which more than Disturbed of the processor time was stolen is
-// repeated, at most Attempts times in all, and the one with the least counts: what a link does
-// while the hypervisor stops the whole machine is not what is predicted.
+// repeated, at most Attempts times in all, and the one with the least stolen time counts: the model
+// does not predict links whose whole machine the hypervisor stops.
 func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes, rounds int,
 	each func(Outcome)) ([]Outcome, error) {
 	var list []Outcome
@@ -124,8 +133,8 @@ func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pat
 	return list, nil
 }
 
-// besideAnother has each measurement of a pattern predicted by the next one of it, the last one by
-// the first.
+// besideAnother predicts each measurement of a pattern by the next one of the same pattern, the
+// last one by the first.
 func besideAnother(list []Outcome) {
 	of := make(map[string][]*Outcome)
 	for i := range list {
@@ -143,7 +152,7 @@ func besideAnother(list []Outcome) {
 	}
 }
 
-// undisturbed measures until little is stolen.
+// undisturbed repeats a measurement until little time is stolen.
 func undisturbed(measure func() (Outcome, error)) (Outcome, error) {
 	best, err := measure()
 	for n := 1; n < Attempts && err == nil && best.Stolen > Disturbed; n++ {
@@ -161,8 +170,8 @@ func undisturbed(measure func() (Outcome, error)) (Outcome, error) {
 	return best, err
 }
 
-// spread is the platform as the patterns use it: a message takes the one zipper that the pair of
-// hosts decides.
+// spread returns the platform as the patterns use it: each message takes the one zipper that its
+// pair of hosts determines.
 func spread(p *platform.Platform) *platform.Platform {
 	x := *p
 	x.Rails = platform.Rails{}
@@ -196,7 +205,7 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 	return o, nil
 }
 
-// messages are the pattern's.
+// messages returns the messages of the pattern.
 func (o *Outcome) messages() (list []platform.Message) {
 	for _, t := range o.Transfers {
 		list = append(list, between(t.From, t.To, o.Bytes, o.Starts[t.From]))
@@ -204,7 +213,7 @@ func (o *Outcome) messages() (list []platform.Message) {
 	return list
 }
 
-// predict fills in what rules say.
+// predict sets the predictions by some rules.
 func (o *Outcome) predict(p *platform.Platform, rules []string) {
 	messages := o.messages()
 	for _, rule := range rules {
@@ -223,7 +232,7 @@ func (o *Outcome) predict(p *platform.Platform, rules []string) {
 	}
 }
 
-// Again predicts outcomes that were measured before, by some rules.
+// Again predicts earlier outcomes, by some rules.
 func Again(p *platform.Platform, list []Outcome, rules []string) {
 	for i := range list {
 		list[i].predict(spread(p), rules)
@@ -231,7 +240,7 @@ func Again(p *platform.Platform, list []Outcome, rules []string) {
 	besideAnother(list)
 }
 
-// predicted are the rules by which something of the list is predicted: Rules, then others.
+// predicted returns the rules by which some outcome of the list is predicted: Rules, then others.
 func predicted(list []Outcome) []string {
 	rules := Rules()
 	for i := range list {
@@ -246,7 +255,7 @@ func predicted(list []Outcome) []string {
 	return rules
 }
 
-// Scores sums up the transfers that which chooses (nil: all) by every rule.
+// Scores returns the summary of every rule over the transfers that which selects; nil selects all.
 func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {
 	for _, rule := range predicted(list) {
 		s := Score{Rule: rule}

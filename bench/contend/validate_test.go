@@ -34,8 +34,9 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// Measurements of one pattern are set beside each other.
-func TestBesideAnother(t *testing.T) {
+// TestMeasurementsOfAPatternAreCompared checks that measurements of one pattern are compared with
+// each other.
+func TestMeasurementsOfAPatternAreCompared(t *testing.T) {
 	of := func(pattern string, measured float64) Outcome {
 		return Outcome{Pattern: pattern, Transfers: []Timed{{Measured: measured, Predicted: map[string]float64{}}}}
 	}
@@ -53,7 +54,7 @@ func TestBesideAnother(t *testing.T) {
 	}
 }
 
-func TestNamedScarce(t *testing.T) {
+func TestOnlyTheScarceResourceIsRight(t *testing.T) {
 	site := &Site{Clusters: []Cluster{{Name: "a", Hosts: []string{"a1", "a2"}}}, Zippers: []Zipper{{Name: "z1"}}}
 	for _, x := range []struct {
 		kind, made, named string
@@ -71,8 +72,8 @@ func TestNamedScarce(t *testing.T) {
 	}
 }
 
-// A run is not set beside itself where there are others.
-func TestRecordedError(t *testing.T) {
+// TestRunIsNotComparedWithItself checks that a run is not compared with itself if there are others.
+func TestRunIsNotComparedWithItself(t *testing.T) {
 	list := []Recorded{{Kernel: "cg", Rate: "1gbit", Trace: "1", Whole: 10, Simulated: map[string]float64{"1gbit": 11, "2gbit": 6}},
 		{Kernel: "cg", Rate: "1gbit", Trace: "2", Whole: 12}, {Kernel: "cg", Rate: "1gbit", Trace: "3", Whole: 10},
 		{Kernel: "mg", Rate: "1gbit", Trace: "4", Whole: 5, Simulated: map[string]float64{"1gbit": 6}},

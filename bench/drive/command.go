@@ -11,16 +11,16 @@ import (
 // UsageError is a mistake on the command line of a program that measures.
 type UsageError struct{ Err error }
 
-// Usage makes a UsageError.
+// Usage returns a UsageError.
 func Usage(err error) error { return UsageError{err} }
 
 func (e UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what the mistake is.
+// Unwrap returns the error about the mistake.
 func (e UsageError) Unwrap() error { return e.Err }
 
 // Exit ends such a program: with status 0 if err is nil, 2 after a mistake on the command line or a
-// question for help, else 1. It says what is wrong.
+// request for help, else 1. It prints the error.
 func Exit(name string, err error) {
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, name+":", err)
@@ -35,7 +35,7 @@ func Exit(name string, err error) {
 	os.Exit(0)
 }
 
-// Save writes a file of the directory.
+// Save writes a file in the directory.
 func Save(dir, name string, form func(f *os.File) error) error {
 	f, err := os.Create(filepath.Join(dir, name))
 	if err != nil {

@@ -14,27 +14,29 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// Comparison of a benchmark on targets that ran in turn: A B A B … .
+// Comparison holds a benchmark's results on targets that ran in turn: A B A B … .
 type Comparison struct {
-	Benchmark string   `json:"benchmark"`
-	Unit      string   `json:"unit"`
-	Targets   []string `json:"targets"` // the first is compared with each other one
-	Ranks     int      `json:"ranks"`
-	Rounds    int      `json:"rounds"` // whole ones, on all targets
-	Rows      []Sizes  `json:"rows"`
+	Benchmark string `json:"benchmark"`
+	Unit      string `json:"unit"`
+	// Targets are the names; the first target is compared with each other one.
+	Targets []string `json:"targets"`
+	Ranks   int      `json:"ranks"`
+	// Rounds is the number of complete rounds, on all targets.
+	Rounds int     `json:"rounds"`
+	Rows   []Sizes `json:"rows"`
 }
 
-// Sizes is one message size: a value per target and round, and the comparisons with the first
-// target.
+// Sizes holds the results of one message size: a value per target and round, and the comparisons
+// with the first target.
 type Sizes struct {
 	Size    int               `json:"size"`
 	Values  [][]float64       `json:"values"` // [target][round]: the round's median
 	Against []stat.Comparison `json:"against"`
 }
 
-// Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress,
-// if not nil, is told before each run. With an error, also when ctx ends it, come the comparisons
-// of the rounds that were whole before; there may be none (Rounds 0, no Rows).
+// Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. It calls
+// progress, if not nil, before each run. With an error, also at the end of ctx, it returns the
+// comparisons of the rounds that were complete; there may be none (Rounds 0, no Rows).
 func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int,
 	progress func(round int, t Target), names ...string) ([]*Comparison, error) {
 	var cs []*Comparison
@@ -80,7 +82,7 @@ func (c *Comparison) test() {
 	}
 }
 
-// add takes one round's result of a target.
+// add adds one round's result of a target.
 func (c *Comparison) add(target int, res *osu.Result) {
 	c.Unit, c.Ranks = res.Unit, res.Ranks
 	for _, row := range res.Rows {
@@ -94,7 +96,7 @@ func (c *Comparison) add(target int, res *osu.Result) {
 }
 
 // Table writes medians and, for each further target, the ratio first/other with its 95 % interval,
-// Mann–Whitney's p and whether it shows a difference (5 %).
+// Mann–Whitney's p and the verdict whether it shows a difference (5 %).
 func (c *Comparison) Table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "# %s (%s), %d rounds of each in turn; medians of the rounds\n", c.Benchmark, c.Unit, c.Rounds)
@@ -116,7 +118,7 @@ func (c *Comparison) Table(w io.Writer) error {
 	return t.Flush()
 }
 
-// againstHead is the head of the columns that against fills, for each further target.
+// againstHead returns the head of the columns of against, for each further target.
 func againstHead(targets []string) (head string) {
 	for _, n := range targets[1:] {
 		head += fmt.Sprintf("%s/%s\t95 %%\t\t", targets[0], n)
@@ -124,7 +126,7 @@ func againstHead(targets []string) (head string) {
 	return head
 }
 
-// against is the ratio, its interval (- where there are too few values for one) and the verdict.
+// against returns the ratio, its interval (- if there are too few values) and the verdict.
 func against(c stat.Comparison) string {
 	interval, verdict := "-", fmt.Sprintf("p = %.3g", c.P)
 	if c.RatioHi > 0 {
@@ -154,7 +156,7 @@ func (c *Comparison) CSV(w io.Writer) error {
 	return out.Error()
 }
 
-// Figure is a chart of the medians of all rounds with the range of the rounds.
+// Figure returns a chart of the medians of all rounds with the range of the rounds.
 func (c *Comparison) Figure() figure.Figure {
 	f := figure.Figure{Title: c.Benchmark, X: "message size (bytes)", Y: axis(c.Unit), LogX: true, LogY: true}
 	for i, name := range c.Targets {

@@ -1,5 +1,5 @@
 // Package drive runs the MPI benchmarks (the program zipper-mpibench) on targets, which are jobs: a
-// zipped one, a native one, a routed one, and compares targets by running them in turn.
+// zipped one, a native one, a routed one. It compares targets by running them in turn.
 package drive
 
 import (
@@ -24,28 +24,31 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Target is where a benchmark runs.
+// Target is a kind of job in which a benchmark can run.
 type Target struct {
 	Name string
-	// Job gives a fresh description each time, without a program.
+	// Job returns a new description each time, without a program.
 	Job func() (*spec.Job, error)
 }
 
-// Native is one ordinary MPI job of n ranks on this host.
+// Native returns the target of one ordinary MPI job of n ranks on this host.
 func Native(mpi spec.MPI, n int) Target {
 	return Target{"native", func() (*spec.Job, error) {
 		return &spec.Job{Clusters: []spec.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}, nil
 	}}
 }
 
-// Runner starts benchmarks. Not safe for concurrent use: measurements do not run side by side.
+// Runner starts benchmarks. It is not safe for concurrent use, because measurements must not
+// overlap.
 type Runner struct {
 	// Program is the path of zipper-mpibench with {mpi} for the library's name.
 	Program string
-	Options launch.Options // StartForwarder, and where errors go; Stdout is taken by the runner
+	// Options has StartForwarder and the writer for errors; the runner sets Stdout.
+	Options launch.Options
 }
 
-// Program finds zipper-mpibench beside the running executable; the error says how to build it.
+// Program returns the path of zipper-mpibench beside the running executable; the error says how to
+// build it.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,8 +63,8 @@ func Program() (string, error) {
 	return "", fmt.Errorf("there is no zipper-mpibench-openmpi or -mpich beside %s: run scripts/build", self)
 }
 
-// run starts the program on a target and returns what rank 0 printed. words name the benchmark,
-// also in errors. If ctx ended, its cause is the error.
+// run starts the program on a target and returns the output of rank 0. words name the benchmark,
+// also in errors. If ctx has ended, its cause is the error.
 func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...string) ([]byte, launch.Outcome, error) {
 	var out bytes.Buffer
 	o, err := r.runTo(ctx, &out, t, flags, words...)
@@ -71,7 +74,7 @@ func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...str
 	return out.Bytes(), o, nil
 }
 
-// runTo is run with what rank 0 prints going to stdout while it runs.
+// runTo is like run, but copies the output of rank 0 to stdout while it runs.
 func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []string,
 	words ...string) (launch.Outcome, error) {
 	job, err := t.Job()
@@ -98,15 +101,15 @@ func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []
 	return res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()+res.Launcher))
 }
 
-// why picks from standard error what the benchmark says itself, once, since every rank may say it;
-// the launcher's banner, which comes after it, says nothing. If it said nothing: the last lines of
-// all.
+// why selects the benchmark's own errors from standard error, each once, because every rank may
+// print it. The launcher's banner after them is left out. If there are none, why returns the last
+// lines.
 func why(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	var own []string
 	for _, l := range lines {
-		if _, said, ok := strings.Cut(l, "zipper-mpibench: "); ok && !slices.Contains(own, said) {
-			own = append(own, said)
+		if _, text, ok := strings.Cut(l, "zipper-mpibench: "); ok && !slices.Contains(own, text) {
+			own = append(own, text)
 		}
 	}
 	if own != nil {
@@ -115,9 +118,9 @@ func why(stderr string) string {
 	return "\n" + strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// Failure returns the error of a job for which launch.Run gave o and err and which printed errs on
-// standard error, in one line for a table. It is nil if the job went well. If ctx ended, the error
-// is the cause of that.
+// Failure returns the error of a job for which launch.Run returned o and err and which printed errs
+// on standard error, in one line for a table. It is nil if the job succeeded. If ctx has ended, the
+// error is the cause of that.
 func Failure(ctx context.Context, o launch.Outcome, err error, errs string) error {
 	switch {
 	case ctx.Err() != nil:
@@ -133,7 +136,7 @@ func Failure(ctx context.Context, o launch.Outcome, err error, errs string) erro
 // frame matches the lines that launchers draw around their messages.
 var frame = regexp.MustCompile(`(?m)^(?:-{20,}|={20,})$`)
 
-// OneLine gives the beginning of s in one line, without frames, for a cell of a table or a line
+// OneLine returns the beginning of s in one line, without frames, for a cell of a table or a line
 // below it.
 func OneLine(s string) string {
 	s = strings.Join(strings.Fields(frame.ReplaceAllString(s, "")), " ")
@@ -150,7 +153,8 @@ func osuFlags(format string, o osu.Options) []string {
 		strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
 }
 
-// OSUTable runs an OSU-style benchmark and writes its table to w, each line as soon as it is known.
+// OSUTable runs an OSU-style benchmark and writes its table to w, each line as soon as it is
+// complete.
 func (r *Runner) OSUTable(ctx context.Context, w io.Writer, t Target, o osu.Options, name string) error {
 	_, err := r.runTo(ctx, w, t, osuFlags("table", o), name)
 	return err
@@ -177,8 +181,8 @@ func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options,
 	return all, outcome, nil
 }
 
-// Matrix runs a kernel on a target of several clusters and also gives how many bytes each rank sent
-// each other, [from][to], start to end.
+// Matrix runs a kernel on a target of several clusters and also returns the number of bytes that
+// each rank sent each other, [from][to], from start to end.
 func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, [][]int64,
 	error) {
 	dir, err := os.MkdirTemp("", "zipper-matrix")
@@ -232,7 +236,7 @@ func (r *Runner) Net(ctx context.Context, t Target, pattern, module string, o ne
 	return rep, outcome, err
 }
 
-// lastLine skips what launchers print before the result.
+// lastLine returns the result, which follows the launchers' output.
 func lastLine(b []byte) []byte {
 	b = bytes.TrimSpace(b)
 	return b[bytes.LastIndexByte(b, '\n')+1:]

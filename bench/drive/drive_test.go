@@ -13,23 +13,23 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// The reason of a failure is what the benchmark said, not the launcher's banner after it, and said
-// once though every rank says it.
-func TestWhy(t *testing.T) {
+// TestBenchmarksOwnErrorIsTheReason checks that the reason of a failure is the benchmark's error,
+// not the launcher's banner after it, and that it is there once although every rank prints it.
+func TestBenchmarksOwnErrorIsTheReason(t *testing.T) {
 	const banner = "-----\nmpirun detected that one or more processes exited with non-zero status\n  Process name: [[1,1],0]\n  Exit code:    1\n-----\n"
-	said := "zipper-mpibench: npb: CG runs on a power of two of ranks, not on 3\n"
-	if got := why(said + said + banner); got != ": npb: CG runs on a power of two of ranks, not on 3" {
+	output := "zipper-mpibench: npb: CG runs on a power of two of ranks, not on 3\n"
+	if got := why(output + output + banner); got != ": npb: CG runs on a power of two of ranks, not on 3" {
 		t.Errorf("%q", got)
 	}
 	if got := why("Segmentation fault\n" + banner); !strings.Contains(got, "Segmentation fault") ||
 		!strings.Contains(got, "Exit code") {
-		t.Errorf("a program that said nothing: %q", got)
+		t.Errorf("a program without an own error: %q", got)
 	}
 }
 
-// killed is a target whose job ends as if a signal had killed a process: its launcher prints so,
-// and the processes print said.
-func killed(t *testing.T, said string) Target {
+// killed returns a target whose job ends as if a signal had killed a process: its launcher prints
+// that, and the processes print output.
+func killed(t *testing.T, output string) Target {
 	const banner = "--------------------------------------------------------------------------\n" +
 		"Primary job  terminated normally, but 1 process returned\n" +
 		"a non-zero exit code. Per user-direction, the job has been aborted.\n" +
@@ -38,7 +38,7 @@ func killed(t *testing.T, said string) Target {
 		"mpirun noticed that process rank 3 with PID 7 on node n1 exited on signal 9 (Killed).\n" +
 		"--------------------------------------------------------------------------\n"
 	rsh := filepath.Join(t.TempDir(), "rsh")
-	script := "#!/bin/sh\ncat >&2 <<'END'\n" + said + banner + "END\nexit 137\n"
+	script := "#!/bin/sh\ncat >&2 <<'END'\n" + output + banner + "END\nexit 137\n"
 	if err := os.WriteFile(rsh, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -47,25 +47,26 @@ func killed(t *testing.T, said string) Target {
 	}}
 }
 
-// TestKilledProcess: the error of a benchmark of which a process was killed names the signal and
-// what the launcher knows of the process, unless the benchmark has said why it failed.
-func TestKilledProcess(t *testing.T) {
+// TestErrorNamesTheSignal checks that the error of a benchmark of which a process was killed names
+// the signal and the launcher's information about the process, unless the benchmark has printed why
+// it failed.
+func TestErrorNamesTheSignal(t *testing.T) {
 	r := Runner{Program: "p"}
-	for said, want := range map[string]string{"": "rank 3 with PID 7 on node n1",
+	for output, want := range map[string]string{"": "rank 3 with PID 7 on node n1",
 		"zipper-mpibench: no memory\n": "exit status 137 (SIGKILL): no memory"} {
-		_, _, err := r.run(context.Background(), killed(t, said), nil, "latency")
+		_, _, err := r.run(context.Background(), killed(t, output), nil, "latency")
 		if err == nil || !strings.Contains(err.Error(), "exit status 137 (SIGKILL)") ||
 			!strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", said, err, want)
+			t.Errorf("%q: %v, want %q", output, err, want)
 		}
 	}
 }
 
-// TestFailure: the error of a failed job is one line of bounded length, in which the launcher's
-// frames leave room for what is in them.
-func TestFailure(t *testing.T) {
-	run := func(ctx context.Context, said string) error {
-		target := killed(t, said)
+// TestFailureIsOneBoundedLine checks that the error of a failed job is one line of bounded length,
+// in which the launcher's frames leave room for their content.
+func TestFailureIsOneBoundedLine(t *testing.T) {
+	run := func(ctx context.Context, output string) error {
+		target := killed(t, output)
 		job, err := target.Job()
 		if err != nil {
 			t.Fatal(err)
@@ -75,12 +76,12 @@ func TestFailure(t *testing.T) {
 		o, err := launch.Run(ctx, job, launch.Options{Stdout: &bytes.Buffer{}, Stderr: &errs})
 		return Failure(ctx, o, err, errs.String())
 	}
-	for said, want := range map[string]string{"": "signal 9 (Killed).", "x = 3\ny\n": "(SIGKILL): x = 3 y Primary ",
+	for output, want := range map[string]string{"": "signal 9 (Killed).", "x = 3\ny\n": "(SIGKILL): x = 3 y Primary ",
 		strings.Repeat("x", 2*longestReason): "x ..."} {
-		err := run(context.Background(), said)
+		err := run(context.Background(), output)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") ||
 			len(err.Error()) > longestReason+100 {
-			t.Errorf("%q: %v, want %q", said, err, want)
+			t.Errorf("%q: %v, want %q", output, err, want)
 		}
 	}
 	late := errors.New("too late")
@@ -105,9 +106,9 @@ func comparison(rounds int) *Comparison {
 	return c
 }
 
-// p is always printed; where the rounds are too few for an interval or for a test the table says so
-// and claims nothing.
-func TestTablesOfFewRounds(t *testing.T) {
+// TestFewRoundsClaimNothing checks that p is always printed, and that with too few rounds for an
+// interval or a test the table says so and claims nothing.
+func TestFewRoundsClaimNothing(t *testing.T) {
 	for rounds, want := range map[int]string{1: "2.000 - too few rounds", 3: "2.000 - too few rounds",
 		4: "2.000 - p = 0.0286", 6: "2.000 2.000 - 2.000 p = 0.00216"} {
 		c := comparison(rounds)

@@ -12,26 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clocks states how times relate to each other, for reports.
+// Clocks is a sentence for reports about the relation of times.
 const Clocks = "not synchronized and no need to be: every interval is taken on one process by its own monotonic clock; collectives begin after a barrier that is not counted"
 
-// Environment is what a reader must know to judge figures.
+// Environment describes the machine, as far as readers need it to judge figures.
 type Environment struct {
-	Time     time.Time         `json:"time"`
-	Host     string            `json:"host"`
-	CPU      string            `json:"cpu"`
-	CPUs     int               `json:"cpus"`
-	MemoryMB uint64            `json:"memory_mb"`
-	Kernel   string            `json:"kernel"`
-	Go       string            `json:"go"`
-	Version  string            `json:"version"` // of this program
-	MPI      map[string]string `json:"mpi"`
-	Shaping  string            `json:"shaping"` // rate limit of the lab's links, "none" outside the lab
-	Load     string            `json:"load"`    // load averages at the start: not 0 means that others used the machine
-	Awake    bool              `json:"awake"`   // idle processors do not sleep (the lab sees to it where it can)
+	Time     time.Time `json:"time"`
+	Host     string    `json:"host"`
+	CPU      string    `json:"cpu"`
+	CPUs     int       `json:"cpus"`
+	MemoryMB uint64    `json:"memory_mb"`
+	Kernel   string    `json:"kernel"`
+	Go       string    `json:"go"`
+	// Version is the version of this program.
+	Version string            `json:"version"`
+	MPI     map[string]string `json:"mpi"`
+	// Shaping is the rate limit of the lab's links, "none" outside the lab.
+	Shaping string `json:"shaping"`
+	// Load has the load averages at the start: above 0, others used the machine.
+	Load string `json:"load"`
+	// Awake tells that idle processors do not sleep, which the lab prevents where it can.
+	Awake bool `json:"awake"`
 }
 
-// Describe looks at this machine.
+// Describe returns the description of this machine.
 func Describe(shaping string) Environment {
 	e := Environment{Time: time.Now().UTC(), CPUs: runtime.NumCPU(), Go: runtime.Version(), MPI: map[string]string{},
 		Shaping: shaping}
@@ -74,7 +78,8 @@ func field(file, name string) string {
 	return ""
 }
 
-// awake asks Linux how long waking a processor may take, in microseconds (PM QoS).
+// awake tells whether Linux lets idle processors stay awake, from the time that waking one may take
+// in microseconds (PM QoS).
 func awake() bool {
 	f, err := os.Open("/dev/cpu_dma_latency")
 	if err != nil {

@@ -12,18 +12,22 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// Scaling is a benchmark at one message size over the number of ranks.
+// Scaling holds the results of a benchmark at one message size over the number of ranks.
 type Scaling struct {
-	Benchmark string        `json:"benchmark"`
-	Unit      string        `json:"unit"` // "us" or "MB/s" (10^6 bytes)
-	Size      int           `json:"size"` // bytes; 0: the barrier
-	Targets   []string      `json:"targets"`
-	Ranks     []int         `json:"ranks"`  // of all clusters together
-	Values    [][][]float64 `json:"values"` // [target][number of ranks][round]: the round's median
+	Benchmark string `json:"benchmark"`
+	// Unit is "us" or "MB/s" (10^6 bytes).
+	Unit string `json:"unit"`
+	// Size is the message size in bytes; 0 for the barrier.
+	Size    int      `json:"size"`
+	Targets []string `json:"targets"`
+	// Ranks are the numbers of ranks of all clusters together.
+	Ranks []int `json:"ranks"`
+	// Values has the median of each round, [target][number of ranks][round].
+	Values [][][]float64 `json:"values"`
 }
 
-// OverRanks takes one benchmark at one message size out of comparisons on different numbers of
-// ranks, in their order. Sizes that were not measured leave it empty.
+// OverRanks selects one benchmark at one message size from comparisons on different numbers of
+// ranks, in their order. It is empty for a size that was not measured.
 func OverRanks(all []*Comparison, name string, size int) Scaling {
 	s := Scaling{Benchmark: name, Size: size}
 	for _, c := range all {
@@ -42,7 +46,7 @@ func OverRanks(all []*Comparison, name string, size int) Scaling {
 	return s
 }
 
-// Rounds of each target.
+// Rounds returns the number of rounds of each target.
 func (s *Scaling) Rounds() int {
 	if len(s.Ranks) == 0 {
 		return 0
@@ -50,8 +54,8 @@ func (s *Scaling) Rounds() int {
 	return len(s.Values[0][0])
 }
 
-// Table writes medians, a line for each number of ranks in all clusters together, and how they
-// relate to the first target's.
+// Table writes medians, a line for each number of ranks in all clusters together, and their ratios
+// to the first target's.
 func (s *Scaling) Table(w io.Writer) error {
 	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size,
 		s.Unit, s.Rounds())
@@ -90,7 +94,7 @@ func (s *Scaling) CSV(w io.Writer) error {
 	return out.Error()
 }
 
-// Figure is a chart of the medians of all rounds with the range of the rounds.
+// Figure returns a chart of the medians of all rounds with the range of the rounds.
 func (s *Scaling) Figure() figure.Figure {
 	title := s.Benchmark
 	if s.Size > 0 {
@@ -109,7 +113,7 @@ func (s *Scaling) Figure() figure.Figure {
 	return f
 }
 
-// axis is the label of values in a unit.
+// axis returns the label of values in a unit.
 func axis(unit string) string {
 	return map[string]string{"us": "time (us)", "MB/s": "bandwidth (MB/s)"}[unit]
 }

@@ -1,6 +1,6 @@
 // Package figure draws the curves of benchmarks with gonum/plot: one line per target, both axes
-// logarithmic where sizes and times span decades, and bars for the spread; and groups of bars, one
-// per target. The legend stands below, where it hides nothing.
+// logarithmic where sizes and times span decades, and bars for the spread. It also draws groups of
+// bars, one per target. The legend stands below, where it hides nothing.
 package figure
 
 import (
@@ -28,14 +28,18 @@ type Series struct {
 
 // Figure is a chart.
 type Figure struct {
-	Title, X, Y string // with units
+	// Title, X and Y are the title and the labels of the axes, with units.
+	Title, X, Y string
 	LogX, LogY  bool
-	Groups      []string // instead of curves groups of bars with these names; the X of a point is its group's number
-	Series      []Series
+	// Groups are the names of groups of bars, which replace curves; the X of a point is then the
+	// number of its group.
+	Groups []string
+	Series []Series
 }
 
-// Draw renders the figure as "svg", "png" or "pdf". Values that are not positive are left out on
-// logarithmic axes, those that are not finite always; a figure without any point is an error.
+// Draw renders the figure as "svg", "png" or "pdf". It omits values that are not positive on
+// logarithmic axes, and those that are not finite on all axes. A figure without any point is an
+// error.
 func (f Figure) Draw(format string) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
@@ -100,7 +104,7 @@ func (f Figure) Draw(format string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// curve adds a line with points and the spread; nil if it has no point that can be shown.
+// curve adds a line with points and the spread. It returns nil if no point can be shown.
 func (f Figure) curve(p *plot.Plot, i int, s Series) ([]plot.Thumbnailer, error) {
 	var xy plotter.XYs
 	var bars errorPoints
@@ -166,7 +170,7 @@ func (f Figure) fits(q Point) bool {
 	return (!f.LogX || q.X > 0) && (!f.LogY || q.Y > 0)
 }
 
-// widen keeps an axis with one value from being made to begin at or below 0.
+// widen keeps an axis with one value from beginning at or below 0.
 func widen(a *plot.Axis) {
 	if a.Min == a.Max {
 		a.Min, a.Max = a.Min/2, a.Max*2
@@ -196,8 +200,8 @@ func (sizeTicks) Ticks(lo, hi float64) []plot.Tick {
 	return t
 }
 
-// logTicks marks 1 to 9 of every decade and labels so many of them that a narrow axis has some, a
-// wide one not too many.
+// logTicks marks 1 to 9 of every decade and labels so many of them that a narrow axis has some
+// labels, and a wide axis not too many.
 type logTicks struct{}
 
 func (logTicks) Ticks(lo, hi float64) []plot.Tick {
@@ -224,7 +228,7 @@ func (logTicks) Ticks(lo, hi float64) []plot.Tick {
 	return t
 }
 
-// Bytes is a size for people: 512, 4K, 1M.
+// Bytes formats a size for readers: 512, 4K, 1M.
 func Bytes(v float64) string {
 	switch {
 	case v >= 1<<20:

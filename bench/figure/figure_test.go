@@ -44,7 +44,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-func TestDrawOddValues(t *testing.T) {
+func TestDrawOmitsOddValues(t *testing.T) {
 	f := Figure{Title: "odd", LogX: true, LogY: true, Series: []Series{{"s",
 		[]Point{{0, 1, 1, 1}, {1, -1, -1, -1}, {2, math.NaN(), 0, 0}, {4, 3, 0, math.Inf(1)}, {8, 3, -5, 4}}}}}
 	f.Series[0].Points[3].Hi = 4
@@ -60,9 +60,9 @@ func TestDrawOddValues(t *testing.T) {
 	}
 }
 
-// One value alone must not put the axis's beginning at 0, which has no logarithm; nor may all equal
-// values.
-func TestDrawOneValue(t *testing.T) {
+// TestAxisOfOneValueIsPositive checks that the axis does not begin at 0, which has no logarithm, if
+// there is one value, or all values are equal.
+func TestAxisOfOneValueIsPositive(t *testing.T) {
 	for _, y := range []float64{0.3, 1, 5e4} {
 		f := Figure{Title: "one", LogX: true, LogY: true, Series: []Series{{"a", []Point{{1, y, y, y}}},
 			{"b", []Point{{1, y, y, y}}}}}
@@ -86,8 +86,9 @@ func TestDrawBars(t *testing.T) {
 	}
 }
 
-// An axis of less than a decade has labels too, a wide one only the powers of ten.
-func TestLogTicks(t *testing.T) {
+// TestAxisHasSomeLabels checks that an axis of less than a decade has labels, and a wide one only
+// the powers of ten.
+func TestAxisHasSomeLabels(t *testing.T) {
 	for _, c := range []struct {
 		lo, hi float64
 		want   string

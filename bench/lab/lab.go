@@ -2,7 +2,7 @@
 // with zipper nodes between them, on one Linux machine. Targets to compare in it: zipped; nat (the
 // zipper node's kernel passes connections on); classic (the original's protocol); routed (the
 // zipper node routes IP, and one ordinary MPI job covers both clusters); native (one cluster
-// alone). Needs root.
+// alone). It requires root.
 package lab
 
 import (
@@ -23,33 +23,40 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Config of a lab.
+// Config describes a lab.
 type Config struct {
-	// what the namespaces' names begin with, before the number that tells labs apart which are up
-	// at the same time
+	// Name begins the names of the namespaces; a number follows that tells labs apart that are up
+	// at the same time.
 	Name           string
 	NodesA, NodesB []string
 	Zippers        []string
-	Rate           string // "1gbit"; empty: no limit
-	Burst          string // what a limited link lets pass at once, such as "32kb"; empty: the script's default
-	Latency        string // how long a limited link queues, such as "500ms"; empty: the script's default
-	// "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the
-	// script's default
-	Queue  string
-	MTU    string   // bytes of a packet; empty: the script's default
-	Sysctl []string // NAME=VALUE of the nodes' network settings
-	// two sites with this link between their border nodes; Zippers are then gA (Sites)
+	// Rate is the limit of the links, such as "1gbit"; empty: no limit.
+	Rate string
+	// Burst is the size that a limited link passes at once, such as "32kb"; empty: the script's
+	// default.
+	Burst string
+	// Latency is how long a limited link queues, such as "500ms"; empty: the script's default.
+	Latency string
+	// Queue is "fifo", or "peers" if limited links serve the nodes at their far ends in turn;
+	// empty: the script's default.
+	Queue string
+	// MTU is in bytes; empty: the script's default.
+	MTU string
+	// Sysctl has the nodes' network settings, as NAME=VALUE.
+	Sysctl []string
+	// Long makes two sites with this link between their border nodes; Zippers are then gA (Sites).
 	Long             *delayline.Options
 	ForwarderOptions []string
-	Log              *os.File // what the scripts and forwarders say; nil: nothing
+	// Log gets the output of the scripts and forwarders; nil discards it.
+	Log *os.File
 }
 
-// Reno makes a node's TCP like that of most clusters whatever this machine's default is, so that
-// all that is compared has the same congestion control: BBR, for one, costs more processor time
-// than the data, and zipper's own links avoid it. Every system allows it in a namespace.
+// Reno gives a node's TCP the congestion control of most clusters whatever this machine's default
+// is, so that all targets have the same one. BBR costs more processor time than the data, and
+// zipper's own links avoid it. Every system allows it in a namespace.
 const Reno = "net.ipv4.tcp_congestion_control=reno"
 
-// Small is two nodes a cluster and one zipper node.
+// Small returns the configuration of two nodes a cluster and one zipper node.
 func Small() Config {
 	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"},
 		Sysctl: []string{Reno}}
@@ -57,21 +64,28 @@ func Small() Config {
 
 // Lab is a running lab.
 type Lab struct {
-	cfg     Config
-	script  string
-	dir     string // host files
-	claim   *os.File
-	awake   *os.File // may be nil
+	cfg    Config
+	script string
+	// dir has the host files.
+	dir   string
+	claim *os.File
+	// awake may be nil.
+	awake   *os.File
 	zipper  string
 	running []*exec.Cmd
-	classic bool      // a forwarder of that protocol runs on the first zipper node
-	far     bool      // a forwarder runs on gB
-	nat     *exec.Cmd // a forwarder that has the kernel pass connections on, there; nil: none runs
+	// classic tells that a forwarder of that protocol runs on the first zipper node.
+	classic bool
+	// onB tells that a forwarder runs on gB.
+	onB bool
+	// nat is a forwarder on the first zipper node that has the kernel pass connections on; nil if
+	// none runs.
+	nat     *exec.Cmd
 	routing string
 }
 
 // Up creates the lab, proves that the clusters do not reach each other, shapes the links and starts
-// a forwarder on every zipper node. Call Down in any case afterwards, also when ctx has ended.
+// a forwarder on every zipper node. The caller must call Down when the error is nil, also after the
+// end of ctx.
 func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab needs root, for network namespaces")
@@ -124,8 +138,8 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-// claim finds the lowest number that no lab has which is up: a lock that ends with this process. So
-// what a killed run has left behind has the name of one of the next labs, whose start removes it.
+// claim returns the lowest number that no running lab has, with a lock that ends with this process.
+// So a later lab gets the name of a killed run's lab, and removes it at its start.
 func claim(prefix string) (name string, lock *os.File, err error) {
 	for i := 1; i <= maxLabs; i++ {
 		name = fmt.Sprintf("%s%d", prefix, i)
@@ -173,7 +187,7 @@ func (l *Lab) Down() error {
 func end(c *exec.Cmd) {
 	c.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(endTime, func() { c.Process.Kill() })
-	_ = c.Wait() // that it was stopped is no news
+	_ = c.Wait() // it ends by a signal
 	timer.Stop()
 }
 
@@ -183,19 +197,19 @@ func (l *Lab) Shape(ctx context.Context, rate string, nodes ...string) error {
 	return l.lab(ctx, append([]string{"shape", rate}, nodes...)...)
 }
 
-// On is a command on a node, not started. It has a session of its own: the kernel's automatic
-// groups (sched(7)) share processors out by session, and these are nodes that have nothing to do
-// with each other.
+// On returns a command on a node, which is not started. It has a session of its own: the kernel's
+// automatic groups (sched(7)) divide processors by session, and these are nodes that have nothing
+// to do with each other.
 func (l *Lab) On(node string, words ...string) *exec.Cmd {
 	cmd := l.command(context.Background(), append([]string{"on", node}, words...)...)
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid = false, true
 	return cmd
 }
 
-// Zipper is the path of the zipper command, the same on all nodes.
+// Zipper returns the path of the zipper command, the same on all nodes.
 func (l *Lab) Zipper() string { return l.zipper }
 
-// Forwarders are the process ids of the forwarders, in the order of Config.Zippers.
+// Forwarders returns the process ids of the forwarders, in the order of Config.Zippers.
 func (l *Lab) Forwarders() (pids []int) {
 	for _, c := range l.running {
 		pids = append(pids, c.Process.Pid)
@@ -203,13 +217,13 @@ func (l *Lab) Forwarders() (pids []int) {
 	return pids
 }
 
-// Restart kills a forwarder, by its place in Forwarders, and starts it again.
+// Restart kills a forwarder, by its index in Forwarders, and starts it again.
 func (l *Lab) Restart(i int) error {
 	old := l.running[i]
 	if err := old.Process.Kill(); err != nil {
 		return err
 	}
-	_ = old.Wait() // that it was killed is no news
+	_ = old.Wait() // it ends by a signal
 	cmd := l.command(context.Background(), old.Args[1:]...)
 	cmd.Stdout, cmd.Stderr = old.Stdout, old.Stderr
 	if err := cmd.Start(); err != nil {
@@ -222,10 +236,10 @@ func (l *Lab) Restart(i int) error {
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
 	cmd.Env = append(os.Environ(), l.settings()...)
-	// Of this session, like the ranks of jobs: between sessions nobody can give way to another, and
-	// on Linux 6.18 a forwarder then waited seconds for a core on which ranks spin. Not of this
-	// process group: an interrupt from the terminal is for the caller, who ends forwarders when
-	// jobs are over.
+	// The session is this one, like that of the ranks of jobs: a process cannot give way to one of
+	// another session, and on Linux 6.18 a forwarder then waited seconds for a core on which ranks
+	// spin. The process group is another one: an interrupt from the terminal is for the caller,
+	// which ends forwarders when jobs are over.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	return cmd
 }
@@ -240,7 +254,7 @@ func (l *Lab) settings() []string {
 func (l *Lab) lab(ctx context.Context, args ...string) error {
 	out, err := l.command(ctx, args...).CombinedOutput()
 	if l.cfg.Log != nil {
-		_, _ = l.cfg.Log.Write(out) // the error below has the text, too
+		_, _ = l.cfg.Log.Write(out) // the error below has the text as well
 	}
 	if err != nil {
 		return fmt.Errorf("scripts/lab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -253,7 +267,7 @@ func (l *Lab) route(how string) error {
 	if how == l.routing {
 		return nil
 	}
-	if l.nat != nil { // it needs what is switched here, and the others are measured without its rules
+	if l.nat != nil { // that forwarder needs the present routing, and the other targets are measured without its rules
 		end(l.nat)
 		l.running = slices.DeleteFunc(l.running, func(c *exec.Cmd) bool { return c == l.nat })
 		l.nat = nil
@@ -265,9 +279,9 @@ func (l *Lab) route(how string) error {
 	return nil
 }
 
-// slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so
-// many ranks. With a slot more in one cluster mpirun would put a rank there that belongs in the
-// other.
+// slots spreads ranks evenly over nodes, the first nodes first. It returns a host file's lines for
+// exactly so many ranks: with one slot more in a cluster mpirun would put a rank there that belongs
+// in the other.
 func slots(nodes []string, ranks int) string {
 	per := (ranks + len(nodes) - 1) / len(nodes)
 	var b strings.Builder
@@ -284,12 +298,13 @@ func slots(nodes []string, ranks int) string {
 func (l *Lab) hostfile(name, text string, ranks int) string {
 	path := filepath.Join(l.dir, fmt.Sprintf("%s-%d", name, ranks))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		panic(err) // our own directory, made by Up
+		panic(err) // the directory is our own, made by Up
 	}
 	return path
 }
 
-// args for Open MPI on nodes with several interfaces; the same in every target that is compared.
+// args returns the arguments for Open MPI on nodes with several interfaces, the same in every
+// target that is compared.
 func (l *Lab) args(network string) []string {
 	return []string{"--mca", "plm_rsh_agent", l.script + "-rsh", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
 		"1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
@@ -304,8 +319,8 @@ func (l *Lab) cluster(name, slots, login string, ranks int, network string) spec
 		Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
 }
 
-// Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env
-// is added to the ranks' environment.
+// Zipped returns the target of a job of a ranks in cluster a and b in cluster b, joined by the
+// lab's forwarders. env is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
 	return drive.Target{Name: name, Job: func() (*spec.Job, error) {
 		if err := l.route("off"); err != nil {
@@ -321,8 +336,8 @@ func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target 
 	}}
 }
 
-// Classic is the same job with the protocol of the original middleware, over a forwarder of its own
-// on the first zipper node.
+// Classic returns the same target with the protocol of the original middleware, over a forwarder of
+// its own on the first zipper node.
 func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	if !l.classic {
 		if err := l.forwarder(l.cfg.Zippers[0], "--listen", classicPort, "--status", "none", "--protocol",
@@ -343,7 +358,7 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	}}, nil
 }
 
-// NAT is the same job over a forwarder on the first zipper node that has the kernel pass
+// NAT returns the same target over a forwarder on the first zipper node that has the kernel pass
 // connections on, and runs for such jobs only.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
@@ -370,8 +385,9 @@ const (
 	natPort     = ":7486"
 )
 
-// Routed is one ordinary Open MPI job over both clusters, with the first zipper node routing IP
-// between them. a ranks are on the nodes of the first cluster, b on those of the second.
+// Routed returns the target of one ordinary Open MPI job over both clusters, with the first zipper
+// node routing IP between them. a ranks are on the nodes of the first cluster, b on those of the
+// second.
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() (*spec.Job, error) {
 		if err := l.route("on"); err != nil {
@@ -382,7 +398,7 @@ func (l *Lab) Routed(a, b int) drive.Target {
 	}}
 }
 
-// Native is a job of n ranks inside cluster a.
+// Native returns the target of a job of n ranks inside cluster a.
 func (l *Lab) Native(n int) drive.Target {
 	return drive.Target{Name: "native", Job: func() (*spec.Job, error) {
 		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n),

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Labs that are up at the same time have different names; the name of one that is down, or whose
-// process is gone, is the next one's.
-func TestClaim(t *testing.T) {
+// TestLabsHaveDifferentNames checks that labs that are up at the same time have different names,
+// and that the next lab gets the name of one that is down, or whose process is gone.
+func TestLabsHaveDifferentNames(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, as the lab does")
 	}
@@ -33,9 +33,9 @@ func TestClaim(t *testing.T) {
 	second.Close()
 }
 
-// mpirun fills the slots of a host file: a routed job of one rank in each cluster must not find a
-// second one in the first.
-func TestSlots(t *testing.T) {
+// TestRoutedJobHasOneSlotInEachCluster checks that a routed job of one rank in each cluster finds
+// no second slot in the first cluster, because mpirun fills the slots of a host file.
+func TestRoutedJobHasOneSlotInEachCluster(t *testing.T) {
 	nodes := []string{"a1", "a2"}
 	for ranks, want := range []string{"", "a1 slots=1\n", "a1 slots=1\na2 slots=1\n", "a1 slots=2\na2 slots=1\n",
 		"a1 slots=2\na2 slots=2\n"} {

@@ -2,9 +2,9 @@ package lab
 
 import "time"
 
-// maxLabs is how many labs may be up on a machine: each number is a name that the next start cleans
-// up after a run that was killed.
+// maxLabs is the largest number of labs that are up on a machine at once. Each number is a name,
+// under which the next start removes the lab of a killed run.
 const maxLabs = 64
 
-// endTime is how long a forwarder has to end after it was told to; then it is killed.
+// endTime is how long a forwarder has to end before it is killed.
 const endTime = 5 * time.Second

@@ -10,14 +10,15 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Sites is two nodes at each of two sites with a long link between their border nodes, gA and gB,
-// and a forwarder on gA; another one runs on gB from the first job that needs it on.
+// Sites returns the configuration of two nodes at each of two sites with a long link between their
+// border nodes, gA and gB, and a forwarder on gA. Another one starts on gB with the first job that
+// needs it.
 func Sites(o delayline.Options) Config {
 	return Config{Name: "zw", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"gA"},
 		Long: &o}
 }
 
-// long are the words for lab up.
+// long returns the words for lab up.
 func (c Config) long() []string {
 	if c.Long == nil {
 		return nil
@@ -25,7 +26,7 @@ func (c Config) long() []string {
 	return c.Long.Args()
 }
 
-// between are the nodes on more than one network.
+// between returns the nodes on more than one network.
 func (c Config) between() []string {
 	if c.Long == nil {
 		return c.Zippers
@@ -33,12 +34,12 @@ func (c Config) between() []string {
 	return []string{"gA", "gB"}
 }
 
-// Line tells the long link something: reset, set NAME=VALUE, cut TIME.
+// Line gives the long link a command: reset, set NAME=VALUE, cut TIME.
 func (l *Lab) Line(ctx context.Context, words ...string) error {
 	return l.lab(ctx, append([]string{"line"}, words...)...)
 }
 
-// LineStats is what has passed the long link since the last reset, from gA and from gB.
+// LineStats returns the statistics of the long link since the last reset, from gA and from gB.
 func (l *Lab) LineStats(ctx context.Context) (ways []delayline.Stats, err error) {
 	out, err := l.command(ctx, "line", "stats").Output()
 	if err != nil {
@@ -47,29 +48,30 @@ func (l *Lab) LineStats(ctx context.Context) (ways []delayline.Stats, err error)
 	return ways, json.Unmarshal(out, &ways)
 }
 
-// Far is a job over the forwarder on gA, to which the ranks of b come over the long link.
+// Far returns the target of a job over the forwarder on gA, to which the ranks of b come over the
+// long link.
 func (l *Lab) Far(a, b int) drive.Target {
 	return l.sites("zipped", "far", a, b, nil, spec.Zipper{Address: "gA" + port})
 }
 
-// Trunk is a job over a forwarder on each border node, with the long link between the two; that on
-// gA dials.
+// Trunk returns the target of a job over a forwarder on each border node, with the long link
+// between the two; the one on gA dials.
 func (l *Lab) Trunk(a, b int) drive.Target {
 	t := l.sites("trunk", "off", a, b, []string{"wan"}, spec.Zipper{Per: map[string]string{"a": "gA" + port},
 		Dials: []string{"wan"}},
 		spec.Zipper{Per: map[string]string{"b": "gB" + port, "wan": "10.81.4.2" + port}})
 	return drive.Target{Name: t.Name, Job: func() (*spec.Job, error) {
-		if !l.far {
+		if !l.onB {
 			if err := l.forwarder("gB", l.cfg.ForwarderOptions...); err != nil {
 				return nil, err
 			}
-			l.far = true
+			l.onB = true
 		}
 		return t.Job()
 	}}
 }
 
-// port of an ordinary forwarder.
+// port is that of an ordinary forwarder.
 const port = ":7475"
 
 func (l *Lab) sites(name, routing string, a, b int, networks []string, zippers ...spec.Zipper) drive.Target {

@@ -2,28 +2,29 @@ package load
 
 import "time"
 
-// keep is how many latencies a link remembers, and mostSamples how many all together give to a
-// percentile: memory and the time to sort them, against how far out a percentile can be read.
+// keep is the number of latencies that a link remembers, and mostSamples the number from all links
+// for a percentile: more take memory, and time to sort, but allow higher percentiles.
 const (
 	keep        = 1024
 	mostSamples = 1 << 20
 )
 
-// flood is what the slow receiver's peer sends before its credit would be spent, and floodSegment
-// the payload of one of its frames, bytes.
+// flood is the number of bytes that the slow receiver's peer sends before its credit would be
+// spent, and floodSegment the payload of one of its frames in bytes.
 const (
 	flood        = 4 << 20
 	floodSegment = 64 << 10
 )
 
-// linkBuffer is each link's in either direction, bytes: there are thousands of links.
+// linkBuffer is the size of each link's buffer in either direction, in bytes: there are thousands
+// of links.
 const linkBuffer = 4 << 10
 
-// fewOthers is how many descriptors a process has open beside its links, at most.
+// fewOthers is the largest number of descriptors that a process has open beside its links.
 const fewOthers = 64
 
-// atOnce is how many links connect or say who they are at a time, and joinTime how long they wait
-// for the others.
+// atOnce is the number of links that connect or join at a time, and joinTime how long they wait for
+// the others.
 const (
 	atOnce   = 128
 	joinTime = 5 * time.Minute

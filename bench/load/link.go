@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// link is one simulated rank. Ranks of the first half start messages, those of the second send each
-// one back.
+// link is one simulated rank. Ranks of the first half start messages, and those of the second half
+// return each one.
 type link struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -24,31 +24,41 @@ type link struct {
 	peer   uint32
 	starts bool
 
-	mu    sync.Mutex // of out: the measurement and the reader write
-	out   *bufio.Writer
-	frame []byte // the message, header and all
+	// mu guards out, because the measurement and the reader write.
+	mu  sync.Mutex
+	out *bufio.Writer
+	// frame is the whole message with its header.
+	frame []byte
 	seq   uint64
-	got   int // bytes of frames until it was in
+	// got is the number of bytes of frames until the rank had joined.
+	got int
 
-	going atomic.Bool // start a new message for each one that comes back
-	slow  atomic.Bool // stop reading at the next message until gate is closed
-	gate  chan struct{}
-	bye   chan struct{} // closed at ByeAck
-	idle  *sync.WaitGroup
-	ended chan error // the reader's
+	// going tells the reader to start a new message for each one that returns.
+	going atomic.Bool
+	// slow tells the reader to stop at the next message until gate is closed.
+	slow atomic.Bool
+	gate chan struct{}
+	// bye is closed at ByeAck.
+	bye  chan struct{}
+	idle *sync.WaitGroup
+	// ended gets the reader's error.
+	ended chan error
 
-	// The reader's own while messages are under way; the measurement's otherwise.
-	began   []time.Time // of the messages under way, in a ring
-	oldest  int
-	trips   int64           // round trips
-	latency []time.Duration // of the last trips, half of the round trip
+	// The reader owns the following fields while messages are in flight, and the measurement
+	// otherwise. began has the start times of the messages in flight, in a ring.
+	began  []time.Time
+	oldest int
+	// trips counts round trips.
+	trips int64
+	// latency has half the round trip of each of the last trips.
+	latency []time.Duration
 }
 
 func (l *link) connected(c net.Conn) {
 	l.conn, l.in, l.out = c, bufio.NewReaderSize(c, linkBuffer), bufio.NewWriterSize(c, linkBuffer)
 }
 
-// join takes part in the exchange; asked is called when the Join is sent, or will not be.
+// join takes part in the exchange. It calls asked when the Join is sent, or will not be.
 func (l *link) join(id handshake.Identity, asked func()) error {
 	asked = sync.OnceFunc(asked)
 	defer asked()
@@ -84,7 +94,7 @@ func (l *link) join(id handshake.Identity, asked func()) error {
 	return nil
 }
 
-// read takes one frame; the body is a copy.
+// read reads one frame; the body is a copy.
 func (l *link) read() (wire.Header, []byte, error) {
 	h, err := l.header()
 	if err != nil {
@@ -114,7 +124,7 @@ func (l *link) serve() {
 
 func (l *link) frames() error {
 	for {
-		if l.in.Buffered() < wire.HeaderLen { // about to wait
+		if l.in.Buffered() < wire.HeaderLen { // the next read waits
 			if err := l.flush(); err != nil {
 				return err
 			}
@@ -153,7 +163,7 @@ func (l *link) message() error {
 		<-l.gate
 	}
 	if l.starts {
-		going := l.going.Load() // before the fields that were written before it was set
+		going := l.going.Load() // read before the fields that were written before it was set
 		l.latency[l.trips%keep] = time.Since(l.began[l.oldest]) / 2
 		l.trips++
 		if !going {
@@ -192,12 +202,12 @@ func (l *link) flush() error {
 func (l *link) control(t wire.Type) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Flush tells errors
+	// Flush returns the error.
 	l.out.Write(wire.AppendFrame(nil, wire.Control(t), nil))
 	return l.out.Flush()
 }
 
-// flood sends segments to a peer that does not read, as many as a rank's credit allows; it ends
+// flood sends segments to a peer that does not read, as many as a rank's credit allows. It returns
 // when they are written.
 func (l *link) flood(total int) error {
 	d := wire.Data{}
@@ -214,7 +224,7 @@ func (l *link) flood(total int) error {
 	return nil
 }
 
-// leave says good-bye and waits for the answer.
+// leave sends Bye and waits for the answer.
 func (l *link) leave(patience time.Duration) error {
 	if err := l.control(wire.TypeBye); err != nil {
 		return err

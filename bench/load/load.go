@@ -1,11 +1,11 @@
 // Package load puts a forwarder under the load of many simulated ranks in one process: pairs of
-// links, one in each of two clusters, that send messages to and fro. It measures round trips per
-// second, latency, fairness between the pairs, what a receiver that stops reading costs the others,
+// links, one in each of two clusters, that exchange messages. It measures round trips per second,
+// latency, fairness between the pairs, the effect on the others of a receiver that stops reading,
 // and the forwarder's memory and processor time.
 //
-// The generator works on the same machine as the forwarder when that is local, and takes its part
-// of the processors: rates are those of both together, while processor time per message and memory
-// per link are the forwarder's alone.
+// The generator works on the same machine as a local forwarder, and takes its part of the
+// processors: rates are those of both together, while processor time per message and memory per
+// link are the forwarder's alone.
 package load
 
 import (
@@ -22,61 +22,69 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Options of a measurement.
+// Options describe a measurement.
 type Options struct {
-	Addr     string        // the forwarder's, host:port
-	PID      int           // of the forwarder on this host, for memory and processor time; 0: not known
-	Links    int           // even, at least 2
-	Size     int           // payload of a message, bytes
-	Window   int           // messages under way for each pair in the rate phase
-	Duration time.Duration // of each phase
-	Slow     bool          // also the phase with a receiver that does not read; needs 4 links
-	PerHost  int           // links that say they are on one host, at least 1
-	Job      string        // id
-	Secret   string
+	// Addr is the forwarder's address, host:port.
+	Addr string
+	// PID is the process id of a forwarder on this host, for memory and processor time; 0: unknown.
+	PID int
+	// Links is even, and at least 2.
+	Links int
+	// Size is the payload of a message in bytes.
+	Size int
+	// Window is the number of messages in flight for each pair in the rate phase.
+	Window int
+	// Duration is that of each phase.
+	Duration time.Duration
+	// Slow adds the phase with a receiver that does not read, which needs 4 links.
+	Slow bool
+	// PerHost is the number of links that claim to be on one host, at least 1.
+	PerHost int
+	// Job is the job's id.
+	Job    string
+	Secret string
 }
 
 // Row is the result for one number of links.
 type Row struct {
-	Links     int     `json:"links"`
-	JoinS     float64 `json:"join_s"`       // until all were in, s
-	JoinCPU   float64 `json:"join_cpu_s"`   // forwarder's processor time for that, s; 0: not known
-	JoinKiB   float64 `json:"join_rss_kib"` // its resident set then
-	JoinSent  float64 `json:"join_sent_b"`  // what all links got until they were in, bytes
-	LeaveS    float64 `json:"leave_s"`      // from the first Bye to the last ByeAck, s
-	LatencyUS float64 `json:"latency_us"`   // one pair active, the others idle: one-way time, median, us
-	Latency99 float64 `json:"latency99_us"` // 99th percentile
-	LoadedUS  float64 `json:"loaded_us"`    // all pairs active with one message each: one-way time, median, us
-	Loaded99  float64 `json:"loaded99_us"`
-	Rate      float64 `json:"rate"` // all pairs active with a window: messages relayed per second
-	// fairness between pairs in that phase, 1: all equal, 1/pairs: one has all
+	Links int `json:"links"`
+	// JoinS is the time until all links had joined, in s.
+	JoinS float64 `json:"join_s"`
+	// JoinCPU is the forwarder's processor time for that, in s; 0: unknown.
+	JoinCPU float64 `json:"join_cpu_s"`
+	// JoinKiB is the forwarder's resident set then.
+	JoinKiB float64 `json:"join_rss_kib"`
+	// JoinSent is the number of bytes that all links received until they had joined.
+	JoinSent float64 `json:"join_sent_b"`
+	// LeaveS is the time from the first Bye to the last ByeAck, in s.
+	LeaveS float64 `json:"leave_s"`
+	// LatencyUS is the median one-way time in us while one pair is active and the others are idle.
+	LatencyUS float64 `json:"latency_us"`
+	// Latency99 is the 99th percentile of that time.
+	Latency99 float64 `json:"latency99_us"`
+	// LoadedUS is the median one-way time in us while all pairs are active with one message each.
+	LoadedUS float64 `json:"loaded_us"`
+	// Loaded99 is the 99th percentile of that time.
+	Loaded99 float64 `json:"loaded99_us"`
+	// Rate is the number of messages relayed per second while all pairs are active with a window.
+	Rate float64 `json:"rate"`
+	// Jain is the fairness between pairs in that phase: 1 if all are equal, 1/pairs if one has all.
 	Jain float64 `json:"jain"`
-	// rate of the other pairs while one receiver does not read, over their rate before; 0: not
-	// measured
+	// SlowRatio is the rate of the other pairs while one receiver does not read, over their rate
+	// before; 0: not measured.
 	SlowRatio float64 `json:"slow_ratio"`
-	// forwarder's processor time per message in the rate phase, us; 0: not known
+	// CPU is the forwarder's processor time per message in the rate phase, in us; 0: unknown.
 	CPU float64 `json:"cpu_us"`
-	// forwarder's resident set after traffic, all links idle, KiB; 0: not known
-	IdleKiB   float64 `json:"rss_kib"`
-	BeforeKiB float64 `json:"rss_before_kib"` // and before the links came
+	// IdleKiB is the forwarder's resident set after traffic with all links idle, in KiB; 0:
+	// unknown.
+	IdleKiB float64 `json:"rss_kib"`
+	// BeforeKiB is its resident set before the links connected.
+	BeforeKiB float64 `json:"rss_before_kib"`
 }
 
-// Jain's fairness index (Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination,
-// DEC-TR-301, 1984): (Σx)² / (n Σx²).
-func Jain(x []float64) float64 {
-	var sum, squares float64
-	for _, v := range x {
-		sum += v
-		squares += v * v
-	}
-	if squares == 0 {
-		return 0
-	}
-	return sum * sum / (float64(len(x)) * squares)
-}
-
-// Slope is the memory per link over rows with different numbers of links, least squares, KiB. Each
-// row has to be of a fresh forwarder. False for fewer than two numbers of links or unknown memory.
+// Slope returns the memory per link over rows with different numbers of links, by least squares, in
+// KiB. Each row must be of a fresh forwarder. It returns false for fewer than two numbers of links,
+// or unknown memory.
 func Slope(rows []Row) (float64, bool) {
 	var n, sx, sy, sxx, sxy float64
 	for _, r := range rows {
@@ -93,12 +101,14 @@ func Slope(rows []Row) (float64, bool) {
 	return (n*sxy - sx*sy) / d, true
 }
 
-// world is all links of one job.
+// world has all links of one job.
 type world struct {
 	o     Options
 	links []*link
-	idle  sync.WaitGroup // the slow pair's message
-	gate  chan struct{}  // of the slow receiver
+	// idle waits for the slow pair's message.
+	idle sync.WaitGroup
+	// gate stops the slow receiver until it is closed.
+	gate chan struct{}
 }
 
 // Run measures with one number of links. It returns when the links are closed.
@@ -120,7 +130,7 @@ func Run(ctx context.Context, o Options) (Row, error) {
 	used, start := processor(o.PID), time.Now()
 	if err := w.join(ctx); err != nil {
 		w.close()
-		return row, errors.Join(err, context.Cause(ctx)) // whose end closes what joins
+		return row, errors.Join(err, context.Cause(ctx)) // the end of ctx closes the links that join
 	}
 	row.JoinS = time.Since(start).Seconds()
 	if o.PID != 0 {
@@ -129,7 +139,7 @@ func Run(ctx context.Context, o Options) (Row, error) {
 	for _, l := range w.links {
 		row.JoinSent += float64(l.got)
 	}
-	stop := context.AfterFunc(ctx, w.close) // unblocks everything
+	stop := context.AfterFunc(ctx, w.close) // unblocks all links
 	defer stop()
 	err := w.measure(ctx, &row)
 	if err == nil {
@@ -172,7 +182,7 @@ func (w *world) measure(ctx context.Context, row *Row) error {
 		slow.going.Store(false)
 		w.links[slow.peer].slow.Store(true)
 		flooded := make(chan error, 1)
-		go func() { // apart, in case the forwarder does not take it all
+		go func() { // in a goroutine, because the forwarder may not take all of it
 			err := slow.send(1) // stops the receiver at its gate
 			if err == nil {
 				err = slow.flush()
@@ -194,7 +204,7 @@ func (w *world) measure(ctx context.Context, row *Row) error {
 	return nil
 }
 
-// phase is what came of one.
+// phase is the result of a phase.
 type phase struct {
 	messages    float64
 	rate, jain  float64
@@ -252,12 +262,12 @@ func (w *world) phase(ctx context.Context, active []*link, window int) (p phase,
 		}
 	}
 	slices.Sort(samples)
-	p.rate, p.jain = p.messages/took, Jain(counts)
+	p.rate, p.jain = p.messages/took, stat.Jain(counts)
 	p.median, p.p99 = stat.Quantile(samples, 0.5), stat.Quantile(samples, 0.99)
 	return p, nil
 }
 
-// why tells what ended a link, if one has ended.
+// why returns the error that ended a link, if one has ended.
 func (w *world) why() error {
 	for _, l := range w.links {
 		select {
@@ -287,7 +297,7 @@ func (w *world) join(ctx context.Context) error {
 	joined := make(chan error, len(w.links))
 	room := make(chan struct{}, atOnce)
 	for i, l := range w.links {
-		room <- struct{}{} // each says at once who it is: a forwarder waits for that only so long
+		room <- struct{}{} // a link must join at once, because a forwarder waits for the Join only for a time
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.o.Addr)
 		if err != nil {
 			return err

@@ -11,19 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-func TestJain(t *testing.T) {
-	for _, c := range []struct {
-		x    []float64
-		want float64
-	}{{[]float64{3, 3, 3}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{1, 2, 3}, 36.0 / 42}, {nil, 0},
-		{[]float64{0, 0}, 0}} {
-		if got := Jain(c.x); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("Jain(%v) = %v, want %v", c.x, got, c.want)
-		}
-	}
-}
-
-func TestSlope(t *testing.T) {
+func TestSlopeIsMemoryPerLink(t *testing.T) {
 	rows := []Row{{Links: 2, BeforeKiB: 100, IdleKiB: 118}, {Links: 10, BeforeKiB: 50, IdleKiB: 100},
 		{Links: 100, BeforeKiB: 70, IdleKiB: 480}}
 	if got, ok := Slope(rows); !ok || math.Abs(got-4) > 1e-9 {
@@ -43,8 +31,9 @@ func serve(t *testing.T) string {
 	return addr
 }
 
-// Everything that was sent comes back, and a receiver that does not read holds nobody else up.
-func TestRun(t *testing.T) {
+// TestEveryMessageReturns checks that every message returns, and that a receiver that does not read
+// delays no other.
+func TestEveryMessageReturns(t *testing.T) {
 	o := Options{Addr: serve(t), Links: 16, PerHost: 3, Size: 8, Window: 4, Duration: 200 * time.Millisecond,
 		Slow: true,
 		Job:  "load", Secret: "s"}

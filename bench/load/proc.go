@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// resident is a process's resident set, KiB; 0 if it is not known.
+// resident returns a process's resident set in KiB, or 0 if it is unknown.
 func resident(pid int) float64 {
 	f := statFields(pid, "statm")
 	if len(f) < 2 {
@@ -21,7 +21,7 @@ func resident(pid int) float64 {
 // ticksPerSecond is USER_HZ, 100 on every architecture that Go supports on Linux.
 const ticksPerSecond = 100
 
-// processor is the time a process has used, s; 0 if it is not known.
+// processor returns the processor time of a process in s, or 0 if it is unknown.
 func processor(pid int) float64 {
 	f := statFields(pid, "stat")
 	if len(f) < 13 { // counted from the state, after the name in parentheses
@@ -43,11 +43,11 @@ func statFields(pid int, file string) [][]byte {
 	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
-// descriptors is how many this process may have open.
+// descriptors returns the number of descriptors that this process may have open.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return fewOthers // not known: no more links than that
+		return fewOthers // unknown: no more links than that
 	}
 	return int(min(l.Cur, 1<<30))
 }

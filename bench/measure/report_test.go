@@ -36,14 +36,6 @@ func TestAimsDependOnTheDelay(t *testing.T) {
 	}
 }
 
-func TestJain(t *testing.T) {
-	for want, x := range map[float64][]float64{1: {5, 5, 5}, 0.5: {7, 0}, 0: {0, 0}, 0.9: {1, 2}} {
-		if got := Jain(x); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%v: %v, want %v", x, got, want)
-		}
-	}
-}
-
 // Void values are shown and marked, and count for no median; a reason stands for a missing value.
 func TestAimsTable(t *testing.T) {
 	line := link(20 * time.Millisecond)

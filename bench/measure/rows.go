@@ -108,17 +108,3 @@ func Collective(name string, bytes string) Row {
 	}
 	return beyond(name+" of "+bytes+", 4+4 ranks", 2)
 }
-
-// Jain returns Jain's fairness index (Jain, Chiu, Hawe 1984): 1 if all shares are equal, 1/n if one
-// of n has everything, 0 if there is nothing to share.
-func Jain(x []float64) float64 {
-	var sum, squares float64
-	for _, v := range x {
-		sum += v
-		squares += v * v
-	}
-	if squares == 0 {
-		return 0
-	}
-	return sum * sum / (float64(len(x)) * squares)
-}

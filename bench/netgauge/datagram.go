@@ -12,18 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Datagrams carry an 8-byte number first: the pattern's exchange uses it to tell a late answer from
-// the right one.
+// datagramHeader is the size of the number that begins each datagram: by it the pattern's exchange
+// distinguishes a late answer from the right one.
 const datagramHeader = 8
 
-// packets is an endpoint for two processes over something that sends single packets.
+// packets is an endpoint for two processes over a service that sends single packets.
 type packets struct {
 	rank  int
 	write func(b []byte) error
-	read  func(b []byte) (int, error) // one packet's payload; os.ErrDeadlineExceeded when none came
+	// read reads one packet's payload; it returns os.ErrDeadlineExceeded if none came.
+	read  func(b []byte) (int, error)
 	close func() error
 	in    []byte
-	limit int // bytes of a message, if less than the module's MaxMessage; 0: not
+	// limit is the size of a message in bytes, if that is less than the module's MaxMessage; 0
+	// otherwise.
+	limit int
 }
 
 func (d *packets) Rank() int                  { return d.rank }
@@ -46,7 +49,8 @@ func (d *packets) Recv(_ int, b []byte) error {
 	}
 }
 
-// hello makes sure that both are there: each sends until it has heard the other, and once more.
+// hello waits until both processes are there: each sends until a message of the other has arrived,
+// and once more.
 func (d *packets) hello(ctx context.Context) error {
 	b, in := make([]byte, 64), make([]byte, 64)
 	binary.LittleEndian.PutUint64(b, helloNumber)
@@ -208,7 +212,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// absent recognizes the kernel's word that the other process has not opened its socket yet.
+// absent tells whether the kernel's error means that the other process has not opened its socket
+// yet.
 func absent(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOPROTOOPT)
 }

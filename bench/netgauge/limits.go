@@ -2,25 +2,25 @@ package netgauge
 
 import "time"
 
-// largestSize is the largest message of a pattern if the user names no sizes, bytes.
+// largestSize is the largest message of a pattern if the user names no sizes, in bytes.
 const largestSize = 1 << 20
 
-// roundTrips is how many round trips one measurement of ping-pong is, and burst the number n of
-// messages in a parametrized round trip: more is nearer to a rate, fewer to a latency.
+// roundTrips is the number of round trips in one measurement of ping-pong, and burst the number n
+// of messages in a parametrized round trip: more is nearer to a rate, fewer to a latency.
 const (
 	roundTrips = 4
 	burst      = 16
 )
 
-// How long a module waits: for a packet before it is taken to be lost, and sent again; for another
-// process that has connected to say which it is; and before it dials again one that does not listen
-// yet.
+// lossTimeout, helloTime and dialPause are waiting times of a module: for a packet before it counts
+// as lost, and is sent again; for another process that has connected to send its rank; and before
+// it dials again a process that does not listen yet.
 const (
 	lossTimeout = 100 * time.Millisecond
 	helloTime   = 5 * time.Second
 	dialPause   = 20 * time.Millisecond
 )
 
-// verbsMessage is the largest message over unreliable verbs, bytes; verbsdata.go has the rest of
-// that module's numbers.
+// verbsMessage is the largest message over unreliable verbs, in bytes; verbsdata.go has the other
+// numbers of that module.
 const verbsMessage = 64 << 10

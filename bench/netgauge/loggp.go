@@ -10,9 +10,9 @@ import (
 	mystat "github.com/leidenzipper/zipper/bench/stat"
 )
 
-// prtt is a parametrized round trip: rank 0 sends n messages of len(b) bytes with a pause of d
-// seconds after each but the last; rank 1 answers the last with one of the same size. Seconds on
-// rank 0, 0 elsewhere.
+// prtt runs a parametrized round trip: rank 0 sends n messages of len(b) bytes with a pause of d
+// seconds after each but the last; rank 1 answers the last with one of the same size. It returns
+// seconds on rank 0, and 0 elsewhere.
 func prtt(ep Endpoint, clock Clock, n int, d float64, b []byte) (float64, error) {
 	switch ep.Rank() {
 	case 0:
@@ -178,8 +178,8 @@ func runPLogP(ep Endpoint, o Options, clock Clock) (*Report, error) {
 	return rep, nil
 }
 
-// doubt notes the parameters that came out negative. They are differences of measured times, so on
-// a busy machine, or where they are small, the variation of those is larger than they are.
+// doubt adds a note about the parameters that came out negative. They are differences of measured
+// times, and on a busy machine, or where they are small, the variation of those times is larger.
 func (r *Report) doubt() {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if r.Values[name] < 0 {

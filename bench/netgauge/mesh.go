@@ -12,7 +12,7 @@ import (
 // mesh is an endpoint with one stream to every other process.
 type mesh struct {
 	rank  int
-	conns []net.Conn // nil at rank
+	conns []net.Conn // nil for the own rank
 }
 
 func (m *mesh) Rank() int { return m.rank }
@@ -37,7 +37,7 @@ func (m *mesh) Close() error {
 	return nil
 }
 
-// started runs a blocking operation in a goroutine: streams of the kernel are moved by it anyway.
+// started runs a blocking operation in a goroutine, because the kernel moves streams anyway.
 type started chan error
 
 func (s started) Wait() error { return <-s }
@@ -56,8 +56,8 @@ func (m *mesh) Irecv(from int, b []byte) (Pending, error) {
 	return start(func() error { return m.Recv(from, b) }), nil
 }
 
-// openMesh connects all pairs: each process listens at its own address, dials those before it and
-// tells them its rank.
+// openMesh connects all pairs: each process listens at its own address, dials the processes before
+// it and sends them its rank.
 func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 	m := &mesh{rank: p.Rank, conns: make([]net.Conn, len(p.Addrs))}
 	ok := false
@@ -106,13 +106,13 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 	return m, nil
 }
 
-// dial connects to a process, which need not be there yet.
+// dial connects to a process, which need not exist yet.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{}
 	return dialAgain(ctx, func() (net.Conn, error) { return d.DialContext(ctx, network, addr) })
 }
 
-// dialAgain dials until somebody is there or ctx ends.
+// dialAgain dials until the other end answers or ctx ends.
 func dialAgain[C any](ctx context.Context, dial func() (C, error)) (C, error) {
 	for {
 		c, err := dial()
@@ -127,7 +127,8 @@ func dialAgain[C any](ctx context.Context, dial func() (C, error)) (C, error) {
 	}
 }
 
-// acceptOne accepts one connection on a listener and closes that, at the latest when ctx ends.
+// acceptOne accepts one connection on a listener and closes the listener, at the latest when ctx
+// ends.
 func acceptOne[C any](ctx context.Context, ln interface {
 	Accept() (C, error)
 	Close() error

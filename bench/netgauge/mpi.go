@@ -1,8 +1,8 @@
 package netgauge
 
 // MPIModules describes the modules that move bytes by MPI. They run inside an MPI job, on its
-// ranks: Open is nil here and filled in by package mpimod in a program that is one. Over a zipped
-// job they measure the zipped path itself.
+// ranks: Open is nil here, and package mpimod sets it in an MPI program. Over a zipped job they
+// measure the zipped path itself.
 func MPIModules() []Module {
 	return []Module{
 		{Name: "mpi", About: "MPI_Send and MPI_Recv, on the ranks of a job (--cluster, --lab, --mode)",

@@ -1,8 +1,8 @@
 // Package netgauge measures networks the way Netgauge does (Hoefler, Mehlan, Lumsdaine, Rehm:
 // "Netgauge: A Network Performance Measurement Framework", HPCC 2007): communication patterns on
 // one side, modules that move bytes on the other, and every pair that fits can be run. A pattern
-// says what it needs, a module what it offers. A new pattern or module is one file and a line in
-// the list below.
+// states its needs, a module its offers. A new pattern or module is one file and a line in the list
+// below.
 //
 // The original's modules for Myrinet/GM, ARMCI, SCI, EDP and ESP and verbs RD are missing because
 // their hardware or libraries no longer exist.
@@ -45,14 +45,14 @@ func (o Offer) String() string {
 	return strings.Join(s, ", ")
 }
 
-// ErrLost: no message came in time. Only from modules that are not Reliable.
+// ErrLost means that no message came in time. Only modules that are not Reliable return it.
 var ErrLost = errors.New("netgauge: no message in time")
 
-// Endpoint is one process's end of a module. Not safe for concurrent use.
+// Endpoint is one process's end of a module. It is not safe for concurrent use.
 type Endpoint interface {
 	Rank() int
 	Size() int
-	// Send gives b to a process; b may be used again on return.
+	// Send sends b to a process. The caller may use b again on return.
 	Send(to int, b []byte) error
 	// Recv waits for exactly len(b) bytes, a whole message, from a process. A module that is not
 	// Reliable returns ErrLost after a tenth of a second and may deliver a message twice.
@@ -69,10 +69,10 @@ type Starter interface {
 // Pending is a nonblocking operation; b belongs to it until Wait returns.
 type Pending interface{ Wait() error }
 
-// Place says which processes there are and which one this is.
+// Place lists the processes and names this one.
 type Place struct {
 	Rank  int
-	Addrs []string // of all processes, in the module's form
+	Addrs []string // addresses of all processes, in the module's form
 }
 
 // Module moves bytes.
@@ -80,27 +80,30 @@ type Module struct {
 	Name   string
 	About  string
 	Offers Offer
-	// MaxMessage in bytes; 0 = no limit (an Endpoint with a method MaxMessage may have a lower
-	// one). MinMessage for headers of its own.
+	// MinMessage and MaxMessage bound messages in bytes; a MaxMessage of 0 means no limit. An
+	// Endpoint with a method MaxMessage may have a lower one. MinMessage leaves room for headers of
+	// the module's own.
 	MinMessage, MaxMessage int
-	// Unusable says why the module cannot be used on this machine by this user; nil if it can.
+	// Unusable returns why this user cannot use the module on this machine, or nil.
 	Unusable func() error
-	// Open connects all processes; it blocks until they are there or ctx ends. nil: only inside an
-	// MPI job.
+	// Open connects all processes. It blocks until they are there or ctx ends. It is nil for
+	// modules that work inside an MPI job only.
 	Open func(ctx context.Context, p Place) (Endpoint, error)
 }
 
-// Options of a run.
+// Options describe a run.
 type Options struct {
-	Sizes []int // message sizes in bytes, ascending; nil: 1 B … 1 MiB by doubling
-	Reps  int   // measurements per size, at least 2
-	Seed  uint64
+	// Sizes are message sizes in bytes, ascending; nil means 1 B … 1 MiB by doubling.
+	Sizes []int
+	// Reps is the number of measurements per size, at least 2.
+	Reps int
+	Seed uint64
 }
 
-// Defaults for a quick look.
+// Defaults returns options for a quick run.
 func Defaults() Options { return Options{Reps: 50, Seed: 1} }
 
-// Pattern is a way to communicate.
+// Pattern is a kind of communication.
 type Pattern struct {
 	Name  string
 	About string
@@ -108,19 +111,22 @@ type Pattern struct {
 	Run   func(ep Endpoint, o Options, clock Clock) (*Report, error)
 }
 
-// Report is what a pattern measured; complete on rank 0.
+// Report is the result of a pattern; it is complete on rank 0.
 type Report struct {
-	Pattern string             `json:"pattern"`
-	Module  string             `json:"module"`
-	Ranks   int                `json:"ranks"`
-	Columns []string           `json:"columns"` // with units
-	Rows    [][]float64        `json:"rows"`
-	Values  map[string]float64 `json:"values,omitempty"` // fitted parameters, in seconds and bytes
-	Lost    int                `json:"lost,omitempty"`   // messages that had to be sent again
-	Notes   []string           `json:"notes,omitempty"`
+	Pattern string `json:"pattern"`
+	Module  string `json:"module"`
+	Ranks   int    `json:"ranks"`
+	// Columns are the names of the columns, with units.
+	Columns []string    `json:"columns"`
+	Rows    [][]float64 `json:"rows"`
+	// Values has fitted parameters, in seconds and bytes.
+	Values map[string]float64 `json:"values,omitempty"`
+	// Lost is the number of messages that had to be sent again.
+	Lost  int      `json:"lost,omitempty"`
+	Notes []string `json:"notes,omitempty"`
 }
 
-// Fits says why a pattern cannot run over a module; nil if it can.
+// Fits returns why a pattern cannot run over a module, or nil.
 func Fits(p Pattern, m Module) error {
 	if missing := p.Needs &^ m.Offers; missing != 0 {
 		return fmt.Errorf("pattern %s needs %v, which module %s does not offer", p.Name, missing, m.Name)
@@ -133,7 +139,7 @@ func Fits(p Pattern, m Module) error {
 	return nil
 }
 
-// FindIn is Find among some.
+// FindIn is Find in given lists.
 func FindIn(patterns []Pattern, modules []Module, pattern, module string) (p Pattern, m Module, err error) {
 	i := slices.IndexFunc(patterns, func(p Pattern) bool { return p.Name == pattern })
 	if i < 0 {
@@ -156,7 +162,7 @@ func names[T any](list []T, name func(T) string) string {
 	return strings.Join(s, ", ")
 }
 
-// Run runs a pattern over a module, on every process alike.
+// Run runs a pattern over a module; every process calls it.
 func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report, error) {
 	if err := Fits(p, m); err != nil {
 		return nil, err
@@ -198,7 +204,7 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 	return r, err
 }
 
-// clamp raises sizes to the least a module can do and drops those above the most.
+// clamp raises sizes to the least of a module and drops those above the most.
 func clamp(sizes []int, lo, hi int) []int {
 	var out []int
 	for _, n := range sizes {
@@ -209,14 +215,13 @@ func clamp(sizes []int, lo, hi int) []int {
 	return out
 }
 
-// Clock reads time in seconds with its own cost known.
+// Clock reads time in seconds; the cost of a reading is known.
 type Clock struct {
 	start    time.Time
-	Overhead float64 // seconds one reading takes, subtracted by Since
+	Overhead float64 // seconds that one reading takes, which Since subtracts
 }
 
-// NewClock measures the clock's own cost: the smallest difference of consecutive readings, many
-// times.
+// NewClock measures the clock's own cost: the smallest difference of many consecutive readings.
 func NewClock() Clock {
 	c := Clock{start: time.Now()}
 	least := 1.0
@@ -231,8 +236,8 @@ func NewClock() Clock {
 	return c
 }
 
-// Now is seconds since the clock was made.
+// Now returns the seconds since the clock was made.
 func (c Clock) Now() float64 { return time.Since(c.start).Seconds() }
 
-// Since is the time from a reading until now without the clock's own cost.
+// Since returns the time from a reading until now without the clock's own cost.
 func (c Clock) Since(t float64) float64 { return max(0, c.Now()-t-c.Overhead) }

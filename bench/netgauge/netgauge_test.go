@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// places gives n processes' addresses, at a host that is this process's own: nobody takes a port
-// there between now and when it is used, as those who connect at 127.0.0.1 do.
+// places returns n processes' addresses, at a host that is this process's own: no other program
+// takes a port there before its use, as programs that connect at 127.0.0.1 do.
 func places(t *testing.T, module string, n int) []string {
 	t.Helper()
 	var addrs []string
@@ -69,8 +69,9 @@ func runAll(t *testing.T, p Pattern, m Module, n int) *Report {
 	return reports[0]
 }
 
-// Every pattern runs over every module that fits, on loopback, with figures that make sense.
-func TestEveryPair(t *testing.T) {
+// TestEveryFittingPairRuns runs every pattern over every module that fits, on loopback, and checks
+// that the figures are plausible.
+func TestEveryFittingPairRuns(t *testing.T) {
 	for _, p := range Patterns() {
 		for _, m := range Modules() {
 			t.Run(p.Name+"/"+m.Name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestEveryPair(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestUnfitPairsAreRefused(t *testing.T) {
 	udp, tcp := udpModule(), tcpModule()
 	if err := Fits(logGP(), udp); err == nil || !strings.Contains(err.Error(), "reliable delivery") {
 		t.Errorf("loggp over udp: %v", err)
@@ -142,8 +143,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A parameter that cannot be is called so.
-func TestDoubt(t *testing.T) {
+// TestImpossibleParameterHasANote checks that an impossible parameter has a note.
+func TestImpossibleParameterHasANote(t *testing.T) {
 	r := Report{Values: map[string]float64{"L": -8.9e-6, "o": 1e-6, "g": -4.6e-6, "G": 0}}
 	r.doubt()
 	if len(r.Notes) != 2 || !strings.HasPrefix(r.Notes[0], "L is negative: not measurable") ||
@@ -152,8 +153,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// A process that is alone must not wait for ever.
-func TestAlone(t *testing.T) {
+// TestLoneProcessGivesUp checks that a process without others does not wait for ever.
+func TestLoneProcessGivesUp(t *testing.T) {
 	for _, m := range []Module{tcpModule(), udpModule(), shmModule()} {
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		addrs := places(t, m.Name, 2)

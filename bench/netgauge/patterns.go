@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// meet lets all processes leave at about the same time: a token to rank 0 and back. Its error in
-// time is one latency.
+// meet lets all processes continue at about the same time: a token goes to rank 0 and back. Its
+// error in time is one latency.
 func meet(ep Endpoint) error {
 	b := make([]byte, 64)
 	for r := 1; r < ep.Size(); r++ {
@@ -35,9 +35,9 @@ func meet(ep Endpoint) error {
 	return nil
 }
 
-// exchange is n round trips in a row from the first of a pair to the second, each answered; it
-// works over modules that lose messages too, by sending again. base numbers the messages: use each
-// number once. It returns how many were lost.
+// exchange runs n round trips in a row from the first of a pair to the second, each answered. It
+// also works over modules that lose messages, by sending again. base numbers the messages, and each
+// number must be used once. It returns how many were lost.
 func exchange(ep Endpoint, peer int, firstOfPair bool, b []byte, n int, base uint64) (lost int, err error) {
 	for i := range uint64(n) {
 		want := base + i
@@ -67,7 +67,7 @@ func exchange(ep Endpoint, peer int, firstOfPair bool, b []byte, n int, base uin
 			if got == helloNumber {
 				continue
 			}
-			if err := ep.Send(peer, b); err != nil { // also answers again what was answered before
+			if err := ep.Send(peer, b); err != nil { // also repeats an earlier answer
 				return lost, err
 			}
 			if got == want {
@@ -84,8 +84,8 @@ func number(b []byte, n uint64) {
 	}
 }
 
-// read gives the number in a message; shorter messages come over reliable modules and are always
-// the right ones.
+// read returns the number in a message. Shorter messages come over reliable modules and always have
+// the wanted number.
 func read(b []byte, want uint64) uint64 {
 	if len(b) < datagramHeader {
 		return want
@@ -104,9 +104,9 @@ func recvNumber(ep Endpoint, peer int, b []byte, want uint64) error {
 	}
 }
 
-// oneToOne is ping-pong between the halves of a random bisection, all pairs at once, drawn anew for
-// each repetition (effective bisection bandwidth). With two processes it is plain ping-pong and
-// works over any module.
+// oneToOne is ping-pong between the halves of a random bisection, all pairs at once, with another
+// bisection for each repetition (effective bisection bandwidth). With two processes it is plain
+// ping-pong and works over any module.
 func oneToOne() Pattern {
 	return Pattern{Name: "one_to_one", About: "ping-pong of all pairs of random bisections", Run: runOneToOne}
 }
@@ -144,7 +144,7 @@ func runOneToOne(ep Endpoint, o Options, clock Clock) (*Report, error) {
 					return nil, err
 				}
 				rep.Lost += lost
-				if i > 0 && lost == 0 { // the first warms up
+				if i > 0 && lost == 0 { // the first exchange warms up
 					t = append(t, clock.Since(at)/(2*roundTrips))
 				}
 			}
@@ -155,7 +155,8 @@ func runOneToOne(ep Endpoint, o Options, clock Clock) (*Report, error) {
 	return rep, drain(ep, base)
 }
 
-// drain lets the second of an unreliable pair answer stragglers until the first has stopped asking.
+// drain lets the second of an unreliable pair answer late messages until the first has stopped
+// sending.
 func drain(ep Endpoint, base uint64) error {
 	if ep.Size() != 2 {
 		return nil
@@ -173,20 +174,20 @@ func timing(size int, seconds []float64, share float64) []float64 {
 	return []float64{float64(size), s.Median * 1e6, s.Min * 1e6, s.Max * 1e6, s.CI * 1e6, bw}
 }
 
-// oneToN: rank 0 sends a message to each other process, all answer with a short one.
+// oneToN has rank 0 send a message to each other process; all answer with a short one.
 func oneToN() Pattern {
 	return fan("one_to_n", "rank 0 sends to all others, which answer shortly",
 		func(b, ack []byte) (out, back []byte) { return b, ack })
 }
 
-// nToOne: rank 0 asks all others, which send to it at the same time.
+// nToOne has rank 0 ask all others, which send to it at the same time.
 func nToOne() Pattern {
 	return fan("n_to_one", "all others send to rank 0 at once when it asks",
 		func(b, ack []byte) (out, back []byte) { return ack, b })
 }
 
-// fan has rank 0 send to all others, which then send back; which tells what of a message and a
-// short one goes in which direction.
+// fan has rank 0 send to all others, which then send back; which decides the directions of a
+// message and a short one.
 func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Pattern {
 	round := func(ep Endpoint, b, ack []byte) error {
 		out, back := which(b, ack)
@@ -231,7 +232,7 @@ func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Patte
 		}}
 }
 
-// pingPing: pairs (rank i and i + half) send to each other at the same time.
+// pingPing has pairs (rank i and i + half) send to each other at the same time.
 func pingPing() Pattern {
 	return Pattern{Name: "ping_ping", About: "both sides of each pair send at once", Needs: Reliable | Nonblocking,
 		Run: runPingPing}
@@ -271,8 +272,8 @@ func runPingPing(ep Endpoint, o Options, clock Clock) (*Report, error) {
 	return rep, nil
 }
 
-// overlap: how much of a transfer from rank 0 to rank 1 hides behind computation at rank 0 that
-// takes as long.
+// overlap measures how much of a transfer from rank 0 to rank 1 hides behind computation at rank 0
+// that takes as long.
 func overlap() Pattern {
 	return Pattern{Name: "overlap", About: "share of a send that hides behind computation",
 		Needs: Reliable | Nonblocking, Run: runOverlap}

@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/shm"
 )
 
-// linkEndpoint moves messages over one of our own transports, with the waiting that the engine
-// uses: spin, then poll.
+// linkEndpoint moves messages over one of our own transports, and waits as the engine does: it
+// spins, then polls.
 type linkEndpoint struct {
 	rank int
 	l    transport.Link
@@ -60,7 +60,8 @@ func shmModule() Module {
 		func(addr string) (transport.Listener, error) { return shm.Listen(addr, 0) })
 }
 
-// linkModule is one of our transports between two processes: rank 0 listens at the first address.
+// linkModule returns a module over one of our transports between two processes: rank 0 listens at
+// the first address.
 func linkModule(name, about string, d transport.Dialer, listen func(addr string) (transport.Listener, error)) Module {
 	return Module{Name: name, About: about, Offers: Reliable,
 		Open: func(ctx context.Context, p Place) (Endpoint, error) {

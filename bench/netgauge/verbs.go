@@ -8,10 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/verbs"
 )
 
-// needVerbs: this build has the verbs, and this host a device.
+// needVerbs returns an error if this build has no verbs, or this host no device.
 func needVerbs() error {
 	ports, err := verbs.Survey()
-	if err == nil && len(ports) == 0 || errors.Is(err, syscall.ENOSYS) { // the kernel knows nothing of RDMA
+	if err == nil && len(ports) == 0 || errors.Is(err, syscall.ENOSYS) { // the kernel has no RDMA
 		err = errors.New("this host has no RDMA device")
 	}
 	return err
@@ -26,7 +26,7 @@ func verbsModule() Module {
 	return m
 }
 
-// ucModule and udModule promise no delivery, so patterns that need it do not fit.
+// ucModule and udModule do not promise delivery, so patterns that need it do not fit.
 func ucModule() Module {
 	return Module{Name: "verbs_uc",
 		About:      "InfiniBand and RoCE, unreliable connection (UC), two processes; the first address is verbs:host:port",

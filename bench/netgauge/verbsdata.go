@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	sendTime   = 10 * time.Second // for the adapter to have sent
-	verbsSlots = 16               // receives that are posted
+	sendTime   = 10 * time.Second // for the adapter to send
+	verbsSlots = 16               // posted receives
 	verbsSlot  = verbsMessage + verbs.GRH
-	verbsSend  = verbsSlots * verbsSlot // where the message to send is
+	verbsSend  = verbsSlots * verbsSlot // the place of the message to send
 )
 
-// verbsEnd is what one process tells the other over TCP.
+// verbsEnd is one process's data for the other, sent over TCP.
 type verbsEnd struct {
 	QPN, PSN   uint32
 	LID        uint16
@@ -41,14 +41,17 @@ type verbsPackets struct {
 	ch      *verbs.CompChannel
 	cq      *verbs.CQ
 	qp      *verbs.QP
-	head    int // bytes before the payload
-	limit   int // bytes of a message
+	// head is the number of bytes before the payload.
+	head int
+	// limit is the largest message in bytes.
+	limit   int
 	sending bool
-	arrived []verbs.Completion // receives that nobody has read yet
+	// arrived has receives that no call has read yet.
+	arrived []verbs.Completion
 }
 
-// openVerbsPackets connects two processes: they meet over TCP at the first address and tell each
-// other their queue pairs.
+// openVerbsPackets connects two processes: they meet over TCP at the first address and exchange the
+// data of their queue pairs.
 func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endpoint, error) {
 	a, err := addr.ParseVerbs(p.Addrs[0])
 	if err != nil {
@@ -80,7 +83,7 @@ func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endp
 	return greet(ctx, d)
 }
 
-// meetOverTCP: rank 0 listens, rank 1 dials until it is there.
+// meetOverTCP has rank 0 listen and rank 1 dial until rank 0 answers.
 func meetOverTCP(ctx context.Context, addr string, rank int) (net.Conn, error) {
 	if rank > 0 {
 		return dial(ctx, "tcp", addr)
@@ -167,7 +170,7 @@ func (v *verbsPackets) connect(conn net.Conn, at transport.Place, service verbs.
 
 func (v *verbsPackets) onClose(f func() error) { v.cleanup = append(v.cleanup, f) }
 
-// close undoes open, the last first.
+// close undoes open in the reverse order.
 func (v *verbsPackets) close() (err error) {
 	for len(v.cleanup) > 0 {
 		last := len(v.cleanup) - 1
@@ -198,7 +201,7 @@ func (v *verbsPackets) read(b []byte) (int, error) {
 	return n, v.qp.PostRecv(c.ID, at)
 }
 
-// until handles completions until done; os.ErrDeadlineExceeded when it is too late.
+// until handles completions until done returns true. It returns os.ErrDeadlineExceeded after limit.
 func (v *verbsPackets) until(limit time.Time, done func() bool) error {
 	var buf [verbsSlots + 1]verbs.Completion
 	for spins := 0; !done(); spins++ {
@@ -223,7 +226,9 @@ func (v *verbsPackets) until(limit time.Time, done func() bool) error {
 		if left <= 0 {
 			return os.ErrDeadlineExceeded
 		}
-		if spins%2 == 0 { // then once more around: a completion may have come before the notice was asked for
+		// The loop runs again first, because a completion may have come before the notice was
+		// requested.
+		if spins%2 == 0 {
 			if err := v.cq.Notify(false); err != nil {
 				return err
 			}

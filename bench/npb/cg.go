@@ -11,10 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// CG, conjugate gradient: the smallest eigenvalue of a large sparse symmetric matrix by inverse
-// power iteration. The matrix lies in blocks on a grid of rows × cols ranks (cols = rows or
-// 2·rows); every step sums along rows, then exchanges with the transposed rank. Ranks: a power of
-// two.
+// CG computes the smallest eigenvalue of a large sparse symmetric matrix by inverse power iteration
+// with conjugate gradients. The matrix lies in blocks on a grid of rows × cols ranks (cols = rows
+// or 2·rows); every step sums along rows, then exchanges with the transposed rank. The number of
+// ranks must be a power of two.
 func CG(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := map[Class]cgClass{
 		'S': {1400, 7, 15, 10, 8.5971775078648},
@@ -33,7 +33,7 @@ func CG(p *mmpi.Process, class Class) (Result, error) {
 	s := newCG(w, par)
 	var zeta float64
 	var t float64
-	for _, timed := range []bool{false, true} { // one step untimed first, as the original
+	for _, timed := range []bool{false, true} { // one step untimed first, as in the original
 		for i := range s.x {
 			s.x[i] = 1
 		}
@@ -94,9 +94,9 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 	for d := s.cols / 2; d >= 1; d /= 2 {
 		s.partners = append(s.partners, s.row*s.cols+s.col^d)
 	}
-	// The rank that holds as row piece what this one needs as column piece. On a square grid that
-	// is the transposed place; on one twice as wide, columns 2i and 2i+1 split row block i between
-	// them.
+	// The transposed rank holds as row piece the values that this one needs as column piece. On a
+	// square grid that is the transposed place; on one twice as wide, columns 2i and 2i+1 split row
+	// block i between them.
 	if s.cols == s.rows {
 		s.transposed = s.col*s.cols + s.row
 		s.sendLo, s.sendSize = 0, s.r1-s.r0
@@ -115,8 +115,8 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 	return s
 }
 
-// span is part i of n elements cut in parts pieces, nested: halves of a piece are pieces of the
-// doubled cut.
+// span returns part i of n elements cut in parts pieces, nested: halves of a piece are pieces of
+// the doubled cut.
 func span(n, parts, i int) (lo, hi int) {
 	lo, hi = 0, n
 	for bit := parts / 2; bit >= 1; bit /= 2 {
@@ -129,8 +129,8 @@ func span(n, parts, i int) (lo, hi int) {
 	return lo, hi
 }
 
-// power is one step of the inverse power iteration: solve A z = x, then x = z/|z|. It returns the
-// eigenvalue estimate.
+// power makes one step of the inverse power iteration: solve A z = x, then x = z/|z|. It returns
+// the estimate of the eigenvalue.
 func (s *cg) power() (zeta float64, err error) {
 	if err := s.solve(); err != nil {
 		return 0, err
@@ -146,7 +146,7 @@ func (s *cg) power() (zeta float64, err error) {
 	return s.par.shift + 1/v[0], nil
 }
 
-// solve is 25 steps of conjugate gradient, from zero.
+// solve makes 25 steps of conjugate gradient, from zero.
 func (s *cg) solve() error {
 	for i, x := range s.x {
 		s.z[i], s.r[i], s.p[i] = 0, x, x

@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// EP, embarrassingly parallel: pairs of Gaussian deviates by the polar method, counted in square
-// annuli. One reduction at the end. Any number of ranks.
+// EP, embarrassingly parallel, counts pairs of Gaussian deviates by the polar method in square
+// annuli. It has one reduction at the end, and runs on any number of ranks.
 func EP(p *mmpi.Process, class Class) (Result, error) {
 	par := map[Class]struct {
 		m      uint
@@ -59,7 +59,7 @@ func EP(p *mmpi.Process, class Class) (Result, error) {
 	}, err
 }
 
-// slowest is the largest of all ranks' times.
+// slowest returns the largest of all ranks' times.
 func slowest(w *mmpi.Comm, t float64) (float64, error) {
 	v := []float64{t}
 	err := mmpi.Allreduce(w, nil, v, mmpi.Max)

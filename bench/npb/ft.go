@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// FT, a 3-D heat equation solved by FFT: in slabs of z; every step transforms back, with one
-// all-to-all. Ranks: a power of two, at most min(ny, nz).
+// FT solves a 3-D heat equation by FFT, in slabs of z; every step transforms back, with one
+// all-to-all. The number of ranks must be a power of two, at most min(ny, nz).
 func FT(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := ftClasses[class]
 	if !ok {
@@ -129,7 +129,7 @@ func (s *ft) forward() error {
 		}
 		s.columns(plane, s.fy.Coefficients)
 	}
-	// Blocks for the all-to-all: to rank r go its y values, as (y, x, z of this slab).
+	// The blocks for the all-to-all: rank r gets its y values, as (y, x, z of this slab).
 	block := len(s.space) / s.w.Size()
 	for r := range s.w.Size() {
 		out := s.work[r*block : (r+1)*block]
@@ -210,7 +210,7 @@ func (s *ft) evolve() {
 	}
 }
 
-// checksum is the mean-scaled sum of 1024 values scattered over space.
+// checksum returns the mean-scaled sum of 1024 values scattered over space.
 func (s *ft) checksum() (complex128, error) {
 	nx, ny, nz := s.par.nx, s.par.ny, s.par.nz
 	sum := []complex128{0}

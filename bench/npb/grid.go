@@ -11,7 +11,7 @@ func newGrid(nx, ny, nz int) *grid {
 	return &grid{nx, ny, nz, make([]float64, (nx+2)*(ny+2)*(nz+2))}
 }
 
-// row is the x line at (y,z), ghosts included.
+// row returns the x line at (y,z), ghosts included.
 func (g *grid) row(y, z int) []float64 {
 	w := g.nx + 2
 	at := (z*(g.ny+2) + y) * w
@@ -40,8 +40,8 @@ func sums(g *grid, y, z int, t1, t2 []float64) {
 	}
 }
 
-// residual: r = v - A·u, A with weights a0 (centre), 0 (faces), a2 (edges), a3 (corners). v may be
-// r.
+// residual computes r = v - A·u, A with weights a0 (centre), 0 (faces), a2 (edges), a3 (corners). v
+// may be r.
 func residual(u, v, r *grid, a0, a2, a3 float64, t1, t2 []float64) {
 	for z := 1; z <= u.nz; z++ {
 		for y := 1; y <= u.ny; y++ {
@@ -56,7 +56,7 @@ func residual(u, v, r *grid, a0, a2, a3 float64, t1, t2 []float64) {
 	}
 }
 
-// smooth: u += C·r with weights c0, c1 (faces), c2 (edges), 0 (corners).
+// smooth computes u += C·r with weights c0, c1 (faces), c2 (edges), 0 (corners).
 func smooth(r, u *grid, c0, c1, c2 float64, t1, t2 []float64) {
 	for z := 1; z <= u.nz; z++ {
 		for y := 1; y <= u.ny; y++ {
@@ -71,7 +71,7 @@ func smooth(r, u *grid, c0, c1, c2 float64, t1, t2 []float64) {
 	}
 }
 
-// restrict: the coarse field by full weighting; coarse point j lies at fine point 2j.
+// restrict computes the coarse field by full weighting; coarse point j lies at fine point 2j.
 func restrict(fine, coarse *grid, t1, t2 []float64) {
 	for z := 1; z <= coarse.nz; z++ {
 		for y := 1; y <= coarse.ny; y++ {
@@ -85,7 +85,7 @@ func restrict(fine, coarse *grid, t1, t2 []float64) {
 	}
 }
 
-// interpolate: fine += trilinear interpolation of coarse, ghosts included.
+// interpolate adds the trilinear interpolation of coarse to fine, ghosts included.
 func interpolate(coarse, fine *grid) {
 	n := coarse.nx + 2
 	z1, z2, z3 := make([]float64, n), make([]float64, n), make([]float64, n)

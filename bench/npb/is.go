@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// IS, integer sort: ranks keys with a roughly Gaussian distribution by buckets; all-to-all in every
-// step. Ranks: a power of two.
+// IS, integer sort, ranks keys with a roughly Gaussian distribution by buckets, with an all-to-all
+// in every step. The number of ranks must be a power of two.
 func IS(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := isClasses[class]
 	if !ok {
@@ -127,7 +127,7 @@ func (s *is) step(i int) error {
 	if s.w.Rank() == 0 {
 		s.keys[i], s.keys[i+10] = int32(i), int32(s.max-i)
 	}
-	tests := make([]int32, len(s.par.index)) // the keys whose ranks are known
+	tests := make([]int32, len(s.par.index)) // the keys with known ranks
 	for j, at := range s.par.index {
 		if at/len(s.keys) == s.w.Rank() {
 			tests[j] = s.keys[at%len(s.keys)]
@@ -193,7 +193,7 @@ func (s *is) step(i int) error {
 	for _, k := range s.mine {
 		count[k-lo]++
 	}
-	below := int32(0) // from numbers to ranks among this rank's keys
+	below := int32(0) // turns numbers into ranks among this rank's keys
 	for i, c := range count {
 		below += c
 		count[i] = below
@@ -240,8 +240,8 @@ func (s *is) check(step int, tests []int32, hi int) error {
 	return err
 }
 
-// sorted is the full verification: place the keys by their ranks, then compare neighbours, also
-// across ranks, and count.
+// sorted makes the full verification: it places the keys by their ranks, then compares neighbours,
+// also across ranks, and counts.
 func (s *is) sorted() (bool, error) {
 	place := append([]int32(nil), s.count...)
 	out := make([]int32, len(s.mine))

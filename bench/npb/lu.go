@@ -10,8 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// LU, a lower-upper symmetric Gauss–Seidel solver: columns of a 2-D grid of ranks; in every plane
-// of z a wave of many small messages runs from one corner to the other. Ranks: a power of two.
+// LU is a lower-upper symmetric Gauss–Seidel solver on columns of a 2-D grid of ranks; in every
+// plane of z a wave of many small messages runs from one corner to the other. The number of ranks
+// must be a power of two.
 func LU(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := luClasses[class]
 	if !ok {
@@ -52,8 +53,8 @@ func LU(p *mmpi.Process, class Class) (Result, error) {
 	}, err
 }
 
-// luNorms are the figures that are verified: norms of the residual and of the error, and a surface
-// integral of the pressure.
+// luNorms are the verified figures: norms of the residual and of the error, and a surface integral
+// of the pressure.
 type luNorms struct {
 	residual, err vec5
 	surface       float64
@@ -148,8 +149,8 @@ func newLU(w *mmpi.Comm, par luClass) (*lu, error) {
 	return s, nil
 }
 
-// at is the index of a point by its global coordinates; those up to two points outside the rank's
-// columns are ghosts.
+// at returns the index of a point by its global coordinates; those up to two points outside the
+// rank's columns are ghosts.
 func (s *lu) at(i, j, k int) int { return k*s.plane + (j-s.j0+2)*s.stride + i - s.i0 + 2 }
 
 func (s *lu) exact(i, j, k int) vec5 {
@@ -304,7 +305,7 @@ func (s *lu) run(steps int) (luNorms, error) {
 }
 
 // lower solves one plane of the block lower triangular system, in order of i and j, after the
-// neighbours before.
+// neighbours before it.
 func (s *lu) lower(k int, omega float64) error {
 	if err := s.receive(k, s.west, s.i0-1, s.south, s.j0-1); err != nil {
 		return err
@@ -327,7 +328,7 @@ func (s *lu) lower(k int, omega float64) error {
 	return s.pass(k, s.east, s.i1-1, s.north, s.j1-1)
 }
 
-// upper is the same for the upper triangular system, in the opposite order.
+// upper solves one of the upper triangular system, in the opposite order.
 func (s *lu) upper(k int, omega float64) error {
 	if err := s.receive(k, s.east, s.i1, s.north, s.j1); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// receive takes column i from a neighbour in x and row j from one in y, for plane k of rsd.
+// receive receives column i from a neighbour in x and row j from one in y, for plane k of rsd.
 func (s *lu) receive(k, fromX, i, fromY, j int) error {
 	if err := s.line(fromX, func() []vec5 { return s.room(s.j1 - s.j0) }, true); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *lu) receive(k, fromX, i, fromY, j int) error {
 	return nil
 }
 
-// pass gives column i and row j of plane k of rsd to the neighbours after this rank.
+// pass sends column i and row j of plane k of rsd to the neighbours after this rank.
 func (s *lu) pass(k, toX, i, toY, j int) error {
 	if err := s.line(toX, func() []vec5 {
 		e := s.room(s.j1 - s.j0)
@@ -53,7 +53,7 @@ func (s *lu) room(n int) []vec5 {
 	return s.edge[:n]
 }
 
-// line sends or receives a line of points; nothing happens beyond the border.
+// line sends or receives a line of points. It does nothing beyond the border.
 func (s *lu) line(peer int, points func() []vec5, receive bool) error {
 	if peer == mmpi.ProcNull {
 		return nil

@@ -29,7 +29,7 @@ var luCoef = [5][13]float64{
 	{5, 4, 3, 2, .1, .4, .3, .05, .04, .03, .1, .3, .2},
 }
 
-// luExact is the exact solution at a point of the unit cube.
+// luExact returns the exact solution at a point of the unit cube.
 func luExact(x, y, z float64) (u vec5) {
 	for m, c := range luCoef {
 		u[m] = c[0] + (c[1]+(c[4]+(c[7]+c[10]*x)*x)*x)*x + (c[2]+(c[5]+(c[8]+c[11]*y)*y)*y)*y +
@@ -38,7 +38,7 @@ func luExact(x, y, z float64) (u vec5) {
 	return u
 }
 
-// luFlux is the convective flux of u in direction d (0, 1, 2).
+// luFlux returns the convective flux of u in direction d (0, 1, 2).
 func luFlux(u *vec5, d int) (f vec5) {
 	v := u[1+d] / u[0]
 	q := 0.5 * (u[1]*u[1] + u[2]*u[2] + u[3]*u[3]) / u[0]
@@ -51,7 +51,7 @@ func luFlux(u *vec5, d int) (f vec5) {
 	return f
 }
 
-// luViscous is the viscous flux between neighbours a and b (b after a) in direction d; t3 is
+// luViscous returns the viscous flux between neighbours a and b (b after a) in direction d; t3 is
 // 1/spacing.
 func luViscous(a, b *vec5, d int, t3 float64) (f vec5) {
 	var va, vb [4]float64 // velocities and specific energy
@@ -119,8 +119,8 @@ func luJacobian(b *mat5, u *vec5, d int, sign, dt, t1, t2 float64) {
 	}
 }
 
-// luDiagonal is the diagonal block at state u: identity plus both neighbours' diffusive parts of
-// all directions.
+// luDiagonal sets b to the diagonal block at state u: identity plus both neighbours' diffusive
+// parts of all directions.
 func luDiagonal(b *mat5, u *vec5, dt float64, t1 [3]float64) {
 	*b = mat5{}
 	r := 1 / u[0]
@@ -150,8 +150,8 @@ func (b *mat5) subtract(x *vec5, f float64, y *vec5) {
 	}
 }
 
-// solve replaces x by B⁻¹·x, by elimination without pivoting (the blocks are diagonally dominant);
-// B is destroyed.
+// solve replaces x by B⁻¹·x, by elimination without pivoting (the blocks are diagonally dominant).
+// It destroys B.
 func (b *mat5) solve(x *vec5) {
 	for p := range 4 {
 		inv := 1 / b[p][p]

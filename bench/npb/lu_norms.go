@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// norms are the root mean squares of residual and error over the interior. The last one is the
-// surface integral of the pressure over a box inside the cube, by the trapezoidal rule.
+// norms returns the root mean squares of residual and error over the interior, and the surface
+// integral of the pressure over a box inside the cube, by the trapezoidal rule.
 func (s *lu) norms() (luNorms, error) {
 	sum := make([]float64, 11)
 	s.interior(func(i, j, k int) {

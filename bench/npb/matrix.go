@@ -23,10 +23,10 @@ func (a *sparse) times(x, out []float64) {
 	}
 }
 
-// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n. That is the sum of n
-// outer products of sparse random vectors, which have nonzer elements and one diagonal element.
-// They are weighted so that the condition number is about 1/rcond. From the diagonal shift is
-// subtracted. g is the benchmark's stream after its first number.
+// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n. The matrix is the sum
+// of n outer products of sparse random vectors, which have nonzer elements and one diagonal
+// element, weighted so that the condition number is about 1/rcond, less shift on the diagonal. g is
+// the benchmark's stream after its first number.
 func makeMatrix(n, nonzer int, rcond, shift float64, g *random, r0, r1, c0, c1 int) *sparse {
 	pow2 := 1
 	for pow2 < n {
@@ -38,7 +38,7 @@ func makeMatrix(n, nonzer int, rcond, shift float64, g *random, r0, r1, c0, c1 i
 	}
 	rows := make([][]term, r1-r0)
 	ratio, size := math.Pow(rcond, 1/float64(n)), 1.0
-	seen := make([]int, n) // last vector that used the place, +1
+	seen := make([]int, n) // number of the last vector that used the place, + 1
 	idx, val := make([]int, 0, nonzer+1), make([]float64, 0, nonzer+1)
 	for i := range n {
 		idx, val = idx[:0], val[:0]

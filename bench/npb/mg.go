@@ -12,9 +12,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// MG, multigrid: V-cycles on a 3-D Poisson problem with periodic borders. Each rank has a box; its
-// faces are exchanged after every operation. Levels too coarse to give every rank two points a side
-// are gathered and solved by all ranks alike. Ranks: a power of two.
+// MG, multigrid, makes V-cycles on a 3-D Poisson problem with periodic borders. Each rank has a
+// box; its faces are exchanged after every operation. Levels too coarse to give every rank two
+// points a side are gathered and solved by all ranks alike. The number of ranks must be a power of
+// two.
 func MG(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := map[Class]mgClass{
 		'S': {32, 4, 0.5307707005734e-04, false},
@@ -190,7 +191,7 @@ func (s *mg) restrict(fine, coarse *level) error {
 		restrict(fine.r, coarse.r, s.t1, s.t2)
 		return s.exchange(coarse, coarse.r)
 	}
-	box := newGrid(fine.r.nx/2, fine.r.ny/2, fine.r.nz/2) // the step from boxes to shared: gather everyone's part
+	box := newGrid(fine.r.nx/2, fine.r.ny/2, fine.r.nz/2) // from boxes to a shared level: gather the parts of all ranks
 	restrict(fine.r, box, s.t1, s.t2)
 	var mine []float64
 	box.inside(func(row []float64, _, _ int) { mine = append(mine, row...) })
@@ -212,7 +213,7 @@ func (s *mg) restrict(fine, coarse *level) error {
 	return s.exchange(coarse, coarse.r)
 }
 
-// above gives the coarse field below this rank's fine box: on the step from shared to boxes a
+// above returns the coarse field below this rank's fine box. From a shared level to boxes it is a
 // cut-out with its ghosts.
 func (s *mg) above(coarse, fine *level) *grid {
 	if fine.shared || !coarse.shared {
@@ -229,7 +230,7 @@ func (s *mg) above(coarse, fine *level) *grid {
 }
 
 // exchange fills the ghost layers: x, then y, then z, each with the ghosts of the ones before, so
-// that edges and corners come right.
+// that edges and corners are right.
 func (s *mg) exchange(l *level, g *grid) error {
 	for d, n := range [3]int{g.nx, g.ny, g.nz} {
 		if l.shared || s.procs[d] == 1 {

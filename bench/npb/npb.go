@@ -29,7 +29,7 @@ func ParseClass(s string) (Class, error) {
 
 func (c Class) String() string { return string(rune(c)) }
 
-// Result of one kernel.
+// Result is the result of one kernel.
 type Result struct {
 	Kernel   string  `json:"kernel"`
 	Class    string  `json:"class"`
@@ -42,7 +42,8 @@ type Result struct {
 	Detail   string  `json:"detail"` // the verified figures against the official ones
 }
 
-// powerOfTwo gives the error of a kernel that cannot run on n ranks, with the rule of the original.
+// powerOfTwo returns the error of a kernel that cannot run on n ranks, with the rule of the
+// original.
 func powerOfTwo(kernel string, n int) error {
 	if n&(n-1) != 0 {
 		return fmt.Errorf("npb: %s runs on a power of two of ranks (1, 2, 4, 8 …), not on %d", kernel, n)
@@ -50,11 +51,11 @@ func powerOfTwo(kernel string, n int) error {
 	return nil
 }
 
-// names of the kernels.
+// names are those of the kernels.
 var names = []string{"EP", "IS", "CG", "MG", "FT", "LU"}
 
-// Check says why the kernel of that name (any case) cannot run on so many ranks. Limits that depend
-// on the class show when it runs.
+// Check returns why the kernel of that name (any case) cannot run on so many ranks, or nil. Limits
+// that depend on the class show when it runs.
 func Check(kernel string, ranks int) error {
 	name := strings.ToUpper(kernel)
 	if !slices.Contains(names, name) {
@@ -74,12 +75,12 @@ func log2(n int) int {
 	return l
 }
 
-// close tells whether x equals the official value within the relative tolerance eps.
+// closeTo tells whether x equals the official value within the relative tolerance eps.
 func closeTo(x, want, eps float64) bool { return math.Abs((x-want)/want) <= eps }
 
 func seconds(since time.Time) float64 { return time.Since(since).Seconds() }
 
-// String is the result for a person, in two lines.
+// String returns the result for users, in two lines.
 func (r Result) String() string {
 	return fmt.Sprintf("%s class %s, %s on %d ranks: %.3f s, %.1f Mop/s, verified: %v\n  %s", r.Kernel, r.Class, r.Size,
 		r.Ranks, r.Seconds, r.Mops, r.Verified, r.Detail)

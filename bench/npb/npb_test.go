@@ -23,8 +23,8 @@ func TestRandomSkip(t *testing.T) {
 	}
 }
 
-// The matrix is symmetric and its blocks fit together.
-func TestMatrixBlocks(t *testing.T) {
+// TestMatrixIsSymmetric checks that the matrix is symmetric and that its blocks fit together.
+func TestMatrixIsSymmetric(t *testing.T) {
 	const n = 200
 	build := func(r0, r1, c0, c1 int) *sparse {
 		g := newRandom(314159265)
@@ -68,8 +68,8 @@ func TestMatrixBlocks(t *testing.T) {
 	}
 }
 
-// The convective part of LU's Jacobian is the derivative of the flux; the rest vanishes with the
-// time step's other factor.
+// TestLUJacobian checks that the convective part of LU's Jacobian is the derivative of the flux;
+// the rest vanishes with the other factor of the time step.
 func TestLUJacobian(t *testing.T) {
 	u := vec5{1.2, 0.3, -0.4, 0.5, 3.1}
 	for d := range 3 {
@@ -90,7 +90,8 @@ func TestLUJacobian(t *testing.T) {
 	}
 }
 
-// Its viscous part is the derivative of the viscous flux by the second state, at equal states.
+// TestLUViscousJacobian checks that its viscous part is the derivative of the viscous flux by the
+// second state, at equal states.
 func TestLUViscousJacobian(t *testing.T) {
 	u := vec5{1.2, 0.3, -0.4, 0.5, 3.1}
 	for d := range 3 {
@@ -137,8 +138,8 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// Interpolating a constant gives the constant, restricting it too, and the Poisson operator
-// annihilates it.
+// TestGridStencilsOnConstants checks that interpolating and restricting a constant gives the
+// constant, and that the Poisson operator annihilates it.
 func TestGridStencilsOnConstants(t *testing.T) {
 	fill := func(g *grid, v float64) *grid {
 		for i := range g.v {
@@ -190,8 +191,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// Which kernels run on how many ranks is known before any rank is started.
-func TestCheck(t *testing.T) {
+// TestUnsuitableNumberOfRanksIsRefused checks that an unsuitable number of ranks is known before
+// any rank is started.
+func TestUnsuitableNumberOfRanksIsRefused(t *testing.T) {
 	for _, name := range names {
 		if err := Check(strings.ToLower(name), 4); err != nil {
 			t.Error(err)

@@ -1,13 +1,13 @@
 package npb
 
-// NPB's generator: x ← a·x mod 2^46, results x·2^-46 in (0, 1).
+// NPB's generator computes x ← a·x mod 2^46, with results x·2^-46 in (0, 1).
 const (
 	mask46 = 1<<46 - 1
 	r46    = 1.0 / (1 << 46)
 	mul5   = 1220703125 // 5^13, the usual multiplier
 )
 
-// random is a stream of the generator. The zero value is useless; seed it.
+// random is a stream of the generator. The zero value must be seeded.
 type random struct{ x, a uint64 }
 
 func newRandom(seed uint64) *random { return &random{seed, mul5} }
@@ -18,7 +18,7 @@ func (r *random) next() float64 {
 	return float64(r.x) * r46
 }
 
-// power is a^n mod 2^46: jumping n places ahead in a stream is multiplying by it.
+// power returns a^n mod 2^46: a jump of n places in a stream is a multiplication by it.
 func power(a uint64, n uint64) uint64 {
 	p := uint64(1)
 	for ; n > 0; n >>= 1 {

@@ -8,14 +8,14 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// start is a nonblocking collective on the runner's buffers, block its blocking form.
+// start is a nonblocking collective on the runner's buffers; block is its blocking form.
 type (
 	start func(r *runner) (*mmpi.Request, error)
 	block func(r *runner) error
 )
 
 func collectives() map[string]benchmark {
-	all := func(r *runner) int { return r.size * r.w.Size() } // everyone's part on both sides
+	all := func(r *runner) int { return r.size * r.w.Size() } // the parts of all ranks, on both sides
 	even := func(r *runner) (counts, displs []int) {
 		counts, displs = make([]int, r.w.Size()), make([]int, r.w.Size())
 		for i := range counts {
@@ -104,7 +104,7 @@ func collectives() map[string]benchmark {
 	return b
 }
 
-// floats sees bytes as float32, as the original's reductions; sizes below 4 bytes reduce one
+// floats returns bytes as float32, as in the original's reductions; sizes below 4 bytes reduce one
 // number.
 func (r *runner) floats(b []byte) []float32 {
 	if len(b) < 4 {
@@ -113,7 +113,7 @@ func (r *runner) floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), max(1, r.size/4))
 }
 
-// timed gives the mean time of the operation alone, with a barrier between iterations that is not
+// timed returns the mean time of the operation alone, with a barrier between iterations that is not
 // counted.
 func timed(f block) func(*runner, int) (float64, error) {
 	return func(r *runner, iterations int) (float64, error) {
@@ -132,8 +132,8 @@ func timed(f block) func(*runner, int) (float64, error) {
 	}
 }
 
-// overlap measures how much of a nonblocking collective can hide behind computation that takes as
-// long as it does alone: 100·max(0, 1 - (total - compute)/pure).
+// overlap measures the part of a nonblocking collective that can hide behind computation that takes
+// as long as the collective alone: 100·max(0, 1 - (total - compute)/pure).
 func (r *runner) overlap(b benchmark, row *Row, iterations int) error {
 	pure, err := b.measure(r, iterations)
 	if err != nil {

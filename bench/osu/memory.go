@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is for the buffers of one benchmark after the other. As in the original they are whole
-// pages that are written before they are sent: what was never written is one page of zeros, which
-// no copy has to fetch. They are not the Go runtime's, which would have to be told of every
+// Memory holds the buffers of one benchmark after the other. As in the original they are whole
+// pages that are written before they are sent: memory that was never written is one page of zeros,
+// which no copy has to fetch. They are not the Go runtime's, which would have to be told of every
 // message. They stay until the process ends, because links may have registered them.
 type Memory struct{ send, recv []byte }
 
-// hold makes room for n bytes in each.
+// hold makes room for n bytes in each buffer.
 func (m *Memory) hold(n int) (err error) {
 	for _, b := range []*[]byte{&m.send, &m.recv} {
 		if len(*b) >= max(n, 1) {
@@ -28,7 +28,7 @@ func (m *Memory) hold(n int) (err error) {
 	return nil
 }
 
-// fill gives n bytes of each, with the original's letters.
+// fill returns n bytes of each buffer, with the original's letters.
 func (m *Memory) fill(n int) (send, recv []byte) {
 	send, recv = m.send[:n], m.recv[:n]
 	for i := range n {

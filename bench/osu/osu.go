@@ -1,11 +1,11 @@
 // Package osu has the point-to-point and collective benchmarks that MPI users know from the OSU
-// micro-benchmarks: the same loops, message sizes, units and columns, so that scripts and eyes that
-// know them work, with medians and confidence intervals beside the means. Written from their
-// documentation; no code is shared.
+// micro-benchmarks: the same loops, message sizes, units and columns, so that scripts and readers
+// that know them can use them, with medians and confidence intervals beside the means. They were
+// written from the documentation of the original; no code is shared.
 //
-// What differs: the original runs a fixed number of iterations and prints one mean. Here the
-// iterations are cut into repetitions of about RepSeconds; their means are the sample that Summary
-// describes, repeated by stat.Rule.
+// The original runs a fixed number of iterations and prints one mean. Here the iterations are cut
+// into repetitions of about RepSeconds, whose means are the sample of Summary, and repeated by
+// stat.Rule.
 package osu
 
 import (
@@ -21,40 +21,49 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// Options of a run. The zero value is not usable; start from Defaults.
+// Options describe a run. The zero value is not usable; start from Defaults.
 type Options struct {
-	MinSize, MaxSize int // bytes; MaxSize 0: the benchmark's own (4 MiB point to point, 1 MiB collectives)
-	Window           int // messages in flight in bandwidth tests
-	Warmup           int // iterations before measuring, at most; 0: as many as the original
-	RepSeconds       float64
-	Rule             stat.Rule
+	// MinSize and MaxSize are in bytes. A MaxSize of 0 means the benchmark's own (4 MiB point to
+	// point, 1 MiB collectives).
+	MinSize, MaxSize int
+	// Window is the number of messages in flight in bandwidth tests.
+	Window int
+	// Warmup is the largest number of iterations before measuring; 0 means as many as the original.
+	Warmup     int
+	RepSeconds float64
+	Rule       stat.Rule
 }
 
-// Defaults are the original's where it has one.
+// Defaults returns the original's options where it has them.
 func Defaults() Options {
 	return Options{MinSize: 1, Window: 64, RepSeconds: 0.02, Rule: stat.Rule{Min: 10, Max: 50, Width: 0.025}}
 }
 
-// Row is one message size's result.
+// Row is the result of one message size.
 type Row struct {
-	Size    int          `json:"size"` // bytes per message (per rank in collectives)
-	Value   stat.Summary `json:"value"`
-	Reached bool         `json:"converged"`      // the interval became narrow enough
-	Rate    float64      `json:"rate,omitempty"` // mbw_mr: messages per second
-	MinRank float64      `json:"min_rank"`       // collectives: fastest and slowest rank's mean
-	MaxRank float64      `json:"max_rank"`
-	// nonblocking: share of the communication hidden behind computation, %
-	Overlap float64   `json:"overlap,omitempty"`
-	Overall float64   `json:"overall,omitempty"` // and the times it comes from, µs
+	// Size is in bytes per message (per rank in collectives).
+	Size  int          `json:"size"`
+	Value stat.Summary `json:"value"`
+	// Reached tells that the interval became narrow enough.
+	Reached bool `json:"converged"`
+	// Rate is the number of messages per second of mbw_mr.
+	Rate float64 `json:"rate,omitempty"`
+	// MinRank and MaxRank are the means of the fastest and the slowest rank, for collectives.
+	MinRank float64 `json:"min_rank"`
+	MaxRank float64 `json:"max_rank"`
+	// Overlap is the share of nonblocking communication that is hidden behind computation, in %.
+	Overlap float64 `json:"overlap,omitempty"`
+	// Overall, Compute and Pure are the times from which Overlap is computed, in µs.
+	Overall float64   `json:"overall,omitempty"`
 	Compute float64   `json:"compute,omitempty"`
 	Pure    float64   `json:"pure,omitempty"`
 	Samples []float64 `json:"samples"`
 }
 
-// Result of one benchmark.
+// Result is the result of one benchmark.
 type Result struct {
 	Name  string `json:"name"`
-	Unit  string `json:"unit"` // "us" or "MB/s" (10^6 bytes)
+	Unit  string `json:"unit"` // us or MB/s (10^6 bytes)
 	Ranks int    `json:"ranks"`
 	Rows  []Row  `json:"rows"`
 }
@@ -72,10 +81,10 @@ func (r *Result) Table(w io.Writer) error {
 	return err
 }
 
-// sized: the original's barrier has no column of sizes.
+// sized tells whether the table has a column of sizes; the original's barrier has none.
 func (r *Result) sized() bool { return !strings.HasSuffix(r.Name, "barrier") }
 
-// TableHead is the title and the names of the columns.
+// TableHead returns the title and the names of the columns.
 func (r *Result) TableHead() string {
 	var b strings.Builder
 	head := map[string]string{"us": "Latency (us)", "MB/s": "Bandwidth (MB/s)"}[r.Unit]
@@ -105,7 +114,7 @@ func (r *Result) TableHead() string {
 	return b.String()
 }
 
-// TableLine is one size.
+// TableLine returns the line of one size.
 func (r *Result) TableLine(row *Row) string {
 	var b strings.Builder
 	if r.sized() {
@@ -130,7 +139,7 @@ func (r *Result) TableLine(row *Row) string {
 	return b.String()
 }
 
-// TableFoot says what the mark is.
+// TableFoot explains the mark.
 const TableFoot = "# *: the 95 % interval of the mean was still wider than wanted after the last repetition\n"
 
 // CSV writes one line per size with a header.
@@ -167,8 +176,8 @@ var (
 		"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
 )
 
-// Names lists all benchmarks: point to point, collectives, and these with an i in front for their
-// nonblocking forms.
+// Names returns all benchmarks: point to point, collectives, and the collectives with an i in front
+// for their nonblocking forms.
 func Names() []string {
 	var blocking, nonblocking []string
 	for _, n := range slices.Sorted(maps.Keys(collectiveNames)) {
@@ -177,7 +186,7 @@ func Names() []string {
 	return slices.Concat(pointToPoint, blocking, nonblocking)
 }
 
-// Known is the error for a name that is no benchmark's, nil for one that is.
+// Known returns an error for an unknown benchmark.
 func Known(name string) error {
 	if slices.Contains(Names(), name) {
 		return nil
@@ -185,8 +194,8 @@ func Known(name string) error {
 	return fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// warmup is how many iterations come before the measured ones: as many as the original has, at most
-// the wanted number.
+// warmup returns the number of iterations before the measured ones: as many as in the original, but
+// at most most.
 func warmup(name string, size, most int) int {
 	n, large := warmupSmall, warmupLarge
 	if name == "bw" || name == "bibw" || name == "mbw_mr" {
@@ -202,7 +211,8 @@ func warmup(name string, size, most int) int {
 	return n
 }
 
-// Sizes from the smallest to the largest by doubling, both included if powers of two.
+// sizes returns the sizes from the smallest to the largest by doubling, both included if they are
+// powers of two.
 func sizes(lo, hi int) []int {
 	var s []int
 	for n := max(lo, 1); n <= hi; n *= 2 {

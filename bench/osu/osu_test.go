@@ -7,9 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// The columns on the left are the original's, in its order, so that what reads its output reads
-// ours.
-func TestTable(t *testing.T) {
+// TestColumnsAreTheOriginals checks that the columns on the left are the original's, in its order,
+// so that programs that read its output read ours.
+func TestColumnsAreTheOriginals(t *testing.T) {
 	row := Row{Size: 1024, Value: stat.Summary{Mean: 12, Median: 11, N: 10}, Rate: 5, MinRank: 9, MaxRank: 15,
 		Overall: 30, Compute: 17, Pure: 16, Overlap: 20}
 	for name, want := range map[string][2]string{
@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestWarmup(t *testing.T) {
+func TestWarmupIsTheOriginals(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		size, most, want int

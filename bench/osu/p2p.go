@@ -22,12 +22,13 @@ func benchmarks() map[string]benchmark {
 
 func oneMessage(r *runner) int { return r.size }
 
-// pair finds this rank's partner: rank 0 and the last one if pairs is 1, else rank i and i +
-// Size/2. first tells the sending side; partner -1 takes no part.
+// pair returns this rank's partner: rank 0 and the last one if pairs is 1, else rank i and i +
+// Size/2. first tells that this rank sends; partner is -1 for a rank that takes no part.
 func (r *runner) pair(pairs int) (partner int, first bool) {
 	n := r.w.Rank()
 	if pairs == 1 {
-		// The last rank, not rank 1, so that the two are in different clusters whatever the sizes.
+		// The partner is the last rank, not rank 1, so that the two are in different clusters for
+		// all sizes.
 		last := r.w.Size() - 1
 		switch n {
 		case 0:
@@ -44,7 +45,7 @@ func (r *runner) pair(pairs int) (partner int, first bool) {
 	return n - half, false
 }
 
-// latency is ping-pong; half the round trip.
+// latency measures ping-pong, as half the round trip.
 func latency(pairs int) func(*runner, int) (float64, error) {
 	return func(r *runner, iterations int) (float64, error) {
 		partner, first := r.pair(pairs)
@@ -71,7 +72,8 @@ func latency(pairs int) func(*runner, int) (float64, error) {
 	}
 }
 
-// bandwidth sends windows of messages, each answered by a short one; seconds per window.
+// bandwidth sends windows of messages, each answered by a short one, and returns seconds per
+// window.
 func bandwidth(pairs int, both bool) func(*runner, int) (float64, error) {
 	return func(r *runner, iterations int) (float64, error) {
 		partner, first := r.pair(pairs)

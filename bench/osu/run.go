@@ -13,7 +13,7 @@ import (
 
 var ctx = context.Background()
 
-// runner is one benchmark under way on one rank.
+// runner is a running benchmark on one rank.
 type runner struct {
 	p    *mmpi.Process
 	w    *mmpi.Comm
@@ -24,18 +24,24 @@ type runner struct {
 	recv []byte
 }
 
-// benchmark measures iterations of its operation at r.size and returns this rank's seconds per
-// operation (0 on ranks that only take part).
+// benchmark describes a benchmark.
 type benchmark struct {
-	unit     string
-	maxSize  int
-	even     bool // needs an even number of ranks, two at least
-	noSize   bool
-	room     func(r *runner) int // bytes that it sends, and receives, at r.size
-	measure  func(r *runner, iterations int) (float64, error)
-	perRank  bool                                     // collectives: the value is the mean over ranks
-	convert  func(r *runner, seconds float64) float64 // to the unit
-	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
+	unit    string
+	maxSize int
+	// even tells that it needs an even number of ranks, two at least.
+	even   bool
+	noSize bool
+	// room returns the number of bytes that it sends, and receives, at r.size.
+	room func(r *runner) int
+	// measure runs iterations of the operation at r.size and returns this rank's seconds per
+	// operation, or 0 on ranks that only take part.
+	measure func(r *runner, iterations int) (float64, error)
+	// perRank tells that the value is the mean over ranks, for collectives.
+	perRank bool
+	// convert converts seconds to the unit.
+	convert func(r *runner, seconds float64) float64
+	// overlaps starts the nonblocking form.
+	overlaps func(r *runner) (*mmpi.Request, error)
 }
 
 // Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on

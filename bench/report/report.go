@@ -1,5 +1,5 @@
-// Package report turns measurements into one page that stands alone (HTML with the figures inside)
-// and the same in Markdown.
+// Package report turns measurements into one page that needs no other file (HTML with the figures
+// inside) and the same in Markdown.
 package report
 
 import (
@@ -20,31 +20,39 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// Data is everything a report shows; it is also its JSON form.
+// Data is the whole content of a report, and its JSON form.
 type Data struct {
-	Title       string              `json:"title"`
-	Set         string              `json:"set"` // quick or full
-	Environment drive.Environment   `json:"environment"`
-	Setting     string              `json:"setting"` // what was compared with what, in a sentence
-	Sizes       []*drive.Comparison `json:"sizes"`   // benchmarks over message size
-	Ranks       []drive.Scaling     `json:"ranks"`   // collectives over the number of ranks
-	NPB         []Kernel            `json:"npb"`
-	Seconds     float64             `json:"seconds"`              // how long the measurements took
-	Incomplete  string              `json:"incomplete,omitempty"` // why something is missing; empty: nothing is
+	Title string `json:"title"`
+	// Set is quick or full.
+	Set         string            `json:"set"`
+	Environment drive.Environment `json:"environment"`
+	// Setting is a sentence about the compared targets.
+	Setting string `json:"setting"`
+	// Sizes has benchmarks over message size.
+	Sizes []*drive.Comparison `json:"sizes"`
+	// Ranks has collectives over the number of ranks.
+	Ranks []drive.Scaling `json:"ranks"`
+	NPB   []Kernel        `json:"npb"`
+	// Seconds is how long the measurements took.
+	Seconds float64 `json:"seconds"`
+	// Incomplete tells why a part is missing; it is empty if none is.
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // Kernel is an NPB kernel on all targets.
 type Kernel struct {
-	Name    string         `json:"name"`
-	Class   string         `json:"class"`
-	Ranks   int            `json:"ranks"`
-	Targets []string       `json:"targets"`
-	Results [][]npb.Result `json:"results"` // [target][round]
-	Matrix  [][]int64      `json:"matrix"`  // bytes of data, from and to virtual ranks; nil: not measured
+	Name    string   `json:"name"`
+	Class   string   `json:"class"`
+	Ranks   int      `json:"ranks"`
+	Targets []string `json:"targets"`
+	// Results are by target and round: [target][round].
+	Results [][]npb.Result `json:"results"`
+	// Matrix has the bytes of data from and to each virtual rank; nil: not measured.
+	Matrix [][]int64 `json:"matrix"`
 }
 
-// Across is how many bytes of data went from one cluster to the other, each with half of the ranks;
-// -1: not measured.
+// Across returns the number of bytes of data that went from one cluster to the other, each with
+// half of the ranks, or -1 if that was not measured.
 func (k Kernel) Across() int64 {
 	if k.Matrix == nil {
 		return -1
@@ -60,7 +68,7 @@ func (k Kernel) Across() int64 {
 	return sum
 }
 
-// seconds of each round on a target, and whether all were verified.
+// seconds returns the times of the rounds on a target, and whether all were verified.
 func (k Kernel) seconds(target int) (s []float64, verified bool) {
 	verified = len(k.Results[target]) > 0
 	for _, r := range k.Results[target] {
@@ -138,7 +146,7 @@ func overSize(c *drive.Comparison) (section, error) {
 	return s, nil
 }
 
-// rounds says what the values and bars are.
+// rounds describes the values and bars.
 func rounds(n int) string {
 	switch {
 	case n == 1:
@@ -151,7 +159,7 @@ func rounds(n int) string {
 		n)
 }
 
-// number has about three digits.
+// number formats a value with about three digits.
 func number(v float64) string {
 	if math.Abs(v) < 1 {
 		return fmt.Sprintf("%.3g", v)
@@ -179,7 +187,7 @@ func overRanks(sc drive.Scaling) (section, error) {
 	return s, err
 }
 
-// kernels makes a figure for each number of ranks, and one table of all.
+// kernels returns a figure for each number of ranks, and one table of all.
 func kernels(all []Kernel) ([]section, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -270,7 +278,7 @@ func draw(title string, f figure.Figure) (section, error) {
 //go:embed page.html
 var page string
 
-// HTML is the page with its figures and numbers inside; it needs no other file.
+// HTML returns the page with its figures and numbers inside.
 func (d *Data) HTML() ([]byte, error) {
 	sections, err := d.sections()
 	if err != nil {
@@ -289,7 +297,7 @@ func (d *Data) HTML() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Markdown is the tables without the figures.
+// Markdown returns the tables without the figures.
 func (d *Data) Markdown() ([]byte, error) {
 	sections, err := d.sections()
 	if err != nil {
@@ -306,7 +314,7 @@ func (d *Data) Markdown() ([]byte, error) {
 		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping,
 		e.Version, e.Go, strings.Join(slices.Sorted(maps.Values(e.MPI)), "; "), drive.Clocks)
 	for _, s := range sections {
-		if s.Rows == nil { // a figure whose numbers are elsewhere
+		if s.Rows == nil { // a figure whose numbers are in another section
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", s.Title, s.Note, strings.Join(s.Head, " | "),

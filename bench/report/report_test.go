@@ -27,9 +27,10 @@ func sample() *Data {
 	}
 }
 
-// Both forms hold the numbers, what is not significant and what did not verify; the page has a
-// figure for each set of curves and needs no other file.
-func TestReport(t *testing.T) {
+// TestReportHasTheNumbers checks that both forms have the numbers, the differences that are not
+// significant, and the results that did not verify. The page has a figure for each set of curves
+// and needs no other file.
+func TestReportHasTheNumbers(t *testing.T) {
 	html, err := sample().HTML()
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +57,9 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A report that was broken off says so; two or three rounds claim nothing about differences.
-func TestIncompleteReport(t *testing.T) {
+// TestIncompleteReportSaysSo checks that an incomplete report says so, and that two or three rounds
+// claim nothing about differences.
+func TestIncompleteReportSaysSo(t *testing.T) {
 	d := sample()
 	d.Incomplete = "ended early"
 	c := d.Sizes[0]

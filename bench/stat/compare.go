@@ -8,20 +8,25 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Comparison of two configurations measured in turn.
+// Comparison compares two configurations that were measured in turn.
 type Comparison struct {
-	A, B    Summary
-	Ratio   float64 `json:"ratio"`              // median of the pairwise ratios a/b
-	RatioLo float64 `json:"ratio_lo,omitempty"` // its 95 % interval; both 0 with fewer than MinPairs pairs
+	A, B Summary
+	// Ratio is the median of the pairwise ratios a/b.
+	Ratio float64 `json:"ratio"`
+	// RatioLo and RatioHi are its 95 % interval; both are 0 for fewer than MinPairs pairs.
+	RatioLo float64 `json:"ratio_lo,omitempty"`
 	RatioHi float64 `json:"ratio_hi,omitempty"`
-	P       float64 `json:"p"`                 // two-sided Mann–Whitney
-	Differs bool    `json:"differs"`           // P < 0.05
-	TooFew  bool    `json:"too_few,omitempty"` // so few values that no P below 0.05 is possible, however they lie
+	// P is the two-sided p-value of Mann and Whitney.
+	P float64 `json:"p"`
+	// Differs tells that P < 0.05.
+	Differs bool `json:"differs"`
+	// TooFew tells that no P below 0.05 is possible for so few values, however they lie.
+	TooFew bool `json:"too_few,omitempty"`
 }
 
-// Compare takes two samples measured interleaved: a[i] beside b[i]. Extra values of the longer one
-// count only for its Summary and the test. The ratio is of pairs because machines drift: what both
-// members of a pair share cancels.
+// Compare compares two samples that were measured interleaved: a[i] beside b[i]. Extra values of
+// the longer sample count only for its Summary and the test. The ratio is of pairs because machines
+// drift, and a drift of both members of a pair cancels.
 func Compare(a, b []float64) Comparison {
 	c := Comparison{A: Summarize(a), B: Summarize(b), P: MannWhitney(a, b)}
 	c.Differs = c.P < significance
@@ -41,10 +46,10 @@ func Compare(a, b []float64) Comparison {
 	return c
 }
 
-// MannWhitney is the two-sided p-value that the two samples come from one distribution, against one
-// being shifted (Mann and Whitney 1947). Exact for small samples without ties (product of sizes at
-// most 1600), else the normal approximation with correction for ties and continuity. 1 if either is
-// empty.
+// MannWhitney returns the two-sided p-value that the two samples come from one distribution,
+// against one being shifted (Mann and Whitney 1947). It is exact for small samples without ties
+// (product of sizes at most 1600), else the normal approximation with correction for ties and
+// continuity. It is 1 if either sample is empty.
 func MannWhitney(a, b []float64) float64 {
 	n, m := len(a), len(b)
 	if n == 0 || m == 0 {
@@ -99,8 +104,8 @@ func MannWhitney(a, b []float64) float64 {
 	return min(1, 2*distuv.UnitNormal.Survival(z))
 }
 
-// exactP is 2·P(U ≤ u) from the exact distribution of U: the number of ways to choose which n of
-// n+m ranks are a's with the given sum, by the usual recursion over the ranks.
+// exactP returns 2·P(U ≤ u) from the exact distribution of U: the number of ways to choose n of n+m
+// ranks for a with the given sum, by the usual recursion over the ranks.
 func exactP(n, m, u int) float64 {
 	ways := make([][]float64, n+1) // ways[k][s]: k ranks chosen, U so far s
 	for k := range ways {
@@ -109,7 +114,7 @@ func exactP(n, m, u int) float64 {
 	ways[0][0] = 1
 	for r := 1; r <= n+m; r++ {
 		for k := min(r, n); k >= 1; k-- {
-			below := r - k // b's below this one, if it is a's k-th
+			below := r - k // the number of b's below this rank, if it is a's k-th
 			if below < 0 || below > m {
 				continue
 			}

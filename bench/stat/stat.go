@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Summary of a sample. Units are the sample's.
+// Summary describes a sample. Units are the sample's.
 type Summary struct {
 	N      int     `json:"n"`
 	Mean   float64 `json:"mean"`
@@ -21,21 +21,25 @@ type Summary struct {
 	Max    float64 `json:"max"`
 	Q1     float64 `json:"q1"`
 	Q3     float64 `json:"q3"`
-	StdDev float64 `json:"stddev"` // of the sample, n-1 degrees of freedom
-	// half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf for n < 2
-	// becomes -1 in JSON
-	CI     float64 `json:"ci95"`
-	Stride int     `json:"stride"` // 1 unless neighbours correlate (Subsample)
-	// 95 % interval of the median, by ranks; no assumption on the distribution. For n < MinPairs
-	// the range, which covers less
+	// StdDev is that of the sample, with n-1 degrees of freedom.
+	StdDev float64 `json:"stddev"`
+	// CI is the half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf
+	// for n < 2 becomes -1 in JSON.
+	CI float64 `json:"ci95"`
+	// Stride is 1 unless neighbours correlate (Subsample).
+	Stride int `json:"stride"`
+	// MedianLo and MedianHi are the 95 % interval of the median, by ranks, without an assumption
+	// about the distribution. For n < MinPairs they are the range, which covers less.
 	MedianLo float64 `json:"median_lo"`
 	MedianHi float64 `json:"median_hi"`
-	// beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
-	Outliers int     `json:"outliers"`
-	Lag1     float64 `json:"lag1"` // autocorrelation at lag 1, 0 for n < 3
+	// Outliers counts values beyond 1.5 interquartile ranges from the quartiles (Tukey), which are
+	// never dropped.
+	Outliers int `json:"outliers"`
+	// Lag1 is the autocorrelation at lag 1, or 0 for n < 3.
+	Lag1 float64 `json:"lag1"`
 }
 
-// Summarize describes a sample; the zero Summary for an empty one.
+// Summarize returns the description of a sample, the zero Summary for an empty one.
 func Summarize(x []float64) Summary {
 	if len(x) == 0 {
 		return Summary{}
@@ -61,8 +65,8 @@ func Summarize(x []float64) Summary {
 	return sum
 }
 
-// Quantile of a sorted sample, linear between the two nearest ranks (type 7 of Hyndman and Fan
-// 1996).
+// Quantile returns a quantile of a sorted sample, linear between the two nearest ranks (type 7 of
+// Hyndman and Fan 1996).
 func Quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	i := int(at)
@@ -72,7 +76,7 @@ func Quantile(sorted []float64, p float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// Median of a sample in any order; NaN for an empty one.
+// Median returns the median of a sample in any order, or NaN for an empty one.
 func Median(x []float64) float64 {
 	if len(x) == 0 {
 		return math.NaN()
@@ -80,8 +84,8 @@ func Median(x []float64) float64 {
 	return Quantile(slices.Sorted(slices.Values(x)), 0.5)
 }
 
-// HalfWidth of the mean's confidence interval by Student's t, for independent values; +Inf for
-// fewer than two.
+// HalfWidth returns the half width of the mean's confidence interval by Student's t, for
+// independent values. It is +Inf for fewer than two.
 func HalfWidth(x []float64) float64 {
 	n := float64(len(x))
 	if n < 2 {
@@ -91,8 +95,8 @@ func HalfWidth(x []float64) float64 {
 	return t * stat.StdDev(x, nil) / math.Sqrt(n)
 }
 
-// medianInterval is the order-statistic interval of the median (binomial, normal approximation of
-// the ranks as in Le Boudec 2011).
+// medianInterval returns the order-statistic interval of the median (binomial, normal approximation
+// of the ranks as in Le Boudec 2011).
 func medianInterval(sorted []float64) (lo, hi float64) {
 	n := float64(len(sorted))
 	z := distuv.UnitNormal.Quantile(1 - (1-Confidence)/2)
@@ -101,7 +105,8 @@ func medianInterval(sorted []float64) (lo, hi float64) {
 	return sorted[max(i-1, 0)], sorted[min(j, len(sorted)-1)]
 }
 
-// Autocorrelation of the sequence at a lag, in -1 … 1; 0 for a constant or too short a one.
+// Autocorrelation returns that of the sequence at a lag, in -1 … 1, or 0 for a constant or too
+// short sequence.
 func Autocorrelation(x []float64, lag int) float64 {
 	if len(x) < lag+2 {
 		return 0
@@ -122,7 +127,8 @@ func Autocorrelation(x []float64, lag int) float64 {
 
 // Subsample takes every k-th value, because intervals assume independent values. k is the smallest,
 // up to a quarter of the sequence, for which neighbours no longer correlate at the 5 % level
-// (|autocorrelation| < 1.96/√n). It returns the sequence itself if it is fine already, and k.
+// (|autocorrelation| < 1.96/√n). It returns the sequence itself if its neighbours do not correlate,
+// and k.
 func Subsample(x []float64) (kept []float64, k int) {
 	for k = 1; ; k++ {
 		kept = kept[:0:0]
@@ -136,13 +142,13 @@ func Subsample(x []float64) (kept []float64, k int) {
 	}
 }
 
-// Rule says when enough has been measured.
+// Rule decides when there are enough measurements.
 type Rule struct {
 	Min, Max int     // repetitions, 2 ≤ Min ≤ Max
 	Width    float64 // stop when the interval's half width is at most this share of the mean
 }
 
-// Enough reports whether to stop, and whether the width was reached (false when only Max was).
+// Enough tells whether to stop, and whether the width was reached (false when only Max was).
 func (r Rule) Enough(x []float64) (stop, reached bool) {
 	if len(x) < r.Min {
 		return false, false

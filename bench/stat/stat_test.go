@@ -32,7 +32,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// The order-statistic interval of the median must cover the true median in about 95 % of samples.
+// TestMedianIntervalCovers checks that the order-statistic interval of the median covers the true
+// median in about 95 % of samples.
 func TestMedianIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const runs = 4000
@@ -51,8 +52,8 @@ func TestMedianIntervalCovers(t *testing.T) {
 	}
 }
 
-// The exact values are those of R's wilcox.test for its own examples; the one with ties by hand: U
-// = 3, sigma² = 25/12·(11 - 60/90), z = 9/4.640.
+// TestMannWhitney has the values of R's wilcox.test for its own examples. The value with ties is
+// computed by hand: U = 3, sigma² = 25/12·(11 - 60/90), z = 9/4.640.
 func TestMannWhitney(t *testing.T) {
 	near(t, "exact", MannWhitney([]float64{1, 2, 3}, []float64{4, 5, 6}), 0.1, 1e-12)
 	near(t, "exact 2", MannWhitney([]float64{0.8, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46},
@@ -83,13 +84,13 @@ func TestCompareFindsAShift(t *testing.T) {
 		t.Errorf("ratio %v (%v … %v)", r.Ratio, r.RatioLo, r.RatioHi)
 	}
 	if r := Compare(b, c); r.Differs {
-		t.Errorf("a difference where there is none: p = %v", r.P)
+		t.Errorf("a difference of equal samples: p = %v", r.P)
 	}
 }
 
-// What too few values cannot show is not claimed: no interval of the ratio, and no test, however
-// far apart the samples are.
-func TestTooFewToCompare(t *testing.T) {
+// TestFewValuesClaimNothing checks that too few values claim nothing: no interval of the ratio, and
+// no test, however far apart the samples are.
+func TestFewValuesClaimNothing(t *testing.T) {
 	var a, b []float64
 	for n := 1; n <= 7; n++ {
 		a, b = append(a, float64(100+n)), append(b, float64(10+n))
@@ -142,9 +143,9 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// The interval of the mean of a sequence whose neighbours correlate must not pretend that they do
-// not.
-func TestIntervalOfCorrelatedValues(t *testing.T) {
+// TestCorrelationWidensTheInterval checks that the interval of the mean of a sequence whose
+// neighbours correlate takes that into account.
+func TestCorrelationWidensTheInterval(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const runs = 1000
 	var thinned, naive int
@@ -166,5 +167,17 @@ func TestIntervalOfCorrelatedValues(t *testing.T) {
 	}
 	if float64(thinned) < 0.8*runs || float64(naive) > 0.6*runs {
 		t.Errorf("of %d intervals %d cover the mean, and %d without thinning", runs, thinned, naive)
+	}
+}
+
+func TestJainIsOneForEqualShares(t *testing.T) {
+	for _, c := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3, 3, 3}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{1, 2, 3}, 36.0 / 42}, {nil, 0},
+		{[]float64{0, 0}, 0}} {
+		if got := Jain(c.x); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("Jain(%v) = %v, want %v", c.x, got, c.want)
+		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Serve is an agent: it listens for other agents' streams on any free port and does what the
-// session on r and w says until r ends.
+// Serve runs an agent: it listens for other agents' streams on any free port and carries out the
+// session on r and w until r ends.
 func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	ln, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -34,15 +34,16 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	})
 }
 
-// mover is what an agent has.
+// mover has the state of an agent.
 type mover struct {
 	ctx     context.Context
 	engines []*peerEngine
 	batch   *running
 	player  *player
 
-	mu      sync.Mutex
-	arrived map[uint64]chan net.Conn // streams by message, from either side
+	mu sync.Mutex
+	// arrived has streams by message, from either side.
+	arrived map[uint64]chan net.Conn
 }
 
 type peerEngine struct {
@@ -97,7 +98,7 @@ func (m *mover) join(q *joinRequest) error {
 		if e == nil {
 			return errors.New("a job of one cluster needs no forwarder")
 		}
-		// To the engine everybody is remote: messages inside the cluster go as streams.
+		// For the engine all ranks are remote: messages inside the cluster are streams.
 		world, native := make([]int32, w.Size()), make([]int32, w.Size())
 		_, first := w.Place(w.Rank)
 		for i := range world {

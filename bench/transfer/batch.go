@@ -16,9 +16,12 @@ import (
 // running is a batch between ready and go.
 type running struct {
 	batch
-	conns []net.Conn     // of direct sends, by index
-	recvs []*engine.Cell // of receives through forwarders, by index; nil if direct
-	data  []byte         // of every message: nobody looks at it
+	// conns has the streams of direct sends, by index.
+	conns []net.Conn
+	// recvs has the receives through forwarders, by index; nil for direct ones.
+	recvs []*engine.Cell
+	// data is the content of every message, because no program reads it.
+	data []byte
 }
 
 // ready connects streams and posts receives, so that go only moves data.
@@ -131,7 +134,7 @@ func (m *mover) run(at int64) (answer, error) {
 	return x, errors.Join(append(errs, err)...)
 }
 
-// waiting is an operation of an engine under way, and whom to tell of its end.
+// waiting is an operation of an engine in progress, with the function to call at its end.
 type waiting struct {
 	id   int
 	cell *engine.Cell

@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 )
 
-// costs are what this host's processors take: for reading and writing by a TCP connection within
-// the host, whose two ends do on one thread what sender and receiver do; and until a thread that is
-// waked does something.
+// costs returns the processor times of this host: for reading and writing by a TCP connection
+// within the host, whose two ends do the work of sender and receiver on one thread; and until a
+// thread that is woken runs.
 func costs() (c calibrate.Costs, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -50,7 +50,7 @@ func median(measure func() (float64, error)) (float64, error) {
 	return list[len(list)/2], nil
 }
 
-// connected are the ends of a TCP connection within this host.
+// connected returns the ends of a TCP connection within this host.
 func connected() (from, to int, err error) {
 	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +70,8 @@ func connected() (from, to int, err error) {
 	if from, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return 0, 0, err
 	}
-	// Room for more than is written at a time: a writer that had to wait would wait for itself.
+	// The buffer holds more than is written at a time: a writer that had to wait would wait for
+	// itself.
 	if err = unix.SetsockoptInt(from, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*costsBytes); err == nil {
 		err = unix.SetsockoptInt(from, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	}
@@ -86,7 +87,7 @@ func connected() (from, to int, err error) {
 	return from, to, err
 }
 
-// moving is the processor time of writing n bytes and reading them.
+// moving returns the processor time of writing n bytes and reading them.
 func moving(from, to, n int) (seconds float64, err error) {
 	b := make([]byte, n)
 	begin, err := processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
@@ -113,7 +114,7 @@ func moving(from, to, n int) (seconds float64, err error) {
 	return (end - begin).Seconds() / costsCalls, err
 }
 
-// waking is the time from waking a thread to what it does then.
+// waking returns the time from waking a thread until it runs.
 func waking() (seconds float64, err error) {
 	var there, back [2]int
 	for _, p := range []*[2]int{&there, &back} {

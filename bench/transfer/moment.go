@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// moment is the time of the clock that all processes of a machine share, in ns.
+// moment returns the time of the clock that all processes of a machine share, in ns.
 func moment() int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // every Linux has it
 	return t.Nano()
 }
 
-// until sleeps until a moment, to some microseconds: a goroutine that sleeps is late by as much as
-// the runtime's threads have slack.
+// until sleeps until a moment, exact to some microseconds: a goroutine that sleeps is late by up to
+// the timer slack of the runtime's threads.
 func until(at int64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

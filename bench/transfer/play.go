@@ -12,9 +12,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Step is a message of a program that hosts play: it starts when earlier ones, which its sender has
-// sent or received, are over: received, or sent as MPI_Send understands it. The steps of a host
-// start in their order.
+// Step is a message of a program that hosts play. It starts when earlier ones, which its sender has
+// sent or received, are over: received, or sent in the sense of MPI_Send. The steps of a host start
+// in their order.
 type Step struct {
 	Message
 	After []int // indices of earlier steps
@@ -22,7 +22,8 @@ type Step struct {
 
 // played is a host's part of a program.
 type played struct {
-	Base     int    `json:"base"` // first message's id, the tag of all
+	// Base is the id of the first message, and the tag of all.
+	Base     int    `json:"base"`
 	Sends    []cue  `json:"sends"`
 	Receives []part `json:"receives"`
 }
@@ -82,16 +83,21 @@ func (s *Session) Play(steps []Step) (float64, error) {
 
 // player plays an agent's part.
 type player struct {
-	m    *mover
-	p    *played
-	data []byte // of every message: nobody looks at it
+	m *mover
+	p *played
+	// data is the content of every message, because no program reads it.
+	data []byte
 
-	mu      sync.Mutex
-	over    map[int]bool // messages
-	next    int          // send
-	left    int          // messages not over
+	mu sync.Mutex
+	// over has the messages that are over.
+	over map[int]bool
+	// next is the index of the next send.
+	next int
+	// left is the number of messages that are not over.
+	left    int
 	waiting []map[int][]part
-	pending [][]waiting // by forwarder
+	// pending has operations in progress by forwarder.
+	pending [][]waiting
 	err     error
 }
 
@@ -155,7 +161,7 @@ func (x *player) done(id int, err error) {
 	}
 }
 
-// send starts what may start.
+// send starts all sends that may start.
 func (x *player) send() {
 	for ; x.next < len(x.p.Sends) && x.err == nil; x.next++ {
 		c := x.p.Sends[x.next]
@@ -189,7 +195,8 @@ func (x *player) play() (answer, error) {
 	for k := range x.m.engines {
 		wg.Go(func() {
 			for x.step(k) && time.Now().Before(deadline) {
-				// not long: the end of the last message at another forwarder does not wake it
+				// The turn is short, because the end of the last message at another forwarder does
+				// not wake it.
 				x.m.engines[k].Progress(playTurn)
 			}
 		})
@@ -203,7 +210,7 @@ func (x *player) play() (answer, error) {
 	return answer{Took: took, CPU: used.Seconds()}, errors.Join(x.err, err)
 }
 
-// step looks at what is over by one forwarder; false: there is nothing left.
+// step handles operations by one forwarder that are over. It returns false if none is left.
 func (x *player) step(k int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

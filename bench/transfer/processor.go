@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what a process or thread has used so far, by one of its clocks: getrusage knows
-// what a thread had used at the last tick only, and a median of short measurements is then 0.
+// processorTime returns the time that a process or thread has used, by one of its clocks. getrusage
+// knows only the time of a thread at the last tick, and a median of short measurements would be 0.
 func processorTime(clock int32) (time.Duration, error) {
 	var t unix.Timespec
 	err := unix.ClockGettime(clock, &t)
 	return time.Duration(t.Nano()), err
 }
 
-// copyRate is how fast one thread copies what is too large for caches, bytes/s of processor time:
-// others may run, too.
+// copyRate returns how fast one thread copies memory that is too large for caches, in bytes/s of
+// processor time, because other threads may run as well.
 func copyRate() (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	from, to := make([]byte, copyBytes), make([]byte, copyBytes)
-	clear(to[:copy(to, from)]) // the pages are there
+	clear(to[:copy(to, from)]) // now the pages exist
 	begin, err := processorTime(unix.CLOCK_THREAD_CPUTIME_ID)
 	now, bytes := begin, 0
 	for err == nil && now-begin < copyTime {

@@ -1,9 +1,9 @@
-// Package transfer moves messages between hosts, many at once, and times each: what `zipper
-// calibrate` and `zipper bench contention` measure with. An Agent runs on every host and obeys a
-// Session over its standard input and output, one JSON object a line. Within a cluster (or to a
-// zipper node) a message is a TCP stream of its own; between clusters it goes through a forwarder
-// with the engine that MPI programs use, without MPI around it. Every forwarder is a job of its
-// own, so the session chooses which one a message takes.
+// Package transfer moves messages between hosts, many at once, and times each, for `zipper
+// calibrate` and `zipper bench contention`. An Agent runs on every host and obeys a Session over
+// its standard input and output, one JSON object a line. Within a cluster (or to a zipper node) a
+// message is a TCP stream of its own; between clusters it goes through a forwarder with the engine
+// that MPI programs use, without MPI around it. Every forwarder is a job of its own, so the session
+// chooses the forwarder of a message.
 package transfer
 
 import (
@@ -16,24 +16,33 @@ const Direct = -1
 
 // part is one end of a message.
 type part struct {
-	ID    int    `json:"id"`
-	Via   int    `json:"via"`            // forwarder, or Direct
-	Addr  string `json:"addr,omitempty"` // of the receiver, if direct
-	Peer  int    `json:"peer"`           // virtual rank, if not
-	Bytes int    `json:"bytes"`
+	ID int `json:"id"`
+	// Via is the index of the forwarder, or Direct.
+	Via int `json:"via"`
+	// Addr is the receiver's address if the message is direct.
+	Addr string `json:"addr,omitempty"`
+	// Peer is the virtual rank of the other end if the message is not direct.
+	Peer  int `json:"peer"`
+	Bytes int `json:"bytes"`
 }
 
-// request is what the session says; one of the fields is set.
+// request is a request of the session; one of the fields is set.
 type request struct {
-	Join  *joinRequest `json:"join,omitempty"`
-	Ready *batch       `json:"ready,omitempty"` // prepare to send and receive
-	Go    bool         `json:"go,omitempty"`
-	At    int64        `json:"at,omitempty"`   // go at this moment; 0: at once
-	Play  *played      `json:"play,omitempty"` // the same for a program
-	Leave bool         `json:"leave,omitempty"`
-	Drop  bool         `json:"drop,omitempty"`  // leave the job joined last
-	Copy  bool         `json:"copy,omitempty"`  // time copies in memory
-	Costs bool         `json:"costs,omitempty"` // and what processors take
+	Join *joinRequest `json:"join,omitempty"`
+	// Ready asks to prepare sends and receives.
+	Ready *batch `json:"ready,omitempty"`
+	Go    bool   `json:"go,omitempty"`
+	// At is the moment for Go; 0: at once.
+	At int64 `json:"at,omitempty"`
+	// Play asks to prepare a program.
+	Play  *played `json:"play,omitempty"`
+	Leave bool    `json:"leave,omitempty"`
+	// Drop asks to leave the job that was joined last.
+	Drop bool `json:"drop,omitempty"`
+	// Copy asks to time copies in memory.
+	Copy bool `json:"copy,omitempty"`
+	// Costs asks for processor times.
+	Costs bool `json:"costs,omitempty"`
 }
 
 type joinRequest struct {
@@ -47,16 +56,22 @@ type batch struct {
 	Receives []part `json:"receives"`
 }
 
-// answer is what the agent says to each request.
+// answer is the agent's answer to a request.
 type answer struct {
-	Port    int              `json:"port,omitempty"`    // the first answer of all: where it listens
-	Seconds []timed          `json:"seconds,omitempty"` // to go: of each receive
-	CPU     float64          `json:"cpu,omitempty"`     // seconds this process has used so far
-	Began   int64            `json:"began,omitempty"`   // to go: the moment
-	Took    float64          `json:"took,omitempty"`    // to go, of a program: seconds
-	Rate    float64          `json:"rate,omitempty"`    // to copy: bytes/s
-	Costs   *calibrate.Costs `json:"costs,omitempty"`
-	Error   string           `json:"error,omitempty"`
+	// Port is where the agent listens, in its first answer.
+	Port int `json:"port,omitempty"`
+	// Seconds has the time of each receive, in the answer to Go.
+	Seconds []timed `json:"seconds,omitempty"`
+	// CPU is the processor time of this process in seconds.
+	CPU float64 `json:"cpu,omitempty"`
+	// Began is the moment of the start, in the answer to Go.
+	Began int64 `json:"began,omitempty"`
+	// Took is the time of a program in seconds, in the answer to Go.
+	Took float64 `json:"took,omitempty"`
+	// Rate is in bytes/s, in the answer to Copy.
+	Rate  float64          `json:"rate,omitempty"`
+	Costs *calibrate.Costs `json:"costs,omitempty"`
+	Error string           `json:"error,omitempty"`
 }
 
 type timed struct {

@@ -18,15 +18,18 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// Host is where an agent runs.
+// Host is a host for an agent.
 type Host struct {
-	Name    string
-	Address string // as the hosts that it shares a network with know it; empty: its name
-	Cluster string // empty: a zipper node, on all networks
+	Name string
+	// Address is the host's address for the hosts with which it shares a network; an empty one
+	// means Name.
+	Address string
+	// Cluster is empty for a zipper node, which is on all networks.
+	Cluster string
 	Agent   *exec.Cmd
 }
 
-// Forwarder is one that runs already.
+// Forwarder is a forwarder that runs already.
 type Forwarder struct {
 	Name    string
 	Address map[string]string // HOST:PORT by cluster
@@ -39,30 +42,34 @@ type Message struct {
 	Bytes    int
 }
 
-// Session leads agents. Not safe for concurrent use.
+// Session leads agents. It is not safe for concurrent use.
 type Session struct {
-	// OneMachine says that all hosts are namespaces of one machine, with one clock: messages then
+	// OneMachine tells that all hosts are namespaces of one machine, with one clock: messages then
 	// start together to some microseconds.
 	OneMachine bool
 	agents     map[string]*remote
 	order      []*remote
 	layout     []jobenv.Cluster
 	forwarders []Forwarder
-	next       int // message id
-	cpu        map[string]float64
-	began      map[string]int64 // of the last Run: moments, by host
+	// next is the id of the next message.
+	next int
+	cpu  map[string]float64
+	// began has the moments by host at which the last Run began.
+	began map[string]int64
 }
 
 type remote struct {
 	Host
-	conn   *agent.Conn
-	port   int
-	rank   int // virtual; -1: none
-	member int // number in its cluster
+	conn *agent.Conn
+	port int
+	// rank is the virtual rank; -1 means none.
+	rank int
+	// member is the host's number in its cluster.
+	member int
 }
 
-// Open starts the agents and joins those of clusters to one job for each forwarder. Close the
-// session in any case when the error is nil.
+// Open starts the agents and joins those of clusters to one job for each forwarder. The caller must
+// close the session when the error is nil.
 func Open(hosts []Host, forwarders []Forwarder) (*Session, error) {
 	s := &Session{agents: make(map[string]*remote), cpu: make(map[string]float64)}
 	if err := s.open(hosts, forwarders); err != nil {
@@ -73,7 +80,7 @@ func Open(hosts []Host, forwarders []Forwarder) (*Session, error) {
 }
 
 func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
-	members := make(map[string]int) // hosts of a cluster so far
+	members := make(map[string]int) // number of hosts of a cluster so far
 	for _, h := range hosts {
 		if s.agents[h.Name] != nil {
 			return fmt.Errorf("two hosts are named %s", h.Name)
@@ -125,7 +132,7 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 	return s.join(ways...)
 }
 
-// join lets the clusters' agents join a job for each set of forwarders.
+// join has the clusters' agents join a job for each set of forwarders.
 func (s *Session) join(ways ...[]Forwarder) error {
 	jobs := make([]jobenv.Job, len(ways))
 	for k := range jobs {
@@ -155,8 +162,8 @@ func (s *Session) join(ways ...[]Forwarder) error {
 	return err
 }
 
-// Together joins one more job, of all forwarders, for as long as f runs: messages that are given
-// via take them as those of an MPI job would.
+// Together joins one more job, of all forwarders, for as long as f runs. Messages with the given
+// via are routed as those of an MPI job would be.
 func (s *Session) Together(f func(via int) error) error {
 	err := s.join(s.forwarders)
 	if err == nil {
@@ -172,7 +179,7 @@ func (s *Session) Together(f func(via int) error) error {
 	return errors.Join(err, derr)
 }
 
-// CopyRate is how fast one thread of a host copies memory, in bytes/s.
+// CopyRate returns how fast one thread of a host copies memory, in bytes/s.
 func (s *Session) CopyRate(host string) (float64, error) {
 	r := s.agents[host]
 	if r == nil {
@@ -182,7 +189,7 @@ func (s *Session) CopyRate(host string) (float64, error) {
 	return answers[r].Rate, err
 }
 
-// Costs are what a host's processors take.
+// Costs returns the processor times of a host.
 func (s *Session) Costs(host string) (calibrate.Costs, error) {
 	r := s.agents[host]
 	if r == nil {
@@ -195,7 +202,7 @@ func (s *Session) Costs(host string) (calibrate.Costs, error) {
 	return *answers[r].Costs, nil
 }
 
-// ask puts all questions at once and collects the answers.
+// ask sends all requests at once and collects the answers.
 func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error) {
 	answers := make(map[*remote]answer)
 	var errs []error
@@ -220,8 +227,8 @@ func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error)
 	return answers, errors.Join(errs...)
 }
 
-// Run starts all messages at once and returns how long each took, in seconds, until its last byte
-// had arrived.
+// Run starts all messages at once and returns the time of each in seconds, until its last byte had
+// arrived.
 func (s *Session) Run(messages []Message) ([]float64, error) {
 	batches := make(map[*remote]*batch)
 	at := func(r *remote) *batch {
@@ -284,8 +291,8 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 	return seconds, nil
 }
 
-// Starts are when hosts began in the last Run, in seconds after the first of them; nil if their
-// clocks differ.
+// Starts returns when hosts began in the last Run, in seconds after the first of them, or nil if
+// their clocks differ.
 func (s *Session) Starts() map[string]float64 {
 	if !s.OneMachine || len(s.began) == 0 {
 		return nil
@@ -298,7 +305,7 @@ func (s *Session) Starts() map[string]float64 {
 	return list
 }
 
-// CPU is what the agents have used so far, in seconds.
+// CPU returns the processor time of all agents so far, in seconds.
 func (s *Session) CPU() (sum float64) {
 	for _, t := range s.cpu {
 		sum += t
@@ -306,7 +313,7 @@ func (s *Session) CPU() (sum float64) {
 	return sum
 }
 
-// Close takes leave of the forwarders and ends the agents.
+// Close leaves the forwarders and ends the agents.
 func (s *Session) Close() error {
 	q := make(map[*remote]request)
 	for _, r := range s.order {

@@ -25,7 +25,7 @@ func (m *mover) drain(p part, deadline time.Time) error {
 	}
 }
 
-// stream is where the connection of a message is handed over.
+// stream returns the channel by which the connection of a message is passed on.
 func (m *mover) stream(id uint64) chan net.Conn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (m *mover) accept(ln net.Listener) {
 			select {
 			case m.stream(binary.LittleEndian.Uint64(b[:])) <- c:
 			default:
-				c.Close() // a second one for the same message: not ours
+				c.Close() // a second one for the same message, which is another program's
 			}
 		}()
 	}

@@ -1,12 +1,12 @@
-// Package tune chooses where one algorithm of collectives takes over from another by what is faster
+// Package tune chooses where one algorithm of collectives takes over from another, by their speed
 // on the user's clusters: one setting after the other, candidates in turn with the best so far. It
-// does not measure: who does is a Measure.
+// does not measure; a Measure does.
 package tune
 
 import "github.com/leidenzipper/zipper/collectives"
 
-// Setting is one number of collectives.Tuning, and what its choice shows in: benchmarks at sizes by
-// doubling from Min to Max, bytes.
+// Setting is one number of collectives.Tuning, with the benchmarks that depend on it, at sizes by
+// doubling from Min to Max in bytes.
 type Setting struct {
 	Name       string
 	Benchmarks []string
@@ -15,7 +15,8 @@ type Setting struct {
 	least      int
 }
 
-// Settings in the order in which they are chosen: first those on which others depend.
+// Settings returns the settings in the order in which they are chosen: first those on which others
+// depend.
 func Settings() []Setting {
 	return []Setting{
 		{"segment", []string{"bcast", "reduce", "allgather", "alltoall"}, 32 << 10, 512 << 10,
@@ -39,7 +40,8 @@ func Settings() []Setting {
 	}
 }
 
-// candidates are a quarter, half, twice and four times what the best so far has.
+// candidates returns tunings with a quarter, half, twice and four times the value of the best so
+// far.
 func (s Setting) candidates(best collectives.Tuning) (list []collectives.Tuning) {
 	now := *s.field(&best)
 	for _, n := range []int{now / 4, now / 2, now * 2, now * 4} {

@@ -10,15 +10,15 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// worse is the ratio from which on a candidate is not taken, however much faster it is elsewhere,
-// if at some size all of its interval is above that. Two algorithms meet where neither is worse.
+// worse is the ratio from which on a candidate is rejected, however much faster it is elsewhere, if
+// at some size its whole interval is above that. Two algorithms meet where neither is worse.
 const worse = 1.02
 
-// Measure runs the setting's benchmarks with each of the tunings in turn. The comparisons are one a
-// benchmark, with the tunings as targets in this order.
+// Measure runs the setting's benchmarks with each of the tunings in turn. It returns a comparison
+// for each benchmark, with the tunings as targets in this order.
 type Measure func(ctx context.Context, s Setting, tunings []collectives.Tuning) ([]*drive.Comparison, error)
 
-// Choice is what became of a setting.
+// Choice is the result for a setting.
 type Choice struct {
 	Setting string   `json:"setting"`
 	Was     int      `json:"was"`
@@ -26,21 +26,21 @@ type Choice struct {
 	Tried   []Result `json:"tried"`
 }
 
-// Result is a candidate beside the best so far: the times' ratio, in which each benchmark and size
-// counts alike, with its 95 % interval (0: too few rounds).
+// Result compares a candidate with the best so far: the ratio of times, in which each benchmark and
+// size has the same weight, with its 95 % interval (0: too few rounds).
 type Result struct {
 	Value   int     `json:"value"`
 	Ratio   float64 `json:"ratio"`
 	RatioLo float64 `json:"ratio_lo"`
 	RatioHi float64 `json:"ratio_hi"`
-	Slower  string  `json:"slower_at,omitempty"` // where it is slower, as its interval says
+	Slower  string  `json:"slower_at,omitempty"` // a place where it is slower by its interval
 }
 
-// shown reports whether the candidate is faster, and nowhere slower.
+// shown tells whether the candidate is faster, and nowhere slower.
 func (r Result) shown() bool { return r.RatioHi > 0 && r.RatioHi < 1 && r.Slower == "" }
 
-// Choose measures setting after setting and keeps what is shown to be faster. progress is told of
-// each. With an error come the choices before it, which stand.
+// Choose measures one setting after the other and keeps the values that are shown to be faster. It
+// calls progress for each setting. With an error it returns the choices before it, which are valid.
 func Choose(ctx context.Context, start collectives.Tuning, settings []Setting, measure Measure,
 	progress func(Choice)) (best collectives.Tuning, all []Choice, err error) {
 	best = start.Filled()
@@ -66,10 +66,10 @@ func Choose(ctx context.Context, start collectives.Tuning, settings []Setting, m
 	return best, all, nil
 }
 
-// compare is tuning i beside the first. In each round the times of all points, each by the other's,
-// have a geometric mean: a large message counts no more than a small one.
+// compare compares tuning i with the first. In each round the ratios of the times of all points
+// have a geometric mean, so that a large message counts no more than a small one.
 func compare(cs []*drive.Comparison, i int) (r Result) {
-	var sums []float64 // of logarithms, by round
+	var sums []float64 // of the logarithms, by round
 	points := 0
 	for _, c := range cs {
 		for _, row := range c.Rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// machine is a Measure in which time says how long a benchmark takes with a tuning.
+// machine returns a Measure in which time gives the time of a benchmark with a tuning.
 func machine(rounds int, time func(benchmark string, size, round int, t collectives.Tuning) float64) Measure {
 	return func(_ context.Context, s Setting, tunings []collectives.Tuning) (cs []*drive.Comparison, err error) {
 		for _, name := range s.Benchmarks {
@@ -44,8 +44,9 @@ func choose(t *testing.T, m Measure, settings []Setting) (collectives.Tuning, []
 	return best, all
 }
 
-// What is faster in every round is taken, though the machine becomes slower from round to round.
-func TestFaster(t *testing.T) {
+// TestFasterInEveryRoundIsTaken checks that a value that is faster in every round is taken,
+// although the machine becomes slower from round to round.
+func TestFasterInEveryRoundIsTaken(t *testing.T) {
 	best, all := choose(t, machine(6, func(_ string, _, round int, t collectives.Tuning) float64 {
 		d := float64(t.Chunk-8<<10) / (8 << 10)
 		return (10 + d*d) * float64(1+round)
@@ -55,9 +56,9 @@ func TestFaster(t *testing.T) {
 	}
 }
 
-// What is faster but at one size is not, nor what is faster in most rounds only, nor what a few
-// rounds say.
-func TestNotShown(t *testing.T) {
+// TestUnclearValueIsRejected checks that a value is rejected that is slower at one size, or faster
+// in most rounds only, or was measured in a few rounds only.
+func TestUnclearValueIsRejected(t *testing.T) {
 	for what, m := range map[string]Measure{
 		"slower at a size": machine(6, func(_ string, size, _ int, t collectives.Tuning) float64 {
 			if t.Chunk == 16<<10 {
@@ -86,8 +87,8 @@ func TestNotShown(t *testing.T) {
 	}
 }
 
-// What was chosen before the end stands.
-func TestInterrupted(t *testing.T) {
+// TestChoicesBeforeTheEndAreValid checks that choices before the end are valid.
+func TestChoicesBeforeTheEndAreValid(t *testing.T) {
 	gone := errors.New("gone")
 	faster := machine(6, func(_ string, _, _ int, t collectives.Tuning) float64 { return float64(t.Chunk) })
 	best, all, err := Choose(context.Background(), collectives.Tuning{}, some("chunk", "slice"),
@@ -102,8 +103,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Every candidate is a table that a job takes.
-func TestCandidates(t *testing.T) {
+// TestCandidatesAreValidTables checks that every candidate is a table that a job accepts.
+func TestCandidatesAreValidTables(t *testing.T) {
 	for _, s := range Settings() {
 		list := s.candidates(collectives.Tuning{}.Filled())
 		if len(list) < 3 {

@@ -1,13 +1,13 @@
-// Package delayline is a long link for the lab: what happens to a packet between two sites. In each
-// direction it meets, in this order: a cut, a limit on its size, random loss, a queue of bounded
-// length (drop tail) before a line of a rate, and the way. Packets leave in order.
+// Package delayline is a long link for the lab: it delays and drops packets between two sites. In
+// each direction a packet meets, in this order: a cut, a limit on its size, random loss, a queue of
+// bounded length (drop tail) before a line of a rate, and the delay. Packets leave in order.
 //
 // Everything here is pure: frames and times come from the caller. The program that carries frames
 // between two TAP devices is bench/lab/zipper-delayline; scripts/lab up --delay starts it.
 //
-// A TCP sender may hand over many packets as one frame (segmentation offload), which costs a
-// fraction of what the packets would. They are counted, lost and delayed one by one all the same:
-// a frame whose packets do not all pass, or do not all leave within Span, is sent on in pieces.
+// A TCP sender may pass on many packets as one frame (segmentation offload), which costs a fraction
+// of the time for single packets. The packets are still counted, lost and delayed one by one: a
+// frame whose packets do not all pass, or do not all leave within Span, is sent on in pieces.
 package delayline
 
 import (
@@ -19,23 +19,31 @@ import (
 	"time"
 )
 
-// Options of a line, the same in both directions.
+// Options describe a line, the same in both directions.
 type Options struct {
-	Delay     time.Duration // one way
-	Rate      int64         // bit/s; 0: no limit
-	Queue     int           // bytes that may wait for the line; 0: as many as it carries in a round trip, at least 1 MB
-	Loss      float64       // probability that a packet is lost
-	BlackHole int           // IP packets of more bytes vanish; 0: none
-	MTU       int           // bytes of an IP packet
-	Seed      uint64        // of the losses
+	// Delay is the time from one end to the other.
+	Delay time.Duration
+	// Rate is in bit/s; 0: no limit.
+	Rate int64
+	// Queue is the number of bytes that may wait for the line; 0: as many as the line carries in a
+	// round trip, at least 1 MB.
+	Queue int
+	// Loss is the probability that a packet is lost.
+	Loss float64
+	// BlackHole is the largest size of IP packets that pass, in bytes; 0: no limit.
+	BlackHole int
+	// MTU is the largest IP packet in bytes.
+	MTU int
+	// Seed decides which packets are lost.
+	Seed uint64
 }
 
-// Defaults are a link of 1 Gbit/s, 10 ms long, that loses nothing.
+// Defaults returns the options of a link of 1 Gbit/s, 10 ms long, without losses.
 func Defaults() Options {
 	return Options{Delay: 10 * time.Millisecond, Rate: 1e9, MTU: 1500, Seed: 1}
 }
 
-// Bounds of what makes sense.
+// Bounds of the options.
 const (
 	maxDelay  = 10 * time.Second
 	minRate   = 1000
@@ -45,7 +53,7 @@ const (
 	maxMemory = 4 << 30 // bytes, in each direction
 )
 
-// Check says what is wrong with the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	switch {
 	case o.Delay < 0 || o.Delay > maxDelay:
@@ -73,7 +81,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// queue is the length of the queue in bytes.
+// queue returns the length of the queue in bytes.
 func (o Options) queue() int {
 	if o.Queue > 0 {
 		return o.Queue
@@ -81,13 +89,13 @@ func (o Options) queue() int {
 	return max(1_000_000, int(float64(o.Rate)/8*2*o.Delay.Seconds()))
 }
 
-// memory is how many bytes may be under way, with twice as much room for short packets. Pages that
-// are not used cost nothing, so there is enough for other options later.
+// memory returns the number of bytes that may be in flight, with twice as much room for short
+// packets. Unused pages cost nothing, so there is enough for other options later.
 func (o Options) memory() float64 {
 	return max(256<<20, 2*(float64(o.Rate)/8*o.Delay.Seconds()+float64(o.queue())))
 }
 
-// String is what the line is like, in words.
+// String describes the line in words.
 func (o Options) String() string {
 	s := fmt.Sprintf("%v one way, ", o.Delay)
 	if o.Rate > 0 {
@@ -128,7 +136,7 @@ func (o *Options) Set(name, value string) (err error) {
 	return nil
 }
 
-// Args are the options as the command line has them.
+// Args returns the options in the form of the command line.
 func (o Options) Args() []string {
 	rate := "off"
 	if o.Rate > 0 {
@@ -143,12 +151,12 @@ func (o Options) Args() []string {
 	return args
 }
 
-// Names are the options that Set knows.
+// Names returns the options that Set knows.
 func Names() []string {
 	return []string{"delay", "rate", "queue", "loss", "blackhole", "mtu", "seed"}
 }
 
-// form is what an option's value has to look like.
+// form describes the form of an option's value.
 func form(name string) string {
 	switch name {
 	case "delay":
@@ -163,7 +171,7 @@ func form(name string) string {
 	return "want bytes such as 1400, 500kB or 2MB"
 }
 
-// ParseRate reads a rate as tc writes it: 1gbit, 100mbit, 64kbit; "off" is 0.
+// ParseRate reads a rate in tc's form: 1gbit, 100mbit, 64kbit; "off" is 0.
 func ParseRate(s string) (int64, error) {
 	if s == "off" || s == "0" {
 		return 0, nil
@@ -191,8 +199,8 @@ func ParseShare(s string) (float64, error) {
 	return v, err
 }
 
-// quantity reads a number with one of the units, each 1000 times the one before it; without one it
-// is of the first.
+// quantity reads a number with one of the units, each 1000 times the one before it. A number
+// without a unit is in the first.
 func quantity(s string, units ...string) (float64, error) {
 	lower, factor := strings.ToLower(s), 1.0
 	for i := len(units) - 1; i >= 0; i-- {

@@ -13,7 +13,7 @@ type Lateness struct {
 	longest time.Duration
 }
 
-// Add counts a duration n times; less than nothing is nothing.
+// Add counts a duration n times; a negative one counts as 0.
 func (l *Lateness) Add(d time.Duration, n int) {
 	d = max(d, 0)
 	l.classes[class(uint64(d))] += uint64(n)
@@ -21,7 +21,8 @@ func (l *Lateness) Add(d time.Duration, n int) {
 	l.longest = max(l.longest, d)
 }
 
-// Quantile is the upper end of the class in which the share p of all lies; 0 of none.
+// Quantile returns the upper end of the class in which the share p of all lies, or 0 if there are
+// none.
 func (l *Lateness) Quantile(p float64) time.Duration {
 	want := uint64(p * float64(l.n))
 	for i, n := range l.classes {
@@ -33,7 +34,7 @@ func (l *Lateness) Quantile(p float64) time.Duration {
 	return l.longest
 }
 
-// class of v: below 16 its own, then eight for every octave.
+// class returns the class of v: below 16 each value has its own, and every octave has eight.
 func class(v uint64) int {
 	if v < 16 {
 		return int(v)
@@ -42,7 +43,7 @@ func class(v uint64) int {
 	return shift*8 + int(v>>shift)
 }
 
-// top is the largest value of a class.
+// top returns the largest value of a class.
 func top(i int) uint64 {
 	if i < 16 {
 		return uint64(i)

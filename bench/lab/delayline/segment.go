@@ -3,11 +3,11 @@ package delayline
 import "encoding/binary"
 
 // HeaderBytes come before each Ethernet frame: Linux's struct virtio_net_hdr, in the byte order of
-// this machine. It says whether a frame stands for many packets (gso_type, gso_size) and where a
-// checksum is still to be put in (csum_start, csum_offset).
+// this machine. It tells whether a frame stands for many packets (gso_type, gso_size) and where a
+// checksum is missing (csum_start, csum_offset).
 const HeaderBytes = 10
 
-// Values of its fields.
+// Values of the header's fields.
 const (
 	gsoNone  = 0
 	gsoTCPv4 = 1
@@ -23,21 +23,21 @@ const (
 	tcpFIN, tcpPSH, tcpCWR = 0x01, 0x08, 0x80
 )
 
-// shape is what a frame consists of: packets with the same headers, each with size bytes of payload
-// but for the last, which has what is left.
+// shape describes the packets of a frame: they have the same headers, and each has size bytes of
+// payload but the last, which has the rest.
 type shape struct {
-	headers int // bytes of Ethernet, IP and TCP; all of a frame that is one packet
+	headers int // bytes of Ethernet, IP and TCP; the whole frame if it is one packet
 	size    int
 	payload int
 }
 
-// look finds out a frame's shape; b begins with the virtio_net_hdr.
+// look returns a frame's shape; b begins with the virtio_net_hdr.
 func look(b []byte) shape {
 	frame := b[HeaderBytes:]
 	whole := shape{headers: len(frame)}
 	kind := b[1] &^ gsoECN
 	size := int(binary.NativeEndian.Uint16(b[4:]))
-	tcp := int(binary.NativeEndian.Uint16(b[6:])) // a TCP frame of several packets has its checksum put in later
+	tcp := int(binary.NativeEndian.Uint16(b[6:])) // the checksum of a TCP frame of several packets is missing
 	if kind != gsoTCPv4 && kind != gsoTCPv6 || size == 0 || tcp < ethernetBytes+20 || tcp+20 > len(frame) {
 		return whole
 	}
@@ -60,7 +60,7 @@ func look(b []byte) shape {
 	return shape{headers: headers, size: size, payload: len(frame) - headers}
 }
 
-// packets is how many there are.
+// packets returns the number of packets.
 func (s shape) packets() int {
 	if s.size == 0 {
 		return 1
@@ -68,7 +68,7 @@ func (s shape) packets() int {
 	return (s.payload + s.size - 1) / s.size
 }
 
-// bytes is the Ethernet frame's length of packet k.
+// bytes returns the length of the Ethernet frame of packet k.
 func (s shape) bytes(k int) int {
 	if s.size == 0 {
 		return s.headers
@@ -76,13 +76,14 @@ func (s shape) bytes(k int) int {
 	return s.headers + min(s.size, s.payload-k*s.size)
 }
 
-// part is where the payload of packets from to to-1 is, counted from the frame's first byte.
+// part returns the place of the payload of packets from to to-1, counted from the frame's first
+// byte.
 func (s shape) part(from, to int) (begin, end int) {
 	return s.headers + from*s.size, min(s.headers+to*s.size, s.headers+s.payload)
 }
 
-// cut makes the headers of the packets from to to-1 of those of the whole frame: b is a copy of the
-// virtio_net_hdr and the headers, changed in place.
+// cut turns the headers of the whole frame into those of the packets from to to-1: b is a copy of
+// the virtio_net_hdr and the headers, changed in place.
 func (s shape) cut(b []byte, from, to int) {
 	begin, end := s.part(from, to)
 	if to-from == 1 {
@@ -110,12 +111,12 @@ func (s shape) cut(b []byte, from, to int) {
 	if end < s.headers+s.payload {
 		t[13] &^= tcpFIN | tcpPSH
 	}
-	// The field has the sum of the pseudo header, in which the length is; the rest is added later.
+	// The field has the sum of the pseudo header, with the length; the rest is added later.
 	check := uint32(binary.BigEndian.Uint16(t[16:])) + uint32(^was) + uint32(is)
 	binary.BigEndian.PutUint16(t[16:], fold(check))
 }
 
-// sum is the Internet checksum's sum (RFC 1071) of an even number of bytes.
+// sum returns the Internet checksum's sum (RFC 1071) of an even number of bytes.
 func sum(b []byte) uint16 {
 	var s uint32
 	for ; len(b) >= 2; b = b[2:] {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// large makes a frame that stands for many TCP packets, as the kernel hands it over.
+// large returns a frame that stands for many TCP packets, in the kernel's form.
 func large(ipv6 bool, size, payload int) []byte {
 	ip, kind, etherType := 20, byte(gsoTCPv4), uint16(typeIPv4)
 	if ipv6 {
@@ -17,7 +17,7 @@ func large(ipv6 bool, size, payload int) []byte {
 	tcp := ethernetBytes + ip
 	const options = 12
 	b := make([]byte, HeaderBytes+tcp+20+options+payload)
-	b[0], b[1] = 1, kind // a checksum is to be put in
+	b[0], b[1] = 1, kind // a checksum is missing
 	binary.NativeEndian.PutUint16(b[2:], 200)
 	binary.NativeEndian.PutUint16(b[4:], uint16(size))
 	binary.NativeEndian.PutUint16(b[6:], uint16(tcp))
@@ -37,7 +37,7 @@ func large(ipv6 bool, size, payload int) []byte {
 	} else {
 		p[0], p[9] = 0x45, 6
 		binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
-		binary.BigEndian.PutUint16(p[4:], 0xfffe) // the identification goes over its end
+		binary.BigEndian.PutUint16(p[4:], 0xfffe) // the identification wraps around
 	}
 	h := f[tcp:]
 	binary.BigEndian.PutUint32(h[4:], 0xfffffff0) // so does the sequence number
@@ -46,7 +46,8 @@ func large(ipv6 bool, size, payload int) []byte {
 	return b
 }
 
-// pseudo is the sum of the pseudo header, which is in the checksum's place until the rest is known.
+// pseudo returns the sum of the pseudo header, which is in the checksum's place until the rest is
+// known.
 func pseudo(f []byte, tcp int) uint16 {
 	addresses := f[ethernetBytes+12 : ethernetBytes+20]
 	if tcp == ethernetBytes+40 {
@@ -55,8 +56,9 @@ func pseudo(f []byte, tcp int) uint16 {
 	return fold(uint32(sum(addresses)) + 6 + uint32(len(f)-tcp))
 }
 
-// Every packet of a frame is as if it had been sent alone, whatever is lost round it.
-func TestPieces(t *testing.T) {
+// TestEachPieceIsAPacketOfItsOwn checks that every packet of a frame looks as if it had been sent
+// alone, with any losses around it.
+func TestEachPieceIsAPacketOfItsOwn(t *testing.T) {
 	const size, payload = 1448, 20*1448 + 17
 	for _, c := range []struct {
 		name string
@@ -124,8 +126,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// offer puts a frame on the way of which some packets are lost: what Offer does with its dice
-// thrown.
+// offer puts a frame on the way of which some packets are lost, as Offer does at random.
 func offer(w *Way, frame []byte, lost map[int]bool) {
 	n := copy(w.Room(), frame)
 	if len(lost) == 0 {
@@ -141,8 +142,9 @@ func offer(w *Way, frame []byte, lost map[int]bool) {
 	}
 }
 
-// A piece takes no longer on the line than Span, and single packets of a large frame are lost.
-func TestOfferOfManyPackets(t *testing.T) {
+// TestPieceLeavesWithinTheSpan checks that a piece takes no longer on the line than Span, and that
+// single packets of a large frame are lost.
+func TestPieceLeavesWithinTheSpan(t *testing.T) {
 	w := way(t, Options{Rate: 1e9, MTU: 1500, Loss: 0.05, Seed: 3})
 	packets := 0
 	for i := range 200 {
@@ -167,7 +169,7 @@ func TestOfferOfManyPackets(t *testing.T) {
 	}
 }
 
-// Frames that nobody should send do no harm.
+// FuzzLook checks that invalid frames do no harm.
 func FuzzLook(f *testing.F) {
 	f.Add(large(false, 1448, 5000))
 	f.Add(large(true, 1448, 5000))

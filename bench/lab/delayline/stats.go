@@ -6,24 +6,35 @@ import (
 	"time"
 )
 
-// Stats of one direction since the start or the last reset. Packets are those on the line, also
-// where one frame stands for many.
+// Stats are those of one direction since the start or the last reset. Packets are those on the
+// line, also where one frame stands for many.
 type Stats struct {
-	From, To   string        // devices
-	Packets    uint64        // carried
-	Bytes      uint64        // of their Ethernet frames
-	Lost       uint64        // by chance
-	Dropped    uint64        // by the full queue
-	Oversized  uint64        // into the black hole
-	Cut        uint64        // while the line was cut
-	Full       uint64        // frames that found the program's memory full: has to be 0
-	Refused    uint64        // frames that the device at the end did not take: has to be 0
-	Queue      time.Duration // longest wait for the line
-	LateMedian time.Duration // how long after its time a packet left
+	// From and To are the devices.
+	From, To string
+	// Packets is the number of packets that passed.
+	Packets uint64
+	// Bytes is the size of their Ethernet frames.
+	Bytes uint64
+	// Lost counts packets lost at random.
+	Lost uint64
+	// Dropped counts packets that met a full queue.
+	Dropped uint64
+	// Oversized counts packets that vanished in the black hole.
+	Oversized uint64
+	// Cut counts packets that came while the line was cut.
+	Cut uint64
+	// Full counts frames that met a full memory of the program: it must be 0.
+	Full uint64
+	// Refused counts frames that the device at the end refused: it must be 0.
+	Refused uint64
+	// Queue is the longest wait for the line.
+	Queue time.Duration
+	// LateMedian, Late99 and LateMax tell how long after its time a packet left.
+	LateMedian time.Duration
 	Late99     time.Duration
 	LateMax    time.Duration
-	// how long the input was not looked at while the thread was busy: so late may an arrival be
-	// noted
+	// Look99 and LookMax tell how long the thread was busy and did not look for frames: the
+	// recorded time of an arrival may be late by that.
 	Look99  time.Duration
 	LookMax time.Duration
 }
@@ -35,7 +46,8 @@ const (
 	lateFloor = 5 * time.Millisecond
 )
 
-// Void says why what was measured over a line of a delay does not count; empty: it does.
+// Void returns why a measurement over a line of a delay does not count, or an empty string if it
+// does.
 func (s *Stats) Void(delay time.Duration) string {
 	var why []string
 	worst := max(lateFloor, time.Duration(lateShare*float64(delay)))
@@ -57,7 +69,7 @@ func (s *Stats) Void(delay time.Duration) string {
 	return strings.Join(why, ", ")
 }
 
-// String is one line.
+// String returns the statistics in one line.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%s > %s: %d packets, %.1f MB; lost %d, dropped by the queue %d, oversized %d, cut %d; queue up to %v; "+
 		"late median %v, p99 %v, max %v; looks p99 %v, max %v; memory full %d, refused %d",

@@ -7,46 +7,57 @@ import (
 )
 
 const (
-	// MaxFrame is the most that one frame takes, virtio_net_hdr included.
+	// MaxFrame is the largest size of a frame, virtio_net_hdr included.
 	MaxFrame = HeaderBytes + ethernetBytes + 4 + 65535
 
-	// Span is how long the packets of one piece take on the line at most: so much too late its
-	// first packet arrives, as where a network card gathers packets before it interrupts.
+	// Span is the longest time of the packets of one piece on the line: the first packet arrives
+	// late by up to that, as where a network card gathers packets before it interrupts.
 	Span = 100 * time.Microsecond
 
 	overhead     = 24 // bytes of preamble, FCS and gap of an Ethernet frame
-	smallestWire = 84 // bytes that the shortest takes
+	smallestWire = 84 // bytes of the shortest frame on the wire
 
 	maxHeaders = HeaderBytes + ethernetBytes + 4 + 60 + 60 + 256 // IPv6 has extensions
 )
 
-// piece is consecutive packets of one frame that leave together.
+// piece has consecutive packets of one frame that leave together.
 type piece struct {
-	due      time.Duration // when its last packet arrives
-	at       int           // the frame, in the ring
-	end      int           // what is free when this piece is gone; 0 but in the frame's last piece
-	form     shape
-	from, to int // packets
+	// due is when its last packet arrives.
+	due time.Duration
+	// at is the place of the frame in the ring.
+	at int
+	// end is the end of the memory that becomes free with this piece; it is 0 but in the frame's
+	// last piece.
+	end  int
+	form shape
+	// from and to are the first packet and the one after the last.
+	from, to int
 }
 
-// Way is one direction of a line. Times are from any fixed moment. Not safe for concurrent use.
+// Way is one direction of a line. Times are from any fixed moment. It is not safe for concurrent
+// use.
 type Way struct {
-	o          Options
-	queue      time.Duration
-	chance     *rand.Rand
-	ring       []byte
-	begin, end int // the ring's used part, from end round to begin if end <= begin and anything is used
+	o      Options
+	queue  time.Duration
+	chance *rand.Rand
+	ring   []byte
+	// begin and end are the ring's used part, from begin round to end if end <= begin and anything
+	// is used.
+	begin, end int
 	pieces     []piece
-	first, n   int           // in pieces, a ring too
-	idle       time.Duration // when the line will have sent all that it has accepted
-	last       time.Duration // when the last packet accepted is due
+	// first and n are the used part of pieces, which is a ring as well.
+	first, n int
+	// idle is when the line will have sent all accepted packets.
+	idle time.Duration
+	// last is when the last accepted packet is due.
+	last       time.Duration
 	cutUntil   time.Duration
 	head       [maxHeaders]byte
 	stats      Stats
 	late, look Lateness
 }
 
-// NewWay makes a direction of a line; its losses are the same for the same seed and number.
+// NewWay returns a direction of a line; its losses are the same for the same seed and number.
 func NewWay(o Options, number uint64) (*Way, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -57,8 +68,8 @@ func NewWay(o Options, number uint64) (*Way, error) {
 	return w, nil
 }
 
-// Change gives the line other options from the next frame on; what is under way stays so. The seed
-// stays.
+// Change gives the line other options from the next frame on; packets in flight are not affected.
+// The seed stays.
 func (w *Way) Change(o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -80,15 +91,15 @@ func (w *Way) take(o Options) {
 	}
 }
 
-// onLine is how long bytes take.
+// onLine returns how long bytes take on the line.
 func onLine(bytes int, rate int64) time.Duration {
 	return time.Duration(float64(bytes) * 8e9 / float64(rate))
 }
 
-// Cut lets nothing in until a time.
+// Cut drops all packets until a time.
 func (w *Way) Cut(until time.Duration) { w.cutUntil = until }
 
-// Room is where the next frame can be put, MaxFrame bytes; nil: the memory is full.
+// Room returns the memory for the next frame, MaxFrame bytes, or nil if the memory is full.
 func (w *Way) Room() []byte {
 	if w.n > 0 && w.end <= w.begin {
 		if w.begin-w.end < MaxFrame {
@@ -111,7 +122,7 @@ func (w *Way) Room() []byte {
 // Full counts a frame for which there was no Room.
 func (w *Way) Full() { w.stats.Full++ }
 
-// Offer is for a frame of n bytes that came at a time and is in Room.
+// Offer takes a frame of n bytes that came at a time and is in Room.
 func (w *Way) Offer(n int, came time.Duration) {
 	if n < HeaderBytes+ethernetBytes {
 		return
@@ -146,7 +157,7 @@ func (w *Way) Offer(n int, came time.Duration) {
 	}
 }
 
-// admit tells whether a packet gets through, and when it arrives.
+// admit tells whether a packet gets through, and when it is due.
 func (w *Way) admit(bytes int, came time.Duration) (due time.Duration, ok bool) {
 	if w.o.BlackHole > 0 && bytes-ethernetBytes > w.o.BlackHole {
 		w.stats.Oversized++
@@ -168,7 +179,7 @@ func (w *Way) admit(bytes int, came time.Duration) (due time.Duration, ok bool) 
 		w.idle = start + takes
 		left = w.idle
 	}
-	w.last = max(w.last, left+w.o.Delay) // in order, also when the delay has become shorter
+	w.last = max(w.last, left+w.o.Delay) // in order, also after the delay has become shorter
 	w.stats.Packets++
 	w.stats.Bytes += uint64(bytes)
 	return w.last, true
@@ -185,11 +196,11 @@ func (w *Way) push(p piece) {
 	w.n++
 }
 
-// Next is when something leaves; false: nothing is under way.
+// Next returns when the next piece leaves; false means that nothing is in flight.
 func (w *Way) Next() (time.Duration, bool) { return w.pieces[w.first].due, w.n > 0 }
 
-// Take is what leaves now: two parts of a frame, the second may be empty. Both are nil if nothing
-// is due. They are good until the next call of Room or Take.
+// Take returns the next piece that is due: two parts of a frame, of which the second may be empty.
+// Both are nil if nothing is due. They are valid until the next call of Room or Take.
 func (w *Way) Take(now time.Duration) (head, payload []byte) {
 	if w.n == 0 || w.pieces[w.first].due > now {
 		return nil, nil
@@ -211,13 +222,13 @@ func (w *Way) Take(now time.Duration) (head, payload []byte) {
 	return head, frame[HeaderBytes+begin : HeaderBytes+end]
 }
 
-// Refused counts a frame that the device at the end did not take.
+// Refused counts a frame that the device at the end has refused.
 func (w *Way) Refused() { w.stats.Refused++ }
 
-// Looked is told how long the input had not been looked at.
+// Looked records how long the thread did not look for frames.
 func (w *Way) Looked(gap time.Duration) { w.look.Add(gap, 1) }
 
-// Stats since the start or the last Reset.
+// Stats returns the statistics since the start or the last Reset.
 func (w *Way) Stats() Stats {
 	s := w.stats
 	s.LateMedian, s.Late99, s.LateMax = w.late.Quantile(0.5), w.late.Quantile(0.99), w.late.longest
@@ -225,5 +236,5 @@ func (w *Way) Stats() Stats {
 	return s
 }
 
-// Reset begins to count anew.
+// Reset sets all statistics to 0.
 func (w *Way) Reset() { w.stats, w.late, w.look = Stats{}, Lateness{}, Lateness{} }

@@ -28,7 +28,7 @@ func send(w *Way, bytes int, at time.Duration) {
 	w.Offer(HeaderBytes+bytes, at)
 }
 
-// drain takes all that is under way, each at its time, and tells the times and lengths.
+// drain takes all frames in flight, each at its time, and returns the times and lengths.
 func drain(w *Way) (times []time.Duration, lengths []int) {
 	for {
 		due, ok := w.Next()
@@ -57,8 +57,9 @@ func TestDelayAndRate(t *testing.T) {
 	}
 }
 
-// Without a rate only the delay counts, and there is no queue.
-func TestNoRate(t *testing.T) {
+// TestNoRateMeansNoQueue checks that without a rate only the delay counts, and that there is no
+// queue.
+func TestNoRateMeansNoQueue(t *testing.T) {
 	w := way(t, Options{Delay: time.Millisecond, MTU: 1500})
 	for range 1000 {
 		send(w, 1514, 0)
@@ -101,7 +102,7 @@ func TestLossIsAsAskedAndRepeats(t *testing.T) {
 	}
 }
 
-func TestBlackHole(t *testing.T) {
+func TestBlackHoleTakesLargePackets(t *testing.T) {
 	w := way(t, Options{BlackHole: 1400, MTU: 1500})
 	send(w, 1415, 0)
 	send(w, 1414, 0)
@@ -110,7 +111,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestCutDropsAllPackets(t *testing.T) {
 	w := way(t, Options{Delay: time.Millisecond, MTU: 1500})
 	send(w, 100, 0)
 	w.Cut(time.Second)
@@ -121,7 +122,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A shorter delay does not let packets overtake.
+// TestChangeKeepsOrder checks that packets do not overtake others after the delay has become
+// shorter.
 func TestChangeKeepsOrder(t *testing.T) {
 	w := way(t, Options{Delay: 50 * time.Millisecond, MTU: 1500})
 	send(w, 100, 0)
@@ -141,9 +143,10 @@ func TestChangeKeepsOrder(t *testing.T) {
 	}
 }
 
-// The ring goes round for long, over frames of all lengths, and nothing is mixed up; when it is
-// full it says so, and takes frames again after some have left.
-func TestMemory(t *testing.T) {
+// TestRingReportsWhenItIsFull uses the ring for long, with frames of all lengths, and checks that
+// nothing is mixed up, and that a full ring reports that and takes frames again after some have
+// left.
+func TestRingReportsWhenItIsFull(t *testing.T) {
 	w := way(t, Options{Delay: time.Millisecond, Rate: 1e9, MTU: 1500})
 	w.ring = make([]byte, 5*MaxFrame)
 	w.take(Options{Delay: time.Millisecond, MTU: 1500})
@@ -221,7 +224,7 @@ func TestLatenessClasses(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestLineOptionsAreChecked(t *testing.T) {
 	for _, c := range []struct{ set, want string }{
 		{"delay=20", "want a time"}, {"delay=-1ms", "delay -1ms: want 0 to 10s"}, {"delay=11s", "want 0 to 10s"},
 		{"rate=fast", "want a rate"}, {"rate=1bit", "want 1kbit to 100gbit"}, {"rate=-1gbit", "want a rate"}, {"rate=NaNbit", "want a rate"},

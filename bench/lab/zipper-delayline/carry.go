@@ -14,9 +14,9 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
 )
 
-// line is both directions.
+// line has both directions.
 type line struct {
-	options delayline.Options // guarded by every direction's lock
+	options delayline.Options // guarded by the locks of both directions
 	begun   time.Time
 	ways    [2]*carrier
 }
@@ -27,7 +27,7 @@ type carrier struct {
 	from, to string
 	begun    time.Time
 
-	mu  sync.Mutex // held but while the thread sleeps
+	mu  sync.Mutex // held except while the thread sleeps
 	way *delayline.Way
 }
 
@@ -51,7 +51,7 @@ func open(o delayline.Options, one, two string) (*line, error) {
 	return l, nil
 }
 
-// start starts the threads; the channel says why one has ended.
+// start starts the threads; the channel gets the error with which one has ended.
 func (l *line) start() <-chan error {
 	failed := make(chan error, len(l.ways))
 	for _, c := range l.ways {
@@ -60,7 +60,7 @@ func (l *line) start() <-chan error {
 	return failed
 }
 
-// stats of both directions.
+// stats returns the statistics of both directions.
 func (l *line) stats() (all []delayline.Stats) {
 	for _, c := range l.ways {
 		c.mu.Lock()
@@ -80,17 +80,17 @@ func (l *line) print() {
 
 func (c *carrier) now() time.Duration { return time.Since(c.begun) }
 
-// atOnce is how many frames are read before those that are due have their turn.
+// atOnce is the number of frames that are read before due frames are written.
 const atOnce = 32
 
-// longest is how long a thread sleeps at most: Go's collector, which hardly ever runs, waits for
-// it.
+// longest is the longest time for which a thread sleeps, because Go's collector, which hardly ever
+// runs, waits for the thread.
 const longest = 100 * time.Millisecond
 
-// carry never ends but by an error of the device.
+// carry ends only with an error of the device.
 func (c *carrier) carry() error {
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // matters where there is no real-time priority
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // matters without real-time priority
 	bin := make([]byte, delayline.MaxFrame)
 	looked := c.now()
 	for {
@@ -123,7 +123,7 @@ func (c *carrier) carry() error {
 	}
 }
 
-// read takes frames in; more: there may be others.
+// read reads frames; more tells that there may be others.
 func (c *carrier) read(now time.Duration, bin []byte) (more bool, err error) {
 	for range atOnce {
 		room := c.way.Room()
@@ -148,7 +148,7 @@ func (c *carrier) read(now time.Duration, bin []byte) (more bool, err error) {
 	return true, nil
 }
 
-// write lets out all that is due.
+// write writes all frames that are due.
 func (c *carrier) write() error {
 	for {
 		head, payload := c.way.Take(c.now())
@@ -157,7 +157,7 @@ func (c *carrier) write() error {
 		}
 		switch errno := write(c.out, head, payload); errno {
 		case 0:
-		case unix.EIO, unix.EAGAIN, unix.EINVAL: // the device is down, or takes no such frame
+		case unix.EIO, unix.EAGAIN, unix.EINVAL: // the device is down, or refuses such a frame
 			c.way.Refused()
 		default:
 			return errno

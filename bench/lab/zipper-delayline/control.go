@@ -19,7 +19,7 @@ func (l *line) serve(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		go func() {
 			defer conn.Close()
@@ -73,7 +73,7 @@ func (l *line) command(words []string) (answer string, err error) {
 	return "", fmt.Errorf("%s: want stats, reset, set or cut", words[0])
 }
 
-// set changes options, in both directions or in none.
+// set changes options, in both directions or in neither.
 func (l *line) set(pairs []string) error {
 	for _, c := range l.ways {
 		c.mu.Lock()
@@ -91,7 +91,7 @@ func (l *line) set(pairs []string) error {
 	}
 	for _, c := range l.ways {
 		if err := c.way.Change(o); err != nil {
-			return err // the first refuses what any would
+			return err // the first direction refuses everything that the second would
 		}
 	}
 	l.options = o

@@ -30,12 +30,14 @@ type bed struct {
 	arrived  chan arrival
 }
 
-// arrival is a datagram: its number, how long it was under way, and when it came, as the kernel
-// says: on a busy machine a test has its turn much later.
+// arrival is the arrival of a datagram. Times are the kernel's, because on a busy machine the test
+// runs much later.
 type arrival struct {
 	number int
-	took   time.Duration
-	at     time.Duration // of the real-time clock
+	// took is the time from sending to arrival.
+	took time.Duration
+	// at is the arrival by the real-time clock.
+	at time.Duration
 }
 
 var beds atomic.Int32
@@ -60,7 +62,7 @@ func newBed(t *testing.T, o delayline.Options) *bed {
 	for _, end := range []string{"a", "b"} {
 		ip("netns add " + name + end)
 		t.Cleanup(func() { ip("netns del " + name + end) })
-		// No packets but ours: IPv6 asks for routers.
+		// IPv6 is off, because it sends packets of its own to find routers.
 		ip("netns exec " + name + end + " sysctl -qw net.ipv6.conf.default.disable_ipv6=1")
 	}
 	var err error
@@ -69,7 +71,7 @@ func newBed(t *testing.T, o delayline.Options) *bed {
 	}
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))               // the carriers keep two
 	b.line.start()                                                  // ends with the devices
-	for end, other := range map[string]string{"a": "2", "b": "1"} { // nor does anybody ask for an Ethernet address
+	for end, other := range map[string]string{"a": "2", "b": "1"} { // so that no node asks for an Ethernet address
 		own := string('1' + '2' - other[0])
 		ip("-n " + name + end + " link set dev wan address 02:00:00:00:00:0" + own)
 		ip("-n " + name + end + " addr add 10.9.0." + own + "/24 dev wan")
@@ -126,7 +128,7 @@ func (b *bed) receive() {
 	}
 }
 
-// timestamp is that of SO_TIMESTAMPNS, a struct timespec.
+// timestamp returns the time of SO_TIMESTAMPNS, a struct timespec.
 func timestamp(control []byte) (time.Duration, bool) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -156,7 +158,7 @@ func (b *bed) send(n, bytes int, apart time.Duration) int {
 	return n
 }
 
-// await gives so many arrivals.
+// await returns so many arrivals.
 func (b *bed) await(want, sent int) (all []arrival) {
 	b.Helper()
 	timeout := time.After(20 * time.Second)
@@ -171,8 +173,8 @@ func (b *bed) await(want, sent int) (all []arrival) {
 	return all
 }
 
-// settled waits until the line has seen so many packets from the first end, and tells what has
-// become of them.
+// settled waits until the line has seen so many packets from the first end, and returns its
+// statistics.
 func (b *bed) settled(packets int) delayline.Stats {
 	b.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -192,8 +194,9 @@ func (b *bed) tell(words string) {
 	}
 }
 
-// Delay, rate, loss, black hole and cut are as asked, in a real network.
-func TestLine(t *testing.T) {
+// TestLineKeepsItsOptions checks that delay, rate, loss, black hole and cut are as requested, in a
+// real network.
+func TestLineKeepsItsOptions(t *testing.T) {
 	o := delayline.Defaults()
 	o.Delay, o.Rate, o.Queue = 20*time.Millisecond, 10e6, 2_000_000
 	b := newBed(t, o)
@@ -204,8 +207,8 @@ func TestLine(t *testing.T) {
 		for _, a := range b.await(50, b.send(50, 100, time.Millisecond)) {
 			took = append(took, a.took)
 		}
-		// 0.13 ms on the line. The upper bound is for busy machines; what is late the line says
-		// itself.
+		// A packet takes 0.13 ms on the line. The upper bound is for busy machines; the line
+		// reports its own lateness.
 		if least := slices.Min(took); least < o.Delay || least > o.Delay+5*time.Millisecond+b.line.stats()[0].LateMax {
 			t.Errorf("under way for %v at least, want %v", least, o.Delay)
 		}
@@ -215,7 +218,7 @@ func TestLine(t *testing.T) {
 		const n, bytes = 200, 1000 // and 66 of UDP, IP, Ethernet
 		begin := time.Now()
 		b.send(n, bytes, 0)
-		sending := time.Since(begin) // long if the test had to wait for its turn, and the line for the test
+		sending := time.Since(begin) // long if the test had to wait for a processor, and the line for the test
 		all := b.await(n, n)
 		want := time.Duration(float64((n-1)*(bytes+66)*8) / 10e6 * 1e9)
 		got, late := all[n-1].at-all[0].at, 5*time.Millisecond+b.line.stats()[0].LateMax
@@ -238,7 +241,7 @@ func TestLine(t *testing.T) {
 		if sigma := math.Sqrt(n * 0.2 * 0.8); math.Abs(float64(s.Lost)-n*0.2) > 5*sigma {
 			t.Errorf("lost %d of %d, want 20 %% +- %.0f", s.Lost, n, 5*sigma)
 		}
-		b.await(int(s.Packets), n) // and what the line says is what comes
+		b.await(int(s.Packets), n) // as many arrive as the line reports
 	})
 	t.Run("black hole", func(t *testing.T) {
 		b.T = t
@@ -293,7 +296,7 @@ func TestCommandsRefuse(t *testing.T) {
 	}
 }
 
-func TestOwner(t *testing.T) {
+func TestLineEndsWithItsOwner(t *testing.T) {
 	for _, owner := range []string{"x", "0", "-1", "99999999"} {
 		if _, err := watch(owner); err == nil {
 			t.Errorf("owner %s was taken", owner)

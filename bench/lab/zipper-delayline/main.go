@@ -1,15 +1,16 @@
 //go:build linux
 
 // Command zipper-delayline is a long link between two network namespaces of one Linux machine. It
-// makes a TAP device in each and carries Ethernet frames between them as package delayline says,
-// until it is told to end (SIGINT, SIGTERM) or its owner has ended; then the devices are gone, too.
+// makes a TAP device in each and carries Ethernet frames between them by package delayline, until a
+// signal ends it (SIGINT, SIGTERM) or its owner has ended; then the devices are gone, too.
 //
 //	zipper-delayline [options] [NETNS:]DEVICE [NETNS:]DEVICE
 //	zipper-delayline tell SOCKET stats | reset | set NAME=VALUE... | cut TIME
 //
-// Namespaces are those of ip netns; without one it is this one. Give the devices addresses, or a
-// place in a bridge. "ready" on standard output says that they are there. SIGUSR1 prints what has
-// passed. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN; takes real-time priority where it may.
+// Namespaces are those of ip netns; a device without one is in the present namespace. Give the
+// devices addresses, or a place in a bridge. "ready" on standard output means that they exist.
+// SIGUSR1 prints the statistics. The command needs CAP_NET_ADMIN and CAP_SYS_ADMIN, and takes
+// real-time priority if it may.
 //
 // At 1 Gbit/s and an MTU of 1500 a TCP stream carries 941 Mbit/s.
 package main
@@ -64,7 +65,7 @@ func run(args []string) error {
 		"loss":  "`share` of the packets, such as 0.01%", "mtu": "`bytes` of an IP packet",
 		"blackhole": "IP packets of more `bytes` vanish", "seed": "of the losses, a `number`",
 	}
-	var wrong error // says it better than package flag does
+	var wrong error // a clearer error than that of package flag
 	for _, name := range delayline.Names() {
 		flags.Func(name, about[name], func(value string) error {
 			wrong = o.Set(name, value)
@@ -115,7 +116,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		defer listener.Close() // and the socket's name is gone
+		defer listener.Close() // which also removes the socket's name
 		go l.serve(listener)
 	}
 	failed := l.start()
@@ -136,7 +137,7 @@ func run(args []string) error {
 	}
 }
 
-// watch gives a channel that is closed when the process has ended.
+// watch returns a channel that is closed when the process has ended.
 func watch(owner string) (<-chan struct{}, error) {
 	if owner == "none" {
 		return nil, nil
@@ -162,7 +163,7 @@ func watch(owner string) (<-chan struct{}, error) {
 	return gone, nil
 }
 
-// tell is the other end of the control socket.
+// tell sends a command to the control socket.
 func tell(args []string) error {
 	if len(args) < 2 {
 		return usageError{errors.New("want tell SOCKET stats | reset | set NAME=VALUE... | cut TIME")}

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realTime starts the program once more, with all its threads going before those of other programs.
-// It returns in the program so started, or where that may not be; the lateness shows what comes of
-// it. It has to be all threads, because Go moves a goroutine's right to run from one to another. On
-// a busy machine a thread that waits for the kernel's turn would hold it for tens of milliseconds.
+// realTime starts the program again, with real-time priority for all its threads. It returns in the
+// program so started, or if that is not permitted; the lateness shows the effect. All threads need
+// the priority, because Go moves a goroutine's right to run from one to another. On a busy machine
+// a thread that waits for the kernel's turn would hold that right for tens of milliseconds.
 func realTime() error {
-	runtime.LockOSThread() // a thread has the policy, and those that it makes get it
+	runtime.LockOSThread() // a thread has the policy, and the threads that it makes inherit it
 	defer runtime.UnlockOSThread()
 	switch now, err := unix.SchedGetAttr(0, 0); {
 	case err != nil:
@@ -25,7 +25,7 @@ func realTime() error {
 	}
 	want := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	if unix.SchedSetAttr(0, &want, 0) != nil {
-		return nil // it may not
+		return nil // it is not permitted
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -34,8 +34,8 @@ func realTime() error {
 	return unix.Exec(self, os.Args, os.Environ())
 }
 
-// The calls of a carrier's thread do not tell Go's scheduler that they are calls: it would take
-// the right to run away in each, and the thread would have to get it back.
+// The calls of a carrier's thread are not announced to Go's scheduler, because it would take away
+// the right to run in each, and the thread would have to get it back.
 
 func read(fd int, b []byte) (n int, errno unix.Errno) {
 	r, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

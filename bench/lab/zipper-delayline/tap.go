@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queueLength is how many frames wait for this program in the device: the only queue that drops
-// shall be the line's.
+// queueLength is the number of frames that wait for this program in the device, so that only the
+// line's queue drops packets.
 const queueLength = 20000
 
-// tap makes a TAP device, [NETNS:]NAME, that hands over several packets of a TCP connection in one
-// frame, and leaves the checksums to others. Its file does not block.
+// tap makes a TAP device, [NETNS:]NAME, that passes on several packets of a TCP connection in one
+// frame, and leaves checksums to others. Its file does not block.
 func tap(where string, mtu int) (fd int, err error) {
 	space, name, ok := strings.Cut(where, ":")
 	if !ok {
@@ -30,7 +30,7 @@ func tap(where string, mtu int) (fd int, err error) {
 		}
 	}()
 	if space != "" {
-		runtime.LockOSThread() // a namespace is a thread's
+		runtime.LockOSThread() // a namespace is one of a thread
 		defer runtime.UnlockOSThread()
 		back, err := enter(space)
 		if err != nil {
@@ -49,7 +49,7 @@ func tap(where string, mtu int) (fd int, err error) {
 	return fd, nil
 }
 
-// enter goes to a namespace of ip netns with this thread; back leads home.
+// enter moves this thread to a namespace of ip netns; back returns to the earlier one.
 func enter(space string) (back func(), err error) {
 	home, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -67,7 +67,7 @@ func enter(space string) (back func(), err error) {
 	}
 	return func() {
 		if err := unix.Setns(home, unix.CLONE_NEWNET); err != nil {
-			panic(err) // the file is a namespace's, and we have just come from there
+			panic(err) // the file is the namespace that the thread has just left
 		}
 		unix.Close(home)
 	}, nil

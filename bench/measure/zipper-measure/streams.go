@@ -52,7 +52,7 @@ func (p *longhaul) stream(m *measurement, row measure.Row, operation string, byt
 		}
 		samples = []sample{{row, total}}
 		if pairs > 1 {
-			samples = append(samples, sample{measure.Fairness(row), measure.Jain(rates)})
+			samples = append(samples, sample{measure.Fairness(row), stat.Jain(rates)})
 		}
 		return samples, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// Modules are netgauge.MPIModules over w.
+// Modules returns netgauge.MPIModules over w.
 func Modules(w *mmpi.Comm) []netgauge.Module {
 	opens := map[string]func() (netgauge.Endpoint, error){
 		"mpi":     func() (netgauge.Endpoint, error) { return endpoint{w}, w.Barrier() },
@@ -35,7 +35,7 @@ func Run(w *mmpi.Comm, pattern, module string, o netgauge.Options) (*netgauge.Re
 	return netgauge.Run(context.Background(), p, m, netgauge.Place{Rank: w.Rank(), Addrs: make([]string, w.Size())}, o)
 }
 
-// The patterns agree on who sends when, so one tag does.
+// tag is that of all messages, because the patterns determine which rank sends when.
 const tag = 1
 
 type endpoint struct{ w *mmpi.Comm }

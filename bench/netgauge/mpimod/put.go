@@ -13,22 +13,22 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// Each process's window has an inbox for each other process: one word in which that one says how
-// many granules it has taken from the inbox there that is ours, the flags, and a ring of granules.
-// A message takes whole granules, one at least; its flag is in the word of its first granule: where
-// in the stream it starts, and its length. The flag is put when the message is known to be there.
+// Each process's window has an inbox for each other process: one word in which that process puts
+// the number of granules that it has taken from our inbox in its window, the flags, and a ring of
+// granules. A message takes whole granules, one at least. Its flag is in the word of its first
+// granule, with the start in the stream and the length. The flag is put when the message is known
+// to be there.
 const (
 	granule     = 64 << 10
 	granules    = 64
-	tellAfter   = granules / 4 // granules taken that the sender does not know of: then it is told
+	reportAfter = granules / 4 // taken granules after which the sender gets the new number
 	flagsAt     = 8
 	ringAt      = flagsAt + 8*granules
 	inboxSize   = ringAt + granule*granules
 	putPatience = time.Minute
 )
 
-// putEndpoint moves messages by MPI_Put with a flag: no call of the receiver is needed for them to
-// arrive.
+// putEndpoint moves messages by MPI_Put with a flag: they arrive without a call of the receiver.
 type putEndpoint struct {
 	w     *mmpi.Comm
 	win   *mmpi.Window
@@ -37,8 +37,10 @@ type putEndpoint struct {
 
 // putPeer counts granules since the start.
 type putPeer struct {
-	sent, taken, told uint64
-	word              [8]byte // being put
+	// reported is the part of taken that the peer has been sent.
+	sent, taken, reported uint64
+	// word is the word that is being put.
+	word [8]byte
 }
 
 func openPut(w *mmpi.Comm) (netgauge.Endpoint, error) {
@@ -53,13 +55,13 @@ func (e *putEndpoint) Rank() int    { return e.w.Rank() }
 func (e *putEndpoint) Size() int    { return e.w.Size() }
 func (e *putEndpoint) Close() error { return e.win.Free() }
 
-// inbox is the offset of the inbox that messages from a process come to, the same on every process.
+// inbox returns the offset of the inbox for messages from a process, the same on every process.
 func inbox(from int) int { return from * inboxSize }
 
-// need is how many granules a message takes.
+// need returns the number of granules of a message.
 func need(bytes int) uint64 { return uint64(max(1, (bytes+granule-1)/granule)) }
 
-// flag of a message that starts at that granule; never 0.
+// flag returns the flag of a message that starts at that granule, which is never 0.
 func flag(start uint64, bytes int) uint64 { return (start+1)<<24 | uint64(bytes) }
 
 func (e *putEndpoint) Send(to int, b []byte) error {
@@ -98,10 +100,10 @@ func (e *putEndpoint) Recv(from int, b []byte) error {
 	ring := e.win.Memory()[inbox(from)+ringAt:][:granule*granules]
 	beforeWrap := copy(b, ring[at*granule:])
 	copy(b[beforeWrap:], ring)
-	if p.taken += n; p.taken-p.told < tellAfter {
+	if p.taken += n; p.taken-p.reported < reportAfter {
 		return nil
 	}
-	p.told = p.taken
+	p.reported = p.taken
 	return e.putWord(from, inbox(e.Rank()), p.taken)
 }
 
@@ -114,7 +116,7 @@ func (e *putEndpoint) putWord(to, at int, v uint64) error {
 	return e.win.Flush(to)
 }
 
-// local is a word of this process's memory that others write.
+// local returns a word of this process's memory that others write.
 func (e *putEndpoint) local(at int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&e.win.Memory()[at]))
 }
