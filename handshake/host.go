@@ -62,7 +62,7 @@ func otherHost(has, expected [wire.PublicKeyLen]byte) *Refused {
 		it = "has the host key " + s
 	}
 	return &Refused{wire.RefuseHostKey, fmt.Sprintf("the forwarder %s, and the job wants the one with %s: "+
-		"it is another one, or somebody in between; if its key was changed on purpose, give the job the new one",
+		"it is another forwarder, or an attacker in between; if its key was changed on purpose, give the job the new one",
 		it, wire.FormatHostKey(expected)), false}
 }
 

@@ -41,7 +41,7 @@ func newRecord(job *spec.Job, path string) (*record, error) {
 		return nil, errors.New("recording traffic needs a job of two clusters or more: in one alone the program's MPI is left alone")
 	}
 	if len(job.Order) > 0 {
-		return nil, errors.New("a recorded job must have its ranks cluster by cluster, since zipper plan takes what is recorded so: record it without a plan or an order")
+		return nil, errors.New("a recorded job must have its ranks cluster by cluster, because zipper plan reads records in that order: record it without a plan or an order")
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

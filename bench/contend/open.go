@@ -31,7 +31,7 @@ func Open(job *spec.Job) (*Site, error) {
 	}
 	for _, c := range job.Clusters {
 		if c.Hosts == "" {
-			return nil, fmt.Errorf("cluster %s has no host file: its hosts are what is measured", c.Name)
+			return nil, fmt.Errorf("cluster %s has no host file, whose hosts are measured", c.Name)
 		}
 		names, cores, err := hostFile(c.Hosts)
 		if err != nil {

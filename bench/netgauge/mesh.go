@@ -97,7 +97,7 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 		if err := binary.Read(c, binary.LittleEndian, &r); err != nil || r <= uint32(p.Rank) ||
 			int(r) >= len(p.Addrs) || m.conns[r] != nil {
 			c.Close()
-			return nil, fmt.Errorf("somebody who is not of this measurement connected from %s", c.RemoteAddr())
+			return nil, fmt.Errorf("a process that does not belong to this measurement connected from %s", c.RemoteAddr())
 		}
 		c.SetReadDeadline(time.Time{})
 		m.conns[r] = c

@@ -307,7 +307,7 @@ func (d *Data) Markdown() ([]byte, error) {
 	e := d.Environment
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", d.Title, d.Setting)
 	if d.Incomplete != "" {
-		fmt.Fprintf(&b, "**Incomplete:** what was measured follows.\n\n```\n%s\n```\n\n", d.Incomplete)
+		fmt.Fprintf(&b, "**Incomplete:** the results before the end follow.\n\n```\n%s\n```\n\n", d.Incomplete)
 	}
 	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s; %s. %s\n",
 		d.Set, d.Seconds,

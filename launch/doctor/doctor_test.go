@@ -152,7 +152,7 @@ func TestWrongDualAddressIsAWarning(t *testing.T) {
 		{"b@10.9.0.5", Silent, "2", OK, "an address of a1"},
 		{"10.9.0.7", Reached, "2", OK, "a zipper node"},
 		{"b@10.9.0.7", Refused, "2", Warn, "neither"},
-		{"b@10.99.9.9", Silent, "2", Warn, "nobody answers b1"},
+		{"b@10.99.9.9", Silent, "2", Warn, "b1 gets no answer there"},
 		{"b@127.0.0.1", Silent, "2", Warn, "loopback"},
 		{"b@127.0.0.1", Silent, "1", OK, "an address of a1"},
 	} {

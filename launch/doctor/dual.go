@@ -66,7 +66,7 @@ func (r *Report) dualAt(job *spec.Job, subject, cluster, host string, ips []stri
 	case answers[0].Kind == Reached:
 		r.add(OK, subject, fmt.Sprintf("%s finds a forwarder at port %s there: a zipper node", p.Host, port), "")
 	case answers[0].Kind == Silent:
-		r.add(Warn, subject, fmt.Sprintf("nobody answers %s there: %s", p.Host, answers[0].Detail), nobody)
+		r.add(Warn, subject, fmt.Sprintf("%s gets no answer there: %s", p.Host, answers[0].Detail), nobody)
 	default:
 		r.add(Warn, subject, fmt.Sprintf("%s reaches a host there, but neither the one where %s is started nor one with a forwarder at port %s", p.Host, cluster, port),
 			"have ranks of "+cluster+" placed on that host, or else "+nobody)

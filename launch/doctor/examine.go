@@ -175,7 +175,7 @@ func (r *Report) between(p, q *patient) {
 		case a.Kind == Reached:
 			reached = true
 			r.add(OK, subject, p.Host+" reaches "+to+" directly",
-				"a shared network joins them; what goes between the clusters still takes the forwarder")
+				"a shared network joins them; messages between the clusters still take the forwarder")
 		case a.Kind == Other || a.Kind == Refused && near != "":
 			r.add(Warn, subject, fmt.Sprintf("false reachability: at %s's address %s another host answers %s", q.Host,
 				q.Addresses[i].IP(), p.Host),

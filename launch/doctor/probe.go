@@ -189,7 +189,7 @@ func Dial(ctx context.Context, t Target) Answer {
 // challenged reads a forwarder's first frame.
 func challenged(r io.Reader, begin time.Time) Answer {
 	other := func(why string) Answer {
-		return Answer{Kind: Other, Took: time.Since(begin), Detail: "what listens there is no forwarder: " + why}
+		return Answer{Kind: Other, Took: time.Since(begin), Detail: "the program that listens there is not a forwarder: " + why}
 	}
 	b := make([]byte, wire.HeaderLen)
 	if _, err := io.ReadFull(r, b); err != nil {

@@ -200,7 +200,7 @@ func (r *Report) program(name string, libs []Library) {
 		r.add(Warn, name, "not linked to an MPI library itself",
 			"fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
 	default:
-		r.add(OK, name, "a script: what it starts decides", "")
+		r.add(OK, name, "a script: the programs that it starts decide", "")
 	}
 }
 

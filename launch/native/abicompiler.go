@@ -56,7 +56,7 @@ func flags(libraries string) (compile, link []string, err error) {
 		text, err = os.ReadFile(filepath.Join(filepath.Dir(libraries), file))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s is not there: run scripts/build; whoever copies the libraries copies pkgconfig/, too", filepath.Join(libraries, file))
+		return nil, nil, fmt.Errorf("%s is not there: run scripts/build, or copy pkgconfig/ with the libraries", filepath.Join(libraries, file))
 	}
 	if err != nil {
 		return nil, nil, err

@@ -21,7 +21,7 @@ func ShimPath(m spec.MPI) (string, error) {
 			p)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build; whoever copies bin/ copies lib/, too",
+		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build, or copy lib/ with bin/",
 			m, p, packages[m])
 	}
 	return p, err

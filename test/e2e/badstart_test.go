@@ -340,7 +340,7 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 		{[]string{"forwarder", "--secret-file", short}, 2, "want 128: make one with zipper secret"},
 		{[]string{"run", "--secret-file", short, "--cluster", "a=1", "--", "true"}, 2, "want 128"},
 		{[]string{"run", "--secret-file", made, "--cluster", "a=0", "--", "true"}, 2, "want at least 1"},
-		{[]string{"secret", made}, 1, "is there already"},
+		{[]string{"secret", made}, 1, "exists already"},
 		{[]string{"calibrate", "--file", jobFile, "--output", "/nowhere/platform.yaml"}, 1,
 			"--output: cannot write the result"},
 		{[]string{"forwarder", "--listen", "192.0.2.1"}, 1, "this host does not have that address"},

@@ -49,7 +49,7 @@ func TestHostKeys(t *testing.T) {
 		b.Fails(r, r.Status, words...)
 	}
 	refuses("another key", run(nil, "--zipper", f.Addr+"#"+wrong), "wrong host key",
-		"it is another one, or somebody in between")
+		"it is another forwarder, or an attacker in between")
 	if strings.Contains(f.Stderr(), "job runs") == strings.Contains(other.Stderr(), "job runs") {
 		t.Error("the job ran at the other forwarder, or at both")
 	}

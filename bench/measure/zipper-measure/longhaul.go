@@ -51,7 +51,7 @@ func (p *longhaul) options(flags *flag.FlagSet) (rounds int, quick map[string]st
 	for _, name := range []string{"rate", "queue", "seed"} {
 		flags.Func(name, "of the long link, as of scripts/lab up", func(v string) error { return p.line.Set(name, v) })
 	}
-	flags.IntVar(&p.others, "others", 0, "measure what the trunk is compared with, and outages, in the first `rounds` only; 0: in all")
+	flags.IntVar(&p.others, "others", 0, "measure the other targets, and outages, in the first `rounds` only; 0: in all")
 	flags.StringVar(&p.congestion, "congestion", "cubic", "control of all nodes: cubic, reno, bbr")
 	for _, f := range []struct {
 		name, about string

@@ -52,7 +52,7 @@ func (p *sweep) options(flags *flag.FlagSet) (rounds int, quick map[string]strin
 	flags.StringVar(&p.list, "sizes", "1..16M", "`bytes`: a range, or a list")
 	flags.BoolVar(&p.powers, "powers", false, "powers of two alone, without their neighbours")
 	flags.StringVar(&p.pairs, "ranks", "2+2,4+4,3+5", "`list` of ranks in both clusters")
-	flags.StringVar(&p.kinds, "modes", "zipped,nat,routed", "`list`; the last is what the others are compared with. zipped:slice=4K;combine=64K has another table of collectives")
+	flags.StringVar(&p.kinds, "modes", "zipped,nat,routed", "`list`; the others are compared with the last. zipped:slice=4K;combine=64K has another table of collectives")
 	flags.StringVar(&p.rate, "rate", "1gbit", "limit of every link; none: no limit")
 	flags.StringVar(&p.order, "order", mixed, "of the sizes in a job: up, down, or mixed, another one in each round")
 	flags.IntVar(&p.again, "again", 6, "rounds in which the worst point of each curve is measured again, alone")

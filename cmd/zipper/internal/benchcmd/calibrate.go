@@ -149,7 +149,7 @@ func agentCommand() *cli.Command {
 	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages for a session on standard input",
 		Action: func(c *cli.Context) error {
 			if err := timerslack.Start(); err != nil {
-				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from what is measured\n",
+				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from the measurement\n",
 					err)
 			}
 			return transfer.Serve(c.Context, os.Stdin, os.Stdout)

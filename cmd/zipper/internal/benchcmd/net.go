@@ -56,7 +56,7 @@ func benchNet(c *cli.Context) error {
 		return netJob(c, p, m, o)
 	}
 	if c.String("nodes") == "" {
-		return clikit.Usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
+		return clikit.Usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N name the processes and this one"))
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()

@@ -87,7 +87,7 @@ func benchScale(c *cli.Context) error {
 		return broken
 	}
 	if broken != nil {
-		broken = fmt.Errorf("%w; shown is what was measured before", broken)
+		broken = fmt.Errorf("%w; the results before it are shown", broken)
 	}
 	size := o.MinSize
 	if len(all[0].Rows) == 1 {

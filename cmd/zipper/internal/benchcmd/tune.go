@@ -89,7 +89,7 @@ func tuneAction(c *cli.Context) error {
 		return errors.Join(broken, err)
 	}
 	if broken != nil {
-		return fmt.Errorf("%w; %s has what was chosen before", broken, file)
+		return fmt.Errorf("%w; %s has the choices before it", broken, file)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ says what counts at the next start only. The forwarder has to have been started 
 				_, _, err = signalForwarder(c, syscall.SIGHUP)
 			}
 			if err == nil {
-				fmt.Printf("%s is read again; what came of it is in the forwarder's log\n", s.Config)
+				fmt.Printf("%s is read again; the result is in the forwarder's log\n", s.Config)
 			}
 			return err
 		},
@@ -124,7 +124,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 		holds, err = holdsListener(s.PID, at)
 	}
 	if err != nil || s.PID <= 1 || !holds || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
-		return at, s, fmt.Errorf("what shows its status at %s says that it is process %d, "+
+		return at, s, fmt.Errorf("the program that shows its status at %s reports process %d, "+
 			"which is no zipper forwarder here (does it run in a container?)", at, s.PID)
 	}
 	if err := syscall.Kill(s.PID, sig); err != nil {

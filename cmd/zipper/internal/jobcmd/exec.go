@@ -68,7 +68,7 @@ func execProgram(c *cli.Context) error {
 
 // levelUsage and patienceUsage describe --level and --patience of run, join and exec.
 const (
-	levelUsage    = "how far the job trusts what its frames travel over: plain, checked (every byte has a checksum, and what is damaged is sent again) or sealed (encrypted from rank to rank, too); equal in all clusters; default: checked, or sealed if there are networks without ranks"
+	levelUsage    = "how far the job trusts its networks: plain, checked (every byte has a checksum, and damaged frames are sent again) or sealed (encrypted from rank to rank, too); equal in all clusters; default: checked, or sealed if there are networks without ranks"
 	patienceUsage = "how long a rank, a forwarder or a link between forwarders that is out of reach is waited for, if nothing says that it is dead; equal in all clusters; default: 1m"
 )
 

@@ -76,7 +76,7 @@ func forwarderFlags() []cli.Flag {
 		&cli.IntFlag{Name: "nice", Value: -5,
 			Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
 		&cli.DurationFlag{Name: "max-timeout", Value: forwarder.MaxTimeout,
-			Usage: "how long a job may gather, whatever time-out its ranks have"},
+			Usage: "how long a job may gather, also if its ranks have a longer time-out"},
 		&cli.IntFlag{Name: "max-ranks", Value: forwarder.MaxRanks, Usage: "ranks of a job, at most"},
 		&cli.IntFlag{Name: "max-gathering", Value: forwarder.MaxGathering, Usage: "jobs that gather at once, at most"},
 		&cli.IntFlag{Name: "max-gathering-from", Value: forwarder.MaxGatheringFrom,

@@ -258,7 +258,7 @@ func (s *service) reload() error {
 func (s *service) watch(ctx context.Context) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn("the watchdog is not told of us", zap.Error(err))
+		s.log.Warn("the watchdog cannot be notified", zap.Error(err))
 	}
 	if within == 0 || err != nil {
 		return
@@ -286,7 +286,7 @@ const watchdogShare = 2
 // notify sends a state to systemd, if systemd has started this process.
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd is not told", zap.String("state", state), zap.Error(err))
+		log.Warn("systemd cannot be notified", zap.String("state", state), zap.Error(err))
 	}
 }
 

@@ -60,7 +60,7 @@ func makeSecret(c *cli.Context) error {
 func writePrivate(name, text string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already: remove it first if nobody needs it any more", name)
+		return fmt.Errorf("%s exists already: remove it first if it is no longer needed", name)
 	}
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func TestSecretCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := app.Run([]string{"zipper", "secret", file}); err == nil ||
-		!strings.Contains(err.Error(), "is there already") {
+		!strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a file that is there: %v", err)
 	}
 	if again, _ := jobenv.ReadSecret(file, os.Getenv); again != one {

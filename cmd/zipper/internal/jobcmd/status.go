@@ -162,7 +162,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			}
 		}
 		if j.Doors > 0 {
-			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n",
+			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; their messages are not counted here\n",
 				j.Doors)
 		}
 		if j.LostLinks > 0 {

@@ -52,7 +52,7 @@ func submitJob(c *cli.Context) error {
 	}
 	if c.Bool("script") {
 		for _, h := range halves {
-			fmt.Printf("# cluster %s: sbatch this%s, with what zipper submit would write into the file that it names\n%s\n", h.Cluster.Name, on(h.Where()), h.Script)
+			fmt.Printf("# cluster %s: sbatch this%s, with the lines of zipper submit in the file that it names\n%s\n", h.Cluster.Name, on(h.Where()), h.Script)
 		}
 		return nil
 	}

@@ -85,7 +85,7 @@ func jobKey(c *cli.Context) (ed25519.PublicKey, error) {
 	if s := c.String("job-key"); s != "" {
 		k, err := wire.ParseHostKey(s)
 		if err != nil {
-			return nil, errors.New("--job-key: want what zipper ticket --secret-file FILE --job ID prints")
+			return nil, errors.New("--job-key: want the output of zipper ticket --secret-file FILE --job ID")
 		}
 		return k[:], nil
 	}

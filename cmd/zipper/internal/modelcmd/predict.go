@@ -49,7 +49,7 @@ func Predict() *cli.Command {
 			ranksFlag(), computeFlag(),
 			&cli.Float64Flag{Name: "grain", Value: -1,
 				Usage: "handle events together that are within this `PART` of a duration (0 exact; default by size)"},
-			&cli.BoolFlag{Name: "no-gains", Usage: "do not try what doubling each resource would save"},
+			&cli.BoolFlag{Name: "no-gains", Usage: "do not compute the savings of doubling each resource"},
 			rowsFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
 			&cli.StringFlag{Name: "picture", Usage: "also draw timeline and utilisation into `FILE` (.svg or .png)"},
