@@ -46,7 +46,8 @@ static int as_messages(const zcomm *c, int op, const zleaf *p) {
          (in_blocks(op) || !zsmall_passes_on(c, p->get));
 }
 
-/* Returns the sizes of this process's messages in a collective if it may be a leaf in it, otherwise NULL. */
+/* Returns the sizes of this process's messages in a collective if it may be a leaf in it,
+ * otherwise NULL. */
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size, c->rank);
   if (key < 0) return NULL;

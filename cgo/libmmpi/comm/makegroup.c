@@ -24,7 +24,7 @@ typedef struct meeting {
   int me, tag;     /* this process's rank in g, and the program's tag */
 } meeting;
 
-/* The message that the first member sends to the others once it has received the messages of all. */
+/* The message that the first member sends to the others once it has the messages of all. */
 typedef struct answer {
   uint64_t context; /* a context id of the first member */
   uint64_t failed;  /* not 0 if the library of a member has failed to make its part */

@@ -60,7 +60,7 @@ extern zcomm *z_whole;
 /* Returns the zcomm of a handle, or NULL if the communicator does not span clusters or the handle
  * is invalid. Native MPI reports an invalid handle. The handle may be any except MPI_COMM_WORLD. */
 zcomm *zcomm_find_other(MPI_Comm comm);
-/* Returns the zcomm of a handle, as zcomm_find_other does. The handle may also be MPI_COMM_WORLD. */
+/* Returns the zcomm of a handle, as zcomm_find_other does, also of MPI_COMM_WORLD. */
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
 /* Adds a reference to c, and returns c. */

@@ -45,7 +45,8 @@ static inline int z_entry_begin(void) {
   return before;
 }
 
-/* Marks this thread as in its previous place, and calls the function that z_resume has set, if any. */
+/* Marks this thread as in its previous place, and calls the function that z_resume has set, if
+ * any. */
 static inline void z_entry_end(const int *before) {
   z_place = *before; /* this comes first, so that a later handler finds the thread outside */
   if (__builtin_expect(z_deferred != NULL, 0)) z_run_deferred();

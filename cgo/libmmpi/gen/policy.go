@@ -21,8 +21,8 @@ const (
 	// narrow is for the big-count form X_c of an own function: z_X if the counts fit an int,
 	// otherwise guarded. No policy file names it.
 	narrow = "narrow"
-	// arrays is for the big-count form of a collective with arrays: z_X with the arrays narrowed, on
-	// any communicator as narrow. No policy file names it.
+	// arrays is for the big-count form of a collective with arrays: z_X with the arrays narrowed,
+	// on any communicator as narrow. No policy file names it.
 	arrays = "arrays"
 	// persist is for a persistent collective that starts an own nonblocking one: z_X is generated.
 	// No policy file names it.

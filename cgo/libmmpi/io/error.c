@@ -3,7 +3,8 @@
 
 static zmap handlers; /* the map from error handler to the program's function for files */
 
-/* Notes the handler's function, because Open MPI's MPI_File_call_errhandler rejects MPI_FILE_NULL. */
+/* Notes the handler's function, because Open MPI's MPI_File_call_errhandler rejects
+ * MPI_FILE_NULL. */
 int z_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errhandler *handler) {
   int rc = real.File_create_errhandler(function, handler);
   if (!rc && z_on_open_mpi()) zmap_put(&handlers, z_key(*handler), (void *)(uintptr_t)function);

@@ -5,7 +5,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The kind of a request: a send, a receive, a collective, or a persistent request of any of these. */
+/* The kind of a request: a send, a receive, a collective, or a persistent request of any of
+ * these. */
 enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
 
 /* A request of the shim behind a native placeholder handle. */
