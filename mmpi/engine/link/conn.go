@@ -33,7 +33,7 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 	*c = conn{link: l, head: wire.HeaderLen + wire.DataLen, most: limit.Segment}
 	c.pipe = pipe
 	c.narrow, _ = l.(transport.Narrow)
-	if keys != nil { // All that is sent is made anew in memory of our own.
+	if keys != nil { // What is sealed is written to memory of our own, and sent from there.
 		c.head += wire.SealLen
 		if !direct && l != nil {
 			c.seal = keys.Link(l)

@@ -28,8 +28,9 @@ func mapped(t *testing.T, size int) (mem []byte, allow func()) {
 	return mem, func() { protect(unix.PROT_READ | unix.PROT_WRITE) }
 }
 
-// TestBadMemoryKeepsLink: a buffer that ends before its message is no fault of the link. The set
-// names the message and the place, loses nothing, and goes on when the memory is there.
+// TestBadMemoryKeepsLink checks that a buffer which ends before its message does not cost the link.
+// The set names the message and the place, loses nothing, and goes on when the memory can be
+// accessed.
 func TestBadMemoryKeepsLink(t *testing.T) {
 	const size = 4 << 20
 	for _, writes := range []bool{true, false} {
@@ -61,7 +62,7 @@ func TestBadMemoryKeepsLink(t *testing.T) {
 			if guilty.Memory.Found() {
 				t.Error("it is there after it was taken")
 			}
-			for range 100 { // it is tried again, and nobody else is told
+			for range 100 { // The access is tried again, and not reported again.
 				u[0].set.Step()
 				u[1].set.Step()
 			}
@@ -89,8 +90,8 @@ func TestBadMemoryKeepsLink(t *testing.T) {
 	}
 }
 
-// TestBadMemoryEndsJob: memory that the program can access and the kernel cannot ends the job after
-// a while, with an error about the memory.
+// TestBadMemoryEndsJob checks that memory which the program can access and the kernel cannot ends
+// the job after a while, with an error about the memory.
 func TestBadMemoryEndsJob(t *testing.T) {
 	u := tcpPair(t)
 	bad, _ := mapped(t, 4<<20)

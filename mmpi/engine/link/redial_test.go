@@ -69,9 +69,9 @@ func (f *refusing) checked(d time.Duration) string {
 
 var errConnRefused = fmt.Errorf("dial: %w", unix.ECONNREFUSED)
 
-// TestRefusedBefore: a forwarder that was started again refuses no more, but has a rank that comes
-// back wait for the others. That is no reason to end the job as soon as if it still refused.
-func TestRefusedBefore(t *testing.T) {
+// TestRestartedForwarderIsAwaited checks that a rank waits for the others at a forwarder which has
+// been started again, and that the refusals before do not end the job meanwhile.
+func TestRestartedForwarderIsAwaited(t *testing.T) {
 	f := newRefusing(t)
 	f.lock.Lock()
 	f.lose()
@@ -94,8 +94,8 @@ func TestRefusedBefore(t *testing.T) {
 	t.Error("a forwarder that refuses is not given up")
 }
 
-// TestStoppedForwarderIsAwaited: a rank waits for its whole patience for a forwarder that has said
-// Bye and then refuses connections, and gives up with an error that names both.
+// TestStoppedForwarderIsAwaited checks that a rank waits for its whole patience for a forwarder
+// that has sent Bye and then refuses connections, and gives up with an error that names both.
 func TestStoppedForwarderIsAwaited(t *testing.T) {
 	f := newRefusing(t)
 	if _, err := f.there.TryWrite(wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)); err != nil {

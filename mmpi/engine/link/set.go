@@ -35,7 +35,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Wiring is how a process is linked to the others, and who is told about it.
+// Wiring is how a process is linked to the others, and what is called when that changes.
 type Wiring struct {
 	// Links are joined links to forwarders, 1 to MaxRails, none if there is one cluster; nil: not
 	// there yet. At least one of them is there.

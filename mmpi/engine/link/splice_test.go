@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// fast makes a flow one whose segments are long.
+// fast makes the flow to a peer so fast that its segments are long.
 func fast(p *Peer) {
 	p.out.pace.Begin(0, 0)
 	p.out.pace.Acked(100<<30, time.Second)
@@ -26,9 +26,10 @@ func pattern(i, n int) []byte {
 	return b
 }
 
-// TestSplice: long segments go out of the program's memory, which is the program's again when the
-// send is over: it changes it at once, and every message arrives as it was. It does so too where
-// the system gives no pipe, and where in the middle of a segment it takes no more of the memory.
+// TestSplice checks that every message arrives unchanged whose long segments are sent from the
+// program's memory, though the program changes the memory as soon as the send is over. The same
+// holds where the system provides no pipe, and where it stops taking the memory in the middle of a
+// segment.
 func TestSplice(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -105,8 +106,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestLongSegments: they are long only where the flow is fast and much is left, whole packets then,
-// and of another rail's or a slow flow they are as usual.
+// TestLongSegments checks that segments are long, and fill whole packets, only where the flow is
+// fast and much is left.
 func TestLongSegments(t *testing.T) {
 	u := tcpPair(t)
 	r, p := u[0].set.rails[0], u[0].set.Peer(1)
@@ -138,7 +139,7 @@ func TestLongSegments(t *testing.T) {
 	}
 }
 
-// slowNetwork is a link before which a queue stands.
+// slowNetwork is a link that knows the rate of its bottleneck.
 type slowNetwork struct {
 	transport.Link
 	rate float64
@@ -146,7 +147,8 @@ type slowNetwork struct {
 
 func (s *slowNetwork) Bottleneck() float64 { return s.rate }
 
-// TestShortSegments: a slow network gets segments that it carries in a short time.
+// TestShortSegments checks that segments in a slow network are so short that each takes little
+// time.
 func TestShortSegments(t *testing.T) {
 	u := tcpPair(t)
 	r, p := u[0].set.rails[0], u[0].set.Peer(1)
