@@ -17,8 +17,9 @@ type simgridWay struct {
 	args []string
 }
 
-// simgridWays: as it is; without the traffic of acknowledgements, which the lab lets overtake; the
-// older of its models; and with a forwarder written for it.
+// simgridWays returns the settings of SimGrid that predictions are made with: its default; without
+// the traffic of acknowledgements, which overtake data in the lab; its older model CM02; and that
+// model with a forwarder written for SimGrid.
 func simgridWays() []simgridWay {
 	return []simgridWay{{"SimGrid", []string{"flows"}},
 		{"SimGrid, no cross-traffic", []string{"flows", "--cfg=network/crosstraffic:0"}},

@@ -36,7 +36,8 @@ func TestAimsDependOnTheDelay(t *testing.T) {
 	}
 }
 
-// Void values are shown and marked, and count for no median; a reason stands for a missing value.
+// TestAimsTable checks that the table shows and marks void values, computes medians without them,
+// and has a reason in place of a missing value.
 func TestAimsTable(t *testing.T) {
 	line := link(20 * time.Millisecond)
 	r := &Report{Line: &line, Rounds: 3}

@@ -28,7 +28,8 @@ func TestParseSizes(t *testing.T) {
 	}
 }
 
-// A barrier has one size, and messages that carry a time stamp are not smaller than the stamp.
+// TestOperationKeepsItsSizes checks that a barrier has one size, and that messages that carry a
+// time stamp are not smaller than the stamp.
 func TestOperationKeepsItsSizes(t *testing.T) {
 	for name, want := range map[string][]int{"barrier": {0}, "ibarrier": {0}, "beside": {8}, "bcast": {1, 8, 1 << 20}} {
 		k := slices.IndexFunc(Operations(), func(o Operation) bool { return o.Name == name })
@@ -50,8 +51,9 @@ func sweepReport() (r *Report, add func(name string, size int, target string, ro
 	}
 }
 
-// The worst point is that of the highest median of ratios within a round, not of the ratio of
-// medians, nor that of one slow round. Rounds in which one of the two is missing do not count.
+// TestWorstPointHasHighestMedianOfRatios checks that the worst point has the highest median of the
+// ratios within a round. The ratio of medians and a single slow round do not decide. Rounds in
+// which one of the two values is missing do not count.
 func TestWorstPointHasHighestMedianOfRatios(t *testing.T) {
 	r, add := sweepReport()
 	for round := range 7 {
@@ -109,7 +111,8 @@ func TestWorstPointHasHighestMedianOfRatios(t *testing.T) {
 	}
 }
 
-// A curve without a pair of values is in the table, and has no worst point.
+// TestCurveWithoutPairsIsNotMeasured checks that a curve without a pair of values is in the table
+// and has no worst point.
 func TestCurveWithoutPairsIsNotMeasured(t *testing.T) {
 	r, add := sweepReport()
 	add("scan", 8, "zipped", 0, 1, false)

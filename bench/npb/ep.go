@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// EP, embarrassingly parallel, counts pairs of Gaussian deviates by the polar method in square
-// annuli. It has one reduction at the end, and runs on any number of ranks.
+// EP runs the benchmark "embarrassingly parallel": it counts pairs of Gaussian deviates by the
+// polar method in square annuli. It has one reduction at the end, and runs on any number of ranks.
 func EP(p *mmpi.Process, class Class) (Result, error) {
 	par := map[Class]struct {
 		m      uint

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// IS, integer sort, ranks keys with a roughly Gaussian distribution by buckets, with an all-to-all
-// in every step. The number of ranks must be a power of two.
+// IS runs the benchmark "integer sort": it ranks keys with a roughly Gaussian distribution by
+// buckets, with an all-to-all in every step. The number of ranks must be a power of two.
 func IS(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := isClasses[class]
 	if !ok {

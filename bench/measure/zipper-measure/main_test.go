@@ -95,7 +95,8 @@ func TestParseSkipsWhatLaunchersPrint(t *testing.T) {
 	}
 }
 
-// Plain TCP over loopback has as many rates as streams, and none of them is zero.
+// TestPlainStreams checks that plain TCP over loopback has as many rates as streams, and that no
+// rate is zero.
 func TestPlainStreams(t *testing.T) {
 	counts, done := make(chan error, 1), make(chan error, 1)
 	const address = "127.0.0.1:0"

@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/measure"
 )
 
-// Mixed sizes are others in each round, and the same in all modes of one.
+// TestMixedOrderDiffersByRound checks that the mixed order of sizes differs from round to round
+// and is the same in all modes of a round.
 func TestMixedOrderDiffersByRound(t *testing.T) {
 	sizes := func() []int { return measure.Between(1, 1<<20, true) }
 	p := &sweep{order: mixed}
@@ -25,8 +26,8 @@ func TestMixedOrderDiffersByRound(t *testing.T) {
 	}
 }
 
-// Each operation has a job of its own, or all are in one but for threads. An operation that has
-// none of the sizes is in no job.
+// TestJobsOfARound checks that each operation has its own job, or that all operations except
+// threads share one job. An operation that has none of the sizes is in no job.
 func TestJobsOfARound(t *testing.T) {
 	_, p, _ := parsed[*sweep](t, "sweep --program p --on bcast|threads|barrier|beside --sizes 4,128K")
 	if jobs := p.jobs(0); len(jobs) != 3 || jobs[0][0].operation != "threads" || !slices.Equal(jobs[0][0].sizes, []int{4}) {
@@ -63,7 +64,8 @@ func TestLaterRoundsMeasureTheTrunkAlone(t *testing.T) {
 	}
 }
 
-// A step is done if one of its rows is selected, and gives the values of the selected rows alone.
+// TestOnlySelectedRowsAreMeasured checks that a step runs if one of its rows is selected, and that
+// it gives only the values of the selected rows.
 func TestOnlySelectedRowsAreMeasured(t *testing.T) {
 	_, p, _ := parsed[*longhaul](t, "longhaul --program p --only ^memory|fairness --on trunk|TCP")
 	steps, targets := names(p, 0)
@@ -77,8 +79,9 @@ func TestOnlySelectedRowsAreMeasured(t *testing.T) {
 	}
 }
 
-// Targets have their turns in the reverse order in every second round. A target that fails has the
-// reason in the report, for the rows without a sample, and makes an error at the end.
+// TestFailureIsNotedAndOthersAreMeasured checks that targets run in the reverse order in every
+// second round. When a target fails, the report has the reason in its rows without a sample, and
+// the run ends with an error.
 func TestFailureIsNotedAndOthersAreMeasured(t *testing.T) {
 	var order []string
 	rows := []measure.Row{{Name: "bcast", Size: 8}, {Name: "bcast", Size: 16}}
