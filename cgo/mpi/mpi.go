@@ -110,7 +110,8 @@ func World() Communicator { return Communicator(C.b_world()) }
 func Self() Communicator  { return Communicator(C.b_self()) }
 func Null() Communicator  { return Communicator(C.b_comm_null()) }
 
-// The functions below return the library's values of MPI's special ranks, tags and colours.
+// Undefined returns the library's value of MPI_UNDEFINED. AnySource, AnyTag and ProcNull return its
+// values of MPI_ANY_SOURCE, MPI_ANY_TAG and MPI_PROC_NULL.
 func Undefined() int { return int(C.b_undefined()) }
 func AnySource() int { return anySource }
 func AnyTag() int    { return anyTag }

@@ -42,7 +42,7 @@ The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Sessio
 any count, those with arrays of counts or displacements too (MPI_Gatherv_c and its like); MPI_Buffer_attach_c takes below 2³¹.
 MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (across-clusters.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
 that spans clusters is of shared memory. MPI_Comm_join is refused in every process; jobs that are started by themselves connect (../howto/connecting-jobs.md).
-What MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster has limits (across-clusters.md).
+The processes that MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster have limits (across-clusters.md).
 `
 
 // table returns the conformance table of functions.tsv files, each in a directory named after its
