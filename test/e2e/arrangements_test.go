@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sites with a border node each, in every arrangement of long links of 20 ms. Connections get in at
-// port 7475 of gB and of gB2, and nowhere else.
+// TestLabArrangements runs jobs of sites with one border node each, in every arrangement of long
+// links of 20 ms. Sites accept connections only at port 7475 of gB and of gB2.
 //
 //	a - gA  ==wan==  gB  ==wan2==  gC - c        a - gA2 ==wan4== gB2 - b
 //	                 | \\

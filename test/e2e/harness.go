@@ -38,7 +38,7 @@ type Cluster struct {
 	Dir string
 }
 
-// A, B and C are the usual clusters.
+// A returns cluster a of a usual test. B and C return the clusters b and c.
 func A(ranks int, mpi string) Cluster { return Cluster{Name: "a", Ranks: ranks, MPI: mpi} }
 func B(ranks int, mpi string) Cluster { return Cluster{Name: "b", Ranks: ranks, MPI: mpi} }
 func C(ranks int, mpi string) Cluster { return Cluster{Name: "c", Ranks: ranks, MPI: mpi} }

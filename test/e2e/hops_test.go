@@ -15,7 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/dial"
 )
 
-// hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no
+// hopFlags returns zipper run's flags for clusters a - b - c in a row, where a and c share no
 // forwarder.
 func hopFlags(ab, bc *Forwarder) []string {
 	return []string{"--zipper", ab.Addr + "=a,b", "--zipper", bc.Addr + "=b,c"}
@@ -104,7 +104,7 @@ func TestHopsKilled(t *testing.T) {
 	})
 }
 
-// rowFlags are zipper run's flags for the same row with several forwarders between a and b.
+// rowFlags returns zipper run's flags for the same row with several forwarders between a and b.
 func rowFlags(bc string, ab ...string) []string {
 	flags := []string{"--zipper", bc + "=b,c"}
 	for _, addr := range ab {

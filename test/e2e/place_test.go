@@ -22,8 +22,8 @@ func placeScript(b *Bed) string {
 	return path
 }
 
-// scriptLines are the output of placeScript in the order of rank; clusters has the cluster of each
-// rank.
+// scriptLines returns the output of placeScript in the order of ranks; clusters has the cluster of
+// each rank.
 func scriptLines(clusters ...string) (want []string) {
 	for rank, c := range clusters {
 		want = append(want, fmt.Sprintf("script %d of %d in %s, launcher %d of %d", rank, len(clusters), c, rank,

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// windows: rank 0 does nothing but look at its memory, which the last rank writes to.
+// windows checks that a put arrives while its target only reads its memory: rank 0 reads until the
+// last rank has written.
 func windows(p *mmpi.Process) (any, error) {
 	w := p.World()
 	win, err := mmpi.NewWindow(w, 16)
