@@ -7,19 +7,18 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/budget"
 )
 
-// buffer holds queued bytes. It belongs to one frame, or to several small ones in a row; refs
-// counts the queue entries that point into it and is guarded by the mutex of the output that holds
-// them.
+// buffer holds queued bytes: one frame, or several small frames in a row. refs counts the queue
+// entries that point into the buffer; the mutex of the output that holds them guards it.
 type buffer struct {
-	b     []byte // len: bytes in use
+	b     []byte // the bytes in use; the capacity is that of the class
 	refs  int
 	class int
 }
 
-// pool hands out buffers. Safe for concurrent use.
+// pool hands out buffers. It is safe for concurrent use.
 type pool struct{ free [len(classes)]sync.Pool }
 
-// get returns an empty buffer with room for n bytes, n at most the largest class.
+// get returns an empty buffer with room for n bytes. n is at most the largest class.
 func (p *pool) get(n int) *buffer {
 	for c, size := range classes {
 		if n <= size {
@@ -32,30 +31,32 @@ func (p *pool) get(n int) *buffer {
 	panic("forwarder: buffer larger than a frame") // wire.ParseHeader bounds every frame
 }
 
+// put takes back a buffer that no queue entry refers to.
 func (p *pool) put(b *buffer) {
 	b.b, b.refs = b.b[:0], 0
 	p.free[b.class].Put(b)
 }
 
-// What is kept of what came over a connection is booked to it: its frames that wait in queues, with
-// the buffers that they are in, and the frame that has come in part. While that is more than what
-// is left of a budget the connection is not read (state.go).
+// The bytes of a connection that the forwarder still holds are charged to that connection: its
+// frames in queues, with their buffers, and a frame that has arrived in part. While the charge
+// exceeds the rest of a budget, the connection is not read (state.go).
 
-// entrySize is what a queue's entry itself takes, in bytes, and a little more.
+// entrySize is the size of a queue entry in bytes, rounded up.
 const entrySize = 96
 
-// memory is what is kept of what came over a connection. Safe for concurrent use.
+// memory accounts for the bytes that were received over a connection and are still held. It is safe
+// for concurrent use.
 type memory struct {
 	budget.Account
-	paused atomic.Bool // the connection is not read; set on its loop
-	waking atomic.Bool // wake has been called
-	wake   func()      // has the loop look whether it is to be read again
+	paused atomic.Bool // whether reading is paused; set on the connection's loop
+	waking atomic.Bool // whether a call of wake is pending
+	wake   func()      // asks the loop to check whether reading can resume
 }
 
-// took books n bytes.
+// took charges n bytes.
 func (m *memory) took(n int) { m.Take(int64(n)) }
 
-// gave gives them back.
+// gave releases n bytes, and wakes a paused connection that is under its limits again.
 func (m *memory) gave(n int) {
 	m.Take(-int64(n))
 	if m.paused.Load() && m.Under() && m.waking.CompareAndSwap(false, true) {

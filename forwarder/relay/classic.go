@@ -7,31 +7,32 @@ import (
 )
 
 // Classic relays a job's frames as the original middleware did: one transfer at a time for all
-// ranks and both directions, a message stored whole before it is sent on. A transfer begins with
-// the CTS that lets the sender go and ends with the receiver's Fin; a CTS that comes meanwhile
-// waits for its turn. All of it on the forwarder's one loop. What is different from the original:
-// the handshake goes end to end rather than to the forwarder.
+// ranks and both directions, and store and forward of whole messages. A transfer begins with the
+// CTS that lets the sender start and ends with the receiver's Fin; a CTS that arrives during a
+// transfer waits for its turn. All of this runs on the forwarder's one loop. Unlike the original,
+// the handshake is end to end rather than between a rank and the forwarder.
 type Classic struct {
 	busy             bool
 	sender, receiver uint32
-	handle           uint64 // of the send
-	left             uint64 // bytes to come
-	store            []byte // frames that have come
-	waiting          [][]byte
-	held             map[uint32]int // bytes of these by their source,
-	limit            int            // at most for one; who has more breaks the protocol
+	handle           uint64         // the sender's handle of the current transfer
+	left             uint64         // the bytes of the current message that have not arrived
+	store            []byte         // the frames of the current message that are stored
+	waiting          [][]byte       // the CTS frames of the transfers that wait, oldest first
+	held             map[uint32]int // the bytes of waiting by source
+	// the maximum of held for one source in bytes; a source above it violates the protocol
+	limit int
 }
 
-// NewClassic begins with no transfer. One rank may have at most limit bytes of CTS frames that
-// wait.
+// NewClassic returns a relay without a transfer. The CTS frames of one rank that wait may take at
+// most limit bytes.
 func NewClassic(limit int) *Classic { return &Classic{held: map[uint32]int{}, limit: limit} }
 
-// relay takes whole frames from c.
+// relay relays the whole frames b, which arrived over c.
 func (s *Classic) relay(c *Conn, r *Route, b []byte) {
 	for len(b) > 0 {
 		h, err := wire.ParseHeader(b)
 		if err != nil {
-			return // cannot be: the reader has parsed it
+			return // unreachable: the reader has parsed it
 		}
 		n := wire.HeaderLen + int(h.Length)
 		s.one(c, r, &h, b[:n])
@@ -39,6 +40,8 @@ func (s *Classic) relay(c *Conn, r *Route, b []byte) {
 	}
 }
 
+// one relays one frame: it queues a CTS, stores Data of the current transfer, and sends all other
+// frames at once. The receiver's Fin ends the transfer.
 func (s *Classic) one(c *Conn, r *Route, h *wire.Header, frame []byte) {
 	switch h.Type {
 	case wire.TypeCTS:
@@ -69,7 +72,8 @@ func (s *Classic) one(c *Conn, r *Route, h *wire.Header, frame []byte) {
 	}
 }
 
-// next begins a transfer if none is under way.
+// next starts the next transfer unless one is in progress. It skips a CTS whose sender or receiver
+// has departed.
 func (s *Classic) next(c *Conn, r *Route) {
 	for !s.busy && len(s.waiting) > 0 {
 		frame := s.waiting[0]
@@ -85,7 +89,7 @@ func (s *Classic) next(c *Conn, r *Route) {
 	}
 }
 
-// send puts frames on the link of a rank.
+// send writes frames to the connection of rank dst, and drops them if the rank has departed.
 func send(c *Conn, r *Route, src, dst uint32, b []byte) {
 	if d := r.Table[dst].Load(); d != nil {
 		if _, err := d.out.write(c.worker.one, &c.memory, src, b, nil); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestClassicLongMessage: what is stored of one message is bounded.
+// TestClassicLongMessage checks that the classic protocol bounds the bytes that it stores of one
+// message.
 func TestClassicLongMessage(t *testing.T) {
 	s := &Classic{busy: true, sender: 0, receiver: 1, left: 1 << 30}
 	r := &Route{Table: make([]atomic.Pointer[Conn], 2)}

@@ -15,37 +15,39 @@ import (
 
 var errLinger = errors.New("did not close in time")
 
-// Conn is one connection. Its loop alone reads from it, writes what is queued for it and ends it;
-// other loops write to it directly while nothing is queued. Methods are for its own loop, except
+// Conn is one connection. Its loop alone reads from it, writes its queue and ends it; other loops
+// write to it directly while the queue is empty. Methods must be called on its own loop, except
 // where noted.
 type Conn struct {
 	shared *Relay
 	worker *Worker
 	watch  *loop.Watch
 	link   transport.Link
-	lender transport.Lender // the link, if it has large pieces
-	piper  transport.Piper  // the link, if pipes take what comes and give what goes
+	lender transport.Lender // the link, if it supports blocks; otherwise nil
+	piper  transport.Piper  // the link, if it supports pipes; otherwise nil
 	ctl    Control
 	out    output
-	memory memory        // what is kept of what came over it
-	state  atomic.Uint32 // a State; set by to
+	memory memory        // accounts for received bytes that are still held
+	state  atomic.Uint32 // the State; set by to
 	route  atomic.Pointer[Route]
 	sealing
-	trunk atomic.Pointer[trunk] // carries bulk in place of this connection; nil: nothing does
+	// trunk carries bulk frames in place of this connection; nil if this connection carries them.
+	trunk atomic.Pointer[trunk]
 
-	// The rest belongs to the loop.
+	// The fields below belong to the loop.
 	input    input
-	parting  bool      // the end of the stream is no loss
-	deadline time.Time // of lingering
-	heard    time.Time // last bytes
-	counted  time.Time // last Count that was sent
-	came     wire.Counted
-	slow     trickle.Detector
-	pinged   bool // since then
-	closing  bool // the other end has closed it
+	parting  bool             // whether the peer has sent Bye, so that the end of the stream is expected
+	deadline time.Time        // the time at which lingering ends
+	lastRead time.Time        // the time at which bytes last arrived
+	counted  time.Time        // the time at which the last Count was sent
+	came     wire.Counted     // checks the peer's Counts
+	slow     trickle.Detector // detects a frame that stays incomplete
+	pinged   bool             // whether a Ping has been sent since lastRead
+	closing  bool             // whether the peer closed the link while reading was paused
 }
 
-// Conn makes a connection of a link, in state Joining. Open has it read.
+// Conn returns a connection over a link, in state Joining. Its loop reads it once Open has been
+// called.
 func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	c := &Conn{shared: r, worker: w, link: link, ctl: control}
 	c.lender, _ = link.(transport.Lender)
@@ -59,27 +61,28 @@ func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	return c
 }
 
-// Post has the connection's loop run fn soon. Any thread.
+// Post runs fn on the connection's loop soon. It may be called on any thread.
 func (c *Conn) Post(fn func()) { c.worker.Loop.Post(fn) }
 
-// Now is when the loop's turn began.
+// Now returns the time at which the loop's turn began.
 func (c *Conn) Now() time.Time { return c.worker.Loop.Now() }
 
-// Link is what the connection is made of. Any thread may ask it who is there.
+// Link returns the connection's link. It may be called on any thread.
 func (c *Conn) Link() transport.Link { return c.link }
 
-// Control is what decides about the connection. Any thread.
+// Control returns the Control that the connection was made with. It may be called on any thread.
 func (c *Conn) Control() Control { return c.ctl }
 
-// Bad ends the connection because of what came over it, with Control.Bad.
+// Bad calls Control.Bad, which ends the connection because its input violates the protocol. It does
+// nothing if the connection has begun to end.
 func (c *Conn) Bad(reason string) {
 	if c.live() {
 		c.ctl.Bad(reason)
 	}
 }
 
-// Send writes a whole frame of the forwarder's own, or queues it. The error says that too many
-// wait. Any thread.
+// Send writes or queues a whole frame of the forwarder's own. It returns an error if too many bytes
+// are queued. It may be called on any thread.
 func (c *Conn) Send(frame []byte) error {
 	return c.sealed(frame, func(frame []byte) error {
 		_, err := c.out.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
@@ -87,14 +90,14 @@ func (c *Conn) Send(frame []byte) error {
 	})
 }
 
-// FinishWith puts a last frame behind all that is queued. The caller sees to it that nothing is
-// sent afterwards. Any thread.
+// FinishWith queues a last frame behind all others. The caller must not send anything afterwards.
+// It may be called on any thread.
 func (c *Conn) FinishWith(frame []byte) {
 	_ = c.sealed(frame, func(frame []byte) error { c.out.finishWith(frame); return nil })
 }
 
-// AbortWith sends a last frame in place of what is queued, and lingers. Harmless if it does
-// already.
+// AbortWith discards the queue, sends a last frame and lingers. It does nothing if the connection
+// lingers already.
 func (c *Conn) AbortWith(frame []byte) {
 	if c.live() {
 		_ = c.sealed(frame, func(frame []byte) error { c.out.abortWith(frame); return nil })
@@ -102,10 +105,11 @@ func (c *Conn) AbortWith(frame []byte) {
 	}
 }
 
-// Part says that the end of the stream is no loss from now on: the peer has said Bye.
+// Part notes that the peer has sent Bye: from now on the end of the stream is not a loss.
 func (c *Conn) Part() { c.parting = true }
 
-// FinishNow ends the connection when what is queued is out: at once, or when the peer closes.
+// FinishNow ends the connection at once if the queue is empty, and otherwise lingers until the
+// queue is written and the peer closes.
 func (c *Conn) FinishNow() {
 	switch {
 	case !c.live():
@@ -116,16 +120,16 @@ func (c *Conn) FinishNow() {
 	}
 }
 
-// Linger waits for the peer to close, since the last frame is on its way.
+// Linger waits for the peer to close the link, because the last frame has been queued.
 func (c *Conn) Linger() {
 	if c.to(Lingering) {
 		c.input.drop(c)
-		c.resume() // what comes is thrown away
+		c.resume() // input is discarded from now on
 		c.deadline = c.Now().Add(c.shared.cfg.Linger)
 	}
 }
 
-// End closes the link and says so to the control; cause is nil for a clean end.
+// End closes the link and calls Control.Ended. cause is nil for a clean end.
 func (c *Conn) End(cause error) {
 	if !c.to(Ended) {
 		return
@@ -139,18 +143,19 @@ func (c *Conn) End(cause error) {
 	c.ctl.Ended(cause)
 }
 
-// Widen raises the limits of what may wait for a connection that leads to n ranks. Any thread.
+// Widen multiplies the limits of the queue by n, the number of ranks behind the connection. It may
+// be called on any thread.
 func (c *Conn) Widen(n int) { c.out.widen(n) }
 
-// Queued is how many bytes wait to be written. Any thread.
+// Queued returns the number of bytes in the queue. It may be called on any thread.
 func (c *Conn) Queued() int { return c.out.queued() }
 
-// frame returns a frame without body between the two ends of a link.
+// frame returns a frame of type t without a body, between the two ends of a link.
 func frame(t wire.Type) []byte {
 	return wire.AppendFrame(nil, wire.Control(t), nil)
 }
 
-// allowed checks a header before anything is done, or memory taken, for the frame.
+// allowed checks a header before the frame is handled or memory is allocated for it.
 func (c *Conn) allowed(h *wire.Header, r *Route) error {
 	if r == nil {
 		r = c.ctl.Route()
@@ -161,12 +166,13 @@ func (c *Conn) allowed(h *wire.Header, r *Route) error {
 	return r.Allowed(*h)
 }
 
-// broken is called with out.mu held.
+// broken ends the connection because a write failed. The caller holds out.mu.
 func (c *Conn) broken() {
 	c.Post(func() { c.End(c.out.cause()) })
 }
 
-// armWrite is called with out.mu held, so that the link cannot be closed meanwhile by End.
+// armWrite asks the loop to report when the link is writable, or not to. The caller holds out.mu,
+// so that End cannot close the link meanwhile.
 func (c *Conn) armWrite(on bool) {
 	if err := c.watch.ArmWrite(on); err != nil {
 		c.shared.cfg.Log.Error("cannot wait for a link to become writable", zap.Error(err))

@@ -8,12 +8,13 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Each end of a link of a running job tells the other now and then how many bytes it has sent
-// (frame Count). So what was left out on the way is noticed when nothing follows it, too, and the
-// link is lost, as by any other damage.
+// Each end of a link of a running job periodically tells the other how many bytes it has sent
+// (frame Count). The receiver thus notices missing bytes even if nothing follows them, and treats
+// the link as lost, as after any other damage.
 
-// putCount puts a frame, made of how much goes before it, right behind the frame that is half
-// written. Nothing is done while another one waits, or what was queued before the connection ran.
+// putCount inserts a Count right behind the partly written frame. make builds it from the number of
+// bytes before it. putCount does nothing while another Count is queued, or while frames from before
+// Running are.
 func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,7 +27,7 @@ func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	}
 	b, err := make(wire.Count{Number: o.counts + 1, Bytes: o.sent + uint64(rest)})
 	if err != nil {
-		return // no keys are left: the link ends otherwise
+		return // the channel is out of keys, which ends the link elsewhere
 	}
 	o.counts++
 	o.counted = o.sent + uint64(rest+len(b))
@@ -53,8 +54,8 @@ func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	}
 }
 
-// putCounted is write for frames of our own with a Count behind them, made of how much goes before
-// it: one write, where putCount would be another one.
+// putCounted writes frames of the forwarder's own and a Count behind them in one write; putCount
+// would need another. make builds the Count from the number of bytes before it.
 func (o *output) putCounted(frames []byte, make func(wire.Count) ([]byte, error)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,27 +72,27 @@ func (o *output) putCounted(frames []byte, make func(wire.Count) ([]byte, error)
 	return err
 }
 
-// uncounted reports whether something was sent since the last Count.
+// uncounted reports whether bytes have been sent since the last Count.
 func (o *output) uncounted() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.counts == 0 || o.sent > o.counted
 }
 
-// sendCount tells the other end how much was sent. On the connection's loop, or before it runs.
+// sendCount sends a Count. It must be called on the connection's loop, or before Running.
 func sendCount(c *Conn) {
 	if c.State() != Running {
 		return
 	}
 	if c.sealing.channel.Load() != nil {
-		c.sealing.mu.Lock() // numbers rise in the order in which frames are written
+		c.sealing.mu.Lock() // numbers must rise in the order in which frames are written
 		defer c.sealing.mu.Unlock()
 	}
 	c.out.putCount(func(x wire.Count) ([]byte, error) { return countFrame(c, x) })
 }
 
-// SendCounted writes the last frames before the connection runs, which are not sealed, or queues
-// them, with the first Count behind them. The error is Send's. Any thread.
+// SendCounted writes or queues the last frames before Running, which are not sealed, and the first
+// Count behind them. It returns the errors of Send. It may be called on any thread.
 func (c *Conn) SendCounted(frames []byte) error {
 	if c.sealing.channel.Load() != nil {
 		c.sealing.mu.Lock()
@@ -100,7 +101,8 @@ func (c *Conn) SendCounted(frames []byte) error {
 	return c.out.putCounted(frames, func(x wire.Count) ([]byte, error) { return countFrame(c, x) })
 }
 
-// countFrame is a Count as it goes over the link. With sealing.mu, if there is a channel.
+// countFrame returns a Count as it goes over the link. If the link has a channel, the caller holds
+// sealing.mu.
 func countFrame(c *Conn, x wire.Count) (b []byte, err error) {
 	b = wire.AppendFrame(make([]byte, 0, wire.HeaderLen+wire.CountLen), wire.Control(wire.TypeCount), &x)
 	err = c.seal(b, func(frame []byte) error {
@@ -110,7 +112,7 @@ func countFrame(c *Conn, x wire.Count) (b []byte, err error) {
 	return b, err
 }
 
-// tickCount sends a Count if it is time for one.
+// tickCount sends a Count if one is due.
 func tickCount(c *Conn, now time.Time) {
 	if now.Sub(c.counted) >= c.shared.cfg.PingInterval && c.out.uncounted() {
 		c.counted = now
@@ -118,7 +120,7 @@ func tickCount(c *Conn, now time.Time) {
 	}
 }
 
-// counts checks a Count that has come; at is how much had come before it.
+// counts checks a received Count against at, the number of bytes that arrived before it.
 func counts(c *Conn, body []byte, at uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// The first Count goes with the last frames before a connection runs; another one follows only if
-// something else has been sent in between.
+// TestSendCounted checks that the first Count goes with the last frames before Running, and that
+// another Count follows only if bytes have been sent in between.
 func TestSendCounted(t *testing.T) {
 	f := newFixture(t)
 	layout := wire.AppendFrame(nil, wire.Control(wire.TypeLayout), nil)

@@ -7,9 +7,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// tally counts frames of one run before they are added to the shared counters.
+// tally counts the frames of one run before they are added to the shared counters.
 type tally struct{ frames, messages, payload, header, again uint64 }
 
+// add counts the frame with header h.
 func (t *tally) add(h *wire.Header) {
 	payload := uint64(h.Payload())
 	t.frames++
@@ -23,9 +24,10 @@ func (t *tally) add(h *wire.Header) {
 	}
 }
 
-// counters are the shared counts of one direction. Safe for concurrent use.
+// counters has the shared counters of one direction. It is safe for concurrent use.
 type counters struct{ frames, messages, payload, header, again, passed, placed atomic.Uint64 }
 
+// add adds a tally.
 func (c *counters) add(t *tally) {
 	c.frames.Add(t.frames)
 	if t.messages > 0 {
@@ -40,56 +42,59 @@ func (c *counters) add(t *tally) {
 	}
 }
 
-// Counts is what went from cluster to cluster, by the ranks' clusters. Safe for concurrent use.
+// Counts has the traffic between each pair of clusters. It is safe for concurrent use.
 type Counts struct {
 	clusters  int
 	clusterOf []int
 	cells     []counters // from cluster * clusters + to cluster
 }
 
-// NewCounts makes counts of so many clusters; clusterOf has each rank's.
+// NewCounts returns counters for a number of clusters. clusterOf has the cluster of each rank.
 func NewCounts(clusters int, clusterOf []int) *Counts {
 	return &Counts{clusters, clusterOf, make([]counters, clusters*clusters)}
 }
 
-// between are the counters of a frame's direction.
+// between returns the counters of the direction from the cluster of src to that of dst.
 func (c *Counts) between(src, dst uint32) *counters {
 	return &c.cells[c.clusterOf[src]*c.clusters+c.clusterOf[dst]]
 }
 
-// Count is what went in one direction.
+// Count is the traffic of one direction.
 type Count struct {
-	Messages uint64 // Eager and RTS frames
-	Payload  uint64 // bytes of the programs' data
-	Header   uint64 // bytes of everything else
-	Frames   uint64
-	Again    uint64 // frames that were sent before, over a link that was lost
-	Passed   uint64 // bytes of Payload that were sent from where they were received
-	Placed   uint64 // bytes of Passed that were written into the receiving program's memory
+	Messages uint64 // the number of messages: of Eager and RTS frames
+	Payload  uint64 // the bytes of the programs' data
+	Header   uint64 // the bytes of everything else
+	Frames   uint64 // the number of frames
+	Again    uint64 // the number of retransmitted frames
+	Passed   uint64 // the bytes of Payload that were forwarded without a copy
+	Placed   uint64 // the bytes of Passed that were written into the receiving program's memory
 }
 
-// Read tells what went from the ranks of one cluster to those of another.
+// Read returns the traffic from one cluster to another.
 func (c *Counts) Read(from, to int) Count {
 	n := &c.cells[from*c.clusters+to]
 	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.again.Load(), n.passed.Load(),
 		n.placed.Load()}
 }
 
-// watched is what an output tells of its queue: how long frames wait there, how much waits when one
-// comes, and for how long anything did. With output.mu. Frames that are written at once cost
-// nothing here.
+// watched has the statistics of an output's queue: the time that frames wait, the length when a
+// frame is queued, and the time for which the queue was not empty. output.mu guards it. Frames that
+// are written at once cost nothing here.
 type watched struct {
-	length, waited Observer
-	blocked        *atomic.Int64 // nanoseconds; nil: nobody wants to know
-	since          int64         // when the queue began to be there; 0: it is empty
+	length, waited Observer // the sinks of queue lengths in bytes and waiting times in seconds, or nil
+	// the sum of the time for which the queue was not empty, in nanoseconds, or nil
+	blocked *atomic.Int64
+	// the moment up to which blocked has been updated, or 0 while the queue is empty
+	since int64
 }
 
-// origin is what moments are counted from, so that they fit into a number.
+// origin is the zero point of moments, so that a moment fits into an integer.
 var origin = time.Now()
 
+// moment returns the current moment in nanoseconds since origin. It is never 0.
 func moment() int64 { return int64(time.Since(origin)) + 1 }
 
-// noteQueued is for an entry that has been charged and is about to be queued.
+// noteQueued records an entry that has been charged and is about to be queued.
 func (o *output) noteQueued(e *entry) {
 	if o.since == 0 && o.blocked != nil {
 		o.since = moment()
@@ -100,14 +105,14 @@ func (o *output) noteQueued(e *entry) {
 	}
 }
 
-// noteGone is for an entry that is written, or given up.
+// noteGone records that an entry has been written or dropped.
 func (o *output) noteGone(e *entry) {
 	if e.at != 0 {
 		o.waited.Observe(time.Duration(moment() - e.at).Seconds())
 	}
 }
 
-// stillBlocked brings the sum up to date.
+// stillBlocked updates the sum while the queue is not empty.
 func (o *output) stillBlocked() {
 	if o.since != 0 {
 		now := moment()
@@ -116,13 +121,13 @@ func (o *output) stillBlocked() {
 	}
 }
 
-// unblocked is called when nothing waits any more.
+// unblocked updates the sum because the queue has become empty.
 func (o *output) unblocked() {
 	o.stillBlocked()
 	o.since = 0
 }
 
-// watch has the time for which something waits here added to a sum.
+// watch adds to sum, from now on, the time for which the queue is not empty; nil ends that.
 func (o *output) watch(sum *atomic.Int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

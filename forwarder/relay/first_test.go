@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestFirst: what was sent before a connection runs, and is still queued then, is overtaken by
-// nothing: neither by a Count nor by bulk, however much that has waited for. The other end would
-// refuse them, since it does not run yet.
+// TestFirst checks that nothing overtakes the frames that were queued before Running: neither a
+// Count nor bulk frames, however long these have waited. The peer would refuse them, because it is
+// not Running before those frames arrive.
 func TestFirst(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[1].conn

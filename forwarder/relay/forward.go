@@ -37,7 +37,7 @@ func (c *Conn) forwardBlock(b transport.Block) {
 	c.forward(p, &h, r)
 }
 
-// forward relays a frame that has been checked.
+// forward relays a frame whose header has been checked.
 func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
 	d := r.Table[h.Dst].Load()
 	if d != nil {

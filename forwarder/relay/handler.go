@@ -11,25 +11,26 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// What the event loop asks of a connection (loop.Handler). It reads from here down: fill (input.go)
-// cuts what comes into frames, unless too much is kept already (buffer.go); frames in a row go to
-// run (run.go), large segments to forward.go, directly or by pipe.go; frames for the forwarder
-// itself to the control.
+// This file has the functions that the event loop calls (loop.Handler). Reading starts here: fill
+// (input.go) splits the input into frames, unless too many bytes of the connection are held already
+// (buffer.go). Consecutive frames go to run (run.go), large segments to forward.go, directly or by
+// pipe.go, and frames for the forwarder itself to the control.
 
 var _ loop.Handler = (*Conn)(nil)
 
-// Open has the loop wait for the link. If that fails the connection has ended.
+// Open registers the connection with its loop. It ends the connection, and returns the error, if
+// that fails.
 func (c *Conn) Open() (err error) {
-	c.heard = c.worker.Loop.Now()
+	c.lastRead = c.worker.Loop.Now()
 	if c.watch, err = c.worker.Loop.Add(c.link, c); err != nil {
 		c.End(err)
 	}
 	return err
 }
 
-// Readable reads and handles what there is, within a fair share.
+// Readable reads and handles the available input, up to a fair share of the turn.
 func (c *Conn) Readable() {
-	if c.memory.paused.Load() { // then only the end of the link brings us here
+	if c.memory.paused.Load() { // only the end of the link is reported then
 		c.otherEndClosed()
 		return
 	}
@@ -43,7 +44,7 @@ func (c *Conn) Readable() {
 		}
 		switch {
 		case err == nil && full:
-			continue // more may be there
+			continue // more input may be available
 		case err == nil || err == transport.ErrAgain:
 			return
 		case errors.Is(err, io.EOF) && c.parting:
@@ -57,14 +58,14 @@ func (c *Conn) Readable() {
 	}
 }
 
-// Writable writes what is queued.
+// Writable writes the queue.
 func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
 
-// Tick looks at the clock.
+// Tick applies the connection's timeouts, and sends pings and Counts that are due.
 func (c *Conn) Tick(now time.Time) {
 	cfg := &c.shared.cfg
 	tickCount(c, now)
-	switch idle := now.Sub(c.heard); {
+	switch idle := now.Sub(c.lastRead); {
 	case c.State() == Lingering:
 		if now.After(c.deadline) {
 			c.End(errLinger)
@@ -80,13 +81,14 @@ func (c *Conn) Tick(now time.Time) {
 		c.End(fmt.Errorf("its host could not be reached for %v%w", cfg.Unreachable, ErrSilent))
 	case idle >= pingAfter(c) && !c.pinged:
 		c.pinged = true
-		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
+		// if the queue is full, the timeout will end the connection
+		_ = c.Send(frame(wire.TypePing))
 		c.counted = now
 		sendCount(c)
 	}
 }
 
-// pingAfter is after how much silence the peer is pinged.
+// pingAfter returns the silence after which the peer is pinged.
 func pingAfter(c *Conn) time.Duration {
 	if c.State() == Joining {
 		return joiningPings * c.shared.cfg.PingInterval
@@ -94,14 +96,14 @@ func pingAfter(c *Conn) time.Duration {
 	return c.shared.cfg.PingInterval
 }
 
-// ErrSilent is in the cause of an end that does not show that the other end is dead.
+// ErrSilent is wrapped by the cause of an end that does not prove that the peer is dead.
 var ErrSilent = silent{}
 
 type silent struct{}
 
 func (silent) Error() string { return "" }
 
-// patience is how long the peer may say nothing, though pinged, while its host answers.
+// patience returns how long the peer may stay silent after a Ping while its host answers.
 func (c *Conn) patience() time.Duration {
 	if r := c.route.Load(); r != nil {
 		return max(c.shared.cfg.PeerTimeout, r.Patience)
@@ -109,7 +111,8 @@ func (c *Conn) patience() time.Duration {
 	return c.shared.cfg.PeerTimeout
 }
 
-// unheard is how long the network has not reached the other host, if it can tell.
+// unheard returns for how long the network has not reached the other host, or 0 if the link cannot
+// tell.
 func (c *Conn) unheard() time.Duration {
 	if l, ok := c.link.(transport.Listening); ok {
 		d, _ := l.Unheard()

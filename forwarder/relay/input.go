@@ -2,7 +2,8 @@ package relay
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// fill reads once and handles the whole frames. full: there may be more to read at once.
+// fill reads once and handles the whole frames. It returns full if more input may be available at
+// once.
 func (in *input) fill(c *Conn) (full bool, err error) {
 	if in.part != nil {
 		return in.finish(c)
@@ -16,7 +17,7 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 			return false, err
 		}
 		if b != nil {
-			c.heard, c.pinged = c.Now(), false
+			c.lastRead, c.pinged = c.Now(), false
 			in.read += uint64(len(b.Bytes()))
 			c.forwardBlock(b)
 			return true, nil
@@ -31,10 +32,10 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.heard, c.pinged = c.Now(), false
+	c.lastRead, c.pinged = c.Now(), false
 	in.read += uint64(n)
 	in.nhead = 0
-	full = have+n == len(p) || c.lender != nil // a block may be next
+	full = have+n == len(p) || c.lender != nil // the next piece may be a block
 	if in.bulk && have+n == dataHead && in.begin(c, p) {
 		return in.pipe(c)
 	}
@@ -42,7 +43,7 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 	return full || in.part != nil, nil
 }
 
-// finish reads the rest of a frame straight to where its beginning is.
+// finish reads the rest of a frame into the buffer that has its beginning.
 func (in *input) finish(c *Conn) (full bool, err error) {
 	buf := in.part
 	have := len(buf.b)
@@ -50,7 +51,7 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.heard, c.pinged = c.Now(), false
+	c.lastRead, c.pinged = c.Now(), false
 	in.read += uint64(n)
 	buf.b = buf.b[:have+n]
 	if len(buf.b) < in.need {
@@ -60,14 +61,14 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 		return false, nil
 	}
 	in.part = nil
-	c.memory.gave(cap(buf.b)) // the queue that it may come into takes it anew
+	c.memory.gave(cap(buf.b)) // relayOne charges it again if the frame is queued
 	if !c.live() || !c.relayOne(buf) {
 		c.shared.pool.put(buf)
 	}
 	return true, nil
 }
 
-// split handles the frames in p: runs of frames for the same rank are relayed with one write.
+// split handles the frames in p. Consecutive frames for the same rank are relayed with one write.
 func (in *input) split(c *Conn, p []byte) {
 	off := 0
 	run := run{c: c, route: c.route.Load()}

@@ -6,97 +6,100 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// How much is done for one connection before the next one has its turn. Larger: fewer calls for
-// each byte; smaller: others wait less.
+// Shares of one connection in a turn of the loop. A larger share takes fewer calls for each byte; a
+// smaller one makes the other connections wait less.
 const (
-	// ReadBuffer is how many bytes a loop reads at once; one buffer per loop, not per connection.
-	// 260 KiB: two segments with all that is around them
+	// ReadBuffer is the number of bytes that a loop reads at once, 260 KiB: two segments with their
+	// headers. Each loop has one buffer; connections have none
 	// (docs/decisions/0019-read-two-segments-at-once.md).
 	ReadBuffer = 2*wire.SegmentSize + 4<<10
 
-	// readTurns and writeTurns are how often a connection is read, or written, in one turn of the
+	// readTurns and writeTurns are the most reads and writes of a connection in one turn of the
 	// loop.
 	readTurns, writeTurns = 4, 4
 
-	// maxIov is the most pieces of one vectored write.
+	// maxIov is the maximum number of pieces of one vectored write.
 	maxIov = 64
 
-	// maxFlush is how many bytes one vectored write has, 512 KiB, and what is left of the last
-	// piece.
+	// maxFlush is the number of bytes after which one vectored write takes no further piece, 512
+	// KiB.
 	maxFlush = 512 << 10
 
-	// bulkShare: after 1 MiB of small frames one bulk frame has its turn, so that neither class
-	// starves.
+	// bulkShare is the number of bytes of small frames after which one bulk frame is sent, 1 MiB,
+	// so that neither class starves.
 	bulkShare = 1 << 20
 )
 
-// What may wait for a connection that does not read, by source: who sends more breaks the protocol,
-// and its link ends. Larger: more memory that a hostile rank can take.
+// Bounds of the bytes that one source may have queued for a connection that does not read. A source
+// that exceeds one violates the protocol and loses its link. A larger bound lets a hostile rank
+// take more memory.
 const (
-	// FlowLimit is bytes of payload: as much as credit between ranks ever allows.
+	// FlowLimit is the bound for payload, in bytes: the most that credit between ranks ever allows.
 	FlowLimit = wire.MaxWindow
 
-	// ControlLimit is bytes of all else: 64 MiB, two million headers.
+	// ControlLimit is the bound for all other bytes: 64 MiB, or two million headers.
 	ControlLimit = 64 << 20
 )
 
 // Pipes for large segments over TCP (pipe.go).
 const (
-	// PipeFrom is from how many bytes of payload on a pipe pays: 96 KiB, so a whole segment
+	// PipeFrom is the payload from which a pipe pays, 96 KiB, so whole segments use pipes
 	// (docs/decisions/0018-splice-whole-segments.md).
 	PipeFrom = wire.SegmentSize * 3 / 4
 
-	// pipeTo is how many bytes of payload two pipes may take, 640 KiB: the longest segment of a
-	// fast flow, and what is left of a message after it.
+	// pipeTo is the maximum payload for two pipes, 640 KiB: the longest segment of a fast flow and
+	// the rest of a message after it.
 	pipeTo = wire.SegmentSize * (wire.LongSegment + 1)
 
-	// PipeSize is how many bytes a pipe takes, 1 MiB: a place for each page. That is as much as an
-	// ordinary user may give one.
+	// PipeSize is the capacity of a pipe, 1 MiB, with one slot for each page. An ordinary user may
+	// not set a larger one.
 	PipeSize = 1 << 20
 
-	// MaxPipes is how many there are at most, 32: half of what an ordinary user may have (16384
-	// pages).
+	// MaxPipes is the maximum number of pipes, 32: they take half of the 16384 pages that an
+	// ordinary user may have in pipes.
 	MaxPipes = 32
 )
 
-// storeLimit bounds what the classic protocol stores of one message, 16 MiB; a longer one goes on
-// in pieces of this size. Below half of a window, so that the sender never waits for credit which
-// the receiver can only give for what is stored here.
+// storeLimit bounds the bytes that the classic protocol stores of one message, 16 MiB; a longer
+// message is forwarded in pieces of this size. It is less than half of a window, so that the sender
+// never waits for credit that the receiver can only give for bytes stored here.
 const storeLimit = 16 << 20
 
-// classes are the capacities of buffers that are kept for reuse, in bytes. The slack takes a
+// classes are the capacities of buffers that are kept for reuse, in bytes. The slack is for a
 // frame's header and body beside a payload of a round size; 144 KiB is a segment with the last few
 // bytes of its message.
 var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 144<<10 + 256, 256<<10 + 256, 1<<20 + 4096 + 256}
 
-// chunk is the class that small queued frames are packed into.
+// chunk is the index of the class into which small queued frames are packed.
 const chunk = 1
 
-// firstRing is how many places a queue has at first.
+// firstRing is the initial number of slots of a queue.
 const firstRing = 16
 
-// keepRing is how many places of a queue are kept when it is empty: an idle connection keeps little
-// memory.
+// keepRing is the maximum number of slots that an empty queue keeps, so that an idle connection
+// takes little memory.
 const keepRing = 1024
 
-// When a connection is dead. Longer: a dead rank is noticed later; shorter: one that is only slow
-// is taken for dead.
+// Times after which a connection is dead. A longer time detects a dead rank later; with a shorter
+// one a slow rank is taken for dead.
 const (
-	// PingInterval: who said nothing for 2 s is pinged.
+	// PingInterval is the silence after which a peer is pinged, 2 s.
 	PingInterval = 2 * time.Second
 
-	// joiningPings: who waits for others to join is pinged after three times that. Thousands may
-	// wait, for as long as a batch system takes; a rank gives up a forwarder of which it hears
-	// nothing for 10 s.
+	// joiningPings is the number of PingIntervals of silence after which a rank that waits for
+	// others to join is pinged. Thousands of ranks may wait, for as long as a batch system takes; a
+	// rank gives up a forwarder from which nothing arrives for 10 s.
 	joiningPings = 3
 
-	// PeerTimeout: who said nothing for a minute, though pinged, is dead. So long may a process be
-	// stopped, in a debugger.
+	// PeerTimeout is the silence after which a pinged peer is dead, 1 min. A process may be stopped
+	// in a debugger for as long.
 	PeerTimeout = time.Minute
 
-	// Unreachable: who is on a host that the network has not reached for 6 s is dead.
+	// Unreachable is the time after which a peer is dead if the network does not reach its host, 6
+	// s.
 	Unreachable = 6 * time.Second
 
-	// Linger: a connection is closed 5 s after its last frame, if the peer has not done so.
+	// Linger is the time after the last frame at which a connection is closed if the peer has not
+	// closed it, 5 s.
 	Linger = 5 * time.Second
 )

@@ -8,48 +8,50 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// output is the writing side of a link. Any loop writes to it directly while nothing is queued;
-// what the link does not take is queued, and from then on only the owner loop writes, when the link
-// is writable again.
+// output is the writing side of a link. Any loop writes to it directly while nothing is queued.
+// Bytes that the link does not accept are queued, and from then on only the owner loop writes,
+// whenever the link is writable again.
 //
-// Two queues: frames of bulk (Data) and all others, which overtake. Order inside a class is kept,
-// so the sequenced frames of a flow stay in order.
+// There are two queues: bulk frames (Data), and all others, which overtake them. Order inside a
+// class is kept, so the sequenced frames of a flow stay in order.
 type output struct {
-	mu      sync.Mutex
-	link    transport.Link
-	lender  transport.Lender // the link, if it has large pieces
-	placer  transport.Placer // the link, if it puts them where they belong
-	piper   transport.Piper  // the link, if it takes what is in pipes
+	mu     sync.Mutex
+	link   transport.Link
+	lender transport.Lender // the link, if it supports blocks; otherwise nil
+	// the link, if it can place payload in receive buffers; otherwise nil
+	placer  transport.Placer
+	piper   transport.Piper // the link, if it supports pipes; otherwise nil
 	pool    *pool
-	arm     func(on bool) // asks the owner loop's epoll for writability
-	broken  func()        // tells the owner loop to tear the link down
+	arm     func(on bool) // asks the owner loop to report when the link is writable, or not to
+	broken  func()        // asks the owner loop to end the connection
 	closed  bool
-	current entry  // rest of a frame whose beginning is written: goes first
-	count   entry  // a Count, which goes right after that
-	sent    uint64 // bytes that the link took
-	counts  uint64 // Counts before
-	counted uint64 // sent, at the last of them
-	small   fifo
-	bulk    fifo
-	ahead   int             // of small: queued before the connection ran, so nothing may overtake them
-	depth   atomic.Int64    // bytes that are queued
-	skipped int             // bytes of small frames written since the last bulk frame
-	flows   map[uint32]flow // by source
-	limits  limits
-	failure error // of the link; the owner tears it down
-	watched       // how long frames wait
+	current entry           // the rest of a partly written frame, which goes first
+	count   entry           // the Count that follows current, if any
+	sent    uint64          // the bytes that the link accepted
+	counts  uint64          // the number of Counts so far
+	counted uint64          // the value of sent behind the last Count
+	small   fifo            // the queued frames that are not bulk
+	bulk    fifo            // the queued bulk frames
+	ahead   int             // the frames of small from before Running, which nothing may overtake
+	depth   atomic.Int64    // the bytes in the queue
+	skipped int             // the bytes of small frames that were written since the last bulk frame
+	flows   map[uint32]flow // the queued bytes by source
+	limits  limits          // the bounds of each of flows
+	failure error           // the error of the link, because of which the owner ends the connection
+	watched                 // statistics of the queue
 }
 
-// write sends whole frames from src, which came over a connection (nil: they are our own), directly
-// if it can. vec is the caller's scratch of length 1. When owner is not nil it holds b and nothing
-// else, and taken reports that the queue keeps it. The error blames the source.
+// write writes whole frames from src directly if the link accepts them, and queues the rest. from
+// accounts for the connection that they arrived over; nil if they are the forwarder's own. vec is
+// the caller's scratch of length 1. A non-nil owner holds b and nothing else; taken reports that
+// the queue keeps it. The error blames the source.
 func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.put(vec, from, src, b, owner)
 }
 
-// put is write with o.mu.
+// put is write for a caller that holds o.mu.
 func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	if o.closed {
 		return false, nil
@@ -66,7 +68,7 @@ func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *bu
 			o.fail(err)
 			return false, nil
 		}
-		if n > 0 { // the kernel took a part: it is full now
+		if n > 0 { // the kernel accepted a part, so the link is probably full
 			n, err = o.more(vec, b, n)
 			if err != nil || n == len(b) {
 				return false, nil
@@ -77,7 +79,7 @@ func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *bu
 	return o.enqueue(from, src, b, n, owner)
 }
 
-// more repeats a write that was taken in part: a socket's buffer may have a little room left.
+// more repeats a write that was accepted in part: a socket's buffer may have a little room left.
 func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	for n < len(b) {
 		vec[0] = b[n:]
@@ -95,8 +97,8 @@ func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// flush writes what is queued until the link takes no more or a fair share is done. Owner loop
-// only; vec is its scratch, of length maxIov. done reports that nothing is left.
+// flush writes the queue until the link accepts no more or a fair share is done. Only the owner
+// loop calls it; vec is its scratch, of length maxIov. done reports that the queue is empty.
 func (o *output) flush(vec [][]byte) (done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -107,7 +109,7 @@ func (o *output) flush(vec [][]byte) (done bool) {
 		if !o.pending() {
 			o.arm(false)
 			o.unblocked()
-			clear(o.flows) // all zero; sources that are gone leave nothing behind
+			clear(o.flows) // all are zero, and departed sources leave no entry behind
 			return true
 		}
 		if o.zerocopyNext() {
@@ -129,13 +131,14 @@ func (o *output) flush(vec [][]byte) (done bool) {
 		}
 		o.written(n)
 		if n < total {
-			continue // full, most likely: the next write says so
+			continue // the link is probably full; the next write tells
 		}
 	}
 	return false
 }
 
-// gather collects the next bytes to write, in the order in which written takes them off.
+// gather fills vec with the next bytes to write, in the order in which written removes them. It
+// returns their number of pieces and of bytes.
 func (o *output) gather(vec [][]byte) (k, total int) {
 	skipped := o.skipped
 	add := func(e *entry) bool {
@@ -178,7 +181,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 	return
 }
 
-// written takes n bytes off the queues.
+// written removes n bytes from the queues.
 func (o *output) written(n int) {
 	for n > 0 {
 		if o.current.buf == nil && o.count.buf != nil {
@@ -204,8 +207,8 @@ func (o *output) written(n int) {
 	}
 }
 
-// abortWith drops what is queued, except the rest of a frame that has begun, and puts a final frame
-// of the forwarder behind it.
+// abortWith discards the queue except for the rest of a partly written frame, and sends a last
+// frame of the forwarder behind that.
 func (o *output) abortWith(frame []byte) {
 	o.mu.Lock()
 	o.ahead = 0
@@ -216,10 +219,11 @@ func (o *output) abortWith(frame []byte) {
 		o.release(o.bulk.pop())
 	}
 	o.mu.Unlock()
-	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil) // nothing waits, so it is not too much
+	// the queue is empty, so no limit is exceeded
+	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 }
 
-// finishWith puts a final frame behind everything that is queued.
+// finishWith queues a last frame behind all others.
 func (o *output) finishWith(frame []byte) {
 	o.mu.Lock()
 	if !o.closed && o.pending() {
@@ -229,25 +233,25 @@ func (o *output) finishWith(frame []byte) {
 		return
 	}
 	o.mu.Unlock()
-	// Nobody else writes to a link that has said Bye.
+	// No other frame is written to a link after Bye.
 	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 }
 
-// cause is the link's failure.
+// cause returns the error of the link.
 func (o *output) cause() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.failure
 }
 
-// waits reports whether something is queued.
+// waits reports whether anything is queued.
 func (o *output) waits() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.pending()
 }
 
-// close ends the output and gives its buffers back.
+// close ends the output and returns its buffers to the pool.
 func (o *output) close() {
 	o.mu.Lock()
 	o.discard()

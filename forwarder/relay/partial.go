@@ -2,21 +2,23 @@ package relay
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// input is the reading side of a link: it cuts the stream into whole frames. Between reads it keeps
-// only a frame that has begun, so an idle link has no buffer.
+// input is the reading side of a link: it splits the stream into whole frames. Between reads it
+// keeps only an incomplete frame, so an idle link has no buffer.
 type input struct {
-	head  [wire.HeaderLen]byte // beginning of a header
-	nhead int
-	part  *buffer // frame whose header is known and whose rest is to come
-	need  int     // its whole length
-	read  uint64  // bytes from the link
+	head  [wire.HeaderLen]byte // the beginning of an incomplete header
+	nhead int                  // the number of bytes in head
+	part  *buffer              // the frame whose header is known and whose rest has not arrived
+	need  int                  // the length of part in bytes when it is complete
+	read  uint64               // the bytes that were read from the link
 
-	bulk    bool      // the last frame was one that a pipe could have taken: the next may be, too
-	piped   *zerocopy // frame whose head is in a pipe and whose rest is to come
-	stalled bool      // nothing went into the pipe last time: is it full?
+	bulk  bool      // whether the last frame was large enough for a pipe, so the next may be too
+	piped *zerocopy // the frame whose head is in a pipe and whose rest has not arrived
+	// whether the last attempt to fill the pipe moved no bytes, so the pipe may be full
+	stalled bool
 }
 
-// begun is where the frame that has come in part begins, in bytes of the link; without one: read.
+// begun returns the position in the link's stream at which the incomplete frame begins, or read if
+// there is none.
 func (in *input) begun() uint64 {
 	have := in.nhead
 	switch {
@@ -28,8 +30,8 @@ func (in *input) begun() uint64 {
 	return in.read - uint64(have)
 }
 
-// keep keeps the beginning of a frame of so many bytes. Of a stranger it has no more memory than it
-// has sent.
+// keep stores the beginning of a frame of need bytes. Before a connection has its route, it takes
+// no more memory than the bytes that have arrived.
 func (in *input) keep(c *Conn, p []byte, need int) {
 	room := need
 	if c.route.Load() == nil {
@@ -40,7 +42,7 @@ func (in *input) keep(c *Conn, p []byte, need int) {
 	c.memory.took(cap(in.part.b))
 }
 
-// grow gives a frame that has filled its buffer a larger one.
+// grow moves an incomplete frame that fills its buffer to a larger one.
 func (in *input) grow(c *Conn) {
 	old := in.part
 	in.part = c.shared.pool.get(min(in.need, cap(old.b)+1))
@@ -49,7 +51,7 @@ func (in *input) grow(c *Conn) {
 	c.shared.pool.put(old)
 }
 
-// drop gives up a frame that has begun.
+// drop discards the incomplete frame.
 func (in *input) drop(c *Conn) {
 	if in.part != nil {
 		c.memory.gave(cap(in.part.b))

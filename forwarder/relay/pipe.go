@@ -5,10 +5,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A large segment goes from one socket to another through a pipe (transport.Piper) and is not
-// copied to this process and back. Its head is read and checked as always, and then put into the
-// pipe before the payload. As everywhere, a frame goes out only when all of it is here, so that no
-// slow source holds an output.
+// A large segment goes from one socket to another through a pipe (transport.Piper) without a copy
+// to this process and back. Its head is read and checked as usual, and then put into the pipe
+// before the payload. As everywhere, a frame is sent only when all of it has arrived, so that no
+// slow source blocks an output.
 
 // pipeable reports whether a frame from the link could go through a pipe.
 func (c *Conn) pipeable(h *wire.Header) bool {
@@ -16,8 +16,8 @@ func (c *Conn) pipeable(h *wire.Header) bool {
 	return c.piper != nil && h.Type == wire.TypeData && n >= c.shared.cfg.PipeFrom && n <= pipeTo
 }
 
-// begin takes a pipe for the frame whose head is p; false: it is to be read in the usual way, which
-// also says what is wrong with it.
+// begin gets a pipe for the frame whose head is p. It returns false if the frame has to be read in
+// the usual way, which also reports a bad head.
 func (in *input) begin(c *Conn, p []byte) bool {
 	h, err := wire.ParseHeader(p)
 	r := c.route.Load()
@@ -42,7 +42,8 @@ func (in *input) begin(c *Conn, p []byte) bool {
 	return true
 }
 
-// pipe moves the rest of a frame into its pipe.
+// pipe moves the rest of a frame into its pipe. It returns full if more input may be available at
+// once.
 func (in *input) pipe(c *Conn) (full bool, err error) {
 	p := in.piped
 	n, err := c.piper.TryFill(p.last, p.left())
@@ -57,7 +58,7 @@ func (in *input) pipe(c *Conn) (full bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.heard, c.pinged = c.Now(), false
+	c.lastRead, c.pinged = c.Now(), false
 	in.read += uint64(n)
 	if n == 0 || p.left() > 0 {
 		return false, nil
@@ -72,7 +73,7 @@ func (in *input) pipe(c *Conn) (full bool, err error) {
 	return true, nil
 }
 
-// spill goes on without pipes, which have no place for so many small pieces.
+// spill moves the frame from its pipes, which have no slots for so many small pieces, to a buffer.
 func (in *input) spill(c *Conn) error {
 	p := in.piped
 	in.piped = nil

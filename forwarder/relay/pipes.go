@@ -6,17 +6,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// pipes are kept for reuse. Safe for concurrent use.
+// pipes keeps pipes for reuse. It is safe for concurrent use.
 type pipes struct {
 	mu    sync.Mutex
 	free  []*transport.Pipe
-	used  int
-	none  bool // the system gives no more
-	ended bool
+	used  int  // the number of pipes in use
+	none  bool // whether the system has refused a pipe
+	ended bool // whether close has been called
 }
 
-// get returns an empty pipe, made for size bytes if there is none yet, or nil: then the frame is
-// copied.
+// get returns an empty pipe, and makes one for size bytes if none is free. It returns nil if it
+// gets none; the frame is copied then.
 func (p *pipes) get(size int) *transport.Pipe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,6 +38,7 @@ func (p *pipes) get(size int) *transport.Pipe {
 	return pipe
 }
 
+// put takes back a pipe, and closes it if bytes are left in it.
 func (p *pipes) put(pipe *transport.Pipe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,13 +50,14 @@ func (p *pipes) put(pipe *transport.Pipe) {
 	p.free = append(p.free, pipe)
 }
 
-// scarce tells that pipes had better not wait in queues.
+// scarce reports whether so many pipes are in use that none should wait in a queue.
 func (p *pipes) scarce() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used > MaxPipes/2
 }
 
+// close closes the free pipes, and causes put to close the others.
 func (p *pipes) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,26 +6,27 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// limits bound what one source may have queued at one output, in bytes.
+// limits are the bounds of the bytes that one source may have queued at one output.
 type limits struct{ payload, control int }
 
-// flow is what one source has queued here, in bytes.
+// flow is the number of bytes that one source has queued.
 type flow struct{ payload, control int }
 
-// entry is one queued frame or the rest of one: in buf, or in a block or a pipe.
+// entry is one queued frame or the rest of one: in buf, or in a block or a pipe (zc).
 type entry struct {
-	buf      *buffer
-	off, end int
-	zc       *zerocopy
-	src      uint32
-	payload  uint32  // bytes charged to src: payload,
-	control  uint32  // and the rest
-	from     *memory // that it came over; nil: it is our own
-	memory   uint32  // bytes booked there
-	at       int64   // when it came into the queue, as output.now has it; 0: nobody wants to know
+	buf      *buffer   // the buffer that holds the bytes, or nil if zc does
+	off, end int       // the range of the bytes in buf
+	zc       *zerocopy // the frame in a block or a pipe, or nil
+	src      uint32    // the rank that is charged, or wire.Nobody
+	payload  uint32    // the bytes of payload that are charged to src
+	control  uint32    // the other bytes that are charged to src
+	// accounts for the connection that the frame arrived over; nil for the forwarder's own frames
+	from   *memory
+	memory uint32 // the bytes that are charged to from
+	at     int64  // the moment at which the frame was queued, or 0 if no statistics are kept
 }
 
-// book books the memory that an entry keeps to the connection that it came over.
+// book charges the memory of an entry to the connection that the frame arrived over.
 func (e *entry) book(from *memory, memory int) {
 	if from != nil {
 		e.from, e.memory = from, uint32(memory+entrySize)
@@ -39,6 +40,7 @@ type fifo struct {
 	head, n int
 }
 
+// push appends an entry.
 func (q *fifo) push(e entry) {
 	if q.n == len(q.ring) {
 		bigger := make([]entry, max(firstRing, 2*q.n))
@@ -51,8 +53,10 @@ func (q *fifo) push(e entry) {
 	q.n++
 }
 
+// at returns the entry at position i, counted from the head.
 func (q *fifo) at(i int) *entry { return &q.ring[(q.head+i)%len(q.ring)] }
 
+// pop removes and returns the entry at the head.
 func (q *fifo) pop() entry {
 	e := q.ring[q.head]
 	q.ring[q.head] = entry{}
@@ -66,11 +70,13 @@ func (q *fifo) pop() entry {
 	return e
 }
 
+// pending reports whether anything is queued. The caller holds o.mu, as in the functions below,
+// except for those that lock it.
 func (o *output) pending() bool {
 	return o.current.buf != nil || o.current.zc != nil || o.count.buf != nil || o.small.n > 0 || o.bulk.n > 0
 }
 
-// widen raises the limits of every source for a link that leads to n ranks.
+// widen multiplies the limits of each source by n, the number of ranks behind the link.
 func (o *output) widen(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,7 +84,7 @@ func (o *output) widen(n int) {
 	o.limits.control *= n
 }
 
-// queued returns the bytes that wait to be written.
+// queued returns the number of queued bytes.
 func (o *output) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,7 +96,8 @@ func (o *output) queued() int {
 	return n
 }
 
-// enqueue queues the frames in b, of which the first done bytes are written.
+// enqueue queues the frames in b, the first done bytes of which are written. taken reports that the
+// queue keeps owner. The error blames the source.
 func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
 	for off := 0; off < len(b); {
 		h := wire.ParsedHeader(b[off:])
@@ -128,7 +135,8 @@ func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *bu
 	return taken, nil
 }
 
-// store copies queued bytes, behind those of the queue's last frame when there is room.
+// store copies p to a buffer of the queue, behind the queue's last frame if there is room. It
+// returns the buffer and the range of the bytes in it.
 func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 	q := &o.small
 	if bulk {
@@ -150,7 +158,7 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 	return buf, off, len(buf.b)
 }
 
-// charge books queued bytes to their source.
+// charge adds queued bytes to their source. It returns an error if the source exceeds its limits.
 func (o *output) charge(src uint32, payload, control int) error {
 	f := o.flows[src]
 	if f.payload+payload > o.limits.payload {
@@ -169,6 +177,7 @@ func (o *output) charge(src uint32, payload, control int) error {
 	return nil
 }
 
+// uncharge undoes charge and book for an entry that leaves the queue.
 func (o *output) uncharge(e entry) {
 	o.depth.Add(-int64(e.payload) - int64(e.control))
 	o.noteGone(&e)
@@ -180,6 +189,7 @@ func (o *output) uncharge(e entry) {
 	}
 }
 
+// release uncharges an entry and frees its buffer, block or pipe.
 func (o *output) release(e entry) {
 	o.uncharge(e)
 	if e.zc != nil {
@@ -191,6 +201,7 @@ func (o *output) release(e entry) {
 	}
 }
 
+// discard empties the queues.
 func (o *output) discard() {
 	if o.current.buf != nil || o.current.zc != nil {
 		o.release(o.current)
@@ -211,20 +222,22 @@ func (o *output) discard() {
 	o.unblocked()
 }
 
-// bulkTurn decides which class goes next, when so many small and bulk frames are taken off before.
+// bulkTurn reports whether a bulk frame is next once s small and b bulk frames have been taken from
+// the queues.
 func (o *output) bulkTurn(s, b, skipped int) bool {
 	small, bulk := o.small.n-s, o.bulk.n-b
 	return bulk > 0 && s >= o.ahead && (small == 0 || skipped >= bulkShare)
 }
 
-// runs has what is queued go before all else: the other end runs too when it has come.
+// runs lets nothing overtake the frames that are queued now, because the peer is not Running before
+// they arrive.
 func (o *output) runs() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ahead = o.small.n
 }
 
-// fail notes the link's failure and leaves the rest to the owner loop.
+// fail records the failure of the link and asks the owner loop to end the connection.
 func (o *output) fail(err error) {
 	o.failure = err
 	o.discard()

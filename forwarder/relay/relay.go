@@ -1,24 +1,25 @@
-// Package relay brings bytes from one connection to another. It knows frames and routes, not jobs:
-// who a connection belongs to, and what frames for the forwarder itself mean, its Control knows.
+// Package relay forwards bytes from one connection to another. It knows frames and routes but not
+// jobs: a Control knows the job of a connection and the meaning of frames for the forwarder itself.
 //
-// The way of a frame, all on the event-loop thread of the connection that it comes over:
+// A frame takes these steps, all on the event-loop thread of the connection that it arrives over:
 //
-//  1. the loop says that the link is readable (handler.go), and the connection reads into the
+//  1. the loop reports that the link is readable (handler.go), and the connection reads into the
 //     loop's one buffer (input.go, fill);
-//  2. whole frames are found and their headers checked (split; conn.go, allowed);
-//  3. frames in a row for the same rank are written, where they stand, to that rank's connection
-//     (run.go; output.go, write); a large segment goes without a copy, from block to block or,
-//     after another one, through a pipe, once its head has been checked (forward.go, pipe.go,
-//     send.go);
-//  4. only what the link does not take is queued (queue.go); the other connection's own loop writes
-//     it when epoll says that its link is writable (output.go, flush).
+//  2. split finds whole frames, and allowed (conn.go) checks their headers;
+//  3. consecutive frames for the same rank are written, from where they are, to that rank's
+//     connection (run.go; output.go, write); a large segment goes without a copy, from block to
+//     block or, after another large one, through a pipe, once its head has been checked
+//     (forward.go, pipe.go, send.go);
+//  4. only bytes that the link does not accept are queued (queue.go); the other connection's own
+//     loop writes them when epoll reports that its link is writable (output.go, flush).
 //
-// Nothing here blocks, and a rank that sends more than its credit loses its link. What is kept is
-// booked to the connection that it came over (buffer.go): one that has more than what is left of
-// the budgets is not read until less waits, and TCP tells the sender. All others go on.
+// No function of this package blocks, and a rank that sends more than its credit loses its link.
+// Held bytes are charged to the connection that they arrived over (buffer.go): a connection that
+// has used up a budget is not read until it holds less, and TCP stops its sender. All other
+// connections go on.
 //
-// Locks, in the order in which they may be taken: what a Control takes, output.mu (one connection's
-// writing side), then the loop's (work posted to it).
+// Locks are taken in this order: those of a Control, output.mu (one connection's writing side),
+// those of the loop (posted functions).
 package relay
 
 import (
@@ -35,80 +36,88 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Control decides what becomes of one connection. All of it is called on the connection's loop,
-// with no lock held, and must not block.
+// Control handles the events of one connection. All methods are called on the connection's loop
+// without a lock held, and must not block.
 type Control interface {
-	// Frame handles a frame for the forwarder itself that Route allowed. body is not kept.
+	// Frame handles a frame for the forwarder itself that Route allowed. It must not keep body.
 	Frame(h wire.Header, body []byte)
 
-	// Bad ends the connection because of what came over it; the state is Joining or Running.
+	// Bad ends the connection because its input violates the protocol. The state is Joining or
+	// Running.
 	Bad(reason string)
 
-	// Late reports, while the connection joins, that this takes too long, and sees to its end.
+	// Late reports whether the connection takes too long to join, and ends it in that case.
 	Late(now time.Time) bool
 
 	// Ended is the last call: the link is closed. cause is nil after a clean end.
 	Ended(cause error)
 
-	// Route says what may come over a connection that has none yet. It waits until a start that is
-	// under way is through, which gives the connection its own (Conn.Run).
+	// Route returns the route that applies to a connection before Conn.Run. If the start of the job
+	// is in progress, Route waits until that has given the connection its own.
 	Route() *Route
 
-	// MarshalLogObject says who is at the other end. Any thread.
+	// MarshalLogObject logs the identity of the peer. It may be called on any thread.
 	zapcore.ObjectMarshaler
 }
 
-// Route is where frames from a connection go. It does not change, but for the table's entries.
+// Route says where frames from a connection go. It does not change, except for the table's entries.
 type Route struct {
-	Memory *budget.Budget         // what the job's connections may keep together; nil: any amount
-	Rank   uint32                 // the only source of frames that come over it; wire.Nobody: there are several
-	Table  []atomic.Pointer[Conn] // by destination; nil: departed or dead
-	Counts *Counts
-	// Blocked is how many nanoseconds connections with this route had something that the other end
-	// did not take; nil: nobody wants to know.
+	Memory *budget.Budget // the budget of all connections of the job; nil if unlimited
+	// the only source of frames from the connection, or wire.Nobody if there are several
+	Rank uint32
+	// the connections by destination rank; nil if departed or dead
+	Table  []atomic.Pointer[Conn]
+	Counts *Counts // the counters of the job's traffic
+	// Blocked is the sum, in nanoseconds, of the time for which connections with this route had
+	// bytes queued; nil if it is not measured.
 	Blocked *atomic.Int64
-	// Patience is how long the other end may say nothing, if that is more than Config.PeerTimeout.
+	// Patience replaces Config.PeerTimeout if it is longer.
 	Patience time.Duration
-	Classic  *Classic // nil: frames go on as they come
+	Classic  *Classic // the relay of a classic job; nil if frames are forwarded as they arrive
 
-	// Allowed checks a header that is not one of a frame from Rank to a rank of the table, before
-	// anything is done, or memory taken, for the frame.
+	// Allowed checks the header of a frame that does not go from Rank to a rank of the table,
+	// before the frame is handled or memory is allocated for it.
 	Allowed func(h wire.Header) error
 }
 
-// Config is what holds for all connections.
+// Config has the settings of all connections.
 type Config struct {
-	ReadBuffer              int // bytes a loop reads at once
-	FlowLimit, ControlLimit int // bytes of payload, and of all else, from one rank that may wait for another
+	ReadBuffer int // the bytes that a loop reads at once
+	// the bytes of payload, and of all else, that one rank may have queued for another
+	FlowLimit, ControlLimit int
 
-	Memory             *budget.Budget // what all connections may keep together; nil: any amount
-	Joining            *budget.Budget // of this: those without a route; nil: any amount
-	PipeFrom, PipeSize int            // bytes of payload from which on a pipe is used; bytes a pipe takes
+	Memory *budget.Budget // the budget of all connections; nil if unlimited
+	// the part of Memory for connections without a route; nil if unlimited
+	Joining *budget.Budget
+	// the payload in bytes from which a pipe is used, and the capacity of a pipe in bytes
+	PipeFrom, PipeSize int
 
-	PingInterval time.Duration // who said nothing for so long is pinged
-	PeerTimeout  time.Duration // who said nothing for so long, though pinged, is dead
-	Unreachable  time.Duration // whose host the network has not reached for so long is dead
-	Linger       time.Duration // how long a connection may take to close after its last frame
+	PingInterval time.Duration // the silence after which a peer is pinged
+	PeerTimeout  time.Duration // the silence after which a pinged peer is dead
+	Unreachable  time.Duration // the time after which the peer on an unreachable host is dead
+	// the time that a connection may take to close after its last frame
+	Linger time.Duration
 
-	// Waited is told how long each frame waited in a queue, in seconds, and Length how many bytes
-	// wait for the destination then, with it; nil both: nobody wants to know. Any thread.
+	// Waited receives the time that each frame waited in a queue, in seconds, and Length the bytes
+	// queued for the destination at that time, including the frame. Both are nil if they are not
+	// measured. They may be called on any thread.
 	Waited, Length Observer
 
-	Log *zap.Logger
+	Log *zap.Logger // receives errors of the system and, at level debug, changes of state
 }
 
-// Observer takes measured values. Safe for concurrent use.
+// Observer takes measured values. It is safe for concurrent use.
 type Observer interface{ Observe(float64) }
 
-// Relay is what the connections of one forwarder share. Safe for concurrent use.
+// Relay has the state that the connections of one forwarder share. It is safe for concurrent use.
 type Relay struct {
 	cfg        Config
 	pool       pool
-	zerocopies sync.Pool // of *zerocopy
+	zerocopies sync.Pool // free values of type *zerocopy
 	pipes      pipes
 }
 
-// New makes a relay without connections.
+// New returns a relay without connections.
 func New(cfg Config) *Relay {
 	for _, b := range []**budget.Budget{&cfg.Memory, &cfg.Joining} {
 		if *b == nil {
@@ -118,29 +127,29 @@ func New(cfg Config) *Relay {
 	return &Relay{cfg: cfg}
 }
 
-// Joining is the budget of connections without a route, whose limit may be changed.
+// Joining returns the budget of connections without a route. Its limit may be changed.
 func (r *Relay) Joining() *budget.Budget { return r.cfg.Joining }
 
-// Close frees what is kept for reuse. All connections have ended.
+// Close frees the memory and pipes that are kept for reuse. All connections must have ended.
 func (r *Relay) Close() { r.pipes.close() }
 
-// Pipes tells how many pipes are in use, and how many are kept for reuse.
+// Pipes returns the number of pipes in use and the number kept for reuse.
 func (r *Relay) Pipes() (used, kept int) {
 	r.pipes.mu.Lock()
 	defer r.pipes.mu.Unlock()
 	return r.pipes.used, len(r.pipes.free)
 }
 
-// Worker is a loop and the memory that its connections share, since one at a time is read or
-// written.
+// Worker is a loop and the memory that its connections share: only one of them is read or written
+// at a time.
 type Worker struct {
 	Loop *loop.Loop
-	buf  []byte   // what is being read
-	one  [][]byte // for a write of one piece
-	vec  [][]byte // for a write of many
+	buf  []byte   // the buffer for reading
+	one  [][]byte // scratch for a write of one piece
+	vec  [][]byte // scratch for a vectored write
 }
 
-// Worker gives a loop what connections need.
+// Worker returns the worker of a loop.
 func (r *Relay) Worker(l *loop.Loop) *Worker {
 	return &Worker{Loop: l, buf: make([]byte, r.cfg.ReadBuffer), one: make([][]byte, 1), vec: make([][]byte, maxIov)}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// controlled notes what a connection asks its control.
+// controlled is a Control that notes the calls of its connection.
 type controlled struct {
 	conn  *Conn
-	route *Route // before the connection has its own
+	route *Route // the route that applies before Conn.Run
 	notes []string
 	late  bool
 }
@@ -36,7 +36,7 @@ func (c *controlled) Ended(cause error)                              { c.note("e
 func (c *controlled) Route() *Route                                  { return c.route }
 func (c *controlled) MarshalLogObject(e zapcore.ObjectEncoder) error { return nil }
 
-func (c *controlled) told(t *testing.T, want ...string) {
+func (c *controlled) expect(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(c.notes, want) {
 		t.Errorf("told %q, want %q", c.notes, want)
@@ -149,12 +149,13 @@ func (f *fixture) reads(t *testing.T, rank int) (n int) {
 	}
 }
 
-// What comes before a connection has its route is for the control, as the control allows; then
-// frames between ranks are relayed, pings answered, and all else is the control's again.
+// TestControl checks the frames that a Control gets: before the connection has its route, all that
+// the control allows. Afterwards frames between ranks are relayed, pings are answered, and all
+// others go to the control again.
 func TestControl(t *testing.T) {
 	f := newFixture(t)
 	f.from(t, 0, wire.TypeBye, 0, 0, 0)
-	f.ctl[0].told(t, "bad: Bye from 0 for 0")
+	f.ctl[0].expect(t, "bad: Bye from 0 for 0")
 	f.run()
 	if f.ctl[0].conn.State() != Running {
 		t.Errorf("state %v", f.ctl[0].conn.State())
@@ -164,10 +165,10 @@ func TestControl(t *testing.T) {
 		t.Errorf("%d bytes are relayed", n)
 	}
 	f.from(t, 0, wire.TypeBye, 0, 0, 0)
-	f.ctl[0].told(t, "Bye 0")
+	f.ctl[0].expect(t, "Bye 0")
 	f.from(t, 0, wire.TypeEager, 1, 0, 1) // not its own source
-	f.ctl[0].told(t, "bad: Eager from 1 for 0")
-	f.ctl[1].told(t)
+	f.ctl[0].expect(t, "bad: Eager from 1 for 0")
+	f.ctl[1].expect(t)
 }
 
 func TestPings(t *testing.T) {
@@ -182,11 +183,11 @@ func TestPings(t *testing.T) {
 	}
 	f.now = f.now.Add(time.Minute)
 	f.settle()
-	f.ctl[0].told(t, "ended: no answer for 1m0s")
+	f.ctl[0].expect(t, "ended: no answer for 1m0s")
 }
 
-// A connection that does not read is sent its last frame in place of what waits, or behind it; it
-// is closed if it does not close itself.
+// TestLastFrame checks that a connection that does not read gets its last frame in place of the
+// queue (abort) or behind it (finish), and is closed if the peer does not close it.
 func TestLastFrame(t *testing.T) {
 	size := wire.HeaderLen + wire.EnvelopeLen + 500
 	last := frame(wire.TypeByeAck)
@@ -194,7 +195,8 @@ func TestLastFrame(t *testing.T) {
 		end  func(*Conn)
 		want int
 	}{
-		"abort":  {func(c *Conn) { c.AbortWith(last) }, 2*size + len(last)}, // the second has begun
+		// the second frame is partly written
+		"abort":  {func(c *Conn) { c.AbortWith(last) }, 2*size + len(last)},
 		"finish": {func(c *Conn) { c.FinishWith(last); c.Linger() }, 4*size + len(last)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,26 +212,27 @@ func TestLastFrame(t *testing.T) {
 			if n := f.reads(t, 1); n != c.want {
 				t.Errorf("%d bytes come, want %d", n, c.want)
 			}
-			f.from(t, 1, wire.TypeEager, 1, 0, 1) // thrown away
+			f.from(t, 1, wire.TypeEager, 1, 0, 1) // discarded
 			f.now = f.now.Add(6 * time.Second)
 			f.settle()
-			f.ctl[1].told(t, "ended: did not close in time")
+			f.ctl[1].expect(t, "ended: did not close in time")
 		})
 	}
 }
 
-// Who sends more than may wait is bad, not who does not read.
+// TestFlood checks that a source that exceeds the queue's limits is blamed rather than the
+// destination that does not read.
 func TestFlood(t *testing.T) {
 	f := newFixture(t)
 	f.run()
 	for i := 0; i < 100 && len(f.ctl[0].notes) == 0; i++ {
 		f.from(t, 0, wire.TypeEager, 0, 1, 500)
 	}
-	f.ctl[0].told(t, "bad: from rank 0 for rank 1: sent more than its credit: 10500 payload bytes wait here for a rank that does not read")
-	f.ctl[1].told(t)
+	f.ctl[0].expect(t, "bad: from rank 0 for rank 1: sent more than its credit: 10500 payload bytes wait here for a rank that does not read")
+	f.ctl[1].expect(t)
 }
 
-// A start and an end that meet leave the connection where it is further on.
+// TestStates checks that Run after Linger, and Linger after End, leave the later state unchanged.
 func TestStates(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[0].conn
@@ -244,5 +247,5 @@ func TestStates(t *testing.T) {
 	if c.State() != Ended {
 		t.Errorf("state %v", c.State())
 	}
-	f.ctl[0].told(t, "ended: <nil>")
+	f.ctl[0].expect(t, "ended: <nil>")
 }

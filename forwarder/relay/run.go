@@ -6,16 +6,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// run is a sequence of frames in a read buffer that go from one rank to another: one write takes
-// them all.
+// run is a sequence of frames in a read buffer from one rank to another: one write takes all of
+// them.
 type run struct {
 	c        *Conn
 	route    *Route
 	src, dst uint32
-	from, to int // bytes in the read buffer; empty when equal
+	from, to int // the range in the read buffer; empty if equal
 	count    tally
 }
 
+// add adds the frame at p[off:end], and flushes first if it has another source or destination.
 func (r *run) add(p []byte, h *wire.Header, off, end int) {
 	if r.route == nil {
 		r.route = r.c.route.Load()
@@ -30,6 +31,7 @@ func (r *run) add(p []byte, h *wire.Header, off, end int) {
 	r.count.add(h)
 }
 
+// flush relays the frames of the run, which are in p.
 func (r *run) flush(p []byte) {
 	if r.from == r.to {
 		return
@@ -40,8 +42,7 @@ func (r *run) flush(p []byte) {
 	r.count = tally{}
 }
 
-// relay sends whole frames from src for dst on their way. kept reports that owner now belongs to a
-// queue.
+// relay forwards whole frames from src to dst. kept reports that owner now belongs to a queue.
 func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
 	r.Counts.between(src, dst).add(count)
 	if r.Classic != nil {
@@ -50,7 +51,8 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 	}
 	d := r.Table[dst].Load()
 	if d == nil {
-		return false // has said Bye, or is dead and the job ends: late credit and acknowledgements
+		// departed, or dead while the job ends: late credit and acknowledgements are dropped
+		return false
 	}
 	if t := d.trunk.Load(); t != nil {
 		return c.spread(t, d, src, dst, b, owner)
@@ -62,7 +64,7 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 	return kept
 }
 
-// relayOne handles the frame that fills buf and reports whether buf is kept.
+// relayOne handles the frame that fills buf. kept reports that a queue keeps buf.
 func (c *Conn) relayOne(buf *buffer) (kept bool) {
 	h := wire.ParsedHeader(buf.b)
 	if !h.Type.BetweenRanks() {
@@ -74,8 +76,8 @@ func (c *Conn) relayOne(buf *buffer) (kept bool) {
 	return c.relay(c.route.Load(), h.Src, h.Dst, buf.b, buf, &count)
 }
 
-// own handles a frame for the forwarder itself, which allowed has let through. at is how many bytes
-// came over the link before it.
+// own handles a frame for the forwarder itself that allowed has accepted. at is the number of bytes
+// of the link before it.
 func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 	body, err := c.opened(h, whole)
 	if err != nil {
@@ -89,7 +91,7 @@ func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 				c.Bad("pings, but does not read the answers")
 				return
 			}
-			sendCount(c) // the other end may be too idle to ask for the next
+			sendCount(c) // the peer may be too idle to request the next Count
 			return
 		case wire.TypePong:
 			return

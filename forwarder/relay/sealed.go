@@ -10,26 +10,27 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// In a sealed job frames for the forwarder itself, and its own, are sealed with keys of the link.
-// Those between ranks are not the forwarder's to open. A Ping or Pong that was sent before the
-// other end knew of the keys may still come as it is, until the first sealed frame.
+// In a sealed job, frames from and to the forwarder itself are sealed with keys of the link. The
+// forwarder cannot open frames between ranks. A Ping or Pong that was sent before the peer had the
+// keys may arrive unsealed until the first sealed frame.
 
-// sealing is a connection's channel; without one nothing is sealed.
+// sealing has the keys of a connection; nothing is sealed without a channel.
 type sealing struct {
-	channel atomic.Pointer[seal.Channel]
-	mu      sync.Mutex // numbers rise in the order in which frames are written
-	came    bool       // a sealed frame; the connection's loop's
+	channel atomic.Pointer[seal.Channel] // nil: frames are not sealed
+	// held while a frame is sealed and written, so that numbers rise in the order of writing
+	mu   sync.Mutex
+	came bool // whether a sealed frame has arrived; belongs to the loop
 }
 
-// Seal has what is sent from now on sealed, but for frames that belong to no running job; nil:
-// nothing changes. Any thread, before Run.
+// Seal causes frames to be sealed from now on, except for those that belong to no running job. It
+// does nothing if ch is nil. It may be called on any thread, before Run.
 func (c *Conn) Seal(ch *seal.Channel) {
 	if ch != nil {
 		c.sealing.channel.Store(ch)
 	}
 }
 
-// sealed calls write with a frame of the forwarder's own, as it goes over the link.
+// sealed seals a frame of the forwarder's own and passes it to write.
 func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	if c.sealing.channel.Load() != nil {
 		c.sealing.mu.Lock()
@@ -38,7 +39,7 @@ func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	return c.seal(frame, write)
 }
 
-// seal is sealed with sealing.mu, if there is a channel.
+// seal is sealed for a caller that holds sealing.mu, or without a channel.
 func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
 	ch := c.sealing.channel.Load()
 	h, err := wire.ParseHeader(frame)
@@ -55,7 +56,8 @@ func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
 
 var errNotSealed = errors.New("it is not sealed, as its job is")
 
-// opened gives the body of a frame for the forwarder itself.
+// opened returns the body of a frame for the forwarder itself, or an error if the frame is not
+// authentic.
 func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
 	ch := c.sealing.channel.Load()
 	switch sealed := h.Flags&wire.FlagSealed != 0; {

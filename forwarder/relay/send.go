@@ -5,11 +5,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// The part of output that writes frames which are not copied: from a block, or out of a pipe.
+// This file has the part of output that writes frames without a copy: from a block or out of a
+// pipe.
 
-// forward sends a frame from its block or pipe, or queues it. A block that its link is short of is
-// not held in the queue, nor a pipe when few are left: the frame is copied then, so that one slow
-// destination does not stop what goes to others.
+// forward writes a frame from its block or pipe, or queues it. The frame is copied before it is
+// queued if the link is short of blocks or few pipes are left, so that one slow destination does
+// not block frames to others.
 func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,13 +58,13 @@ func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 	return nil
 }
 
-// zerocopyNext reports whether what is next to write is in a block or a pipe.
+// zerocopyNext reports whether the next frame to write is in a block or a pipe.
 func (o *output) zerocopyNext() bool {
 	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(0, 0, o.skipped) && o.bulk.at(0).zc != nil
 }
 
-// forwardQueued sends what is next, which is in a block or a pipe; false if the link takes no more
-// now.
+// forwardQueued writes the next frame, which is in a block or a pipe. It returns false if the link
+// accepts no more now.
 func (o *output) forwardQueued() bool {
 	if o.current.zc == nil {
 		p := o.bulk.at(0).zc
@@ -78,7 +79,8 @@ func (o *output) forwardQueued() bool {
 	return o.forwarded(o.send(o.current.zc))
 }
 
-// forwarded notes what came of writing the current frame.
+// forwarded handles the result of writing the current frame. It returns false if the frame is not
+// written.
 func (o *output) forwarded(err error) bool {
 	switch err {
 	case nil:
@@ -93,8 +95,8 @@ func (o *output) forwarded(err error) bool {
 	return true
 }
 
-// send gives the frame to the link: one in a block as a whole or not at all, what is in a pipe as
-// far as the link takes it (then ErrAgain).
+// send passes the frame to the link. It passes a block as a whole or not at all, and of a pipe as
+// many bytes as the link accepts; it returns ErrAgain if bytes are left.
 func (o *output) send(p *zerocopy) error {
 	if p.pipe == nil {
 		return o.lend(p)
@@ -112,8 +114,8 @@ func (o *output) send(p *zerocopy) error {
 	return nil
 }
 
-// lend gives the frame to the link, which puts the payload into the receive that it belongs to, if
-// that has told the link where it is.
+// lend passes a block to the link, which writes the payload to the receive buffer that it belongs
+// to if the receiver has announced the buffer.
 func (o *output) lend(p *zerocopy) error {
 	n := uint64(dataHead + p.bytes)
 	if o.placer == nil {
@@ -126,7 +128,7 @@ func (o *output) lend(p *zerocopy) error {
 	}
 	d, err := wire.ParseData(p.head[wire.HeaderLen:])
 	if err != nil {
-		return err // cannot be: the head is whole
+		return err // unreachable: the head is complete
 	}
 	placed, err := o.placer.TryPlace(p.head[:], p.block, dataHead, d.Receiver, int64(d.Offset))
 	if err == nil {

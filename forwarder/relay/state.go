@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// State is where a connection is in its life:
+// State is the stage of a connection:
 //
 //	Joining ─Run→ Running ─last frame→ Lingering ─peer closes, or too slow→ Ended
 //	Joining ─refused→ Lingering
@@ -16,19 +16,19 @@ import (
 type State uint32
 
 const (
-	// Joining: frames that come are for the control, and only those that belong to the join
-	// exchange; Send sends the forwarder's own. No frame of a rank comes or goes.
+	// Joining means that received frames go to the control, and are refused unless they belong to
+	// the join exchange. Send sends the forwarder's own. No frame of a rank is received or sent.
 	Joining State = iota
 
-	// Running: the connection has its route. Frames that come are relayed by it or, if they are for
-	// the forwarder, given to the control. Any loop sends frames to it.
+	// Running means that the connection has its route. Received frames are relayed by it or, if
+	// they are for the forwarder, passed to the control. Any loop sends frames to the connection.
 	Running
 
-	// Lingering: a last frame is on its way. What comes is thrown away until the peer closes;
-	// nothing more is to be sent.
+	// Lingering means that the last frame has been queued. Input is discarded until the peer
+	// closes; nothing more may be sent.
 	Lingering
 
-	// Ended: the link is closed. Nothing comes, and what is sent is thrown away.
+	// Ended means that the link is closed. Frames that are sent are discarded.
 	Ended
 )
 
@@ -44,14 +44,15 @@ var legal = [...]uint{
 	Ended:     0,
 }
 
-// State is where the connection is. Any thread; Lingering and Ended begin on its own loop.
+// State returns the state of the connection. It may be called on any thread; the states Lingering
+// and Ended begin on the connection's own loop.
 func (c *Conn) State() State { return State(c.state.Load()) }
 
-// live reports whether frames that come are handled.
+// live reports whether received frames are handled.
 func (c *Conn) live() bool { return c.State() < Lingering }
 
-// Run gives the connection its route. If it has begun to end meanwhile it goes on with that. Any
-// thread.
+// Run gives the connection its route. A connection that has begun to end continues to end. Run may
+// be called on any thread.
 func (c *Conn) Run(r *Route) {
 	if r.Memory != nil {
 		c.memory.Move(r.Memory)
@@ -64,8 +65,8 @@ func (c *Conn) Run(r *Route) {
 	}
 }
 
-// to moves the connection to the next state. It reports false if that does not follow on the state:
-// two causes of an end meet, or the start of a job and an end.
+// to moves the connection to the next state. It returns false if that may not follow the present
+// state, which happens when two causes of an end coincide, or the start of a job and an end.
 func (c *Conn) to(next State) bool {
 	for {
 		s := c.State()
@@ -87,9 +88,9 @@ func (c *Conn) to(next State) bool {
 	}
 }
 
-// full reports whether the connection must not be read now, because too much is kept of what came
-// over it (buffer.go). It sees to it that the connection is read again. On its loop, as what
-// follows.
+// full reports whether reading must pause now because the connection holds too many bytes
+// (buffer.go). It arranges for reading to resume. It must be called on the connection's loop, as
+// the functions below.
 func (c *Conn) full() bool {
 	if c.closing || !c.memory.Over() || !c.live() {
 		return false
@@ -99,13 +100,13 @@ func (c *Conn) full() bool {
 		c.End(err)
 		return true
 	}
-	if c.memory.Under() { // what was given back before it was paused has woken nobody
+	if c.memory.Under() { // bytes that were released before the pause woke nothing
 		c.resume()
 	}
 	return true
 }
 
-// wake reads the connection again, if there is room still.
+// wake resumes reading if the connection is still under its limits.
 func (c *Conn) wake() {
 	c.memory.waking.Store(false)
 	if c.memory.Under() {
@@ -113,7 +114,7 @@ func (c *Conn) wake() {
 	}
 }
 
-// resume reads the connection again.
+// resume resumes reading.
 func (c *Conn) resume() {
 	if c.State() == Ended || !c.memory.paused.Swap(false) {
 		return
@@ -123,15 +124,16 @@ func (c *Conn) resume() {
 	}
 }
 
-// tickPaused looks at a connection that is not read, now and then: it is not silent, and we are
-// not, though its pings are not answered. Others may have made room for it.
+// tickPaused handles the tick of a connection that is not read. Neither side is silent, though no
+// pings are answered. Other connections may have made room for it.
 func (c *Conn) tickPaused(now time.Time) {
-	c.heard, c.pinged = now, false
-	_ = c.Send(frame(wire.TypePong)) // too much waits for it: it hears that
+	c.lastRead, c.pinged = now, false
+	// if the queue is full, the queued bytes are a sign of life
+	_ = c.Send(frame(wire.TypePong))
 	c.wake()
 }
 
-// otherEndClosed has what is left read: then there is no more.
+// otherEndClosed resumes reading, because no more than the rest of the input will arrive.
 func (c *Conn) otherEndClosed() {
 	c.closing = true
 	c.shared.cfg.Log.Debug("a connection that was not read is closed", zap.Object("peer", c.ctl))

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A connection that has more waiting than is left of its job's budget is not read, but hears that
-// we are there; it is read again when its destination has read, and nothing is lost.
+// TestPause checks that a connection that has used up its job's budget is not read but still gets
+// signs of life, and that it is read again, without loss, once its destination has read.
 func TestPause(t *testing.T) {
 	f := newFixture(t)
 	job := budget.New(32 << 10)
@@ -32,7 +32,7 @@ func TestPause(t *testing.T) {
 		left = left[n:]
 		f.settle()
 		if n == 0 {
-			if silent++; silent == 3 { // nothing is taken any more
+			if silent++; silent == 3 { // the connection accepts no more
 				break
 			}
 		}
@@ -53,7 +53,7 @@ func TestPause(t *testing.T) {
 	if c.pinged {
 		t.Error("one that is not read is taken for silent")
 	}
-	f.ctl[0].told(t)
+	f.ctl[0].expect(t)
 	got := 0
 	for len(left) > 0 || got < sent*len(frame) {
 		if n, err := f.ranks[0].TryWrite(left); err == nil {
@@ -72,7 +72,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Of a stranger's frame there is no more memory than has come.
+// TestHalfJoin checks that an incomplete frame of a connection without a route takes no more memory
+// than the bytes that have arrived.
 func TestHalfJoin(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[0].conn
@@ -97,14 +98,14 @@ func TestHalfJoin(t *testing.T) {
 			t.Fatalf("%d bytes of a frame take %d", sent, held)
 		}
 	}
-	f.ctl[0].told(t, "Join 60000")
+	f.ctl[0].expect(t, "Join 60000")
 	if c.memory.Held() != 0 {
 		t.Errorf("%d bytes are booked when it is whole", c.memory.Held())
 	}
 }
 
-// A piece of a frame that was left out is noticed though the other end still answers pings, which
-// the rest of the frame swallows.
+// TestTrickle checks that a frame that stays incomplete because bytes are missing is detected
+// although the peer still answers pings: the incomplete frame swallows the answers.
 func TestTrickle(t *testing.T) {
 	f := newFixture(t)
 	f.run()
@@ -121,7 +122,7 @@ func TestTrickle(t *testing.T) {
 		f.settle()
 		seconds += 2
 	}
-	f.ctl[0].told(t, "bad: a frame does not come to its end: a part of it was left out")
+	f.ctl[0].expect(t, "bad: a frame does not come to its end: a part of it was left out")
 	if seconds > 10 {
 		t.Errorf("it was noticed after %d s", seconds)
 	}

@@ -6,25 +6,27 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Several connections may lead to the same forwarder: a trunk, for a path so long that one
-// connection does not fill it. The routes' tables have the first, which carries small frames and
-// the forwarders' own, so that these never wait behind large ones and keep their order. Frames of
-// much payload (bulk) go over the others: over the first of them, whose window is open from the
-// last burst, as long as less than a burst waits for it; else over the one for which least does.
+// Several connections may lead to the same forwarder: they form a trunk, for a path so long that
+// one connection does not fill it. The tables of routes have the first, which carries small frames
+// and the forwarders' own, so that these never wait behind large ones and keep their order. Frames
+// with much payload (bulk) go over the others: over the first of them, whose window is open from
+// the last burst, while less than a burst is queued for it; otherwise over the one with the least
+// bytes queued.
 //
-// So a frame may be overtaken by any of another class, and a large one by any other. Ranks that are
-// several hops apart are ready for that: what is sequenced is put in order by its number, a segment
-// says its place, and credit and acknowledgements are cumulative. What a connection that is lost
-// takes with it, only ranks can send again.
+// A frame may therefore be overtaken by any frame of another class, and a bulk frame by any other.
+// Ranks that are several hops apart are prepared for that: sequenced frames are put in order by
+// their numbers, a segment has its offset, and credit and acknowledgements are cumulative. Only
+// ranks can retransmit the frames that a lost connection takes with it.
 
-// trunk is what carries bulk in place of the connection that has it.
+// trunk has the connections that carry bulk in place of another one.
 type trunk struct {
-	conns []*Conn
-	burst int64 // may wait for the first before the others are used
+	conns []*Conn // the connections; the first is preferred
+	burst int64   // the bytes queued for the first from which the others are used
 }
 
-// Spread has bulk for this connection go over others, over the first of them as long as less than a
-// burst of bytes waits for it; none: over itself again. Any thread.
+// Spread sends bulk for this connection over others: over the first of them while less than burst
+// bytes are queued for it. Bulk goes over this connection again if over is empty. Spread may be
+// called on any thread.
 func (c *Conn) Spread(over []*Conn, burst int) {
 	if len(over) == 0 {
 		c.trunk.Store(nil)
@@ -33,7 +35,7 @@ func (c *Conn) Spread(over []*Conn, burst int) {
 	c.trunk.Store(&trunk{over, int64(burst)})
 }
 
-// pick chooses the connection for a frame of bulk.
+// pick returns the connection for a bulk frame.
 func (t *trunk) pick() *Conn {
 	best := t.conns[0]
 	least := best.out.depth.Load()

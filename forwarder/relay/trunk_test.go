@@ -6,8 +6,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestSpread: what is small stays with the connection that the table has, in order; bulk goes over
-// the others: over the first of them as long as less than a burst waits for it, then over the next.
+// TestSpread checks that small frames stay on the connection of the table, in order, and that bulk
+// frames go over the others: over the first while less than a burst is queued for it, then over the
+// next.
 func TestSpread(t *testing.T) {
 	f, g := newFixture(t), newFixture(t)
 	f.run()
@@ -26,7 +27,7 @@ func TestSpread(t *testing.T) {
 	if a != len(dataFrame(100))+len(dataFrame(200)) || b != 0 {
 		t.Errorf("%d and %d bytes of bulk", a, b)
 	}
-	// The first takes nothing more: the other one has the rest.
+	// The first accepts no more, so the second gets the rest.
 	rest := 0
 	for range 16 {
 		p := dataFrame(300)

@@ -5,26 +5,27 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A segment that comes as a block (transport.Lender) or through a pipe (pipe.go) is forwarded
-// without copying its payload: the outgoing link sends from where the incoming one received. Only
-// its head is copied, because the peer might change it after it has been checked.
+// A segment that arrives as a block (transport.Lender) or through a pipe (pipe.go) is forwarded
+// without a copy of its payload: the outgoing link sends from where the incoming one received. Only
+// its head is copied, because the peer might change the head after it has been checked.
 
-// dataHead is the head of a Data frame.
+// dataHead is the length of the head of a Data frame.
 const dataHead = wire.HeaderLen + wire.DataLen
 
-// zerocopy is a Data frame whose payload is in a block, or which is in a pipe as a whole.
+// zerocopy is a Data frame whose payload is in a block, or which is entirely in a pipe.
 type zerocopy struct {
-	head  [dataHead]byte
-	block transport.Block
-	pipe  *transport.Pipe
-	// the one that is filled: pipe, or a second, because pieces as small as packets take a place
-	// each
+	head  [dataHead]byte  // the head of the frame
+	block transport.Block // the block, or nil
+	pipe  *transport.Pipe // the pipe with the beginning of the frame, or nil
+	// last is the pipe that is being filled: pipe, or a second one, because small pieces, such as
+	// packets, take one slot each.
 	last  *transport.Pipe
-	r     *Relay
-	count *counters // of its direction
-	bytes int       // of payload
+	r     *Relay    // owns the pipes
+	count *counters // the counters of the frame's direction
+	bytes int       // the payload in bytes
 }
 
+// zerocopy returns an unused zerocopy.
 func (r *Relay) zerocopy() *zerocopy {
 	if p, ok := r.zerocopies.Get().(*zerocopy); ok {
 		return p
@@ -32,7 +33,7 @@ func (r *Relay) zerocopy() *zerocopy {
 	return &zerocopy{r: r}
 }
 
-// end gives the block or the pipe back.
+// end releases the block or the pipe.
 func (p *zerocopy) end() {
 	if p.block != nil {
 		p.block.Release()
@@ -40,7 +41,8 @@ func (p *zerocopy) end() {
 	p.recycle()
 }
 
-// sent is end when the outgoing link has taken it: a block then belongs to that.
+// sent ends the frame because the outgoing link has accepted it; a block then belongs to the link.
+// placed says that the link has written the payload to the receive buffer.
 func (p *zerocopy) sent(placed bool) {
 	p.count.passed.Add(uint64(p.bytes))
 	if placed {
@@ -49,6 +51,7 @@ func (p *zerocopy) sent(placed bool) {
 	p.recycle()
 }
 
+// recycle returns the pipes and p for reuse.
 func (p *zerocopy) recycle() {
 	if p.last != p.pipe {
 		p.r.pipes.put(p.last)
@@ -60,7 +63,8 @@ func (p *zerocopy) recycle() {
 	p.r.zerocopies.Put(p)
 }
 
-// left is how much of a frame in pipes is not there, yet or any more.
+// left returns the number of bytes of a frame that are not in its pipes: either not yet or no
+// longer.
 func (p *zerocopy) left() int {
 	n := dataHead + p.bytes - p.pipe.Len()
 	if p.last != p.pipe {
@@ -69,7 +73,7 @@ func (p *zerocopy) left() int {
 	return n
 }
 
-// widen takes a second pipe if the first one has no more places.
+// widen adds a second pipe if the first one has no more slots. It returns false if it gets none.
 func (p *zerocopy) widen() bool {
 	if p.last != p.pipe {
 		return false
@@ -82,7 +86,7 @@ func (p *zerocopy) widen() bool {
 	return true
 }
 
-// scarce tells that what holds it is needed by others.
+// scarce reports whether the block or pipe should not be held because few are left.
 func (p *zerocopy) scarce() bool {
 	if p.pipe != nil {
 		return p.r.pipes.scarce()
@@ -90,7 +94,7 @@ func (p *zerocopy) scarce() bool {
 	return p.block.Scarce()
 }
 
-// fits reports whether a link can take it as it is.
+// fits reports whether the link of d accepts the frame without a copy.
 func (p *zerocopy) fits(d *Conn) bool {
 	if p.pipe != nil {
 		return d.piper != nil
@@ -98,10 +102,10 @@ func (p *zerocopy) fits(d *Conn) bool {
 	return d.lender != nil && dataHead+p.bytes <= d.lender.MaxPiece()
 }
 
-// begun reports whether a part has been written.
+// begun reports whether a part of the frame has been written.
 func (p *zerocopy) begun() bool { return p.pipe != nil && p.left() > 0 }
 
-// copy makes the frame, or what is there of it, independent of the block or the pipe and ends it.
+// copy copies the frame, or its present bytes, to a buffer from pool, and ends it.
 func (p *zerocopy) copy(pool *pool) (*buffer, error) {
 	defer p.end()
 	buf := pool.get(dataHead + p.bytes)
