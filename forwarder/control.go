@@ -39,7 +39,7 @@ func (p control) fromRank(h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye: // the answer follows the frames that are queued for the rank
 		p.conn.Part()
-		p.run.take(job.Left{Conn: p.id})
+		p.run.take(job.Departed{Conn: p.id})
 		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
 		p.conn.Linger()
 	case wire.TypeAbort:

@@ -7,7 +7,7 @@
 //
 //	bridge.go    Handle
 //	gather.go    the first connection, while the job gathers; which connections are taken
-//	anew.go      another forwarder that was started again
+//	restart.go   another forwarder that was restarted
 //	trunk.go     the connections of a running job: which are in use, and what a loss means
 //	dial.go      dialling those that are missing
 //	bye.go       the end: Bye from both ends over each connection
@@ -76,10 +76,10 @@ func (b *Bridge) Lost() int { return b.conns.lost }
 func (b *Bridge) Tried() bool { return b.conns.first().warming.Warm() }
 
 // Said reports whether this end has said Bye.
-func (b *Bridge) Said() bool { return b.bye.said }
+func (b *Bridge) Said() bool { return b.bye.sent }
 
 // Heard reports whether the other end has said Bye over all connections.
-func (b *Bridge) Heard() bool { return b.bye.heard }
+func (b *Bridge) Heard() bool { return b.bye.complete }
 
 // Handle advances the bridge by one event and returns actions, in order. The error is an illegal
 // transition, which is a defect of this package. The job must end then.
@@ -106,7 +106,7 @@ func (e Bye) apply(b *Bridge)        { b.parting.came(e.Conn) }
 // finish says Bye over all connections. Without a connection Bye waits for the next one, which may
 // never come: the other end may have been restarted, and cannot gather the job without this one.
 func (b *Bridge) finish() {
-	if b.bye.said || b.conns.first() == nil {
+	if b.bye.sent || b.conns.first() == nil {
 		return
 	}
 	if !b.GoesOn {

@@ -14,7 +14,7 @@ type parting struct {
 
 // sayAll says Bye over all connections.
 func (p *parting) sayAll() {
-	p.bye.said = true
+	p.bye.sent = true
 	for _, c := range p.conns.inUse {
 		p.say(c)
 	}
@@ -34,12 +34,12 @@ func (p *parting) came(id action.Conn) {
 	if c == nil {
 		return
 	}
-	c.byeCame, p.bye.theirs = true, true
-	if !p.bye.heard && p.conns.byesCame() {
-		p.bye.heard = true
+	c.byeCame, p.bye.begun = true, true
+	if !p.bye.complete && p.conns.byesCame() {
+		p.bye.complete = true
 		p.do(AllLeft{})
 	}
-	if p.bye.said {
+	if p.bye.sent {
 		p.do(action.Close{Conn: id})
 	}
 }

@@ -12,9 +12,9 @@ type conn struct {
 	id      action.Conn
 	number  int           // number is the connection's number in the trunk; 0 is for the gathering.
 	offered bool          // offered says that the other end has dialled it.
-	byeCame bool          // byeCame says that the other end has said Bye over it.
+	byeCame bool          // byeCame says that the other end has sent Bye over it.
 	warming trunk.Warming // warming opens the TCP windows before the connection is in use.
-	link    trunk.Link    // link is what was known of its path at the last event.
+	link    trunk.Link    // link is the path of the connection as known at the last event.
 }
 
 // connections are the connections of a bridge.
@@ -25,6 +25,7 @@ type connections struct {
 	lost   int          // lost counts the connections in use that were lost.
 }
 
+// first returns the first connection in use, or nil if the bridge is cut.
 func (t *connections) first() *conn {
 	if len(t.inUse) == 0 {
 		return nil

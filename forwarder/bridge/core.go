@@ -19,21 +19,21 @@ import (
 type State uint8
 
 const (
-	// Absent: the job gathers, and there is no connection yet.
+	// Absent means that the job gathers and no connection exists yet.
 	Absent State = iota
 
-	// Gathering: the job gathers over the first connection, which carries Joins, Ready, Notice,
-	// RailState, Refuse and Pings.
+	// Gathering means that the job gathers over the first connection, which carries Joins, Ready,
+	// Notice, RailState, Refuse and Pings.
 	Gathering
 
-	// Running: the job runs, and at least one connection is in use.
+	// Running means that the job runs and at least one connection is in use.
 	Running
 
-	// Cut: the job runs, and no connection is in use.
+	// Cut means that the job runs and no connection is in use.
 	Cut
 
-	// Over: the job has ended, or goes on without the bridge. No connection is dialled or accepted
-	// any more.
+	// Over means that the job has ended, or goes on without the bridge. No further connection is
+	// dialled or accepted.
 	Over
 )
 
@@ -55,18 +55,18 @@ type Config struct {
 	Job     string // Job is the job's id.
 	Zipper  int    // Zipper is the other end's index in the job's forwarders.
 	Here    int    // Here is this forwarder's index.
-	Address string // Address is the other end's, as people know it.
+	Address string // Address is the other end's address, as users know it.
 	Dials   bool   // Dials says that this end opens the connections.
-	// Fixed is the number of connections that carry bulk; 0: the path decides.
+	// Fixed is the number of connections that carry bulk; 0 lets the path decide.
 	Fixed int
-	// Patience is how long a running job waits for a bridge that is cut.
+	// Patience is the time for which a running job waits for a bridge that is cut.
 	Patience time.Duration
-	// GoesOn says that a running job outlives the loss of a connection. Resumes says that the job
+	// GoesOn says that a running job survives the loss of a connection. Resumes says that the job
 	// has no other way to the ranks behind the bridge.
 	GoesOn, Resumes bool
 }
 
-// core is what all parts of a bridge share: its state, and what Handle returns.
+// core has the state that all parts of a bridge share, and the results of Handle.
 type core struct {
 	Config
 	state State
@@ -78,9 +78,9 @@ type core struct {
 
 // farewell is the progress of the end by Bye.
 type farewell struct {
-	said   bool // said says that this end has said Bye over all connections.
-	theirs bool // theirs says that the other end has said Bye over one connection.
-	heard  bool // heard says that the other end has said Bye over all connections that there are.
+	sent     bool // sent says that this end has sent Bye over all connections.
+	begun    bool // begun says that the other end has sent Bye over one connection.
+	complete bool // complete says that the other end has sent Bye over all open connections.
 }
 
 // to moves the bridge to the next state and reports whether that is a legal transition.
@@ -102,7 +102,7 @@ func (e *IllegalError) Error() string {
 
 // Wanted reports whether the bridge may still carry frames, if only Bye.
 func (b *core) Wanted() bool {
-	return (b.state == Running || b.state == Cut) && !(b.bye.said && b.bye.theirs)
+	return (b.state == Running || b.state == Cut) && !(b.bye.sent && b.bye.begun)
 }
 
 func (b *core) do(a action.Action) { b.out = append(b.out, a) }

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 )
 
-// Missing connections are dialled, and redialled after a pause. Over a long path Pings open the TCP
-// windows of new connections (package trunk), so that the job's first long message does not have
-// to. Only then an end says that a connection is in use.
+// Missing connections are dialled, and redialled after a pause. Over a long path, Pings open the
+// TCP windows of a new connection (package trunk), so that the job's first long message does not
+// have to. Only then does an end declare the connection in use.
 
 // maxConnections bounds the numbers of a trunk's connections: the first, those for bulk, and one
 // that takes the first one's place.
@@ -28,7 +28,7 @@ type dialler struct {
 	conns    *connections
 	dialling map[int]bool // dialling has the numbers of the connections that are being opened.
 	size     trunk.Size   // size is the number of connections that the trunk should have.
-	far      bool         // far says that the path is a long one.
+	long     bool         // long says that the path is a long one.
 	carried  bool         // carried says that a command, such as ssh, carries the connections.
 	either   bool         // either says that both ends may dial when the bridge is cut.
 	ignorant bool         // ignorant says that the other end does not know the job, and is asked to gather it.
@@ -45,7 +45,7 @@ func (d *dialler) reach() {
 // begin decides by the path of the first connection how many connections the running job has, and
 // dials them. either says that both ends may dial when the bridge is cut.
 func (d *dialler) begin(link trunk.Link, either bool) {
-	d.far, d.either, d.dialling = link.Long(), either, map[int]bool{}
+	d.long, d.either, d.dialling = link.Long(), either, map[int]bool{}
 	if !d.Dials {
 		return
 	}
@@ -57,22 +57,22 @@ func (d *dialler) begin(link trunk.Link, either bool) {
 	d.extend()
 }
 
-// grow dials more connections if those for bulk, whose paths are given by number, have to wait for
-// room in the buffers.
+// grow dials more connections if those for bulk had to wait for room in the send buffers. bulk has
+// their paths by number.
 func (d *dialler) grow(bulk map[int]trunk.Path) {
 	if d.size.Grow(bulk) {
 		d.extend()
 	}
 }
 
-// instead reports whether this end dials because the bridge is cut, although that is the other
-// end's part.
-func (d *dialler) instead() bool { return d.state == Cut && !d.Dials && d.either }
+// dialsForPeer reports whether this end dials because the bridge is cut, although usually the other
+// end dials.
+func (d *dialler) dialsForPeer() bool { return d.state == Cut && !d.Dials && d.either }
 
-// extend dials the missing connections: over a long path those for bursts first, because other
-// connections are cold and would take their place.
+// extend dials the missing connections. Over a long path it dials those for bursts first, because
+// other connections are cold and would take their place.
 func (d *dialler) extend() {
-	if !d.Dials && !d.instead() || !d.Wanted() {
+	if !d.Dials && !d.dialsForPeer() || !d.Wanted() {
 		return
 	}
 	t := d.conns
@@ -90,7 +90,7 @@ func (d *dialler) extend() {
 		if d.dialling[n] || slices.ContainsFunc(t.inUse, func(c *conn) bool { return c.number == n }) {
 			continue
 		}
-		if n >= trunk.Eager && d.far && d.bursts() {
+		if n >= trunk.Eager && d.long && d.bursts() {
 			return // use dials the rest
 		}
 		missing--
@@ -98,6 +98,7 @@ func (d *dialler) extend() {
 	}
 }
 
+// dial opens the connection with a number.
 func (d *dialler) dial(number int) {
 	d.dialling[number] = true
 	d.do(Dial{Zipper: d.Zipper, Number: number, Carried: d.carried})
@@ -113,15 +114,15 @@ func (d *dialler) bursts() bool {
 	return false
 }
 
-// used notes that the connection with a number is in use. With number 0 the other end has gathered
-// the job.
+// used records that the connection with a number is in use. Number 0 means that the other end has
+// gathered the job.
 func (d *dialler) used(number int) {
 	delete(d.dialling, number)
 	d.ignorant = d.ignorant && number != 0
 }
 
-// unknown notes that the other end has refused the connection with a number because the job is not
-// there. It is asked to gather the job next, or gathers it now.
+// unknown records that the other end has refused the connection with a number because it does not
+// know the job. It is asked to gather the job next, or gathers it now.
 func (d *dialler) unknown(number int) { d.ignorant = number != 0 }
 
 // dialled adds a connection that was dialled, or closes it if it is not wanted any more.
@@ -141,17 +142,17 @@ func (d *dialler) dialled(id action.Conn, number int) {
 // notDialled handles the failure of a Dial.
 func (d *dialler) notDialled(number int, why error) {
 	if d.state != Absent {
-		d.notThere(number, why)
+		d.notOpened(number, why)
 	}
 }
 
-// notComing handles the end of a connection that was not in use yet.
-func (d *dialler) notComing(id action.Conn, cause error) {
+// closedEarly handles the end of a connection that was not in use yet.
+func (d *dialler) closedEarly(id action.Conn, cause error) {
 	t := d.conns
 	switch c := t.find(id); {
 	case c != nil:
 		t.gone(c)
-		d.notThere(c.number, cause)
+		d.notOpened(c.number, cause)
 	case d.state == Absent && id == d.early:
 		d.early = 0
 		d.log(zapcore.WarnLevel, "a link to another forwarder is lost before it is in use", zap.Error(cause))
@@ -159,8 +160,8 @@ func (d *dialler) notComing(id action.Conn, cause error) {
 	}
 }
 
-// notThere redials a connection of a running job after a pause, because it could not be opened.
-func (d *dialler) notThere(number int, why error) {
+// notOpened redials a connection of a running job after a pause, because it could not be opened.
+func (d *dialler) notOpened(number int, why error) {
 	delete(d.dialling, number)
 	if !d.Wanted() {
 		return
@@ -178,7 +179,7 @@ func (d *dialler) extendIn(pause time.Duration) {
 	switch {
 	case !d.Wanted():
 		return
-	case d.instead():
+	case d.dialsForPeer():
 		pause = max(pause, trunk.Instead)
 	case !d.Dials:
 		return

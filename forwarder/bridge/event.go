@@ -6,12 +6,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Event is something that has happened to a bridge.
+// Event is an event of a bridge.
 type Event interface{ apply(b *Bridge) }
 
 // Events of connections.
 type (
-	// Reach has the first connection be dialled, for a job that gathers.
+	// Reach starts to dial the first connection, for a job that gathers.
 	Reach struct{}
 
 	// Dialled reports a connection that a Dial has opened. It is introduced next.
@@ -26,13 +26,14 @@ type (
 		Err    error
 	}
 
-	// Introduced reports that the other end has taken a connection that was dialled.
+	// Introduced reports that the other end has accepted a connection that was dialled.
 	Introduced struct {
 		Conn action.Conn
 		Link trunk.Link
 	}
 
-	// Refused reports that the other end has not, or does not want one that is not in use yet.
+	// Refused reports that the other end has refused a dialled connection, or one that is not in
+	// use yet.
 	Refused struct {
 		Conn   action.Conn
 		Code   wire.RefuseCode
@@ -52,7 +53,8 @@ type (
 		Link trunk.Link
 	}
 
-	// Ready reports that forwarder Zipper sees all ranks, over a connection that is not in use yet.
+	// Ready reports that forwarder Zipper has gathered all ranks. It arrived over a connection that
+	// is not in use yet.
 	Ready struct {
 		Conn   action.Conn
 		Zipper int
@@ -65,7 +67,7 @@ type (
 		Type wire.Type
 	}
 
-	// Ended reports that a connection is closed. Cause nil: it ended as it should.
+	// Ended reports that a connection is closed. Cause is nil if it was closed in order.
 	Ended struct {
 		Conn  action.Conn
 		Cause error
@@ -79,13 +81,13 @@ type (
 
 // Events of the job.
 type (
-	// Begin reports that the job runs. Instead says that this end may dial the other one if that
-	// does not dial, after a cut.
+	// Begin reports that the job runs. Instead says that after a cut this end may dial in place of
+	// the other one.
 	Begin struct {
 		Instead bool
 	}
 
-	// Finish reports that nothing more of the job can go over the bridge: Bye is said.
+	// Finish reports that no more frames of the job can go over the bridge, so Bye is sent.
 	Finish struct{}
 
 	// Stop ends the bridge with its job.
@@ -105,8 +107,8 @@ type (
 		action.Base
 		Zipper int
 		Number int
-		// Carried says that a command opens it, which takes longer. Number 0 of a job that gathers
-		// is tried for as long as the job gathers.
+		// Carried says that a command opens the connection, which takes longer. Gathers says that
+		// the job gathers, so the Dial is retried for as long as it does.
 		Carried, Gathers bool
 	}
 
@@ -118,22 +120,22 @@ type (
 		Number int
 	}
 
-	// Use has a connection carry frames of the running job.
+	// Use makes a connection carry frames of the running job.
 	Use struct {
 		action.Base
 		Conn   action.Conn
 		Zipper int
 	}
 
-	// Spread has the first connection share what goes to the ranks behind the bridge with the
-	// others.
+	// Spread distributes the frames to the ranks behind the bridge over the first connection and
+	// the others.
 	Spread struct {
 		action.Base
 		First action.Conn
 		Over  []action.Conn
 	}
 
-	// Far has a connection sent as suits a long path.
+	// Far adapts the sending on a connection to a long path.
 	Far struct {
 		action.Base
 		Conn action.Conn
@@ -142,44 +144,45 @@ type (
 
 // Actions for the job's state machine.
 type (
-	// Linked reports that the job gathers over the bridge now: the other end hears what is known.
+	// Linked reports that the job gathers over the bridge now, so that the other end must be told
+	// the present state.
 	Linked struct{ action.Base }
 
-	// GiveUp has the job's gathering be given up.
+	// GiveUp gives up the gathering of the job.
 	GiveUp struct {
 		action.Base
 		Code   wire.RefuseCode
 		Reason string
 	}
 
-	// Move has the ranks behind the bridge be reached over another connection, after a loss.
+	// Move reroutes the ranks behind the bridge to another connection, after a loss.
 	Move struct {
 		action.Base
 		From, To action.Conn
 	}
 
-	// Unused reports that a connection over which all is said is closed.
+	// Unused reports that a connection is closed after both ends have sent Bye.
 	Unused struct {
 		action.Base
 		Conn action.Conn
 	}
 
-	// Repeat has what is not acknowledged be sent again to the ranks behind the bridge.
+	// Repeat makes ranks retransmit unacknowledged messages to the ranks behind the bridge.
 	Repeat struct {
 		action.Base
 		Reason string
 	}
 
-	// Tell has the other end be told, over a connection, which ranks are reached through here.
-	// Missed: it may not have heard the last of them.
+	// Tell sends the other end, over a connection, the ranks that are reached through this
+	// forwarder. Missed says that the last update may have been lost.
 	Tell struct {
 		action.Base
 		Conn   action.Conn
 		Missed bool
 	}
 
-	// Severed reports that the last connection in use, From, is lost. Heard: all ranks behind the
-	// bridge have left.
+	// Severed reports that the last connection in use, From, is lost. Heard says that all ranks
+	// behind the bridge have left.
 	Severed struct {
 		action.Base
 		From   action.Conn
@@ -187,17 +190,19 @@ type (
 		Heard  bool
 	}
 
-	// Restored reports that the bridge has a connection again.
+	// Restored reports that the bridge has a connection again. Heard says that all ranks behind the
+	// bridge have left.
 	Restored struct {
 		action.Base
 		Conn  action.Conn
 		Heard bool
 	}
 
-	// AllLeft reports that all ranks behind the bridge have left, as Bye says.
+	// AllLeft reports that all ranks behind the bridge have left, according to Bye.
 	AllLeft struct{ action.Base }
 
-	// Failed has the running job fail: it has no other way. Conn, if not 0, is the lost connection.
+	// Failed ends the running job because it has no other way. Conn, if not 0, is the lost
+	// connection.
 	Failed struct {
 		action.Base
 		Conn   action.Conn
@@ -210,9 +215,9 @@ type (
 		Reason string
 	}
 
-	// Anew has the other end, which gathers the job anew over a connection, be told all that it
-	// gathers through here.
-	Anew struct {
+	// Regathers reports that the other end was restarted and gathers the job over a connection. It
+	// must be sent all that it gathers through this forwarder.
+	Regathers struct {
 		action.Base
 		Conn action.Conn
 	}

@@ -121,7 +121,7 @@ func (w *walker) check() {
 			w.fault("absent with %d connections", used)
 		}
 	case Gathering, Running:
-		if used == 0 && !w.bye.said {
+		if used == 0 && !w.bye.sent {
 			w.fault("%v without a connection", w.state)
 		}
 	case Cut:

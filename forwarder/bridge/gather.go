@@ -100,7 +100,7 @@ func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	case c == nil || !e.Wanted():
 		e.end(id, errNotWanted)
 	case c.number == 0:
-		e.anew(c)
+		e.restarted(c)
 	default: // the other end's Ready follows
 		c.link = link
 		e.warm(c)
@@ -121,7 +121,7 @@ func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	c := &conn{id: id, number: number, offered: true, link: link}
 	e.conns.comes(c)
 	if number == 0 && e.state != Gathering {
-		e.anew(c)
+		e.restarted(c)
 		return
 	}
 	e.warm(c)
@@ -138,7 +138,7 @@ func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
 	case c == nil || !e.Wanted() || e.conns.first() != nil:
 	case code == wire.RefuseJob:
 		e.trunk.giveUp("the forwarder " + e.Address + ": " + reason)
-	case code == wire.RefuseTaken && e.bye.said && c.number == 0:
+	case code == wire.RefuseTaken && e.bye.sent && c.number == 0:
 		e.trunk.giveUp(reason)
 	case code == wire.RefuseTaken: // after Bye, too: the other end may gather, and is told which ranks have left
 		e.trunk.dialler.unknown(c.number)

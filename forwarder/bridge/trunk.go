@@ -16,28 +16,28 @@ import (
 
 // A bridge of a running job is a trunk of one or more connections:
 //
-//  1. The forwarder that has dialled the first one decides how many there are to be, by the round
-//     trip (begin; package trunk), and dials the others (dial.go). It shows the same certificate,
-//     and the connection's number.
-//  2. The other end answers Ready when its job runs and the connection is warm (admit). Only then
-//     do both ends send frames of the job over the connection, so none comes before the job runs
-//     there.
-//  3. The first connection in use carries small frames, and what forwarders say to each other; the
-//     others carry bulk (package relay says what may overtake what). Bye goes over each, and an end
-//     has heard it when it has come over all: nothing of the job comes after that.
-//  4. While connections wait for room in the kernel's buffers more are opened, and those that lose
-//     packets are sent over in another way (measured).
-//  5. A connection that is lost is dialled again, under another number: 0 is for the gathering.
-//     Frames that were on it are lost: ranks are told that those behind the bridge are out of reach
-//     and there again, and send again what is not acknowledged (Repeat). If the first is lost the
-//     next one takes its place (Move).
-//  6. If all are lost the ranks behind the bridge are out of reach (Severed) until one is back
-//     (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
-//     rows go on.
-//  7. The other end may have been started again, and know nothing of the job (anew.go).
+//   1. The forwarder that has dialled the first one determines their number by the round trip (begin;
+//      package trunk), and dials the others (dial.go). It shows the same certificate, and the
+//      connection's number.
+//   2. The other end answers Ready when its job runs and the connection is warm (admit). Only then do
+//      both ends send frames of the job over the connection, so no frame arrives before the job runs
+//      there.
+//   3. The first connection in use carries small frames, and those between forwarders; the others
+//      carry bulk (package relay defines which frames may overtake others). Bye is sent over each
+//      connection. Once it has arrived over all, no more frames of the job follow.
+//   4. While connections wait for room in the kernel's buffers, more are opened. A connection that
+//      loses packets is adapted to a long path (measured).
+//   5. A lost connection is redialled under another number: 0 is for the gathering. Its frames in
+//      flight are lost: ranks are told that those behind the bridge are out of reach and back again,
+//      and retransmit unacknowledged messages (Repeat). If the first connection is lost, the next one
+//      replaces it (Move).
+//   6. If all are lost, the ranks behind the bridge are out of reach (Severed) until one is back
+//      (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
+//      rows go on.
+//   7. The other end may have been restarted and may not know the job (restart.go).
 //
-// A job whose ranks cannot send again (of the classic protocol, or without patience) fails with the
-// first connection that is lost.
+// If the ranks of a job cannot retransmit (the classic protocol, or no patience), the job fails
+// with the first lost connection.
 
 // trunkLine has the connections of the running job.
 type trunkLine struct {
@@ -47,12 +47,13 @@ type trunkLine struct {
 	dialler *dialler
 }
 
-// begin goes on with a bridge whose job runs now.
-func (l *trunkLine) begin(instead bool) {
+// begin starts the trunk of a bridge whose job runs now. either says that both ends may dial when
+// the bridge is cut.
+func (l *trunkLine) begin(either bool) {
 	if !l.to(Running) {
 		return
 	}
-	link := l.conns.first().link // of the last Pong
+	link := l.conns.first().link // as known at the last Pong
 	l.disarm(action.Large)
 	for _, c := range slices.Clone(l.conns.coming) { // admit shortens the list
 		l.admit(c)
@@ -60,16 +61,16 @@ func (l *trunkLine) begin(instead bool) {
 	if link.Long() {
 		l.arm(action.Measure, trunk.Measure)
 	}
-	l.dialler.begin(link, instead)
+	l.dialler.begin(link, either)
 }
 
 // admit tells the other end that its connection is in use, if the job runs and the connection is
-// warm, or waited for.
+// either warm or needed at once.
 func (l *trunkLine) admit(c *conn) {
 	switch {
 	case l.state != Running && l.state != Cut:
 		return
-	case !l.Wanted(): // all has come over the others, and they may be gone
+	case !l.Wanted(): // both ends have sent Bye over the others, which may be closed
 		l.end(c.id, errNotWanted)
 		return
 	case !c.warming.Warm() && l.conns.first() != nil:
@@ -79,12 +80,12 @@ func (l *trunkLine) admit(c *conn) {
 	l.use(c)
 }
 
-// ready takes the other end's word that it uses a connection.
+// ready handles the other end's report that it uses a connection.
 func (l *trunkLine) ready(id action.Conn, zipper int, link trunk.Link) {
 	c := l.conns.find(id)
 	switch {
 	case c == nil || !slices.Contains(l.conns.coming, c):
-	case c.number == 0 && zipper != l.Zipper: // the other end has heard of that forwarder's
+	case c.number == 0 && zipper != l.Zipper: // a Ready relayed for a third forwarder; ignored
 	case l.Wanted() && (!c.offered || c.number == 0):
 		c.link = link
 		l.use(c)
@@ -93,8 +94,8 @@ func (l *trunkLine) ready(id action.Conn, zipper int, link trunk.Link) {
 	}
 }
 
-// unexpected ends a connection over which a frame comes before it is in use. Of what the other end
-// gathers with, and lacks for that, all is known here.
+// unexpected ends a connection over which a frame arrives before it is in use. Joins and Notices of
+// the other end's gathering are ignored: this end knows all of them.
 func (l *trunkLine) unexpected(id action.Conn, t wire.Type) {
 	c := l.conns.find(id)
 	if c == nil || c.number == 0 && (t == wire.TypeJoin || t == wire.TypeNotice) {
@@ -105,13 +106,13 @@ func (l *trunkLine) unexpected(id action.Conn, t wire.Type) {
 
 var errOpenedAgain = errors.New("the other forwarder has opened it again")
 
-// use has a connection carry frames of the job.
+// use makes a connection carry frames of the job.
 func (l *trunkLine) use(c *conn) {
 	t := l.conns
 	t.gone(c)
 	l.dialler.used(c.number)
 	for _, old := range t.inUse {
-		if old.number == c.number { // the other end knows sooner than we that it is dead
+		if old.number == c.number { // the other end notices first that it is dead
 			l.end(old.id, errOpenedAgain)
 		}
 	}
@@ -129,36 +130,37 @@ func (l *trunkLine) use(c *conn) {
 	if l.state == Cut {
 		l.restore(c)
 	}
-	if l.dialler.far && c.number < trunk.Eager {
+	if l.dialler.long && c.number < trunk.Eager {
 		l.dialler.extend()
 	}
 	l.spread()
-	if l.bye.said {
+	if l.bye.sent {
 		l.do(Tell{Conn: c.id})
 		l.parting.say(c)
 	}
 }
 
-// restore has the job use the bridge again, over its only connection.
+// restore lets the job use the bridge again, over its only connection.
 func (l *trunkLine) restore(c *conn) {
 	l.to(Running)
 	l.disarm(action.Cut)
-	l.do(Restored{Conn: c.id, Heard: l.bye.heard})
-	if !l.bye.said {
+	l.do(Restored{Conn: c.id, Heard: l.bye.complete})
+	if !l.bye.sent {
 		l.do(Tell{Conn: c.id})
 	}
 	l.log(zapcore.InfoLevel, "the link to another forwarder is back")
 	l.dialler.extendIn(trunk.Redial)
 }
 
-// spread has the connections share what goes to the ranks behind the bridge.
+// spread distributes the frames to the ranks behind the bridge over the connections.
 func (l *trunkLine) spread() {
 	c := l.conns.first()
 	if c == nil {
 		return
 	}
 	bulk := slices.Clone(l.conns.inUse[1:])
-	slices.SortFunc(bulk, func(x, y *conn) int { return x.number - y.number }) // as trunk.Eager has it
+	// in the order that trunk.Eager requires
+	slices.SortFunc(bulk, func(x, y *conn) int { return x.number - y.number })
 	var over []action.Conn
 	for _, o := range bulk {
 		over = append(over, o.id)
@@ -166,8 +168,8 @@ func (l *trunkLine) spread() {
 	l.do(Spread{First: c.id, Over: over})
 }
 
-// measured decides whether the trunk is to have more connections, and which lose packets. It is
-// called after each trunk.Measure.
+// measured decides whether the trunk needs more connections, and adapts those that lose packets. It
+// is called every trunk.Measure.
 func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
 	if !l.Wanted() {
 		return
@@ -192,8 +194,8 @@ func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
 	l.arm(action.Measure, trunk.Measure)
 }
 
-// ended sees to a connection that is closed. Without it the job fails, or goes on over the
-// bridge's others, or its other rows.
+// ended handles the end of a connection. Without it the job fails, or goes on over the bridge's
+// others, or over its other rows.
 func (l *trunkLine) ended(id action.Conn, cause error) {
 	t := l.conns
 	if cause == nil {
@@ -201,20 +203,20 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 	}
 	c, first := t.drop(id)
 	if c == nil {
-		l.dialler.notComing(id, cause)
+		l.dialler.closedEarly(id, cause)
 		return
 	}
 	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", l.Address, cause)
 	switch {
-	case l.state == Gathering: // there is no taking back of a Join
+	case l.state == Gathering: // a Join cannot be withdrawn
 		l.noMore()
 		l.to(Over)
 		l.do(GiveUp{Code: wire.RefuseShutdown, Reason: reason})
-	case l.Wanted() && !(l.bye.said && c.byeCame):
+	case l.Wanted() && !(l.bye.sent && c.byeCame):
 		l.log(zapcore.ErrorLevel, "a link between forwarders is lost", zap.Int("connection", c.number),
 			zap.Int("left", len(t.inUse)), zap.Error(cause))
 		if l.GoesOn {
-			l.goOn(c, first, reason)
+			l.failOver(c, first, reason)
 			return
 		}
 		if len(t.inUse) > 0 {
@@ -222,14 +224,15 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 				l.Address, cause)
 		}
 		l.do(Failed{Conn: id, Reason: reason})
-	case l.bye.said && l.bye.theirs: // nothing is missed that may have been on it
-		l.bye.heard = l.bye.heard || t.byesCame()
+	case l.bye.sent && l.bye.begun: // the connection carries no more frames of the job
+		l.bye.complete = l.bye.complete || t.byesCame()
 		l.do(Unused{Conn: id})
 	}
 }
 
-// goOn goes on after the loss of a connection that was in use, the first one perhaps.
-func (l *trunkLine) goOn(c *conn, first bool, reason string) {
+// failOver continues after the loss of a connection that was in use. first says that it was the
+// first one.
+func (l *trunkLine) failOver(c *conn, first bool, reason string) {
 	t := l.conns
 	t.lost++
 	if now := t.first(); now == nil {
@@ -237,7 +240,8 @@ func (l *trunkLine) goOn(c *conn, first bool, reason string) {
 	} else {
 		l.do(Move{From: c.id, To: now.id})
 		l.spread()
-		if !l.bye.said && !l.bye.heard { // else nothing comes any more that needs an answer, or can go
+		// after Bye, no frame needs an answer or can be sent
+		if !l.bye.sent && !l.bye.complete {
 			l.do(Repeat{Reason: reason})
 			l.do(Tell{Conn: now.id, Missed: first})
 		}
@@ -248,11 +252,11 @@ func (l *trunkLine) goOn(c *conn, first bool, reason string) {
 // sever takes a bridge that has lost its last connection, c, out of use.
 func (l *trunkLine) sever(c *conn, reason string) {
 	l.to(Cut)
-	l.do(Severed{From: c.id, Reason: reason, Heard: l.bye.heard})
+	l.do(Severed{From: c.id, Reason: reason, Heard: l.bye.complete})
 	l.arm(action.Cut, l.Patience)
 }
 
-// cutOff ends the waiting for a bridge that is cut.
+// cutOff gives up a bridge that is cut because the patience is over.
 func (l *trunkLine) cutOff() {
 	if l.state != Cut || !l.Wanted() {
 		return
@@ -261,13 +265,13 @@ func (l *trunkLine) cutOff() {
 	l.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", l.Address, l.Patience))
 }
 
-// giveUp goes on without a bridge that is cut, or fails the job if there is no other way. Of one
-// over which all is said nothing is missed.
+// giveUp continues without a bridge that is cut, or fails the job if it has no other way. The
+// bridge is not needed any more if this end has sent Bye.
 func (l *trunkLine) giveUp(reason string) {
 	l.noMore()
 	switch {
-	case l.bye.said:
-		l.bye.theirs, l.bye.heard = true, true
+	case l.bye.sent:
+		l.bye.begun, l.bye.complete = true, true
 	case l.Resumes:
 		l.do(Failed{Reason: reason})
 		return
@@ -277,7 +281,7 @@ func (l *trunkLine) giveUp(reason string) {
 	}
 }
 
-// noMore has nothing more be opened for the bridge.
+// noMore ends all attempts to open connections for the bridge.
 func (l *trunkLine) noMore() {
 	for _, k := range []action.Kind{action.Large, action.Again, action.Measure, action.Cut} {
 		l.disarm(k)

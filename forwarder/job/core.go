@@ -75,7 +75,8 @@ type Config struct {
 	Stranger bool          // Stranger says that the job gets no details of networks beyond this forwarder.
 }
 
-// core is what all parts of a job share: its facts, its state, and what Handle returns.
+// core has the state that all parts of a job share: its facts, its state, and the results of
+// Handle.
 type core struct {
 	cfg      Config
 	id       string

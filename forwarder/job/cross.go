@@ -35,8 +35,7 @@ func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	}
 }
 
-// repeat makes ranks retransmit what they have sent to ranks behind a bridge and what was not
-// acknowledged.
+// repeat makes ranks retransmit unacknowledged messages to ranks behind a bridge.
 func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	for _, v := range r.behind(br.Zipper) {
 		switch {

@@ -28,7 +28,8 @@ func (w *world) hash() uint64 {
 			continue
 		}
 		e.names = w.names(f)
-		if state := z.job.State(); state >= Ending { // its connections end, whatever has led to that
+		// the connections of the job end, by any way to that state
+		if state := z.job.State(); state >= Ending {
 			e.number(-1 - int64(state))
 			e.value(reflect.ValueOf(z.job.ranks.members))
 		} else {
@@ -82,7 +83,7 @@ func (w *world) names(f int) map[action.Conn]int64 {
 	return names
 }
 
-// encoder writes values, and what they point to once.
+// encoder writes values. It writes the target of each pointer once.
 type encoder struct {
 	out   []byte
 	seen  map[uintptr]int
@@ -97,7 +98,7 @@ type encoder struct {
 // events by itself.
 var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": true, "core.id": true,
 	"core.clusters": true, "ranks.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
-	"gathering.soon": true, "gathering.told": true, "ranks.told": true, "ranks.hosts": true,
+	"gathering.soon": true, "gathering.noticed": true, "ranks.statesSent": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
 	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "exchanged.notices": true, "place.link": true,
 	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true}
@@ -265,7 +266,7 @@ func (e *encoder) pipe(p *pipe) {
 	}
 }
 
-// frame writes a frame without what its receiver does not look at.
+// frame writes a frame, except for the parts that its receiver ignores.
 func (e *encoder) frame(b []byte) {
 	h, body := wire.ParsedHeader(b), b[wire.HeaderLen:]
 	e.number(int64(h.Type))

@@ -68,10 +68,10 @@ func (e *ending) failWith(code int32, reason string, last []byte, cause action.C
 		return
 	}
 	e.log(zapcore.ErrorLevel, "job aborted", zap.Int32("code", code), zap.String("reason", reason))
-	told := map[action.Conn]bool{0: true, cause: true}
+	sent := map[action.Conn]bool{0: true, cause: true}
 	tell := func(c action.Conn) {
-		if !told[c] {
-			told[c] = true // several ranks have the route of a bridge
+		if !sent[c] {
+			sent[c] = true // several ranks have the route of a bridge
 			e.do(action.Abort{Conn: c, Frame: last})
 		}
 	}

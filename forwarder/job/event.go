@@ -11,54 +11,57 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Event is something that has happened to a job.
+// Event is an event of a job.
 type Event interface{ apply(j *Job) }
 
 // Events of ranks' connections.
 type (
 	// Joined is a verified Join of a rank.
 	Joined struct {
-		Conn    action.Conn
-		Link    string // Link is the other end's address, as people know it.
-		Join    *wire.Join
-		Ticket  error          // Ticket is why the Join's ticket is not good; nil: it is, or none is demanded.
-		Timeout time.Duration  // Timeout is how long the rank waits for the others.
-		Bytes   int64          // Bytes are those of the Join.
-		Room    bool           // Room says that they are booked to the forwarder's memory.
-		Inside  netip.AddrPort // Inside is where it takes connections that the kernel passes on; invalid: nowhere.
-		Home    netip.Addr     // Home is this host's address on the connection; invalid: unknown.
+		Conn action.Conn // Conn is the rank's connection.
+		Link string      // Link is the other end's address, as users know it.
+		Join *wire.Join
+		// Ticket is the error of the Join's ticket; nil if it is valid or none is required.
+		Ticket  error
+		Timeout time.Duration // Timeout is the time that the rank waits for the others.
+		Bytes   int64         // Bytes is the length of the Join.
+		Room    bool          // Room says that Bytes are charged to the forwarder's memory.
+		// Inside is the address at which the rank accepts connections that the kernel forwards;
+		// invalid if none.
+		Inside netip.AddrPort
+		Home   netip.Addr // Home is this host's address on the connection; invalid if unknown.
 	}
 
-	// Turned reports that the forwarder has refused somebody who wanted to be in. The Refused is
-	// proven to be made with the Join's key, except those of RefuseSecret.
+	// Turned reports that the forwarder has refused a joiner. The joiner has proved that it has the
+	// Join's key, except in a refusal with RefuseSecret.
 	Turned struct {
 		Join *wire.Join
 		Link string
 		Why  *handshake.Refused
 	}
 
-	// Withdrawn reports that the join exchange of a rank that waits has failed.
+	// Withdrawn reports that the join exchange of a waiting rank has failed.
 	Withdrawn struct{ Conn action.Conn }
 
-	// Left is a rank's Bye.
-	Left struct{ Conn action.Conn }
+	// Departed reports a rank's Bye.
+	Departed struct{ Conn action.Conn }
 
-	// Aborted is a rank's, or another forwarder's, Abort. Said is as it came; the reason may hold
-	// anything.
+	// Aborted reports the Abort of a rank or of another forwarder. Said is the frame as received;
+	// its reason may contain any bytes.
 	Aborted struct {
 		Conn action.Conn
 		Said wire.Abort
 	}
 
-	// Damaged reports that something came over a connection of the running job that is no frame of
-	// it.
+	// Damaged reports input on a connection of the running job that is not a valid frame of the
+	// job.
 	Damaged struct {
 		Conn   action.Conn
 		Reason string
 	}
 
-	// Lost reports that a connection has ended. Cause nil: it was closed as it should. Silent:
-	// nothing was heard of the other end.
+	// Lost reports that a connection has ended. Cause is nil if it was closed in order. Silent says
+	// that the other end stopped sending.
 	Lost struct {
 		Conn   action.Conn
 		Cause  error
@@ -71,38 +74,38 @@ type (
 	// Expired reports the end of a timer.
 	Expired struct {
 		Timer action.Timer
-		// Besides says which other jobs gather that may be meant for this one, for Gathering and
-		// Notice.
-		Besides string
-		// Links has the connections of the bridge, for Measure.
+		// Others names the gathering jobs that may be meant for this one, for the timers Gathering
+		// and Notice.
+		Others string
+		// Links has the connections of the bridge, for the timer Measure.
 		Links map[action.Conn]trunk.Link
 	}
 
-	// Another reports that a job of the same id and another key gathers, too: a mistake of a user,
+	// Another reports that a job of the same id and another key gathers too: a mistake of a user,
 	// or a stranger.
 	Another struct{}
 
-	// Opened is the kernel's answer to OpenWays, number N. Err nil: At has the beginning of each
-	// way.
+	// Opened is the kernel's answer to OpenWays number N. At has the entry address of each way if
+	// Err is nil.
 	Opened struct {
 		N   int
 		At  []netip.AddrPort
 		Err error
 	}
 
-	// Closed reports that the kernel has taken back what OpenWays has opened.
+	// Closed reports that the kernel has closed the ways of OpenWays.
 	Closed struct{}
 
-	// HalfEnded is a launcher's word that its half has ended.
+	// HalfEnded is a launcher's report that its half has ended.
 	HalfEnded struct {
 		Reason string
 		Code   int32
 	}
 
-	// HalfSuspended is a launcher's word that its half stands still.
+	// HalfSuspended is a launcher's report that its half is suspended.
 	HalfSuspended struct{ Cluster, Reason string }
 
-	// HalfResumed takes that back.
+	// HalfResumed is a launcher's report that its half runs again.
 	HalfResumed struct{ Cluster string }
 
 	// ClusterEnded reports that all processes of a cluster have ended.
@@ -123,8 +126,8 @@ type (
 
 // Events of a job of several hops.
 type (
-	// Offered reports a connection that another forwarder has opened. Its Join and number are those
-	// that it has shown.
+	// Offered reports a connection that another forwarder has opened. Join, Here and Number are
+	// those that it has shown.
 	Offered struct {
 		Conn         action.Conn
 		Join         *wire.Join
@@ -133,36 +136,36 @@ type (
 		Link         trunk.Link
 	}
 
-	// Heard is a frame over a connection of a bridge.
+	// Heard reports a frame on a connection of a bridge.
 	Heard struct {
 		Conn   action.Conn
 		Zipper int
 		Type   wire.Type
 		Body   []byte
-		Room   bool // Room says that the bytes of a Join are booked to the forwarder's memory.
+		Room   bool // Room says that the bytes of a Join are charged to the forwarder's memory.
 		Link   trunk.Link
 	}
 
-	// Spoiled reports that something came over a connection of a bridge that is no frame.
+	// Spoiled reports input on a connection of a bridge that is not a valid frame.
 	Spoiled struct {
 		Conn   action.Conn
 		Zipper int
 		Reason string
 	}
 
-	// Crossed is another event of the bridge to a forwarder.
+	// Crossed carries an event of the bridge to a forwarder.
 	Crossed struct {
 		Zipper int
 		Event  bridge.Event
 	}
 
-	// Reported is another forwarder's word whether it reaches a rank behind it.
+	// Reported is another forwarder's report whether it reaches a rank behind it.
 	Reported struct {
 		Zipper int
 		State  wire.RailState
 	}
 
-	// Unreached reports why a neighbour is not reached so far.
+	// Unreached reports why a neighbour has not been reached so far.
 	Unreached struct {
 		Zipper int
 		Reason string
@@ -171,7 +174,7 @@ type (
 
 // Actions on connections, beside those of package action.
 type (
-	// Refuse refuses a connection that has not joined, or that waits; it lingers.
+	// Refuse refuses a connection that has not joined or that waits. The connection lingers.
 	Refuse struct {
 		action.Base
 		Conn action.Conn
@@ -184,61 +187,61 @@ type (
 		Conn action.Conn
 	}
 
-	// Tell tells a rank that waits what is missing.
+	// Tell tells a waiting rank what is missing.
 	Tell struct {
 		action.Base
 		Conn action.Conn
 		Text string
 	}
 
-	// Start lets all ranks that wait into the job that runs from now on.
+	// Start lets all waiting ranks into the job, which runs from now on.
 	Start struct {
 		action.Base
 		Layout    wire.Layout
 		Entries   []Entry
-		Hosts     []string // Hosts are those of the virtual ranks.
-		ClusterOf []int    // ClusterOf is the cluster of each virtual rank.
-		// Via is the forwarder to which frames for each rank go; -1: the rank has a link here.
-		// nil: one hop.
+		Hosts     []string // Hosts has the host of each virtual rank.
+		ClusterOf []int    // ClusterOf has the cluster of each virtual rank.
+		// Via has the forwarder to which frames for each rank go, or -1 if the rank has a link
+		// here. It is nil in a job of one hop.
 		Via   []int
-		Links int // Links counts the ranks and bridges.
+		Links int // Links is the number of ranks and bridges.
 	}
 
-	// Enter lets a rank that comes back into the running job.
+	// Enter lets a returning rank into the running job.
 	Enter struct {
 		action.Base
 		Layout wire.Layout
 		Entry
 	}
 
-	// Run has a connection carry the frames of a rank that has entered.
+	// Run makes a connection carry the frames of a rank that has entered.
 	Run struct {
 		action.Base
 		Conn action.Conn
 		Rank uint32
 	}
 
-	// Route has frames for a rank go over a connection.
+	// Route sends frames for a rank over a connection.
 	Route struct {
 		action.Base
 		Rank uint32
 		Conn action.Conn
 	}
 
-	// Unroute has frames for a rank go nowhere.
+	// Unroute removes the route to a rank, so frames for it are dropped.
 	Unroute struct {
 		action.Base
 		Rank uint32
 	}
 
-	// Widen gives a connection's queue room for what n ranks may be sent at once.
+	// Widen makes room in a connection's queue for the frames that N ranks may be sent at once.
 	Widen struct {
 		action.Base
 		Conn action.Conn
 		N    int
 	}
 
-	// Bridged reports that a connection of another forwarder is in the job.
+	// Bridged reports that a connection of another forwarder belongs to the job.
 	Bridged struct {
 		action.Base
 		Conn   action.Conn
@@ -248,27 +251,29 @@ type (
 
 // Entry is a rank's place in the running job.
 type Entry struct {
-	Conn     action.Conn
-	Rank     uint32
-	Namesake bool // Namesake says that a host of another cluster has the name of the rank's.
+	Conn action.Conn
+	Rank uint32
+	// Namesake says that a host of another cluster has the name of the rank's host.
+	Namesake bool
 }
 
 // Other actions.
 type (
-	// Free gives back bytes of Joins that were booked to the forwarder's memory.
+	// Free releases bytes of Joins that were charged to the forwarder's memory.
 	Free struct {
 		action.Base
 		Bytes int64
 	}
 
-	// OpenWays asks the kernel to open ways, and reports Opened with the same number.
+	// OpenWays asks the kernel to open ways. The result is reported by Opened with the same number.
 	OpenWays struct {
 		action.Base
 		N    int
 		Ways []Way
 	}
 
-	// CloseWays has the kernel take back what OpenWays N has opened. Last: Closed is reported.
+	// CloseWays asks the kernel to close the ways of OpenWays N. Last says that Closed is to be
+	// reported.
 	CloseWays struct {
 		action.Base
 		N    int
@@ -291,7 +296,7 @@ type (
 	}
 )
 
-// Way is a way between ranks that the kernel opens: connections to At are passed on to To.
+// Way is a way between ranks that the kernel opens: connections to At are forwarded to To.
 type Way struct {
 	At netip.Addr
 	To netip.AddrPort

@@ -73,7 +73,7 @@ func walk(t *testing.T, r *rand.Rand, most int) int {
 	for after := 0; n < most && after < 20; n++ {
 		w.step()
 		if len(s.faults) > 0 {
-			t.Fatalf("%s, forwarder %d: %v%s", arrangements[kind].name, here, s.faults, w.told())
+			t.Fatalf("%s, forwarder %d: %v%s", arrangements[kind].name, here, s.faults, w.lastEvents())
 		}
 		if s.job.State() == Ended {
 			after++
@@ -138,8 +138,8 @@ func (w *walker) some(roles ...role) action.Conn {
 	return list[w.r.IntN(len(list))]
 }
 
-// told is the last events.
-func (w *walker) told() (text string) {
+// lastEvents returns the last events of the walk.
+func (w *walker) lastEvents() (text string) {
 	for _, e := range w.log[max(0, len(w.log)-30):] {
 		text += fmt.Sprintf("\n%T %.300s", e, fmt.Sprintf("%+v", e))
 	}
@@ -193,7 +193,7 @@ func (w *walker) step() {
 	case 6:
 		if c := w.some(running); c != 0 && w.ends[c].zipper < 0 && !w.ends[c].left && w.r.IntN(4) == 0 {
 			w.ends[c].left = true
-			w.give(Left{Conn: c})
+			w.give(Departed{Conn: c})
 		}
 	case 7:
 		w.timer()
@@ -281,7 +281,7 @@ func (w *walker) kernel() {
 	}
 }
 
-// crossing is what happens between forwarders.
+// crossing performs a random step between forwarders.
 func (w *walker) crossing() {
 	a := &arrangements[w.kind]
 	if len(a.zippers) == 0 {

@@ -8,33 +8,38 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Links that a job of several hops lacks while it gathers. The forwarder that knows of one, and
-// why, need not be the one whose ranks are first at the end of their patience, and may have no
-// ranks. So each tells its neighbours which links it lacks, and what it has heard from those on its
-// other networks (Notice): when a link to them is there, and when that changes. Each forwarder that
-// gives the job up, at whatever moment, can say what is wrong and what to do.
+// This file collects the links that a job of several hops is missing while it gathers. The
+// forwarder that knows of such a link, and of its reason, may have no ranks, or ranks that are not
+// the first to time out. So each forwarder tells its neighbours its own missing links, and those
+// reported on its other networks (Notice), once a link to the neighbour is open and after each
+// change. Each forwarder that gives up the job can then say at any time what is wrong and what to
+// do.
 
-// Unreachable says what to do when a forwarder cannot be dialled.
+// Unreachable is the advice to users when a forwarder cannot be dialled.
 const Unreachable = "is that its address there, does it run, does its site's firewall let that port in? " +
 	"if that must not be, the other side has to dial (dial: in the job file)"
 
-// gaps are the links that the job lacks, as far as this forwarder knows.
+// gaps has the missing links of the job that this forwarder knows.
 type gaps struct {
 	*links
-	dialled  bool               // dialled: a rank has joined here, and this forwarder has dialled its neighbours.
-	failures map[int]string     // failures are those of the last attempts to reach neighbours.
-	said     map[int]*exchanged // said is what was exchanged with each neighbour.
+	// dialled says that a rank has joined here, and this forwarder has dialled its neighbours.
+	dialled bool
+	// failures has the error of the last attempt to reach each neighbour.
+	failures map[int]string
+	// exchanges has the texts that were exchanged with each neighbour.
+	exchanges map[int]*exchanged
 }
 
-// exchanged is what a forwarder and a neighbour have told each other of links that they lack.
+// exchanged has the texts about missing links that a forwarder and a neighbour have exchanged.
 type exchanged struct {
-	lacks   string // lacks is what the other end lacks.
-	told    string // told is what it was told.
-	notices int    // notices counts those that came of it.
+	missing string // missing is the last text from the neighbour.
+	sent    string // sent is the last text sent to the neighbour.
+	notices int    // notices counts the texts from the neighbour.
 }
 
-// text says which neighbours have no link, and what those that have one lack. to, if not nil, is
-// the end that is told: what others on that network lack it hears from them.
+// text returns the neighbours to which there is no link, and the texts from the other neighbours.
+// to, if not nil, is the recipient: it gets the texts of neighbours on its own network directly, so
+// these are left out.
 func (g *gaps) text(to *bridge.Bridge) string {
 	var list []string
 	network := -1
@@ -61,9 +66,9 @@ func (g *gaps) text(to *bridge.Bridge) string {
 				g.name(k), n.mine))
 		}
 	}
-	for _, k := range sorted(g.said) {
-		if n, _ := g.neighbour(k); g.linked(k) && g.said[k].lacks != "" && n.network != network {
-			list = append(list, fmt.Sprintf("the forwarder %s says: %s", g.bridges[k].Address, g.said[k].lacks))
+	for _, k := range sorted(g.exchanges) {
+		if n, _ := g.neighbour(k); g.linked(k) && g.exchanges[k].missing != "" && n.network != network {
+			list = append(list, fmt.Sprintf("the forwarder %s says: %s", g.bridges[k].Address, g.exchanges[k].missing))
 		}
 	}
 	if n := len(list) - maxGaps; n > 0 {
@@ -72,41 +77,41 @@ func (g *gaps) text(to *bridge.Bridge) string {
 	return strings.Join(list, "; ")
 }
 
-// with returns what was exchanged with a neighbour.
+// with returns the texts that were exchanged with a neighbour.
 func (g *gaps) with(zipper int) *exchanged {
-	x := g.said[zipper]
+	x := g.exchanges[zipper]
 	if x == nil {
 		x = &exchanged{}
-		g.said[zipper] = x
+		g.exchanges[zipper] = x
 	}
 	return x
 }
 
-// tell tells the neighbours what has changed.
+// tell sends each neighbour its text if that has changed.
 func (g *gaps) tell() {
 	if g.state != Gathering {
 		return
 	}
 	for _, br := range g.list() {
 		x := g.with(br.Zipper)
-		if s := gapText(g.text(br)); s != x.told {
-			x.told = s
+		if s := gapText(g.text(br)); s != x.sent {
+			x.sent = s
 			g.send(br, wire.TypeNotice, &wire.Notice{Text: s})
 		}
 	}
 }
 
-// hear takes a neighbour's word for what it lacks.
+// hear stores a neighbour's text about its missing links.
 func (g *gaps) hear(zipper int, n *wire.Notice) {
 	x := g.with(zipper)
 	if x.notices++; x.notices <= maxGapNotices {
-		x.lacks = gapText(wire.Printable(n.Text))
+		x.missing = gapText(wire.Printable(n.Text))
 		g.tell()
 	}
 }
 
-// fails notes why a neighbour is not reached so far. A stranger's job learns nothing of what is
-// there.
+// fails records why a neighbour has not been reached so far. A stranger's job gets no such details
+// of the network.
 func (g *gaps) fails(zipper int, why string) {
 	if !g.cfg.Stranger {
 		g.failures[zipper] = why
@@ -114,7 +119,7 @@ func (g *gaps) fails(zipper int, why string) {
 	}
 }
 
-// gapText bounds what is told of gaps.
+// gapText returns s, shortened to maxGapText bytes.
 func gapText(s string) string {
 	if len(s) <= maxGapText {
 		return s

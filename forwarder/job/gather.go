@@ -34,7 +34,7 @@ type gathering struct {
 	places  map[action.Conn]*place
 	expires time.Time // expires is when the gathering ends.
 	soon    bool      // soon says that a rank was refused, and a notice to the others is due.
-	told    bool      // told says that ranks have been told once what is missing.
+	noticed bool      // noticed says that ranks have been told once what is missing.
 	kept    int64     // kept counts the bytes of all Joins.
 }
 
@@ -88,7 +88,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	}
 	g.waits(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
 		kept: e.Bytes})
-	if !g.soon && !g.told { // more ranks may join shortly
+	if !g.soon && !g.noticed { // more ranks may join shortly
 		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
 	}
 	g.log(zapcore.DebugLevel, "rank joined", zap.String("cluster", e.Join.Cluster), zap.Uint32("rank", e.Join.Rank),
@@ -151,16 +151,17 @@ func (g *gathering) free(n int64) {
 
 // expire gives up a job that is not complete in time. A job that is Ready only waits for the
 // kernel, which has the timer Opening.
-func (g *gathering) expire(besides string) {
+func (g *gathering) expire(others string) {
 	if g.state == Gathering {
 		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", g.id,
-			g.now.Sub(g.created).Round(time.Millisecond), g.missing(besides)))
+			g.now.Sub(g.created).Round(time.Millisecond), g.missing(others)))
 	}
 }
 
-// missing returns what keeps the job from being complete, for people.
-func (g *gathering) missing(besides string) string {
-	reason := "missing: " + g.gather.Missing() + besides
+// missing returns what the job still needs to become complete, for users. others names the
+// gathering jobs that may be meant for this one.
+func (g *gathering) missing(others string) string {
+	reason := "missing: " + g.gather.Missing() + others
 	if s := g.gather.Refusals(); s != "" {
 		reason += "; refused: " + s
 	}
@@ -173,12 +174,12 @@ func (g *gathering) missing(besides string) string {
 }
 
 // notice tells the first rank of each cluster, if it waits here, what is missing.
-func (g *gathering) notice(besides string) {
+func (g *gathering) notice(others string) {
 	if g.state != Gathering {
 		return
 	}
-	g.soon, g.told = false, true
-	text := fmt.Sprintf("job %q is not complete yet; %s", g.id, g.missing(besides))
+	g.soon, g.noticed = false, true
+	text := fmt.Sprintf("job %q is not complete yet; %s", g.id, g.missing(others))
 	for _, p := range g.inOrder() {
 		if _, native := g.place(uint32(p.rank)); native == 0 {
 			g.do(Tell{Conn: p.conn, Text: text})
@@ -200,9 +201,9 @@ func (g *gathering) turned(e *Turned) {
 	if g.state != Gathering {
 		return
 	}
-	hopeless := g.gather.NoteRefusal(e.Join, e.Why.Code)
+	impossible := g.gather.NoteRefusal(e.Join, e.Why.Code)
 	g.noticeSoon()
-	if hopeless && e.Why.Code != wire.RefuseSecret {
+	if impossible && e.Why.Code != wire.RefuseSecret {
 		g.giveUp(e.Why.Code, fmt.Sprintf("job %q cannot become complete: "+
 			"rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
 			g.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, e.Link, e.Why.Reason))

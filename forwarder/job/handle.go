@@ -68,9 +68,9 @@ func (Another) apply(j *Job) {
 	}
 }
 
-func (e Left) apply(j *Job)    { j.ranks.departs(e.Conn) }
-func (e Aborted) apply(j *Job) { j.ending.aborted(&e) }
-func (e Damaged) apply(j *Job) { j.losses.damaged(&e) }
+func (e Departed) apply(j *Job) { j.ranks.departs(e.Conn) }
+func (e Aborted) apply(j *Job)  { j.ending.aborted(&e) }
+func (e Damaged) apply(j *Job)  { j.losses.damaged(&e) }
 
 func (e Lost) apply(j *Job) {
 	j.gathering.leave(e.Conn)
@@ -84,9 +84,9 @@ func (e Lost) apply(j *Job) {
 func (e Expired) apply(j *Job) {
 	switch t := e.Timer; t.Kind {
 	case action.Gathering:
-		j.gathering.expire(e.Besides)
+		j.gathering.expire(e.Others)
 	case action.Notice:
-		j.gathering.notice(e.Besides)
+		j.gathering.notice(e.Others)
 	case action.Opening:
 		j.tooLate()
 	case action.Return:
@@ -113,7 +113,7 @@ func (j *Job) tooLate() {
 	}
 }
 
-func (Closed) apply(j *Job) { j.bury() }
+func (Closed) apply(j *Job) { j.conclude() }
 
 func (e HalfEnded) apply(j *Job)     { j.stop(wire.RefuseHalf, max(e.Code, 1), j.endedBy(e.Reason)) }
 func (e HalfSuspended) apply(j *Job) { j.halves.suspend(&e) }
@@ -145,7 +145,7 @@ func (e Heard) apply(j *Job) {
 	case br == nil || br.State() == bridge.Over:
 		j.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("job %q has ended", j.id)})
 	case br.State() == bridge.Gathering && br.First() == e.Conn:
-		if err := j.hops.heard(br, &e); err != nil {
+		if err := j.hops.handleFrame(br, &e); err != nil {
 			j.gathering.giveUp(wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", e.Type, br.Address, err))
 		}
 	default:
@@ -235,8 +235,8 @@ func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 		j.ranks.allLeft(br)
 	case bridge.Abandoned:
 		j.ranks.abandoned(br, a.Reason)
-	case bridge.Anew:
-		j.hops.tellAnew(j.ranks, br, a.Conn)
+	case bridge.Regathers:
+		j.hops.tellAgain(j.ranks, br, a.Conn)
 	default:
 		j.do(a)
 	}

@@ -11,32 +11,35 @@ import (
 )
 
 // The networks and forwarders of a job of several hops form a tree. Every rank joins the forwarders
-// on its own network, and forwarders on the same network have a bridge for the job. How such a job
-// gathers:
+// on its own network, and forwarders on the same network have a bridge for the job. Such a job
+// gathers as follows:
 //
-//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder
-//     dials those neighbours that it is to dial (vrank.Dials) and shows them that rank's Join
-//     (joinedHere); the others dial it (Offered).
-//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers
-//     the whole job (spread, joinedThere). So is what links are not there yet (tree.go).
-//  3. A forwarder that has all tells the others (sees, with Ready); one that has heard it of all
-//     starts. Ready goes out on every bridge before the forwarder starts, so no frame of the job
-//     overtakes it, and no frame comes to a forwarder that has not started.
+//   1. The Join of the first rank contains the tree and every forwarder's addresses. The forwarder
+//      dials those neighbours that vrank.Dials assigns to it and shows them that rank's Join
+//      (joinedHere); the other neighbours dial it (Offered).
+//   2. Joins are forwarded to the forwarders that the rank does not join itself, so that each gathers
+//      the whole job (spread, joinedThere). Notices about missing links are forwarded too (gaps.go).
+//   3. A forwarder that has gathered all ranks tells the others with Ready (sees), and starts once all
+//      forwarders are ready. Ready goes out on every bridge before the forwarder starts, so no frame
+//      of the job overtakes it, and no frame arrives at a forwarder that has not started.
 //
-// A job that loses a rank or a bridge while it gathers ends for all: there is no taking back of a
-// Join. A forwarder that is started again while a job runs gathers it anew (bridge, anew.go).
+// A job that loses a rank or a bridge while it gathers ends for all, because a Join cannot be
+// withdrawn. A forwarder that is restarted while a job runs gathers the job again (bridge,
+// restart.go).
 
-// hops is what a job of several hops has while it gathers, beside.
+// hops has the additional state of a job of several hops while it gathers.
 type hops struct {
 	*links
 	gathering *gathering
 	gaps      *gaps
-	joins     map[uint32]*wire.Join // joins has the Joins of all ranks so far, for forwarders that begin anew.
-	ready     []bool                // ready are the forwarders that see all ranks.
-	left      map[uint32]bool       // left are the ranks that took their leave of a forwarder that was here before.
+	// joins has the Joins of all ranks so far, for forwarders that are restarted.
+	joins map[uint32]*wire.Join
+	ready []bool // ready says which forwarders have gathered all ranks.
+	// left has the ranks that departed while the predecessor of this forwarder ran.
+	left map[uint32]bool
 }
 
-// belongs checks that a rank is one of this forwarder's.
+// belongs returns a refusal unless a rank belongs to this forwarder.
 func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 	if !h.several() || int(join.Here) == h.here && h.next(h.here, h.clusterIndex(join.Cluster)) < 0 {
 		return nil
@@ -46,7 +49,7 @@ func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 			"and in the same order in all clusters?", h.id, join.Cluster)
 }
 
-// joinedHere passes a rank's Join on; with the first one the neighbours are dialled.
+// joinedHere forwards a rank's Join, and dials the neighbours after the first Join.
 func (h *hops) joinedHere(join *wire.Join) {
 	if !h.several() {
 		return
@@ -65,7 +68,7 @@ func (h *hops) joinedHere(join *wire.Join) {
 	h.gaps.tell()
 }
 
-// spread keeps a new rank's Join and passes it on.
+// spread stores a new rank's Join and forwards it.
 func (h *hops) spread(join *wire.Join) {
 	h.joins[h.rankOf(join)] = join
 	for _, br := range h.list() {
@@ -73,19 +76,20 @@ func (h *hops) spread(join *wire.Join) {
 	}
 }
 
-// announce passes a Join on if the other end learns of that rank through here.
+// announce forwards a Join over a bridge if the other end learns of that rank through this
+// forwarder.
 func (h *hops) announce(br *bridge.Bridge, join *wire.Join) {
 	if h.tellsOf(br, join) {
 		h.send(br, wire.TypeJoin, join)
 	}
 }
 
-// tellsOf reports whether the other end of a bridge learns of a rank through here.
+// tellsOf reports whether the other end of a bridge learns of a rank through this forwarder.
 func (h *hops) tellsOf(br *bridge.Bridge, join *wire.Join) bool {
 	return h.next(br.Zipper, h.clusterIndex(join.Cluster)) == h.here
 }
 
-// offered takes a connection that another forwarder has opened, or says why not.
+// offered accepts a connection that another forwarder has opened, or returns a refusal.
 func (h *hops) offered(e *Offered) *handshake.Refused {
 	if refused := h.mayOffer(e); refused != nil {
 		return refused
@@ -100,8 +104,8 @@ func (h *hops) offered(e *Offered) *handshake.Refused {
 	return nil
 }
 
-// mayOffer checks that a forwarder may have a link with this one, as that one says they are
-// numbered; the link is that of a job that begins, or a further one.
+// mayOffer returns a refusal unless a forwarder may have a link with this one and both number the
+// forwarders alike. The connection is the first one of a job that gathers, or a further one.
 func (h *hops) mayOffer(e *Offered) *handshake.Refused {
 	if e.Ticket != nil && h.state != Running {
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
@@ -132,7 +136,7 @@ func (h *hops) mayOffer(e *Offered) *handshake.Refused {
 	return nil
 }
 
-// dialsTo reports whether this forwarder opens the link to that one.
+// dialsTo reports whether this forwarder opens the link to the forwarder with index zipper.
 func (h *hops) dialsTo(zipper int) bool {
 	if br := h.bridges[zipper]; br != nil {
 		return br.Dials
@@ -141,9 +145,9 @@ func (h *hops) dialsTo(zipper int) bool {
 	return n.dials && (h.gaps.dialled || len(h.list()) == 0)
 }
 
-// opensAgain reports whether another forwarder opens the first connection of a link that it has
-// while the job gathers: it knows sooner than we that the one it had is dead. Then it has given up
-// the job that it gathered, and begins anew.
+// opensAgain reports whether another forwarder reopens the first connection of a link while the job
+// gathers: it notices before this forwarder that the old connection is dead. It has then given up
+// the job that it gathered, and gathers it again.
 func (h *hops) opensAgain(join *wire.Join, number int) bool {
 	if h.state != Gathering || !h.several() || number > 0 || h.gather.Fits(join) != nil {
 		return false
@@ -152,7 +156,7 @@ func (h *hops) opensAgain(join *wire.Join, number int) bool {
 	return br != nil && br.Linked() && !br.Dials
 }
 
-// linkedTo has the other end of a new link hear what is known.
+// linkedTo sends the Joins, the Readys and the missing links over a new link.
 func (h *hops) linkedTo(br *bridge.Bridge) {
 	for _, v := range sorted(h.joins) {
 		h.announce(br, h.joins[v])
@@ -165,8 +169,8 @@ func (h *hops) linkedTo(br *bridge.Bridge) {
 	h.gaps.tell()
 }
 
-// heard handles a frame that comes over a bridge before the job runs.
-func (h *hops) heard(br *bridge.Bridge, e *Heard) error {
+// handleFrame handles a frame that arrives over a bridge before the job runs.
+func (h *hops) handleFrame(br *bridge.Bridge, e *Heard) error {
 	switch e.Type {
 	case wire.TypePing:
 		h.send(br, wire.TypePong, nil)
@@ -195,7 +199,8 @@ func (h *hops) heard(br *bridge.Bridge, e *Heard) error {
 			return err
 		case int(r.Zipper) >= len(h.zippers):
 			return fmt.Errorf("forwarder %d of %d", r.Zipper, len(h.zippers))
-		case int(r.Zipper) != h.here: // what others say of this one is from before it was started again
+		// a Ready of this forwarder that others repeat is from before its restart
+		case int(r.Zipper) != h.here:
 			h.sees(int(r.Zipper))
 		}
 	case wire.TypeRefuse:
@@ -212,8 +217,9 @@ func (h *hops) heard(br *bridge.Bridge, e *Heard) error {
 	return nil
 }
 
-// joinedThere takes a rank that has joined another forwarder. kept: the n bytes of its Join, for
-// which there is room or not, are booked to the job.
+// joinedThere adds a rank that has joined another forwarder. n is the length of its Join in bytes,
+// and room says whether the forwarder's memory had room for it. kept reports that those bytes are
+// charged to the job.
 func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room bool) (kept bool, err error) {
 	if h.state != Gathering {
 		return false, nil
@@ -224,7 +230,7 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 	v := h.rankOf(join)
 	left := h.left[v]
 	if left && h.gather.In(int(v)) {
-		return false, nil // several forwarders tell of it
+		return false, nil // several forwarders announce such a rank
 	}
 	if h.next(h.here, h.clusterIndex(join.Cluster)) != br.Zipper && !left {
 		return false, fmt.Errorf("cluster %s is not there", join.Cluster)
@@ -239,8 +245,8 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 	return true, nil
 }
 
-// leftBefore takes another forwarder's word that a rank will not come: this forwarder's predecessor
-// has let it go.
+// leftBefore handles another forwarder's report that a rank has departed while the predecessor of
+// this forwarder ran, and will not join.
 func (h *hops) leftBefore(body []byte) error {
 	s, err := wire.ParseRailState(body)
 	if err == nil && (!s.Gone || int64(s.Rank) >= int64(h.gather.Ranks())) {
@@ -252,8 +258,8 @@ func (h *hops) leftBefore(body []byte) error {
 	return err
 }
 
-// seesAll notes that this forwarder sees all ranks, if it does and the links to its neighbours are
-// there and tried: a forwarder that says Ready may be sent frames of the job.
+// seesAll calls sees for this forwarder if it has gathered all ranks and the links to its
+// neighbours are open and tested. A forwarder may be sent frames of the job once it has said Ready.
 func (h *hops) seesAll() {
 	cold := func(br *bridge.Bridge) bool { return !br.Tried() }
 	if h.several() && h.state == Gathering && h.gather.Complete() && h.all() && !slices.ContainsFunc(h.list(), cold) {
@@ -261,7 +267,7 @@ func (h *hops) seesAll() {
 	}
 }
 
-// sees notes that a forwarder sees all ranks, and tells the others.
+// sees records that a forwarder has gathered all ranks, and tells the others.
 func (h *hops) sees(zipper int) {
 	if h.state != Gathering || h.ready[zipper] {
 		return
@@ -272,24 +278,24 @@ func (h *hops) sees(zipper int) {
 	}
 }
 
-// complete reports whether all forwarders see all ranks.
+// complete reports whether all forwarders have gathered all ranks.
 func (h *hops) complete() bool {
 	return h.gather.Complete() && (!h.several() || !slices.Contains(h.ready, false) && h.all())
 }
 
-// tellAnew tells a forwarder that gathers the job anew all that it gathers through here.
-func (h *hops) tellAnew(r *ranks, br *bridge.Bridge, c action.Conn) {
+// tellAgain sends a restarted forwarder all that it gathers through this one.
+func (h *hops) tellAgain(r *ranks, br *bridge.Bridge, c action.Conn) {
 	for _, v := range sorted(r.left) {
 		r.sendState(c, wire.RailState{Rank: v, Gone: true, Reason: openedAgain})
 	}
 	for _, v := range sorted(h.joins) {
 		join := h.joins[v]
-		if h.tellsOf(br, join) || r.left[v] { // those that have left do not come back there
+		if h.tellsOf(br, join) || r.left[v] { // departed ranks do not join there again
 			h.do(action.Send{Conn: c, Frame: frame(wire.TypeJoin, join)})
 		}
 	}
 	for z := range h.zippers {
-		if z != br.Zipper { // that one says so itself
+		if z != br.Zipper { // the forwarder decides that by itself
 			h.do(action.Send{Conn: c, Frame: frame(wire.TypeReady, &wire.Ready{Zipper: uint32(z)})})
 		}
 	}

@@ -66,8 +66,8 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 		j.links.tree = t
 	}
 	j.ranks = &ranks{core: c, links: j.links, members: map[action.Conn]*member{}, absent: map[uint32]absence{},
-		left: map[uint32]bool{}, cameBack: map[uint32]bool{}, told: map[action.Conn]uint32{}}
-	j.gaps = &gaps{links: j.links, failures: map[int]string{}, said: map[int]*exchanged{}}
+		left: map[uint32]bool{}, cameBack: map[uint32]bool{}, statesSent: map[action.Conn]uint32{}}
+	j.gaps = &gaps{links: j.links, failures: map[int]string{}, exchanges: map[int]*exchanged{}}
 	j.gathering = &gathering{core: c, gaps: j.gaps, created: now, expires: now.Add(cfg.Timeout),
 		places: map[action.Conn]*place{}}
 	j.hops = &hops{links: j.links, gathering: j.gathering, gaps: j.gaps, joins: map[uint32]*wire.Join{},

@@ -73,30 +73,33 @@ func hear(s *shell, other uint16, t wire.Type, body wire.Body) {
 	s.handle(e)
 }
 
-// A second Bye over the same connection is not another departure.
+// TestRepeatedByeCountsOnce checks that a second Bye over the same connection is not another
+// departure.
 func TestRepeatedByeCountsOnce(t *testing.T) {
 	s, conns := started(t, 3, 1)
 	before := s.job.ranks.staying
-	s.handle(Left{Conn: conns[1]})
-	s.handle(Left{Conn: conns[1]})
+	s.handle(Departed{Conn: conns[1]})
+	s.handle(Departed{Conn: conns[1]})
 	if got := s.job.ranks.staying; got != before-1 {
 		t.Errorf("%d ranks stay, want %d", got, before-1)
 	}
 }
 
-// A Bye over a connection that its rank has replaced neither removes the new route nor counts.
+// TestStaleByeIsIgnored checks that a Bye over a connection that its rank has replaced neither
+// removes the new route nor counts.
 func TestStaleByeIsIgnored(t *testing.T) {
 	s, conns := started(t, 0, 0)
 	s.ends[9] = &end{rank: -1, zipper: -1}
 	s.handle(Joined{Conn: 9, Join: joinOf(0, 0, 0, 0, patience), Timeout: time.Minute, Room: true})
-	s.handle(Left{Conn: conns[0]})
+	s.handle(Departed{Conn: conns[0]})
 	if s.table[0] != 9 || s.job.ranks.left[0] || len(s.faults) > 0 {
 		t.Errorf("the route of rank 0 is %d; left: %v; %v", s.table[0], s.job.ranks.left[0], s.faults)
 	}
 }
 
-// A closed link may mean that the process has ended. A link that this forwarder closes because of a
-// damaged frame does not: on a busy host the rank may notice later than ComesBack.
+// TestDamagedLinkIsAwaitedForThePatience checks the time for which a rank is awaited. A closed link
+// may mean that the process has ended. A link that this forwarder closes because of a damaged frame
+// does not: on a busy host the rank may notice later than ComesBack.
 func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -120,7 +123,7 @@ func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
 	}
 }
 
-// A half that goes on is not suspended any more.
+// TestResumed checks that a half that runs again is not suspended any more.
 func TestResumed(t *testing.T) {
 	s, _ := started(t, 0, 0)
 	for range 2 {
@@ -136,7 +139,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// Another forwarder that says much of the links that it lacks has little of that kept.
+// TestGapsBounded checks that little is stored of the texts of a forwarder that reports many
+// missing links.
 func TestGapsBounded(t *testing.T) {
 	first := joinOf(3, 1, 0, 1, patience)
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
@@ -149,12 +153,13 @@ func TestGapsBounded(t *testing.T) {
 	}
 	x := s.job.gaps.with(0)
 	last := string(rune('a' + (maxGapNotices-1)%26))
-	if !strings.HasPrefix(x.lacks, last) || len(x.lacks) > maxGapText+len("…") || x.notices != 3*maxGapNotices {
-		t.Errorf("kept of %d notices: %d bytes, %.20q; want the one of number %d", x.notices, len(x.lacks), x.lacks, maxGapNotices)
+	if !strings.HasPrefix(x.missing, last) || len(x.missing) > maxGapText+len("…") || x.notices != 3*maxGapNotices {
+		t.Errorf("kept of %d notices: %d bytes, %.20q; want the one of number %d", x.notices, len(x.missing), x.missing, maxGapNotices)
 	}
 }
 
-// An illegal transition ends the job with an internal error, and is reported once.
+// TestIllegalTransition checks that an illegal transition ends the job with an internal error, and
+// is reported once.
 func TestIllegalTransition(t *testing.T) {
 	s, _ := started(t, 0, 0)
 	s.handle(Closed{}) // the kernel was asked for nothing
@@ -166,8 +171,8 @@ func TestIllegalTransition(t *testing.T) {
 	}
 }
 
-// A job whose first rank is refused, because it belongs to another forwarder, is given up at once:
-// no timer keeps it.
+// TestRefusedOpenerEndsTheJob checks that a job whose first rank is refused, because it belongs to
+// another forwarder, is given up at once and leaves no timer.
 func TestRefusedOpenerEndsTheJob(t *testing.T) {
 	first := joinOf(3, 0, 0, 1, patience) // cluster a is on the network of forwarder 0
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
@@ -182,7 +187,8 @@ func TestRefusedOpenerEndsTheJob(t *testing.T) {
 	}
 }
 
-// A refusal ends only a job in which nothing waits: neither a rank nor another forwarder.
+// TestRefusalKeepsOtherRanks checks that a refusal ends only a job in which neither a rank nor
+// another forwarder waits.
 func TestRefusalKeepsOtherRanks(t *testing.T) {
 	good, bad := joinOf(3, 1, 0, 1, patience), joinOf(3, 0, 0, 1, 2000)
 	for _, c := range []struct {

@@ -38,8 +38,8 @@ func (c choice) fault() bool {
 	return slices.Contains([]string{"lose", "die", "restart", "cut", "undialled"}, c.kind)
 }
 
-// late reports whether it happens only when nothing else does: what takes seconds, while all else
-// takes microseconds.
+// late reports whether the event happens only when no other can: it takes seconds, while all others
+// take microseconds.
 func (c choice) late() bool {
 	return c.kind == "timer" && (c.timer.Kind == action.Gathering || c.timer.Kind == action.Large)
 }
@@ -170,8 +170,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestMergedStates checks that worlds with the same hash have the same future: whatever way leads
-// to a state, the states that may follow it are the same.
+// TestMergedStates checks that worlds with the same hash have the same future: the states that may
+// follow a state do not depend on the way that led to it.
 func TestMergedStates(t *testing.T) {
 	most := 80
 	if os.Getenv("ZIPPER_LONG") != "" {

@@ -22,7 +22,7 @@ type pipe struct {
 	answered bool
 }
 
-// choicesOf are those of a connection between forwarders.
+// choicesOf returns the choices of a connection between forwarders.
 func (w *world) choicesOf(n int, p *pipe) (list []choice) {
 	add := func(kind string, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }
 	switch {

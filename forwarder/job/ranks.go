@@ -27,8 +27,9 @@ type ranks struct {
 	left     map[uint32]bool         // left are the ranks that have said Bye.
 	cameBack map[uint32]bool         // cameBack are the ranks that have lost a link and opened another one.
 	unsure   bool                    // unsure says that frames in flight may have been lost.
-	told     map[action.Conn]uint32  // told counts the RailStates that were sent over each connection.
-	staying  int                     // staying counts the ranks here that have not left, in a job of several hops.
+	// statesSent counts the RailStates that were sent over each connection.
+	statesSent map[action.Conn]uint32
+	staying    int // staying counts the ranks here that have not left, in a job of several hops.
 }
 
 // member is a connection that carries frames of the running job.
@@ -198,6 +199,7 @@ func (r *ranks) tellRanks(s wire.RailState) {
 	}
 }
 
+// tellBridges sends a RailState over all bridges except those on a network.
 func (r *ranks) tellBridges(s wire.RailState, network int) {
 	for _, br := range r.links.list() {
 		if c := br.First(); c != 0 && r.links.network(br) != network && !br.Said() {
@@ -209,8 +211,8 @@ func (r *ranks) tellBridges(s wire.RailState, network int) {
 // sendState sends a RailState over a connection. The queue is not checked, because an end that
 // reads nothing is found dead soon.
 func (r *ranks) sendState(c action.Conn, s wire.RailState) {
-	r.told[c]++
-	s.Number = r.told[c]
+	r.statesSent[c]++
+	s.Number = r.statesSent[c]
 	r.do(action.Send{Conn: c, Frame: frame(wire.TypeRailState, &s)})
 }
 
@@ -236,8 +238,8 @@ func (r *ranks) wayTo(v uint32) *bridge.Bridge {
 	return r.links.bridges[r.via[v]]
 }
 
-// use makes a bridge's connection carry frames of the job. Its queue has room for what one rank may
-// send to each of the ranks behind the bridge.
+// use makes a bridge's connection carry frames of the job. Its queue gets room for the frames that
+// one rank may send to each of the ranks behind the bridge.
 func (r *ranks) use(br *bridge.Bridge, c action.Conn) {
 	r.live++
 	r.members[c] = &member{rank: wire.Nobody, zipper: br.Zipper}

@@ -7,10 +7,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// sayBye says Bye on bridges over which no more frames can go, because the ranks here have left,
-// and so have those behind bridges to other networks. Frames from a forwarder are never passed on
-// to another one on the same network. On a bridge that is cut Bye is said when it is back, or
-// never.
+// sayBye sends Bye on the bridges that can carry no more frames, because the ranks here have left,
+// and so have those behind bridges to other networks. Frames from a forwarder are never forwarded
+// to another one on the same network. On a bridge that is cut, Bye is sent once the bridge is
+// restored.
 func (j *Job) sayBye() {
 	if j.ranks.staying > 0 {
 		return
@@ -27,7 +27,7 @@ func (j *Job) sayBye() {
 // code. Ranks of a running job get Abort with an exit status.
 func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	switch j.state {
-	case Ready: // the ways that the kernel opens are not used
+	case Ready: // the ways that the kernel opens are
 		j.to(Gathering)
 		j.ways.forget()
 		j.gathering.giveUp(refusal, reason)
@@ -53,14 +53,14 @@ func (j *Job) perhapsOver() {
 		j.finish(Ending, r)
 	}
 	if j.ways.open == 0 {
-		j.bury()
+		j.conclude()
 	} else if j.to(Closing) {
 		j.do(CloseWays{N: j.ways.asked, Last: true})
 	}
 }
 
-// bury ends a job that has neither links nor ways of the kernel.
-func (j *Job) bury() {
+// conclude ends a job that has neither links nor ways of the kernel.
+func (j *Job) conclude() {
 	if !j.to(Ended) {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// role is what a connection is to the shell of a test, as in the forwarder.
+// role is the role of a connection in the shell of a test, as in the forwarder.
 type role uint8
 
 const (
@@ -147,7 +147,7 @@ func (s *shell) carryOut(actions []action.Action) {
 			s.table[a.Rank] = a.Conn
 		case Unroute:
 			if s.table[a.Rank] == 0 {
-				s.fault("the route to rank %d is taken out, and there is none", a.Rank)
+				s.fault("rank %d is taken out of the table, but has no route", a.Rank)
 			}
 			delete(s.table, a.Rank)
 		case Free:

@@ -12,10 +12,13 @@ import (
 type tree struct {
 	here     int // here is this forwarder's index in zippers.
 	clusters int // clusters is the number of networks that have ranks; they come first.
-	zippers  []wire.Zipper
-	routes   *vrank.Routes
+	// zippers has the forwarders of the job.
+	zippers []wire.Zipper
+	// routes has the next hop from each forwarder to each network.
+	routes *vrank.Routes
 }
 
+// newTree returns the tree that a Join describes, as seen from the forwarder with index here.
 func newTree(join *wire.Join, here int) (*tree, error) {
 	names := make([]string, len(join.Layout), len(join.Layout)+len(join.Networks))
 	for i, c := range join.Layout {
@@ -35,23 +38,25 @@ func newTree(join *wire.Join, here int) (*tree, error) {
 	return &tree{here: here, clusters: len(join.Layout), zippers: join.Zippers, routes: routes}, nil
 }
 
-// next is the forwarder that frames for a cluster go to from zipper; -1: it delivers them itself.
+// next returns the forwarder to which zipper sends frames for a cluster, or -1 if it delivers them
+// itself.
 func (t *tree) next(zipper, cluster int) int {
 	if n := t.routes.Next(zipper, cluster); len(n) > 0 {
-		return n[0] // in a tree there is one
+		return n[0] // a tree has one next hop
 	}
 	return -1
 }
 
 // neighbour is another forwarder on a network that this one is on.
 type neighbour struct {
-	network int
-	addr    string // addr is its address there; empty: it does not listen there.
-	mine    string // mine is this forwarder's.
+	network int    // network is the index of the shared network.
+	addr    string // addr is its address on that network; empty if it does not listen there.
+	mine    string // mine is this forwarder's address on that network.
 	dials   bool   // dials says that this forwarder opens the link.
 }
 
-// neighbour returns what is known of zipper k, if it and this forwarder share a network.
+// neighbour returns zipper k as a neighbour. ok is false if it shares no network with this
+// forwarder.
 func (t *tree) neighbour(k int) (n neighbour, ok bool) {
 	for _, mine := range t.zippers[t.here].Ports {
 		for _, p := range t.zippers[k].Ports {
@@ -64,13 +69,14 @@ func (t *tree) neighbour(k int) (n neighbour, ok bool) {
 	return neighbour{}, false
 }
 
-// linkEnd is zipper k's end of a link at one of its ports.
+// linkEnd returns zipper k's end of a link at one of its ports.
 func (t *tree) linkEnd(k int, p wire.Port) vrank.LinkEnd {
 	ranks := slices.ContainsFunc(t.zippers[k].Ports, func(p wire.Port) bool { return int(p.Network) < t.clusters })
 	return vrank.LinkEnd{Zipper: k, Listens: p.Address != "", Ranks: ranks}
 }
 
-// name is what people know zipper k by: the address that it has here, or another one.
+// name returns the name of zipper k for users: its address on a shared network, or another of its
+// addresses.
 func (t *tree) name(k int) string {
 	if n, ok := t.neighbour(k); ok && n.addr != "" {
 		return n.addr

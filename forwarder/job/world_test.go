@@ -85,7 +85,7 @@ func (w *world) join(p *process, l *rankLink) *wire.Join {
 	return joinOf(w.kind, p.cluster, p.rank, here, modelPatience)
 }
 
-// choices are what can happen now.
+// choices returns the events that can happen now.
 func (w *world) choices() (list []choice) {
 	add := func(kind string, a, b int) { list = append(list, choice{kind: kind, a: a, b: b}) }
 	for i, p := range w.ranks {
@@ -143,10 +143,10 @@ func (w *world) turn(i int) bool {
 	return w.ranks[i].began || i == 0 || w.ranks[i-1].cluster != w.ranks[i].cluster || w.ranks[i-1].began
 }
 
-// alone returns a choice that is all that has to be explored, if there is one: the end of a
-// connection that its job does not look at any more, and after which its process does nothing.
-// Whatever else happens, before it or after it, leads to the same state. The last connection of a
-// job is not among them, since the forwarder forgets the job with it.
+// alone returns a choice that suffices to explore, if any: the end of a connection that its job
+// ignores from now on, and after which its process does nothing. The same state is reached if other
+// events happen before or after it. The last connection of a job is not among them, because the
+// forwarder forgets the job with it.
 func (w *world) alone(list []choice) (choice, bool) {
 	deaf := func(f int, c action.Conn) bool {
 		z := w.zips[f]
@@ -185,7 +185,7 @@ func (w *world) happen(c choice) {
 		l := w.ranks[c.a].links[c.b]
 		l.bye = true
 		w.zips[l.zip].shell.ends[l.conn].left = true
-		w.zips[l.zip].handle(Left{Conn: l.conn})
+		w.zips[l.zip].handle(Departed{Conn: l.conn})
 	case "close", "lose":
 		w.loses(w.ranks[c.a].links[c.b], map[string]error{"lose": errors.New("reset")}[c.kind])
 	case "die":
