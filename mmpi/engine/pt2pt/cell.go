@@ -14,35 +14,35 @@ const (
 	Remote    = -1 // AddComm: that rank is in another cluster
 )
 
-// Cell is where an operation's owner sees its end: z_cell of cgo/abi/abi.h, field by field. The
-// owner keeps it in place from the start of the operation until Done; the engine writes it then and
-// never again.
+// Cell tells an operation's owner that it has ended: z_cell of cgo/abi/abi.h, field by field. The
+// owner keeps it in place from the start of the operation until Done. The engine does not write it
+// after that.
 type Cell struct {
 	done      uint32
-	Error     int32 // fault.Code
-	Source    int32 // rank in the communicator
+	Error     int32 // the fault.Code of the result
+	Source    int32 // the sender's rank in the communicator
 	Tag       int32
-	Bytes     int64 // received; for a probe: size of the message
+	Bytes     int64 // the number of bytes received; after a probe, the message's size in bytes
 	Cancelled int32
-	Stage     uint32 // the owner's
-	request   uint64 // handle of the engine's request; 0: none
-	Owner     uintptr
-	Sent      int64 // truncated: bytes of the message, where Bytes were expected; 0: not known
+	Stage     uint32  // a value of the owner, which the engine preserves
+	request   uint64  // the handle of the engine's request; 0: none
+	Owner     uintptr // a pointer of the owner, which the engine preserves
+	Sent      int64   // the size of a truncated message in bytes, of which Bytes fit; 0: not known
 }
 
 // Done reports whether the operation is over and the other fields are valid. Any thread.
 func (c *Cell) Done() bool { return atomic.LoadUint32(&c.done) != 0 }
 
-// Begin makes the cell that of an operation that starts and is none of the endpoint's requests.
+// Begin resets the cell for an operation that starts and is none of the endpoint's requests.
 func (c *Cell) Begin() { c.Error, c.Cancelled, c.Bytes, c.request, c.Sent = 0, 0, 0, 0, 0 }
 
-// Finish makes it done: the other fields are filled in.
+// Finish marks the operation as done. The caller has filled in the other fields.
 func (c *Cell) Finish() {
 	c.request = 0
 	atomic.StoreUint32(&c.done, 1)
 }
 
-// Err is the result of a done operation.
+// Err returns the result of an operation that is done.
 func (c *Cell) Err() error {
 	if c.Error == 0 {
 		return nil

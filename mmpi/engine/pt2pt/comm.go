@@ -25,8 +25,8 @@ const (
 
 // Comm is a spanning communicator.
 type Comm struct {
-	User       uintptr // the owner's; never used by the engine
-	Background bool    // its requests do not keep the engine busy; set before the first one
+	User       uintptr // the owner's pointer, which the engine never uses
+	Background bool    // whether requests leave the engine idle; set before the first request
 
 	ep      *Endpoint
 	id      int32
@@ -34,35 +34,35 @@ type Comm struct {
 	rank    int
 	members
 
-	queues      [kinds]matchQueue
-	wild        list.List[*Request] // entries of the p2p posted queue for any source,
-	shadows     list.List[*Request] // and those for a local one
-	localPosted int                 // how many these two have
-	flush       bool                // an entry left the posted queue: local receives may be free to go to native MPI
-	outstanding int                 // requests, and matched messages
+	queues      [kinds]matchQueue   // the matching state by kind of traffic
+	wild        list.List[*Request] // the posted point-to-point receives from any source
+	shadows     list.List[*Request] // the posted point-to-point receives from a local source
+	localPosted int                 // the number of receives in wild and shadows
+	flush       bool                // whether an entry left the posted queue, so that shadows may go to native MPI
+	outstanding int                 // the number of requests, and of matched messages not received
 }
 
-// ID is the number that Endpoint.Comm takes.
+// ID returns the number that Endpoint.Comm takes.
 func (c *Comm) ID() int32 { return c.id }
 
-// Rank is this process's rank.
+// Rank returns this process's rank in the communicator.
 func (c *Comm) Rank() int { return c.rank }
 
-// Context is the number that tells its messages from others'.
+// Context returns the number that tells the communicator's messages from those of others.
 func (c *Comm) Context() uint64 { return c.context }
 
-// Outstanding is how many requests are under way, and messages matched and not received.
+// Outstanding returns the number of requests under way and of messages matched but not received.
 func (c *Comm) Outstanding() int { return c.outstanding }
 
-// NewContext makes a context id that no other process makes, and not this one again.
+// NewContext returns a context id that no process has returned before.
 func (ep *Endpoint) NewContext() uint64 {
 	ep.contexts++
 	return uint64(ep.world.Rank)<<32 | uint64(ep.contexts)
 }
 
-// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its
-// rank in the local part or Remote. The slices are copied. Messages that came before are there at
-// once.
+// AddComm adds a communicator. world[i] is the virtual rank of rank i, and native[i] its rank in
+// the local part, or Remote. The slices are copied. Messages that arrived before the call can be
+// received at once.
 func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
 	if len(world) == 0 || len(native) != len(world) || rank < 0 || rank >= len(world) {
 		return nil, fault.New(fault.Arg, "communicator of %d ranks with %d native ranks, rank %d",
@@ -72,7 +72,7 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 		return nil, fault.New(fault.Arg, "context %x exists", context)
 	}
 	c := &Comm{User: user, ep: ep, context: context, rank: rank, members: members{size: len(world)}}
-	identity, row := true, true // virtual ranks are ranks; native ones are in a row
+	identity, row := true, true // whether virtual ranks equal ranks, and native ranks are in a row
 	for i, v := range world {
 		if v < 0 || int(v) >= ep.size {
 			return nil, fault.New(fault.Arg, "rank %d is virtual rank %d of %d", i, v, ep.size)
@@ -107,16 +107,16 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 	return c, ep.adopt(c)
 }
 
-// addControl makes the communicator of the engine's own messages: all processes, no native part. A
-// receive for one of these may stand for as long as the job, so it is in the background.
+// addControl adds the communicator of the engine's own messages, which has all processes and no
+// native part. It is in the background, because one of its receives may stand as long as the job.
 func (ep *Endpoint) addControl() {
 	c := &Comm{ep: ep, Background: true, context: controlContext, rank: ep.world.Rank,
 		members: members{size: ep.size}}
 	ep.register(c)
 }
 
-// Control is the communicator of the engine's own messages: all processes, of which all count as
-// remote.
+// Control returns the communicator of the engine's own messages. It has all processes, each of
+// which counts as remote.
 func (ep *Endpoint) Control() *Comm { return ep.comms[0] }
 
 func (ep *Endpoint) register(c *Comm) {
@@ -132,7 +132,7 @@ func (ep *Endpoint) register(c *Comm) {
 	ep.contextOf[c.context] = c
 }
 
-// adopt hands the messages that came before their communicator to it.
+// adopt moves the messages that arrived before their communicator was added to its queues.
 func (ep *Endpoint) adopt(c *Comm) error {
 	left := ep.orphans[:0]
 	for _, m := range ep.orphans {
@@ -153,8 +153,8 @@ func (ep *Endpoint) adopt(c *Comm) error {
 	return nil
 }
 
-// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are
-// thrown away.
+// DropComm removes a communicator. No operation may be outstanding. Messages that were not received
+// are discarded.
 func (ep *Endpoint) DropComm(c *Comm) error {
 	if c.outstanding > 0 {
 		return fault.New(fault.Arg, "communicator %x is freed with %d operations outstanding", c.context, c.outstanding)
@@ -173,8 +173,8 @@ func (ep *Endpoint) DropComm(c *Comm) error {
 	return nil
 }
 
-// Comm gives the communicator with that number; nil if there is none. It does not lock.
+// Comm returns the communicator with a number, or nil if there is none. It does not lock.
 func (ep *Endpoint) Comm(id int32) *Comm { return ep.table.Get(id) }
 
-// CommOf gives the communicator with a context; nil if there is none.
+// CommOf returns the communicator with a context, or nil if there is none.
 func (ep *Endpoint) CommOf(context uint64) *Comm { return ep.contextOf[context] }

@@ -2,23 +2,23 @@ package pt2pt
 
 import "github.com/leidenzipper/zipper/internal/list"
 
-// deep finds what a long queue has of a pattern, source and tag, without a walk through the queue:
-// lists by the pattern's hash, each in the queue's order. The zero value is for a short queue,
-// which is walked through.
+// deep finds the entries of a long queue with a given pattern (source and tag) without a walk
+// through the queue. It has lists by the pattern's hash, each in the queue's order. The zero value
+// is for a short queue, which is walked through.
 type deep[T any] struct {
-	on    bool           // the queue is a long one
-	lists []list.List[T] // as many as a power of two
-	shift int
+	on    bool           // whether the queue is a long one
+	lists []list.List[T] // the entries by hash; a power of two of lists
+	shift int            // the bits of a hash that the index of its list leaves out
 }
 
-// grown makes room for a queue of n if it has become long, or has outgrown its lists; then all has
-// to be put in anew.
+// grown makes room for a queue of n entries if it has become long or has outgrown its lists. It
+// reports whether it did; then the caller must insert every entry again.
 func (d *deep[T]) grown(n int) bool {
 	if n <= shortQueue || d.on && n <= len(d.lists) {
 		return false
 	}
 	d.on = true
-	if n <= len(d.lists) { // of the last time
+	if n <= len(d.lists) { // kept from the last time that the queue was long
 		return true
 	}
 	size, bits := 1, 0
@@ -29,7 +29,7 @@ func (d *deep[T]) grown(n int) bool {
 	return true
 }
 
-// empty ends the search by pattern: nothing is in the queue. Its lists stay for the next time if
+// empty ends the search by pattern once the queue is empty. The lists stay for the next time if
 // they are few.
 func (d *deep[T]) empty() {
 	if d.on = false; len(d.lists) > keptLists {
@@ -37,13 +37,13 @@ func (d *deep[T]) empty() {
 	}
 }
 
-// of is the list that has, among others, all of a pattern.
+// of returns the list that has all entries with a pattern, among others.
 func (d *deep[T]) of(source, tag int) *list.List[T] {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 over the golden ratio (Knuth, volume 3, 6.4)
 	return &d.lists[(uint64(uint32(source))<<32|uint64(uint32(tag)))*golden>>d.shift]
 }
 
-// kind of a receive's pattern: which of its two parts are wildcards.
+// kindOf returns the kind of a receive's pattern, which says which of its two parts are wildcards.
 func kindOf(source, tag int) (kind int) {
 	if source == AnySource {
 		kind = 1
@@ -54,7 +54,7 @@ func kindOf(source, tag int) (kind int) {
 	return kind
 }
 
-// pattern of a kind that takes an envelope.
+// patternOf returns the pattern of a kind that takes an envelope.
 func patternOf(kind, source, tag int) (int, int) {
 	if kind&1 != 0 {
 		source = AnySource
@@ -72,7 +72,7 @@ func (q *matchQueue) sort(r *Request) {
 	q.patterns[kindOf(r.source, r.tag)]++
 }
 
-// postDeep does what post has to in a queue that is long, or becomes so.
+// postDeep adds a posted receive to the lists of a queue that is long or becomes long.
 func (q *matchQueue) postDeep(r *Request) {
 	if !q.byPattern.grown(q.receives) {
 		q.sort(r)
@@ -92,8 +92,8 @@ func (q *matchQueue) unpostDeep(r *Request) {
 	}
 }
 
-// earliest is first for a long queue: of each kind of pattern the first receive, of these the
-// earliest.
+// earliest returns the first posted receive of a long queue that takes the envelope: the earliest
+// among the first receives of each kind of pattern.
 func (q *matchQueue) earliest(source, tag int) (found *Request) {
 	for kind, n := range q.patterns {
 		if n == 0 {
@@ -121,7 +121,7 @@ func (q *matchQueue) sortMessage(m *message) {
 	}
 }
 
-// keepDeep does what keep has to in a queue that is long, or becomes so.
+// keepDeep adds an unexpected message to the lists of a queue that is long or becomes long.
 func (q *matchQueue) keepDeep(m *message) {
 	grown := false
 	for kind := range q.byEnvelope {
@@ -145,7 +145,7 @@ func (q *matchQueue) dropDeep(m *message) {
 	}
 }
 
-// lookDeep is look for a long queue.
+// lookDeep returns the first unexpected message of a long queue that a pattern takes.
 func (q *matchQueue) lookDeep(source, tag int) *message {
 	kind := kindOf(source, tag)
 	if kind == len(q.byEnvelope) {

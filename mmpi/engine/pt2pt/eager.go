@@ -18,7 +18,8 @@ import (
 //     that meets it copies it (deliver), at once or when the payload is whole.
 //  4. When the memory is free again the sender gets credit (peer.consumed).
 
-// eager handles an Eager frame but for its payload.
+// eager handles an Eager frame apart from its payload. It returns the memory for the payload, and
+// the receive or message that is told when the payload has arrived.
 func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload, error) {
 	ep := p.ep
 	if err := p.eagerIn.Receive(uint64(payload)); err != nil {
@@ -34,7 +35,7 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 	m.sync = sync
 	if c != nil {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
-			r.unpost() // by its pattern, which meet replaces by what it met
+			r.unpost() // by its pattern, which meet replaces with the message's envelope
 			r.meet(m)
 			r.to(eagerRecv)
 			ep.freeMessage(m)
@@ -46,10 +47,10 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 	return m.buf, m, nil
 }
 
-// eagerReceive is a receive whose eager payload is coming.
+// eagerReceive is a receive whose eager payload is arriving.
 type eagerReceive Request
 
-// String implements fmt.Stringer: links read into the program's memory.
+// String implements fmt.Stringer for the errors of links that read into the program's memory.
 func (x *eagerReceive) String() string { return (*Request)(x).String() }
 
 // Landed implements link.Payload.
@@ -60,7 +61,7 @@ func (x *eagerReceive) Landed(n int) error {
 	return nil
 }
 
-// Landed implements link.Payload: the message is whole.
+// Landed implements link.Payload. It is called when the message is whole.
 func (m *message) Landed(int) error {
 	ep := m.peer.ep
 	m.whole = true
@@ -73,7 +74,7 @@ func (m *message) Landed(int) error {
 	return nil
 }
 
-// deliver copies a whole unexpected message into the receive that has met it.
+// deliver copies a whole unexpected message into the receive that matched it.
 func (r *Request) deliver(m *message) {
 	n := copy(r.buf, m.buf)
 	m.peer.consumed(len(m.buf))
@@ -81,7 +82,7 @@ func (r *Request) deliver(m *message) {
 	r.received(int64(n))
 }
 
-// matched handles a Matched frame: a synchronous eager send has met its receive.
+// matched handles a Matched frame, which says that a receive has matched a synchronous eager send.
 func (p *peer) matched(body []byte) error {
 	m, err := wire.ParseMatched(body)
 	if err != nil {

@@ -5,7 +5,7 @@
 // The way of a message: Isend (send.go) → link → proto.Frame (proto.go) → eager.go or rendezvous.go
 // → match.go → the receive's buffer → the Cell.
 //
-// An Endpoint is not safe for concurrent use: all is done with the engine's lock, but for
+// An Endpoint is not safe for concurrent use: callers hold the engine's lock for every method but
 // Endpoint.Comm. Methods that may call native MPI are for application threads only; they say so.
 package pt2pt
 
@@ -21,19 +21,19 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Native is what messages ask of the cluster's own MPI library: see engine.Native.
+// Native is the part of the cluster's own MPI library that messages use; see engine.Native.
 type Native interface {
 	// Improbe looks for a message in the local part of the communicator; source is a native rank
 	// there or AnySource.
 	Improbe(comm *Comm, source, tag int) (Probe, bool, error)
-	// Iprobe is Improbe that leaves the message where it is; Probe.Message is 0.
+	// Iprobe looks for a message as Improbe does but leaves it in place; Probe.Message is 0.
 	Iprobe(comm *Comm, source, tag int) (Probe, bool, error)
 	// Imrecv starts to receive a message found by Improbe into the request's own buffer.
 	Imrecv(r *Request, message uint64) error
-	// Irecv posts the request's receive natively after all: nothing shadows it any more.
+	// Irecv posts the request's receive natively once no earlier receive shadows it.
 	Irecv(r *Request) error
-	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell but
-	// for Done.
+	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell
+	// apart from Done.
 	Test(r *Request) (bool, error)
 	// Cancel cancels a receive started by Irecv.
 	Cancel(r *Request) error
@@ -41,35 +41,35 @@ type Native interface {
 
 // Probe is a message found in native MPI.
 type Probe struct {
-	Message uint64 // not 0 (except by Iprobe)
-	Source  int    // rank in the spanning communicator
-	Tag     int
-	Bytes   int64
+	Message uint64 // the handle of the matched message; 0 from Iprobe
+	Source  int    // the sender's rank in the spanning communicator
+	Tag     int    // the message's tag
+	Bytes   int64  // the message's size in bytes
 }
 
-// Recorder keeps a process's traffic. Times are since the engine's start. Its methods are called
-// from any thread, also at once.
+// Recorder records a process's traffic. Times are since the engine's start. Its methods are called
+// from any thread, also concurrently.
 type Recorder interface {
-	// Sent notes a message to another virtual rank when its send is called. Those to ranks of the
-	// own cluster are native MPI's.
+	// Sent records a message to another virtual rank when its send is called. Messages to ranks of
+	// the own cluster are sent by native MPI and are not recorded.
 	Sent(at time.Duration, to, bytes int)
-	// Arrived notes that all of a message of another cluster is there. The program learns of it
-	// when it next waits.
+	// Arrived records that all of a message of another cluster has arrived. The program learns of
+	// it when it next waits.
 	Arrived(at time.Duration, from int)
-	// Received notes that the program has received a message of its own cluster. Not of all that is
-	// known.
+	// Received records that the program has received a message of its own cluster. The engine does
+	// not see all of these.
 	Received(at time.Duration, from int)
-	// Waits notes that a thread begins to wait for messages, or no longer does.
+	// Waits records that a thread begins to wait for messages, or no longer waits.
 	Waits(at time.Duration, begins bool)
-	// Close is called once, when the engine has finished; its error is Finish's.
+	// Close is called once, when the engine has finished; Finish returns its error.
 	Close(at time.Duration) error
 }
 
-// Config is what an Endpoint starts with.
+// Config is the configuration of an Endpoint.
 type Config struct {
 	World    *world.World
 	Native   Native
-	Recorder Recorder // nil: nobody
+	Recorder Recorder // the recorder of traffic; nil: no recording
 	// Fatal ends the job, and calls Fail.
 	Fatal  func(code fault.Code, status int, reason string)
 	Limits limits.Limits
@@ -83,36 +83,37 @@ type Endpoint struct {
 	recorder Recorder
 	fatal    func(code fault.Code, status int, reason string)
 	limit    limits.Limits
-	size     int // virtual ranks
-	err      error
+	size     int   // the number of virtual ranks
+	err      error // the reason why the endpoint has failed, or nil
 
-	comms     []*Comm             // by id
-	table     idtable.Table[Comm] // the same for Comm, which does not lock
-	freeIDs   []int32
-	contextOf map[uint64]*Comm
-	contexts  uint32
-	orphans   []*message // for communicators not known here yet
-	probed    map[uint64]*message
-	probes    uint64
+	comms     []*Comm             // the communicators by id
+	table     idtable.Table[Comm] // a copy of comms that can be read without the lock
+	freeIDs   []int32             // the ids of dropped communicators
+	contextOf map[uint64]*Comm    // the communicators by context
+	contexts  uint32              // the number of contexts that this process has made
+	orphans   []*message          // the messages for communicators not known here yet
+	probed    map[uint64]*message // the matched messages, by the handles that Improbe returned
+	probes    uint64              // the last handle in probed
 
-	peers    sparse.Table[*peer] // by virtual rank; nil until first used
-	requests []*Request          // by index
-	free     []*Request
-	natives  []*Request // being received by native MPI
-	messages []*message // free
-	poolLeft int        // eager credit that may still be granted beyond first windows
+	peers    sparse.Table[*peer] // the peers by virtual rank; nil until first used
+	requests []*Request          // all requests by index
+	free     []*Request          // the requests not in use
+	natives  []*Request          // the receives that native MPI completes
+	messages []*message          // the messages not in use
+	poolLeft int                 // eager credit in bytes that may still be granted beyond first windows
 
-	active      int // requests that somebody in another cluster has to do with, and the posted lists
-	localPosted int // entries of all posted lists that a local message may match
-	flushes     int // communicators with flush set
+	active      int // the number of requests that keep the engine busy, and the sum of Hold's calls
+	localPosted int // the entries of all posted queues that a local message may match
+	flushes     int // the number of communicators with flush set
 
-	arrived uint64 // see Arrived
+	arrived uint64 // the count that Arrived returns
 
-	// Completions is how many operations have ended; whoever takes the lock sets it to 0.
+	// Completions is the number of operations that have ended since a caller that holds the lock
+	// last set it to 0.
 	Completions int
 }
 
-// New makes an endpoint and its links; lc.Upper is filled in. Links().Start has to be called then.
+// New returns an endpoint and its links; it sets lc.Upper. The caller must call Links().Start.
 func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
 	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal,
 		limit: cfg.Limits, size: cfg.World.Size(), contextOf: map[uint64]*Comm{},
@@ -126,10 +127,10 @@ func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
 	return ep, nil
 }
 
-// Links are what carries the messages.
+// Links returns the links that carry the messages.
 func (ep *Endpoint) Links() *link.Set { return ep.links }
 
-// Err is why the endpoint has failed; nil if it has not.
+// Err returns the reason why the endpoint has failed, or nil if it has not.
 func (ep *Endpoint) Err() error { return ep.err }
 
 // End makes every further call fail.
@@ -139,11 +140,12 @@ func (ep *Endpoint) End(err error) {
 	}
 }
 
-// Fatal ends the job: every outstanding operation fails and the process ends, if native MPI does
-// its work.
+// Fatal ends the job: every outstanding operation fails, and the process exits, provided that
+// native MPI aborts.
 func (ep *Endpoint) Fatal(code fault.Code, status int, reason string) { ep.fatal(code, status, reason) }
 
-// Fail closes the links and completes every request with an error; false: that has happened before.
+// Fail closes the links and completes every request with an error. It returns false, and does
+// nothing, if the endpoint has already failed.
 func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 	if ep.err != nil {
 		return false
@@ -171,18 +173,19 @@ func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 	return true
 }
 
-// Busy reports whether a thread must not block in native MPI: of receives handed to that only our
-// progress notices the end.
+// Busy reports whether a thread must not block in native MPI. Receives handed to native MPI count,
+// because only the engine's progress notices their end.
 func (ep *Endpoint) Busy() bool { return ep.active > 0 || ep.links.Unsent() > 0 || len(ep.natives) > 0 }
 
-// AwaitsNative reports whether receives are under way whose end no link tells of.
+// AwaitsNative reports whether receives are under way that native MPI completes.
 func (ep *Endpoint) AwaitsNative() bool { return len(ep.natives) > 0 }
 
-// Arrived returns how many messages, or announcements and segments of large ones, have come from
-// other processes so far. The engine's own messages do not count.
+// Arrived returns the number of messages, or announcements and segments of large ones, that have
+// arrived from other processes so far. The engine's own messages do not count.
 func (ep *Endpoint) Arrived() uint64 { return ep.arrived }
 
-// Hold counts (n may be -1) calls that keep the endpoint busy and are none of its requests.
+// Hold adds n, which may be -1, to the number of operations that keep the endpoint busy and are
+// none of its requests.
 func (ep *Endpoint) Hold(n int) { ep.active += n }
 
 // Complete ends an operation that is none of the endpoint's requests.
@@ -192,10 +195,10 @@ func (ep *Endpoint) Complete(cell *Cell, code fault.Code) {
 	ep.Completions++
 }
 
-// counted are the counters that are kept by hand; recount makes them anew.
+// counted has the counters that are kept by hand; recount computes them from scratch.
 type counted struct{ active, localPosted, flushes int }
 
-// recount gives what the counters should be, Hold's part left out.
+// recount returns the correct values of the counters, without Hold's part.
 func (ep *Endpoint) recount() (n counted) {
 	for _, r := range ep.requests {
 		if r.keepsBusy() {
@@ -253,11 +256,11 @@ func (ep *Endpoint) Check(held int) error {
 	return nil
 }
 
-// checkCredit compares the eager payload that peers are charged for with the messages that are
-// kept, and the one of each that may be arriving.
+// checkCredit compares the eager payload that each peer is charged for with the messages that are
+// kept and the one that may be arriving.
 func (ep *Endpoint) checkCredit() error {
 	if ep.Err() != nil {
-		return nil // nobody sends any more
+		return nil // a failed endpoint keeps no messages
 	}
 	kept := map[*peer]uint64{}
 	keep := func(m *message) {

@@ -4,20 +4,20 @@ import "github.com/leidenzipper/zipper/internal/wire"
 
 const (
 	// longEager is the longest message sent without asking over a long path, in bytes. Default 1
-	// MiB, the most that a frame takes. Trades what waits behind it, for 8 ms at 1 Gbit/s, against
-	// two delays.
+	// MiB, the most that a frame takes. Trades the wait of the messages behind it, 8 ms at 1
+	// Gbit/s, against two delays.
 	longEager = wire.MaxPayload
 
-	// longKept is how many bytes that went to a peer over a long path may be kept for replay. With
-	// more, no further long message goes without asking. Default 8 MiB. Trades memory of senders
-	// against the rate of blocking sends: as much goes in a round trip.
+	// longKept is the most bytes sent to a peer over a long path that are kept for replay while
+	// long messages go without asking. Default 8 MiB. Trades memory of senders against the rate of
+	// blocking sends, which is this number of bytes in a round trip.
 	longKept = 8 << 20
 
 	// shortQueue is the longest queue of receives or unexpected messages that is searched by a walk
-	// through it, 64; growth, how many lists a longer one has at first for each entry, 4;
-	// keptLists, how many it keeps at most when it is empty, 4096. Trades the time of a hash
-	// against that of the walk, and memory, 16 bytes a list, against putting all in anew. Measured:
-	// docs/decisions/0015-long-queues-use-hashing.md.
+	// through it, 64 entries; growth is the number of lists that a longer queue has at first for
+	// each entry, 4; keptLists is the most lists that it keeps when it is empty, 4096. Trades the
+	// time of a hash against that of the walk, and memory, 16 bytes a list, against inserting all
+	// entries again. Measured: docs/decisions/0015-long-queues-use-hashing.md.
 	shortQueue = 64
 	growth     = 4
 	keptLists  = 4096

@@ -6,7 +6,7 @@ import "github.com/leidenzipper/zipper/internal/list"
 //
 // The posted queue has, in posting order, wildcard receives, receives from other clusters, and
 // receives from the own cluster that an earlier entry shadows. A message from another cluster that
-// meets no posted receive waits in unexpected, in order of arrival (which per sender is the order
+// matches no posted receive waits in unexpected, in order of arrival (which per sender is the order
 // of sending).
 //
 // A queue that has become long is searched by hash (deep.go) until it is empty.
@@ -14,12 +14,12 @@ type matchQueue struct {
 	posted     list.List[*Request]
 	unexpected list.List[*message]
 
-	receives, messages int    // how many there are of each
-	order              uint64 // of the last receive posted
+	receives, messages int    // the lengths of posted and unexpected
+	order              uint64 // the number of receives posted so far, and the order of the last
 
-	byPattern  deep[*Request]
-	patterns   [4]int // receives in byPattern, by kindOf
-	byEnvelope [3]deep[*message]
+	byPattern  deep[*Request]    // the posted receives of a long queue
+	patterns   [4]int            // the number of receives in byPattern, by kindOf
+	byEnvelope [3]deep[*message] // the unexpected messages of a long queue, by kindOf
 }
 
 // post appends a receive.
@@ -40,7 +40,7 @@ func (q *matchQueue) unpost(r *Request) {
 	}
 }
 
-// keep appends a message that no receive has met.
+// keep appends a message that no receive has matched.
 func (q *matchQueue) keep(m *message) {
 	q.unexpected.Push(&m.node)
 	if q.messages++; q.messages > shortQueue || q.byEnvelope[0].on {
@@ -66,7 +66,7 @@ func overlap(s1, t1, s2, t2 int) bool {
 	return (s1 == s2 || s1 == AnySource || s2 == AnySource) && (t1 == t2 || t1 == AnyTag || t2 == AnyTag)
 }
 
-// first gives the first posted receive that takes the envelope.
+// first returns the first posted receive that takes the envelope, or nil.
 func (q *matchQueue) first(source, tag int) *Request {
 	if q.byPattern.on {
 		return q.earliest(source, tag)
@@ -79,7 +79,7 @@ func (q *matchQueue) first(source, tag int) *Request {
 	return nil
 }
 
-// look gives the first unexpected message that a pattern takes.
+// look returns the first unexpected message that a pattern takes, or nil.
 func (q *matchQueue) look(source, tag int) *message {
 	if q.byEnvelope[0].on {
 		return q.lookDeep(source, tag)
@@ -92,7 +92,7 @@ func (q *matchQueue) look(source, tag int) *message {
 	return nil
 }
 
-// take is look that takes it out.
+// take removes and returns the first unexpected message that a pattern takes, or nil.
 func (q *matchQueue) take(source, tag int) *message {
 	m := q.look(source, tag)
 	if m != nil {
@@ -123,7 +123,7 @@ func (r *Request) post() {
 	}
 }
 
-// unpost takes a receive from the posted queue; its state is the caller's business.
+// unpost takes a receive from the posted queue. The caller changes its state.
 func (r *Request) unpost() {
 	c := r.comm
 	c.queues[r.kind].unpost(r)
@@ -133,14 +133,14 @@ func (r *Request) unpost() {
 	c.locals(r.source).Remove(&r.local)
 	c.localPosted--
 	c.ep.localPosted--
-	if !c.shadows.Empty() && !c.flush { // what it shadowed may be free now
+	if !c.shadows.Empty() && !c.flush { // receives that it shadowed may be free now
 		c.flush = true
 		c.ep.flushes++
 	}
 }
 
-// locals is the list of those posted receives that a local message can match to which one from that
-// source belongs.
+// locals returns the list, among those of receives that a local message can match, of receives from
+// that source.
 func (c *Comm) locals(source int) *list.List[*Request] {
 	if source == AnySource {
 		return &c.wild
@@ -148,8 +148,8 @@ func (c *Comm) locals(source int) *list.List[*Request] {
 	return &c.shadows
 }
 
-// shadowed reports whether a local receive must not go to native MPI: an entry before `end` (nil:
-// any) of the posted queue comes first.
+// shadowed reports whether a local receive must not go to native MPI, because an entry before `end`
+// (nil: any entry) of the posted queue comes first.
 func (c *Comm) shadowed(source, tag int, end *Request) bool {
 	if c.localPosted == 0 {
 		return false

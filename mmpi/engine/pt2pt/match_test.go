@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDeep: a queue gives the same receive or message whether it is short or long, whatever comes
-// and goes: what a walk through all in order would give.
-func TestDeep(t *testing.T) {
+// TestLongQueueKeepsOrder checks that a queue finds the receive or message that a walk through all
+// in order would find, both while it is short and while it is long.
+func TestLongQueueKeepsOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		sources, tags := 1+rnd.IntN(30), 1+rnd.IntN(30)
@@ -86,8 +86,8 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// BenchmarkMatching is what a message costs in a queue that many wait in: a receive is posted, or a
-// message kept, and later found in an order and taken out.
+// BenchmarkMatching measures the cost of a message in a queue with many entries: a receive is
+// posted, or a message kept, and later found in a given order and taken out.
 func BenchmarkMatching(b *testing.B) {
 	for _, depth := range []int{1, 4, 16, 32, 64, 128, 1024, 100_000} {
 		for _, order := range []string{"forward", "reverse", "shuffled"} {

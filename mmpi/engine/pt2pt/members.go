@@ -6,25 +6,25 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// members says who is in a communicator: for the usual ones without a table, which a large job
-// would have in each process.
+// members holds the members of a communicator. The usual communicators need no table, because a
+// large job would have one in each process.
 type members struct {
-	size      int
-	world     []int32         // virtual rank of every rank; nil: the same
-	ranks     map[int32]int32 // the inverse; nil: the same
-	localSize int             // ranks of the local part
-	first     int             // of them, if they are in a row and in order; else there is
-	native    []int32         // for every rank the one in the local part, or Remote,
-	local     []int32         // and the inverse
+	size      int             // the number of ranks
+	world     []int32         // the virtual rank of every rank; nil: equal to the rank
+	ranks     map[int32]int32 // the inverse of world; nil: equal to the virtual rank
+	localSize int             // the number of ranks in the local part
+	first     int             // the first rank of the local part if that is in a row and in order
+	native    []int32         // the rank in the local part of every rank, or Remote; nil: in a row from first
+	local     []int32         // the inverse of native; nil if native is
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (c *members) Size() int { return c.size }
 
-// LocalSize is the number of ranks in this cluster.
+// LocalSize returns the number of ranks in this cluster.
 func (c *members) LocalSize() int { return c.localSize }
 
-// Virtual is the virtual rank of a rank.
+// Virtual returns the virtual rank of a rank.
 func (c *members) Virtual(rank int) int {
 	if c.world == nil {
 		return rank
@@ -32,7 +32,7 @@ func (c *members) Virtual(rank int) int {
 	return int(c.world[rank])
 }
 
-// nativeOf is the rank in the local part of a rank of the communicator, or Remote.
+// nativeOf returns the rank in the local part of a rank of the communicator, or Remote.
 func (c *members) nativeOf(rank int) int32 {
 	switch local := rank - c.first; {
 	case c.native != nil:
@@ -54,7 +54,8 @@ func (c *members) LocalRank(rank int) int {
 	return int(c.nativeOf(rank))
 }
 
-// RankOfLocal is the inverse of LocalRank; -1 if there is no such local rank.
+// RankOfLocal translates a rank of the local part into one of the communicator. It returns -1 if
+// there is no such local rank.
 func (c *members) RankOfLocal(local int) int {
 	switch {
 	case local < 0 || local >= c.localSize:
@@ -65,7 +66,7 @@ func (c *members) RankOfLocal(local int) int {
 	return int(c.local[local])
 }
 
-// rankOf gives the rank of a process, or -1.
+// rankOf returns the rank of a process in the communicator, or -1.
 func (c *members) rankOf(virtual int) int {
 	if c.ranks == nil { // the world: identity
 		if virtual < c.size {
@@ -79,7 +80,7 @@ func (c *members) rankOf(virtual int) int {
 	return -1
 }
 
-// remoteRank is rankOf for processes whose messages come through the engine; -1 for others.
+// remoteRank returns the rank of a process whose messages come through the engine, or -1.
 func (c *members) remoteRank(virtual int) int {
 	r := c.rankOf(virtual)
 	if r >= 0 && c.nativeOf(r) != Remote {
@@ -88,7 +89,7 @@ func (c *members) remoteRank(virtual int) int {
 	return r
 }
 
-// listLocal takes native ranks that are not simply in a row.
+// listLocal stores native ranks that are not in a row.
 func (c *members) listLocal(native []int32) error {
 	c.first, c.native, c.local = 0, slices.Clone(native), make([]int32, c.localSize)
 	for i := range c.local {

@@ -5,24 +5,24 @@ import "github.com/leidenzipper/zipper/internal/list"
 // message is an envelope from another cluster, with its payload if it was eager.
 type message struct {
 	node    list.Node[*message]
-	sorted  [3]list.Node[*message] // by patterns that take it, if the queue is long
+	sorted  [3]list.Node[*message] // the entries in lists by pattern if the queue is long
 	peer    *peer
 	context uint64
 	kind    int
-	source  int // rank in the communicator
-	tag     int
-	size    int64
-	handle  uint64 // the sender's request
-	rts     bool   // payload is still at the sender
-	sync    bool   // eager, and the sender waits for the match
-	buf     []byte // eager payload, pooled
-	whole   bool   // all of the payload is in buf
-	dropped bool   // thrown away while its payload was arriving
-	req     *Request
+	source  int      // the sender's rank in the communicator
+	tag     int      // the message's tag
+	size    int64    // the message's size in bytes
+	handle  uint64   // the handle of the sender's request
+	rts     bool     // whether the payload is still at the sender
+	sync    bool     // whether the message is eager and its sender waits for the match
+	buf     []byte   // the eager payload, from the pool
+	whole   bool     // whether all of the payload is in buf
+	dropped bool     // whether the message was discarded while its payload was arriving
+	req     *Request // the receive that matched the message before its payload was whole
 }
 
-// discard throws a message away that nobody will receive. One announced by RTS is answered as if it
-// had been received.
+// discard frees a message that will not be received. It answers an RTS as if the message had been
+// received.
 func (ep *Endpoint) discard(m *message) {
 	switch {
 	case m.rts:

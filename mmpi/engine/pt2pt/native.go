@@ -8,17 +8,17 @@ import (
 // Receives that the cluster's own MPI completes. A wildcard receive may take a message from the own
 // cluster, which the engine does not see: it looks for one natively (probeLocal). A receive from
 // the own cluster goes to native MPI at once unless an earlier receive might take its message
-// (shadowed); it goes there when that one has left (unshadow).
+// (shadowed); it goes there when the earlier receive has left the queue (unshadow).
 
-// Shadowed reports whether a receive posted earlier may match what this receive from a local rank
-// would: then it has to be given to Irecv. Otherwise it may be posted natively at once. Application
-// threads only.
+// Shadowed reports whether a receive posted earlier may match a message for this receive from a
+// local rank. If so the caller must give it to Irecv; otherwise it may be posted natively at once.
+// Application threads only.
 func (ep *Endpoint) Shadowed(c *Comm, source, tag int) bool {
 	c.unshadow()
 	return c.shadowed(source, tag, nil)
 }
 
-// unshadow posts local receives natively that nothing shadows any more.
+// unshadow posts natively the local receives that no earlier receive shadows any more.
 func (c *Comm) unshadow() {
 	ep := c.ep
 	if !c.flush {
@@ -52,7 +52,7 @@ func (r *Request) startNative(err error) {
 	ep.natives = append(ep.natives, r)
 }
 
-// receiveProbed gives a message that Improbe found to a posted receive.
+// receiveProbed starts to receive a message that Improbe found into a posted receive.
 func (r *Request) receiveProbed(p Probe) {
 	ep := r.comm.ep
 	c := r.comm
@@ -62,8 +62,8 @@ func (r *Request) receiveProbed(p Probe) {
 	c.unshadow()
 }
 
-// probeLocal takes native messages for posted receives: what is found goes to the first entry that
-// takes its envelope, which need not be the one that was probed for.
+// probeLocal takes native messages for posted receives, and returns the number of messages. Each
+// goes to the first entry that takes its envelope, which need not be the entry probed for.
 func (c *Comm) probeLocal() (found int) {
 	c.unshadow()
 	var t tried
@@ -73,14 +73,14 @@ func (c *Comm) probeLocal() (found int) {
 	return found
 }
 
-// tried are the patterns that found nothing in a pass.
+// tried has the patterns that found nothing in a pass.
 type tried struct {
 	patterns [4]struct{ source, tag int }
 	n        int
 }
 
-// covers reports whether what a receive takes would have been found; AnySource, AnyTag are covered
-// only by themselves.
+// covers reports whether a message for the receive would have been found. Only AnySource covers
+// AnySource, and only AnyTag covers AnyTag.
 func (t *tried) covers(r *Request) bool {
 	for _, p := range t.patterns[:t.n] {
 		if covers(p.source, p.tag, r.source, r.tag) {
@@ -97,11 +97,11 @@ func (t *tried) add(source, tag int) {
 	}
 }
 
-// probeOne takes one message; false: there is none that a receive takes, or the endpoint has
-// failed.
+// probeOne takes one message. It returns false if no receive takes a message that has arrived, or
+// the endpoint has failed.
 func (c *Comm) probeOne(t *tried) bool {
 	if c.localPosted > len(t.patterns) && t.n == 0 {
-		// Most often there is none at all, which need not be asked for each of many receives.
+		// Most often no message has arrived, so that one probe stands for those of many receives.
 		if c.probeFor(AnySource, AnyTag, t) {
 			return true
 		}
@@ -116,7 +116,8 @@ func (c *Comm) probeOne(t *tried) bool {
 	return false
 }
 
-// probeFor takes a message that the pattern takes, and a receive.
+// probeFor takes a message that matches both the pattern and a posted receive. It reports whether
+// it found one.
 func (c *Comm) probeFor(source, tag int, t *tried) bool {
 	ep := c.ep
 	q := &c.queues[KindP2P]
@@ -129,13 +130,13 @@ func (c *Comm) probeFor(source, tag int, t *tried) bool {
 		t.add(source, tag)
 		return false
 	}
-	// Taking the message by the pattern that was probed for could overtake another one. Since an
-	// earlier entry for any tag was probed for, a message of this sender may have come that was
-	// sent before this one, and belongs to that entry. So for the first entry that takes this
+	// Taking the message by the pattern that was probed for could overtake another message. Since
+	// an earlier entry for any tag was probed for, a message may have arrived that this sender sent
+	// before this one, and that belongs to that entry. So for the first entry that takes this
 	// message, take the sender's first message: with AnyTag the first of all, else the first with
 	// that tag, which all have the same first entry.
 	first := q.first(p.Source, p.Tag)
-	if first == nil { // of a pattern that is nobody's
+	if first == nil { // found by a pattern that no receive has
 		return false
 	}
 	p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), first.tag)
@@ -143,15 +144,15 @@ func (c *Comm) probeFor(source, tag int, t *tried) bool {
 		ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
 		return false
 	}
-	if !ok { // another thread was quicker
+	if !ok { // another thread has taken the message
 		return false
 	}
 	q.first(p.Source, p.Tag).receiveProbed(p)
 	return true
 }
 
-// StepNative probes for posted receives and tests native ones. It returns how many went on.
-// Application threads only.
+// StepNative probes for posted receives and tests native ones. It returns the number of receives
+// that found a message or ended. Application threads only.
 func (ep *Endpoint) StepNative() (n int) {
 	if ep.localPosted > 0 || ep.flushes > 0 {
 		for _, c := range ep.comms {

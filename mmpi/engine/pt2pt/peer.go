@@ -12,13 +12,13 @@ import (
 type peer struct {
 	*link.Peer
 	ep       *Endpoint
-	eagerOut flow.Budget // what we may send
-	eagerIn  flow.Grant  // what it may send
-	asking   int         // sends that are announced and not over
-	orphans  int         // envelopes kept for unknown communicators
+	eagerOut flow.Budget // the eager payload that this process may send to the peer
+	eagerIn  flow.Grant  // the eager payload that the peer may send to this process
+	asking   int         // the number of sends that are announced and not over
+	orphans  int         // the number of envelopes kept for unknown communicators
 }
 
-// peer gives the peer of a virtual rank, which must be in range.
+// peer returns the peer with a virtual rank, which must be in range.
 func (ep *Endpoint) peer(rank int) *peer {
 	p := ep.peers.Get(rank)
 	if p == nil {
@@ -29,15 +29,16 @@ func (ep *Endpoint) peer(rank int) *peer {
 	return p
 }
 
-// atOnce reports whether a message that is longer than others goes with its envelope all the same:
-// on a long path, where asking takes two more delays and a copy takes nothing beside that. Not
-// while others are announced: who has several under way does not wait for each, and segments go
-// over all connections between two forwarders. What is kept for replay is bounded.
+// atOnce reports whether a message of n bytes, too long to be eager elsewhere, goes with its
+// envelope: on a long path, where an announcement takes two more delays and a copy takes little
+// beside that. It returns false while other sends are announced, because a program with several
+// sends under way does not wait for each, and segments use all connections between two forwarders.
+// The bytes kept for replay are bounded.
 func (p *peer) atOnce(n int) bool {
 	return n <= longEager && p.ep.limit.Eager >= 0 && p.asking == 0 && p.Long() && p.Kept()+n <= longKept
 }
 
-// consumed counts eager payload whose memory is free again.
+// consumed counts n bytes of eager payload whose memory is free again.
 func (p *peer) consumed(n int) {
 	p.eagerIn.Consume(uint64(n))
 	if p.eagerIn.Due(p.Far()) {
@@ -53,7 +54,7 @@ func (p *peer) widen(n int) {
 	}
 }
 
-// fitWindow widens the window of eager payload where the path takes more.
+// fitWindow widens the window of eager payload if the path carries more.
 func (p *peer) fitWindow() {
 	if trip := p.RoundTrip(); trip > 0 {
 		w := p.eagerIn.Suits(p.ep.links.Now(), trip)
@@ -63,8 +64,8 @@ func (p *peer) fitWindow() {
 	}
 }
 
-// grow widens the window of eager payload by n bytes; false: the pool does not have so many, or it
-// is wide enough.
+// grow widens the window of eager payload by n bytes. It returns false if the pool has fewer bytes
+// or the window would be too wide.
 func (p *peer) grow(n int) bool {
 	if int(p.eagerIn.Window())+n > widestEager || n > p.ep.poolLeft {
 		return false
@@ -75,7 +76,7 @@ func (p *peer) grow(n int) bool {
 	return true
 }
 
-// sendCredit tells the peer how much it may send.
+// sendCredit tells the peer how many bytes it may send.
 func (p *peer) sendCredit() {
 	f := p.NewFrame(wire.TypeCredit, 0, wire.CreditLen, 0)
 	c := wire.Credit{Eager: p.eagerIn.Limit(), Data: p.DataLimit()}
@@ -83,7 +84,7 @@ func (p *peer) sendCredit() {
 	p.Send(f)
 }
 
-// credit takes what the peer says of how much we may send.
+// credit handles a Credit frame, in which the peer says how many bytes this process may send.
 func (p *peer) credit(body []byte) error {
 	c, err := wire.ParseCredit(body)
 	if err != nil {
@@ -94,7 +95,8 @@ func (p *peer) credit(body []byte) error {
 	return nil
 }
 
-// envelope makes a message of an envelope; its communicator may be unknown yet (nil).
+// envelope returns a message made from an envelope, and its communicator, which is nil if it is
+// not known yet.
 func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	ep := p.ep
 	env, err := wire.ParseEnvelope(body)
@@ -123,7 +125,8 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	return m, c, nil
 }
 
-// sending gives a send of ours that a frame from the peer names.
+// sending returns this process's send that a frame from the peer names. It returns an error if
+// there is none, or if it is in none of the given states.
 func (p *peer) sending(handle uint64, states ...state) (*Request, error) {
 	r := p.ep.find(handle)
 	if r == nil || r.peer != p {
@@ -137,7 +140,7 @@ func (p *peer) sending(handle uint64, states ...state) (*Request, error) {
 	return nil, fmt.Errorf("send %x is in state %v", handle, r.state)
 }
 
-// sayFin tells the sender that its large message is in, or not wanted.
+// sayFin tells the sender that its large message has arrived or is not wanted.
 func (p *peer) sayFin(sender uint64) {
 	f := p.NewFrame(wire.TypeFin, 0, wire.FinLen, 0)
 	x := wire.Fin{Sender: sender}

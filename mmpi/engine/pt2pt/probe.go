@@ -2,8 +2,8 @@ package pt2pt
 
 import "github.com/leidenzipper/zipper/mmpi/engine/fault"
 
-// Iprobe looks for a message without receiving it: in out, Done says whether there is one, and
-// Source, Tag, Bytes describe it. Application threads only.
+// Iprobe looks for a message without receiving it. In out, Done says whether it found one, and
+// Source, Tag and Bytes describe it. Application threads only.
 func (ep *Endpoint) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	out.done, out.Error, out.Cancelled = 0, 0, 0
 	m, h, err := ep.probe(c, source, tag, false)
@@ -21,9 +21,9 @@ func (ep *Endpoint) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	return nil
 }
 
-// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it. native says that
-// the handle is one of Native's (Probe.Message) rather than of the engine. Application threads
-// only.
+// Improbe looks for a message as Iprobe does and takes it, so that only Mrecv of its handle
+// receives it. native says that the handle is Native's (Probe.Message) rather than the engine's.
+// Application threads only.
 func (ep *Endpoint) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
 	out.done, out.Error, out.Cancelled = 0, 0, 0
 	m, h, err := ep.probe(c, source, tag, true)
@@ -94,17 +94,17 @@ func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe
 			return nil, nil, nil
 		}
 		if c.queues[KindP2P].first(p.Source, p.Tag) != nil {
-			continue // it came since: what a posted receive takes is not to be seen
+			continue // it arrived since probeLocal, and belongs to the posted receive
 		}
 		if !take {
 			return nil, &p, nil
 		}
-		// By its envelope, so that no other message comes, one that a posted receive takes.
+		// The envelope excludes other messages, which a posted receive might take.
 		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), p.Tag)
 		if err != nil {
 			return nil, nil, fault.New(fault.Internal, "native probe: %v", err)
 		}
-		if ok { // else another thread was quicker
+		if ok { // otherwise another thread has taken the message
 			return nil, &p, nil
 		}
 	}

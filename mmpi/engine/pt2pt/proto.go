@@ -8,16 +8,17 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
-// proto is what links see of the endpoint (link.Upper). A frame comes here when its turn has come:
+// proto is the endpoint's interface to links (link.Upper). A frame comes here when its turn has
+// come:
 //
 //  1. Eager: it is matched; its payload goes into the receive, or into a buffer until one comes
 //     (eager.go).
 //  2. RTS: it is matched; the receive is opened and the sender gets CTS, or the RTS waits for a
 //     receive (rendezvous.go).
-//  3. CTS: the send's bytes go out. Fin: the receiver has them all. Matched, Cancel, CancelReply:
-//     their sends.
-//  4. Segments need none of this: links put them into the Sink that a CTS named, and tell when it
-//     is filled.
+//  3. CTS: the send's bytes go out. Fin: the receiver has them all. Matched, Cancel and CancelReply
+//     change the state of their sends.
+//  4. Segments need none of this: links put them into the Sink that a CTS named, and report when
+//     it is filled.
 type proto struct{ ep *Endpoint }
 
 // Frame implements link.Upper, as do the other methods.

@@ -7,8 +7,9 @@ import (
 
 // Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank
 // of another cluster, from AnySource, or from a rank of this cluster if Shadowed says so. If the
-// message comes natively, Native.Imrecv or Native.Irecv is called and buf is not used. met: it was
-// there already, and there may be something to answer. Application threads only.
+// message comes natively, Native.Imrecv or Native.Irecv is called and buf is not used. Irecv
+// returns true if the message had already arrived, so that an answer may have to be flushed.
+// Application threads only.
 func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) (met bool, err error) {
 	if ep.err != nil {
 		return false, ep.err
@@ -28,14 +29,14 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 		}
 	}
 	if source != AnySource && c.nativeOf(source) != Remote && !c.shadowed(source, tag, nil) {
-		r.startNative(ep.native.Irecv(r)) // the shadow has gone since the caller asked
+		r.startNative(ep.native.Irecv(r)) // no longer shadowed, unlike when the caller asked
 		return false, nil
 	}
 	r.post()
 	return false, nil
 }
 
-// meet notes in a receive which message it has met.
+// meet records in a receive the message that it matched.
 func (r *Request) meet(m *message) {
 	r.peer, r.source, r.tag, r.size = m.peer, m.source, m.tag, m.size
 	if m.sync {
@@ -46,7 +47,7 @@ func (r *Request) meet(m *message) {
 	}
 }
 
-// unexpected keeps a message that no receive has met.
+// unexpected keeps a message that no receive has matched.
 func (ep *Endpoint) unexpected(m *message, c *Comm) {
 	if c == nil {
 		m.peer.orphans++

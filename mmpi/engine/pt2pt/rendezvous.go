@@ -25,7 +25,7 @@ func (p *peer) rts(body []byte) error {
 	}
 	m.rts = true
 	if m.size <= int64(p.ep.limit.Eager) || m.size <= longEager && p.Long() {
-		p.widen(int(m.size)) // it would have been eager, had there been credit
+		p.widen(int(m.size)) // with enough credit the message would have been eager
 	}
 	if c != nil {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
@@ -89,13 +89,13 @@ func (p *peer) cts(body []byte) error {
 	return nil
 }
 
-// filled ends a receive of which all has landed.
+// filled completes a receive whose bytes have all landed.
 func (r *Request) filled() {
 	r.peer.sayFin(r.remote)
 	r.received(int64(len(r.in.Buf)))
 }
 
-// fin handles a Fin frame: the receiver has all of the message, or wants none of it.
+// fin handles a Fin frame, which says that the receiver has all of the message or wants none of it.
 func (p *peer) fin(body []byte) error {
 	f, err := wire.ParseFin(body)
 	if err != nil {
@@ -110,8 +110,8 @@ func (p *peer) fin(body []byte) error {
 	return nil
 }
 
-// cancel handles a Cancel frame: it takes back an RTS, if no receive and no matched probe has met
-// it.
+// cancel handles a Cancel frame. It takes back the RTS unless a receive or a matched probe has
+// matched it, and answers.
 func (p *peer) cancel(body []byte) error {
 	c, err := wire.ParseCancel(body)
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *peer) cancelReply(body []byte) error {
 		return err
 	}
 	if !c.OK {
-		return nil // the message was met: CTS and Fin do the rest, and may have done it
+		return nil // the message was matched: CTS and Fin end the send, and may have ended it already
 	}
 	r, err := p.sending(c.Sender, cancelling)
 	if err != nil {

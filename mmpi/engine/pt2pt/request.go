@@ -51,55 +51,56 @@ var legal = [...]uint16{
 	native:     1 << idle,
 }
 
-// remote reports whether somebody in another cluster has to act for the request to end, or native
+// remote reports whether a process in another cluster has to act for the request to end, or native
 // messages must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
-// keepsBusy reports whether a thread must not block in native MPI while the request stands. That is
-// not so for requests of communicators in the background: who waits for an answer there counts by
-// himself (Endpoint.Hold).
+// keepsBusy reports whether a thread must not block in native MPI while the request stands. It
+// returns false for requests of communicators in the background; a caller that waits for one of
+// those calls Endpoint.Hold.
 func (r *Request) keepsBusy() bool { return r.state.remote() && !r.comm.Background }
 
 // Request is one outstanding operation. Requests are pooled; a handle names one for as long as it
 // is in use.
 type Request struct {
 	state state
-	index uint32 // in Endpoint.requests
-	gen   uint32 // raised at each release, so old handles are dead
+	index uint32 // the index in Endpoint.requests
+	gen   uint32 // the generation, raised at each release so that old handles are stale
 	comm  *Comm
-	kind  int
-	cell  *Cell
-	buf   []byte
+	kind  int    // the kind of traffic
+	cell  *Cell  // the owner's end
+	buf   []byte // the memory that the caller gave
 
-	// A send: where to, and what. A receive: the pattern, then what it met.
-	peer   *peer
-	source int // rank in the communicator or AnySource
-	tag    int // or AnyTag
-	size   int64
-	remote uint64 // a receive's: the send
+	// A receive has its pattern in source and tag, and the message's envelope once it is matched.
+	peer   *peer  // the receiver of a send; the sender of a matched message
+	source int    // the sender's rank in the communicator, or AnySource
+	tag    int    // the tag of a receive, or AnyTag
+	size   int64  // the size of a matched message in bytes
+	remote uint64 // the handle of the send that a receive has cleared
 
-	asks bool        // a send that is announced, and counted in peer.asking
-	out  link.Source // a send that was cleared
-	in   link.Sink   // a receive that has cleared its send
+	asks bool        // whether the send is announced, and counted in peer.asking
+	out  link.Source // the bytes of a send that was cleared
+	in   link.Sink   // the buffer of a receive that has cleared its send
 
-	node   list.Node[*Request] // in the posted queue
-	sorted list.Node[*Request] // there, by its pattern, if the queue is long
-	local  list.Node[*Request] // in Comm.locals
-	order  uint64              // in the posted queue
-	probed bool                // native: came by Imrecv and cannot be cancelled
+	node   list.Node[*Request] // the entry in the posted queue
+	sorted list.Node[*Request] // the entry in the list of its pattern if the posted queue is long
+	local  list.Node[*Request] // the entry in Comm.locals
+	order  uint64              // the position in the order of posting
+	probed bool                // whether the receive was started by Imrecv and cannot be cancelled
 }
 
-// Cell is the owner's end of the request.
+// Cell returns the owner's end of the request.
 func (r *Request) Cell() *Cell { return r.cell }
 
-// Comm is the request's communicator.
+// Comm returns the request's communicator.
 func (r *Request) Comm() *Comm { return r.comm }
 
-// Pattern is what a receive takes: a rank of the communicator or AnySource, a tag or AnyTag.
+// Pattern returns a receive's pattern: a rank of the communicator or AnySource, and a tag or
+// AnyTag.
 func (r *Request) Pattern() (source, tag int) { return r.source, r.tag }
 
-// String names the message that is under way to the user: its bytes, the other rank, the tag and
-// the communicator.
+// String describes the message that is under way to the user: its size in bytes, the other rank,
+// the tag and the communicator.
 func (r *Request) String() string {
 	what := "message"
 	if r.kind == KindCollective {
@@ -115,10 +116,10 @@ func (r *Request) String() string {
 	return fmt.Sprintf("a %s of %d bytes to virtual rank %d in %s", what, len(r.buf), r.peer.Rank, comm)
 }
 
-// Buffer is the memory that was given with the request.
+// Buffer returns the memory that was given with the request.
 func (r *Request) Buffer() []byte { return r.buf }
 
-// handle names the request on the wire and in its cell; never 0.
+// handle returns the name of the request on the wire and in its cell, which is never 0.
 func (r *Request) handle() uint64 { return uint64(r.gen)<<32 | uint64(r.index+1) }
 
 // to moves the request to the next state.
@@ -154,7 +155,7 @@ func (ep *Endpoint) request(c *Comm, kind int, buf []byte, cell *Cell) *Request 
 	return r
 }
 
-// find gives the request of a handle that came from outside; nil if there is none.
+// find returns the request with a handle that came from outside, or nil if there is none.
 func (ep *Endpoint) find(handle uint64) *Request {
 	i := handle & (1<<32 - 1)
 	if i == 0 || i > uint64(len(ep.requests)) {
@@ -167,13 +168,13 @@ func (ep *Endpoint) find(handle uint64) *Request {
 	return r
 }
 
-// over completes a request whose cell is filled in, and gives it back to the pool.
+// over completes a request whose cell is filled in, and returns it to the pool.
 func (r *Request) over() {
 	r.to(idle)
 	r.release()
 }
 
-// release gives a request back to the pool, and its owner sees its end.
+// release returns a request to the pool and finishes its cell.
 func (r *Request) release() {
 	ep := r.comm.ep
 	cell := r.cell

@@ -2,9 +2,9 @@ package pt2pt
 
 import "testing"
 
-// TestStates: a request takes the states that may follow and no other, and is counted while it
-// keeps the engine busy.
-func TestStates(t *testing.T) {
+// TestRequestTakesOnlyLegalStates checks that a request takes the states that may follow and no
+// other, and that it is counted while it keeps the engine busy.
+func TestRequestTakesOnlyLegalStates(t *testing.T) {
 	for from := range state(len(legal)) {
 		for next := range state(len(legal)) {
 			allowed := legal[from]&(1<<next) != 0
@@ -28,8 +28,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestHandles: a handle names a request for as long as it is in use.
-func TestHandles(t *testing.T) {
+// TestHandleEndsWithItsRequest checks that a handle names a request for as long as it is in use.
+func TestHandleEndsWithItsRequest(t *testing.T) {
 	ep := &Endpoint{}
 	r := &Request{index: 2, gen: 7, state: posted}
 	ep.requests = []*Request{{gen: 1}, {gen: 1}, r}
@@ -47,8 +47,8 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestMatching: queues give the first that fits, in order.
-func TestMatching(t *testing.T) {
+// TestFirstMatchInOrder checks that queues return the first match, in order.
+func TestFirstMatchInOrder(t *testing.T) {
 	var q matchQueue
 	for _, p := range [][2]int{{3, 1}, {AnySource, 2}, {3, AnyTag}, {AnySource, AnyTag}} {
 		r := &Request{source: p[0], tag: p[1]}
