@@ -2,9 +2,9 @@ package engine
 
 import "errors"
 
-// Alone is the Native of a process that has no native MPI: no message is ever in its cluster, of
-// which it is the only process. All that would need one fails. Failed, if not nil, is told why the
-// engine has.
+// Alone is the Native of a process that has no native MPI and is the only process of its cluster,
+// so that no message is ever in its cluster. Calls that need native MPI fail. Failed, if not nil,
+// is called with the reason when the engine has failed.
 type Alone struct{ Failed func(reason string) }
 
 var errAlone = errors.New("there is no native MPI here")
@@ -22,7 +22,7 @@ func (Alone) Compute(uint8, uint8, []byte, []byte) error            { return err
 func (Alone) SetActivity(Activity)                                  {}
 func (Alone) Access(BadMemory)                                      {}
 
-// Fail tells whoever has started the engine.
+// Fail calls Failed.
 func (a Alone) Fail(_ int, reason string) {
 	if a.Failed != nil {
 		a.Failed(reason)

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// inventBye has a Bye that nobody has said come before a message from the first rank to the last,
-// at a job's only forwarder or, there, at the last rank.
+// inventBye inserts a forged Bye before a message from the first rank to the last, at a job's only
+// forwarder or, with there, at the last rank. It reports whether the message arrived.
 func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived bool) {
 	_, addr := serve(t)
 	p = newProxy(t, addr)
@@ -37,15 +37,15 @@ func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived b
 		last.Progress(time.Millisecond)
 		first.Progress(0)
 	}
-	if !ev.Met.Load() {
+	if !ev.Happened.Load() {
 		t.Fatal("no message went by")
 	}
 	return engines, p, got.Done() && got.Err() == nil && in[0] == 42
 }
 
-// TestInventedBye: a forwarder that says good-bye is a link that is lost. Where it is still there
-// the link is made again, and nothing is lost.
-func TestInventedBye(t *testing.T) {
+// TestInventedByeLosesOnlyTheLink checks that a Bye in the forwarder's name counts as a lost link:
+// the rank reconnects if the forwarder is still running, and no message is lost.
+func TestInventedByeLosesOnlyTheLink(t *testing.T) {
 	engines, p, arrived := inventBye(t, true)
 	if !arrived {
 		t.Errorf("the message has not arrived: %v, %v", engines[0].Err(), engines[1].Err())
@@ -56,10 +56,10 @@ func TestInventedBye(t *testing.T) {
 	ready(t, engines)
 }
 
-// TestInventedByeOfRank: a forwarder has to believe a rank's Bye, and has told others of it by the
-// time that the rank objects. So the rank ends, at once, and says why; its launcher ends the
-// others.
-func TestInventedByeOfRank(t *testing.T) {
+// TestInventedByeOfRankEndsTheRank checks that a rank whose Bye was forged ends at once and says
+// why. The forwarder has to believe the Bye, and has told others of it by the time that the rank
+// objects; the rank's launcher ends the others.
+func TestInventedByeOfRankEndsTheRank(t *testing.T) {
 	engines, _, _ := inventBye(t, false)
 	for end := time.Now().Add(20 * time.Second); engines[0].Err() == nil && time.Now().Before(end); {
 		engines[0].Progress(time.Millisecond)

@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-func TestCoalesceKeeps(t *testing.T) {
+// TestCoalesceWritesGrowingBatches checks the numbers of the messages that coalesce does not hold.
+func TestCoalesceWritesGrowingBatches(t *testing.T) {
 	var h coalesce
 	var out []int
 	for i := 1; i <= 130; i++ {
@@ -32,7 +33,8 @@ func TestCoalesceKeeps(t *testing.T) {
 	}
 }
 
-// TestHeldMessagesArrive: what a program sends in a burst arrives though it makes no further call.
+// TestHeldMessagesArrive checks that a burst of messages arrives though the program makes no
+// further call.
 func TestHeldMessagesArrive(t *testing.T) {
 	e, c := pairOf(t, false)
 	const n = 7 // the 5th to 7th are held
@@ -62,7 +64,7 @@ func TestHeldMessagesArrive(t *testing.T) {
 	}
 }
 
-// writes counts them.
+// writes is a link that counts its writes.
 type writes struct {
 	transport.Link
 	n *atomic.Int32
@@ -73,9 +75,9 @@ func (w writes) TryWrite(bufs ...[]byte) (int, error) {
 	return w.Link.TryWrite(bufs...)
 }
 
-// TestHeldBetweenReceives: a program that sends and receives by turns has its messages go out
-// together, too.
-func TestHeldBetweenReceives(t *testing.T) {
+// TestReceivesKeepMessagesHeld checks that messages go out together also from a program that sends
+// and receives by turns.
+func TestReceivesKeepMessagesHeld(t *testing.T) {
 	const n = 64
 	var wrote atomic.Int32
 	e, c := pairOf(t, false, func(rank int, cfg *Config) {
@@ -97,7 +99,7 @@ func TestHeldBetweenReceives(t *testing.T) {
 	if k := wrote.Load() - before; k > n/2 { // 7, and one for each time that nothing ran for wait.FlushAfter
 		t.Errorf("%d messages went out in %d writes", n, k)
 	}
-	for i := range got { // what is there already is answered at once
+	for i := range got { // messages that have arrived are answered at once
 		if err := e[1].Isend(c[1], KindP2P, []byte{1}, 0, i, false, &back[i]); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// pattern gives bytes that tell who made them.
+// pattern returns n bytes that identify the rank that made them.
 func pattern(rank, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -98,9 +98,9 @@ func newCollCase(op collectives.Op, n, m, root int) collCase {
 	return c
 }
 
-// TestCollectives: every collective through engines and frames, several at a time in one
-// communicator.
-func TestCollectives(t *testing.T) {
+// TestConcurrentCollectivesGiveResults runs every collective through engines and frames, several at
+// a time in one communicator, and checks the results.
+func TestConcurrentCollectivesGiveResults(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}, {1, 2, 1}} {
 		for _, m := range []int{0, 1, 1000, 70 << 10} {
 			f := newFabric(t, sizes, Limits{})
@@ -143,9 +143,9 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestActivity: what an engine says that it has under way is native stages alone exactly while
-// nothing that comes over a link could help.
-func TestActivity(t *testing.T) {
+// TestStagingOnlyWithoutWorkForLinks checks that an engine's activity is Staging exactly while no
+// frame from a link could end a wait.
+func TestStagingOnlyWithoutWorkForLinks(t *testing.T) {
 	f := newFabric(t, []int{2, 1}, Limits{})
 	comms := f.world(5)
 	step := func(what string, want ...Activity) {
@@ -190,9 +190,9 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestSkipped: collectives that some processes have done without the engine count for the others'
-// messages.
-func TestSkipped(t *testing.T) {
+// TestSkippedCollectivesCount checks that collectives that some processes have done without the
+// engine count when messages are matched with those of others.
+func TestSkippedCollectivesCount(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	comms := f.world(5)
 	c := newCollCase(collectives.OpAllreduce, 2, 8, 0)
@@ -219,9 +219,9 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// TestCollectivePayload: what the frames carry between clusters is what each collective needs at
-// least.
-func TestCollectivePayload(t *testing.T) {
+// TestCollectivesSendLeastPayload checks that the payload between clusters is the least that each
+// collective needs.
+func TestCollectivesSendLeastPayload(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}} {
 		for _, m := range []int{8, 64 << 10, 200 << 10} {
 			for op := collectives.OpBarrier; op <= collectives.OpExscan; op++ {
@@ -260,9 +260,9 @@ func TestCollectivePayload(t *testing.T) {
 	}
 }
 
-// TestCollectiveCountsDisagree: a rank that expects other bytes than come gets an error, and so
-// does nobody else.
-func TestCollectiveCountsDisagree(t *testing.T) {
+// TestWrongCountFailsOnlyItsRank checks that a rank that expects another number of bytes than it
+// receives gets an error, and no other rank does.
+func TestWrongCountFailsOnlyItsRank(t *testing.T) {
 	for _, short := range []int{90, 110} {
 		f := newFabric(t, []int{1, 1}, Limits{})
 		comms := f.world(5)
@@ -281,7 +281,7 @@ func TestCollectiveCountsDisagree(t *testing.T) {
 	}
 }
 
-func TestCollectiveArguments(t *testing.T) {
+func TestCollectiveRejectsBadArguments(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	c := f.world(5)[0]
 	a := newCollCase(collectives.OpBcast, 2, 1, 0).args[0]
@@ -298,7 +298,8 @@ func TestCollectiveArguments(t *testing.T) {
 	}
 }
 
-// TestCollectivesFailWithTheLink: whatever is under way or queued ends with the error.
+// TestCollectivesFailWithTheLink checks that all collectives under way or queued end with the
+// error.
 func TestCollectivesFailWithTheLink(t *testing.T) {
 	f := newFabric(t, []int{2, 2}, Limits{})
 	comms := f.world(5)
@@ -319,7 +320,7 @@ func TestCollectivesFailWithTheLink(t *testing.T) {
 	}
 }
 
-// nativesOf is how many native collectives are under way.
+// nativesOf returns the number of native collectives under way.
 func nativesOf(e *Engine) int {
 	_, n := e.colls.Count()
 	return n

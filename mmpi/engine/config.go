@@ -8,21 +8,21 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// World is who takes part in the job.
+// World describes the clusters and ranks of the job.
 type World = world.World
 
-// Wiring is how a process is linked to the others. Of the program's messages those of kind KindP2P
-// may go without copies (ZcopyFrom).
+// Wiring describes the links between a process and the others. Of the program's messages those of
+// kind KindP2P may go without copies (ZcopyFrom).
 type Wiring = link.Wiring
 
-// Opener opens the link to a process that can be reached directly; nil: that process does so, and
-// Engine.DirectUp is called.
+// Opener opens the link to a process that can be reached directly. It is nil if the other process
+// opens the link; then Engine.DirectUp is called.
 type Opener = link.Opener
 
-// Limits are sizes and times.
+// Limits has the engine's limits on sizes and times.
 type Limits = limits.Limits
 
-// Recorder keeps a process's traffic.
+// Recorder records a process's traffic.
 type Recorder = pt2pt.Recorder
 
 // DefaultLastWay is Limits.LastWay where that is 0.
@@ -31,32 +31,31 @@ const DefaultLastWay = limits.DefaultLastWay
 // MaxRails bounds the forwarders of a job.
 const MaxRails = link.MaxRails
 
-// Config is what an engine starts with.
+// Config is the configuration of an engine.
 type Config struct {
 	World  World
 	Native Native
 	Wiring
 
-	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not
-	// (busy).
+	// Poll says whether a blocking Progress sleeps on the links (adaptive, event) or not (busy).
 	Poll Poll
-	// Embedded: this Go runtime serves the engine alone, in a program that is not Go's. Then
-	// sleeping threads keep their P; GOMAXPROCS has to be 3 at least: one for the progress thread,
-	// one for a sleeper, one for others.
+	// Embedded says that this Go runtime serves the engine alone, in a program that is not written
+	// in Go. Then sleeping threads keep their P, so GOMAXPROCS must be at least 3: one for the
+	// progress thread, one for a sleeper, one for others.
 	Embedded bool
-	// Waits reports what the process waits in; any thread calls it, with the engine locked. nil:
-	// the process is never taken to wait, so nothing warns of a job that stands still.
+	// Waits reports the wait that the process is in. Any thread calls it, with the engine locked.
+	// If it is nil the process never counts as waiting, so that no standstill is reported.
 	Waits func() Waits
 	// Leave reports whether the program ends the job, so that calls that wait for other processes
-	// are to return; any thread calls it. nil: never.
+	// must return. Any thread calls it; nil: the program never does.
 	Leave func() bool
-	// Recorder is told of the traffic; nil: nobody. It belongs to the engine.
+	// Recorder records the traffic; nil: no recording. The engine owns it.
 	Recorder Recorder
-	// Quiet leaves out the progress thread; somebody must call Progress often. For tests.
+	// Quiet disables the progress thread, so that the caller must call Progress often. For tests.
 	Quiet bool
 
-	Limits Limits // zero values: the defaults
-	// Collectives says which algorithm is used when; equal in all processes.
+	Limits Limits // the limits; zero values stand for the defaults
+	// Collectives selects the algorithms of collectives. It must be equal in all processes.
 	Collectives collectives.Tuning
 }
 

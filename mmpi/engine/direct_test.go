@@ -16,7 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
-// dual joins a job through n forwarders whose ranks outside a cluster listen for that one's.
+// dual joins a job through n forwarders, in which the ranks of other clusters listen for direct
+// links from those of one cluster.
 func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	t.Helper()
 	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second,
@@ -34,8 +35,8 @@ func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forw
 	return engines, all
 }
 
-// relayed adds up the payload that went from a cluster to another over the forwarders of the one
-// job they have had.
+// relayed returns the payload, in bytes, that the forwarders carried from one cluster to another in
+// their only job.
 func relayed(t testing.TB, all []*forwarder.Forwarder, from, to string) (n uint64) {
 	t.Helper()
 	for _, f := range all {
@@ -55,9 +56,9 @@ func relayed(t testing.TB, all []*forwarder.Forwarder, from, to string) (n uint6
 	return n
 }
 
-// What TestLiveRandom sends, where pairs with cluster b are linked directly: not a byte of theirs
-// goes through the forwarders, all others' do.
-func TestDirectRandom(t *testing.T) {
+// TestDirectPairsBypassForwarders checks that the payload of pairs with a direct link, those with
+// cluster b, does not go through the forwarders, and that of all other pairs does.
+func TestDirectPairsBypassForwarders(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			engines, all := dual(t, n, "b", 2, 2, 1)
@@ -76,8 +77,9 @@ func TestDirectRandom(t *testing.T) {
 	}
 }
 
-// Both ends of every pair listen: there is one link all the same.
-func TestDirectBoth(t *testing.T) {
+// TestPairOfListenersMakesOneLink checks that there is one direct link for each pair if both ends
+// listen.
+func TestPairOfListenersMakesOneLink(t *testing.T) {
 	engines, all := dual(t, 1, "", 1, 2)
 	for _, e := range engines {
 		for _, r := range e.Rails()[1:] {
@@ -92,7 +94,7 @@ func TestDirectBoth(t *testing.T) {
 	}
 }
 
-// sever ends one direct link in the middle of whatever it carries.
+// sever ends one direct link in the middle of its traffic.
 func sever(e *Engine, r *rand.Rand) {
 	e.lock() // so that the descriptor stays this link's
 	defer e.unlock()
@@ -104,9 +106,9 @@ func sever(e *Engine, r *rand.Rand) {
 	}
 }
 
-// The same while direct links are cut again and again: nothing is lost, doubled or put out of
-// order, and the links come back.
-func TestDirectCut(t *testing.T) {
+// TestCutDirectLinksLoseNothing checks that no message is lost, doubled or put out of order while
+// direct links are cut again and again, and that the links come back.
+func TestCutDirectLinksLoseNothing(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprint(n, seed), func(t *testing.T) {
@@ -123,9 +125,9 @@ func TestDirectCut(t *testing.T) {
 	}
 }
 
-// A direct link is lost for good in the middle of a stream: the stream goes on through the
-// forwarder.
-func TestDirectGone(t *testing.T) {
+// TestStreamMovesFromDirectLinkToForwarder checks that a stream goes on through the forwarder if
+// the direct link is lost for good in the middle.
+func TestStreamMovesFromDirectLinkToForwarder(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
 	for _, e := range engines {
 		e.lock()
@@ -144,8 +146,9 @@ func TestDirectGone(t *testing.T) {
 	}
 }
 
-// Strangers connect: whatever they say, they are not let in, and the job does not notice.
-func TestDirectStrangers(t *testing.T) {
+// TestDirectLinkRejectsStrangers checks that a connection without the job's secret is closed, with
+// any first bytes, and that the job goes on.
+func TestDirectLinkRejectsStrangers(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
 	addr := directAddress(t, engines[1])
 	for name, say := range map[string][]byte{
@@ -178,7 +181,7 @@ func TestDirectStrangers(t *testing.T) {
 	}
 }
 
-// directAddress is the address that a rank's only direct link was dialled at.
+// directAddress returns the address at which a rank's only direct link was dialled.
 func directAddress(t testing.TB, e *Engine) string {
 	sa, err := unix.Getpeername(e.Rails()[1].FD)
 	if err != nil {
@@ -188,9 +191,9 @@ func directAddress(t testing.TB, e *Engine) string {
 	return fmt.Sprintf("%s:%d", net.IP(a.Addr[:]), a.Port)
 }
 
-// A frame over the direct link of one rank that claims to be of another ends that link, and nothing
-// of it is taken; the job goes on.
-func TestDirectForged(t *testing.T) {
+// TestForgedSourceEndsDirectLink checks that a frame over the direct link of one rank that claims
+// to come from another ends that link and is not used, and that the job goes on.
+func TestForgedSourceEndsDirectLink(t *testing.T) {
 	engines, _ := dual(t, 1, "b", 1, 1, 1)
 	e := engines[1] // of b: linked with 0 and 2
 	fd := -1

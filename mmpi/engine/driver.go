@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// driver is what waiting threads see of the engine (wait.Driver), goroutines that open links
-// (sync.Locker), and windows (rmawin.Host).
+// driver is the engine's interface for waiting threads (wait.Driver), for goroutines that open
+// links (sync.Locker), and for windows (rmawin.Host).
 type driver Engine
 
 func (d *driver) engine() *Engine { return (*Engine)(d) }
@@ -17,7 +17,7 @@ func (d *driver) engine() *Engine { return (*Engine)(d) }
 // Lock implements sync.Locker, as does Unlock.
 func (d *driver) Lock() { d.engine().lock() }
 
-// TryLock is Lock for who has something better to do than to wait.
+// TryLock locks the engine if that needs no wait, and reports whether it did.
 func (d *driver) TryLock() bool {
 	if !d.mu.TryLock() {
 		return false
@@ -26,25 +26,25 @@ func (d *driver) TryLock() bool {
 	return true
 }
 
-// Unlock lets others see what has changed.
+// Unlock unlocks the engine and wakes threads that a change concerns.
 func (d *driver) Unlock() { d.engine().unlock() }
 
-// Now is the time since the engine's start.
+// Now returns the time since the engine's start.
 func (d *driver) Now() time.Duration { return d.links.Now() }
 
-// Step moves bytes once, and serves windows.
+// Step moves bytes once, and serves windows. It returns a number greater than 0 if anything moved.
 func (d *driver) Step() int {
 	d.coalesce.over()
 	n := d.links.Step()
 	d.windows.Serve()
-	if bad, ok := d.links.Memory.Take(); ok { // nobody in the program waits for it
+	if bad, ok := d.links.Memory.Take(); ok { // no thread of the program waits for it
 		d.native.Access(bad)
 		d.links.Memory.Release()
 	}
 	return n
 }
 
-// Tick sends acknowledgements that found no frame to ride on, and pings, and looks whether the job
+// Tick sends pings, and acknowledgements that no frame has carried, and checks whether the job
 // stands still.
 func (d *driver) Tick(now time.Duration) {
 	d.stands.tick(now)
@@ -59,7 +59,7 @@ func (d *driver) Flush() {
 	}
 }
 
-// Ended reports whether the engine has.
+// Ended reports whether the engine has ended.
 func (d *driver) Ended() bool { return d.stopping || d.p2p.Err() != nil }
 
 // Quiet reports whether a tick would find nothing to do.
@@ -77,5 +77,6 @@ func (d *driver) Poll(set []unix.PollFd) []unix.PollFd { return d.links.Poll(set
 // EventsClosed fails the engine.
 func (d *driver) EventsClosed() { d.engine().fatal(ErrInternal, 1, fault.ClosedByProgram) }
 
-// Await makes progress until cond, called with the lock, or until the engine has failed.
+// Await makes progress until cond, called with the lock, returns true. It returns an error if the
+// engine has failed.
 func (d *driver) Await(cond func() bool) error { return d.engine().await(0, "", cond) }

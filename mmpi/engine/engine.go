@@ -1,5 +1,5 @@
 // Package engine is a process's part of the zipper: it matches, sends and receives messages between
-// clusters. This is the face that cgo/abi and tests call, and the one lock. What is below:
+// clusters. It has the interface that cgo/abi and tests call, and the one lock. Packages below:
 //
 //	coll, rmawin   collectives, and windows for one-sided communication, over messages
 //	pt2pt          communicators, matching, the eager and the rendezvous protocol
@@ -9,13 +9,12 @@
 //
 // Threads. All methods of Engine may be called from any thread the program may call MPI from. Those
 // marked "application threads only" call native MPI, so no other thread may call them. One lock
-// guards everything. Nobody sleeps with it but two, at the end of the job, when nothing else is to
-// happen any more. One is Abort, for up to a second, until its message is out. The other is who
-// hears that a rank of the same cluster has ended the job, for Limits.Grace. Native MPI, which is
-// called with it, may
-// give the core away. The thread that waits for a message reads it from the link itself. The
-// progress thread moves bytes when no other thread has done so for a while; it makes no native
-// call.
+// guards everything. Two calls sleep while they hold it, both at the end of the job, when no other
+// thread needs it: Abort, for up to a second, until its message is out, and a thread that learns
+// that a rank of the same cluster has ended the job, for Limits.Grace. Native MPI, which is called
+// with the lock held, may yield the core. The thread that waits for a message reads it from the
+// link itself. The progress thread moves bytes when no other thread has done so for a while; it
+// makes no native call.
 package engine
 
 import (
@@ -35,24 +34,24 @@ import (
 // Engine is one process's end of all flows. New starts it, Finish or Abort ends it.
 type Engine struct {
 	world     World
-	firstMine int // virtual ranks of this cluster: firstMine ≤ r < endMine
-	endMine   int
+	firstMine int // the first virtual rank of this cluster
+	endMine   int // one more than the last virtual rank of this cluster
 	native    Native
-	recorder  Recorder // nil: off
+	recorder  Recorder // the recorder of traffic; nil: no recording
 	poll      Poll
-	patience  time.Duration // Limits.NoRail
-	leave     func() bool   // Config.Leave
+	patience  time.Duration // a copy of Limits.NoRail
+	leave     func() bool   // a copy of Config.Leave, never nil
 
 	mu       sync.Mutex
-	stopping bool // Finish is at its end: no links are taken any more
+	stopping bool // whether Finish is closing the engine, which then takes no new links
 	links    *link.Set
 	p2p      *pt2pt.Endpoint
 	colls    *coll.Set
 	windows  *rmawin.Set
 	wait     wait.Waiter
 	coalesce coalesce
-	naps     int      // since something moved, while native MPI is waited for
-	activity Activity // that the program was told
+	naps     int      // the number of naps in waits for native MPI since bytes last moved
+	activity Activity // the value last given to Native.SetActivity
 	stands   standstill
 }
 
@@ -87,7 +86,7 @@ func New(cfg Config) (*Engine, error) {
 	if err := e.wait.Open(system, d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}
-	e.mu.Lock() // a link that is opened may be there before the last one is begun
+	e.mu.Lock() // one link may be open before Start has begun to open the last
 	e.links.Start()
 	e.mu.Unlock()
 	if !cfg.Quiet {
@@ -99,40 +98,39 @@ func New(cfg Config) (*Engine, error) {
 // sameCluster reports whether a virtual rank is in this process's cluster.
 func (e *Engine) sameCluster(rank int) bool { return rank >= e.firstMine && rank < e.endMine }
 
-// World is the job.
+// World returns the job's clusters and ranks.
 func (e *Engine) World() World { return e.world }
 
-// Place gives a rank's cluster and the first virtual rank there.
+// Place returns a rank's cluster and the first virtual rank there.
 func (e *Engine) Place(rank int) (cluster, first int) { return e.world.Place(rank) }
 
-// Context ends when the engine's links have been closed.
+// Context returns a context that ends when the engine's links have been closed.
 func (e *Engine) Context() context.Context { return e.links.Context() }
 
-// Err is why the engine has failed; nil if it has not.
+// Err returns the reason why the engine has failed, or nil if it has not.
 func (e *Engine) Err() error {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.Err()
 }
 
-// Rails tells how the engine's rails stand, those to forwarders first.
+// Rails returns the state of the engine's rails, those to forwarders first.
 func (e *Engine) Rails() []link.Status {
 	e.lock()
 	defer e.unlock()
 	return e.links.Status()
 }
 
-// DirectUp takes a link to another process into use, in place of the one before; false: the engine
-// does not want it any more.
+// DirectUp takes a link to another process into use, in place of the one before. It returns false
+// if the engine no longer takes links.
 func (e *Engine) DirectUp(rank int, l transport.Link) bool { return e.links.DirectUp(rank, l) }
 
 // AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it
-// once; those that do not are in the error. It never waits longer than ctx lasts. What is late is
-// taken into use whenever it comes.
+// once; its error names the pairs without a link. It never waits longer than ctx lasts. A link that
+// is made later is taken into use then.
 func (e *Engine) AwaitDirect(ctx context.Context) error { return e.links.AwaitDirect(ctx) }
 
-// lock takes the engine. Other holders are quick, so it tries a while before it lets the scheduler
-// put the thread to sleep.
+// lock locks the engine. It spins a while before it sleeps, because other holders are quick.
 func (e *Engine) lock() {
 	for range lockSpins {
 		if e.mu.TryLock() {
@@ -144,7 +142,8 @@ func (e *Engine) lock() {
 	e.p2p.Completions = 0
 }
 
-// unlock lets others see what has changed.
+// unlock unlocks the engine, tells native MPI of a change of activity, and wakes threads that a
+// change concerns.
 func (e *Engine) unlock() {
 	if now := e.underWay(); now != e.activity {
 		e.activity = now
@@ -154,7 +153,7 @@ func (e *Engine) unlock() {
 	e.mu.Unlock()
 }
 
-// underWay says what a thread that waits should know.
+// underWay returns the activity that a thread that waits has to know.
 func (e *Engine) underWay() Activity {
 	if e.p2p.Busy() {
 		return Busy
@@ -168,8 +167,7 @@ func (e *Engine) underWay() Activity {
 	return Staging
 }
 
-// fatal ends the job: every outstanding operation fails and the process ends, if Native.Fail does
-// its work.
+// fatal ends the job: every outstanding operation fails, and Native.Fail ends the process.
 func (e *Engine) fatal(code Code, status int, reason string) {
 	if !e.p2p.Fail(code, reason) {
 		return

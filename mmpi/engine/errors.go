@@ -22,7 +22,8 @@ const (
 	ErrRMARange    = fault.RMARange
 )
 
-// CodeOf gives the code of an error: OK for nil, ErrInternal for errors that are not of type Error.
+// CodeOf returns the code of an error: OK for nil, ErrInternal for errors that are not of type
+// Error.
 func CodeOf(err error) Code { return fault.CodeOf(err) }
 
 func failure(c Code, format string, args ...any) *Error { return fault.New(c, format, args...) }

@@ -11,11 +11,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// memLink is one end of a byte stream in memory, without descriptors: for engines that nobody lets
+// memLink is one end of a byte stream in memory, without descriptors, for engines that never
 // sleep.
 type memLink struct {
 	in, out *[]byte
-	room    int // bytes that out may hold; 0: any
+	room    int // the number of bytes that out may hold; 0: no limit
 	closed  bool
 	eof     *bool
 }
@@ -68,11 +68,11 @@ type fabric struct {
 	eof     []bool
 	natives []*fakeNative
 	log     func(format string, args ...any)
-	edit    func(h *wire.Header, frame []byte) [][]byte // what becomes of a frame; nil: itself
+	edit    func(h *wire.Header, frame []byte) [][]byte // returns the frames to send in place of one; nil: no change
 }
 
-// newFabric makes a job; each of change may change what an engine starts with: its only link is a
-// *memLink.
+// newFabric returns a new job. Each of change may change an engine's configuration, in which the
+// only link is a *memLink.
 func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int, cfg *Config)) *fabric {
 	f := &fabric{t: t, log: func(string, ...any) {}}
 	var clusters []wire.Cluster
@@ -268,7 +268,7 @@ type fakeNative struct {
 	does   Activity
 	failed string
 	code   int
-	bad    []BadMemory // that Access was called with
+	bad    []BadMemory // the arguments of the calls of Access
 }
 
 type nativeRecv struct {

@@ -9,15 +9,15 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/rmawin"
 )
 
-// What the program asks of the layers, each call with the lock. Their packages say what these are
-// and do.
+// The calls that the program makes to the layers, each under the lock. Packages pt2pt, coll and
+// rmawin document them.
 
 type (
 	// Comm is a spanning communicator.
 	Comm = pt2pt.Comm
 	// Request is one outstanding operation.
 	Request = pt2pt.Request
-	// Cell is where an operation's owner sees its end.
+	// Cell tells an operation's owner that it has ended.
 	Cell = pt2pt.Cell
 	// Coll is one collective.
 	Coll = coll.Operation
@@ -56,8 +56,8 @@ func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 	return nil
 }
 
-// Irecv starts to receive into buf. Small messages that are held stay so, if it has met none: a
-// program may send and receive by turns. Application threads only.
+// Irecv starts to receive into buf. Small messages stay held unless the receive matches a message
+// at once, because a program may send and receive by turns. Application threads only.
 func (e *Engine) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
 	e.lock()
 	defer e.unlock()
@@ -84,7 +84,7 @@ func (e *Engine) Cancel(cell *Cell) error {
 	return e.p2p.Cancel(cell)
 }
 
-// Iprobe looks for a message without receiving it: out is done if there is one. Application threads
+// Iprobe looks for a message without receiving it; out is done if it found one. Application threads
 // only.
 func (e *Engine) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	e.lock()
@@ -92,8 +92,8 @@ func (e *Engine) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	return e.p2p.Iprobe(c, source, tag, out)
 }
 
-// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it, unless native
-// says that it is one of Native's. Application threads only.
+// Improbe looks for a message as Iprobe does and takes it, so that only Mrecv of its handle
+// receives it, unless native says that the handle is Native's. Application threads only.
 func (e *Engine) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
 	e.lock()
 	defer e.unlock()
@@ -111,24 +111,24 @@ func (e *Engine) Mrecv(handle uint64, buf []byte, cell *Cell) error {
 	return nil
 }
 
-// NewContext makes a context id that no other process makes, and not this one again.
+// NewContext returns a context id that no process has returned before.
 func (e *Engine) NewContext() uint64 {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.NewContext()
 }
 
-// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its
-// rank in the local part or Remote. The slices are copied. Messages that came before are there at
-// once.
+// AddComm adds a communicator. world[i] is the virtual rank of rank i, and native[i] its rank in
+// the local part, or Remote. The slices are copied. Messages that arrived before the call can be
+// received at once.
 func (e *Engine) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.AddComm(user, context, rank, world, native)
 }
 
-// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are
-// thrown away.
+// DropComm removes a communicator. No operation may be outstanding. Messages that were not received
+// are discarded.
 func (e *Engine) DropComm(c *Comm) error {
 	e.lock()
 	defer e.unlock()
@@ -142,7 +142,7 @@ func (e *Engine) DropComm(c *Comm) error {
 	return nil
 }
 
-// Comm gives the communicator with that number; nil if there is none. It does not lock.
+// Comm returns the communicator with a number, or nil if there is none. It does not lock.
 func (e *Engine) Comm(id int32) *Comm { return e.p2p.Comm(id) }
 
 // Collective starts a collective; the cell is done when it is over in this process. Application
@@ -157,36 +157,37 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 	return nil
 }
 
-// Leaf reports whether this process could do a collective by itself, without the engine, and what
-// is to be done then; see collectives.Leaf.
+// Leaf reports whether this process could do a collective by itself, without the engine, and
+// returns its part in it; see collectives.Leaf.
 func (e *Engine) Leaf(c *Comm, what Coll) (collectives.Part, bool) {
 	e.lock()
 	defer e.unlock()
 	return e.colls.Leaf(c, what)
 }
 
-// AddWindow makes this process's end of a window.
+// AddWindow returns this process's end of a new window.
 func (e *Engine) AddWindow(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
 	e.lock()
 	defer e.unlock()
 	return e.windows.Add(context, rank, world, cfg)
 }
 
-// Window gives the window with that number; nil if there is none. It does not lock.
+// Window returns the window with a number, or nil if there is none. It does not lock.
 func (e *Engine) Window(id int32) *Window { return e.windows.Window(id) }
 
 // Recording reports whether traffic is being recorded.
 func (e *Engine) Recording() bool { return e.recorder != nil }
 
-// RecordLocal notes a message to a rank of this cluster, which the engine does not see. Safe for
-// concurrent use, also from what the engine calls.
+// RecordLocal records a message sent to a rank of this cluster, which the engine does not see. It
+// is safe for concurrent use, also from Native's methods.
 func (e *Engine) RecordLocal(rank int, bytes int64) {
 	if records(e, rank) {
 		e.recorder.Sent(e.links.Now(), rank, int(bytes))
 	}
 }
 
-// RecordTaken notes that one from there has been received, likewise.
+// RecordTaken records that a message from a rank of this cluster has been received. It is safe for
+// concurrent use, as RecordLocal is.
 func (e *Engine) RecordTaken(rank int) {
 	if records(e, rank) {
 		e.recorder.Received(e.links.Now(), rank)
@@ -197,7 +198,8 @@ func records(e *Engine, rank int) bool {
 	return e.recorder != nil && rank != e.world.Rank && e.sameCluster(rank)
 }
 
-// RecordWait notes that the program waits for messages, or no longer, likewise.
+// RecordWait records that the program begins to wait for messages, or no longer waits. It is safe
+// for concurrent use, as RecordLocal is.
 func (e *Engine) RecordWait(begins bool) {
 	if e.recorder != nil {
 		e.recorder.Waits(e.links.Now(), begins)

@@ -11,16 +11,16 @@ import (
 //  1. The first barrier: all processes have reached the end. From then on this process has all that
 //     it needs, and a loss is no longer an error (link.Set.Finished).
 //  2. The second barrier: all processes know that, or some process has left, which none does before.
-//     So a process that still needs something finds all others there, whatever was lost meanwhile:
-//     a forwarder that was started again gathers the whole job.
-//  3. What was sent is acknowledged, and the forwarders have been told that the links end in order
-//     (linger).
+//     So a process that still needs something finds all others present, whatever the losses
+//     meanwhile: a forwarder that was started again gathers the whole job.
+//  3. All messages sent are acknowledged, and the forwarders have been told that the links end in
+//     order (linger).
 //
 // It blocks as long as other processes have work to do; no other call may be under way. Application
 // threads only.
 func (e *Engine) Finish() error {
-	failed := e.links.FinishFailed               // with the lock
-	linger := func(answered func() bool) error { // until others have received, or answered, the last frames
+	failed := e.links.FinishFailed               // called with the lock
+	linger := func(answered func() bool) error { // waits for others to receive or answer the last frames
 		return e.ignoreTimeout(e.await(byeTimeout, "answer", func() bool { return answered() || failed() }))
 	}
 	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
@@ -53,7 +53,7 @@ func (e *Engine) Finish() error {
 }
 
 // ignoreTimeout drops a timeout error once all processes have reached the first barrier, because
-// the sender of what is missing may already have exited. It returns other errors.
+// the sender of a missing frame may already have exited. It returns other errors.
 func (e *Engine) ignoreTimeout(err error) error {
 	if e.Err() == nil && !e.leave() {
 		return nil
@@ -77,12 +77,12 @@ func (e *Engine) close() {
 
 // phase is one of the barriers of Finish.
 type phase struct {
-	up, down int                 // tags
-	without  func(rank int) bool // reports that the wait for a rank is over; called with the lock
-	limit    time.Duration       // of the wait for one rank; 0: none
+	up, down int                 // the tags of messages up and down the tree
+	without  func(rank int) bool // reports whether the wait for a rank is over; called with the lock
+	limit    time.Duration       // the limit of the wait for one rank; 0: no limit
 }
 
-// barrier returns when every process of the job has called it, or the wait for it is over.
+// barrier blocks until every process of the job has called it, or the wait for the others is over.
 // Messages go between clusters only, up a tree and down again.
 func (e *Engine) barrier(p phase) error {
 	parent, children := finishTree(&e.world)
@@ -103,20 +103,20 @@ func (e *Engine) barrier(p phase) error {
 	return e.exchange(children, p.down, true, p)
 }
 
-// finishTree gives a process's place in a tree of all, in which parents and children are of
+// finishTree returns a process's place in a tree of all, in which parents and children are of
 // different clusters. Let a0 a1 ... be the processes of the first cluster, and b0 b1 ... all
 // others. Each a has some of the b for children, and each b some of the a. At least finishFan
 // belong to the first parent before the next one has any. So the parents of b0 b1 ... are a0 a0 ...
-// a1 a1 ..., and those of a1 a2 ... are b0 b0 .... parent is -1 for a0, the root; in a world of one
-// cluster nobody has any.
+// a1 a1 ..., and those of a1 a2 ... are b0 b0 .... parent is -1 for a0, the root. In a world of one
+// cluster no process has a parent or children.
 func finishTree(w *World) (parent int, children []int) {
 	size, first := w.Size(), int(w.Clusters[0].Size)
 	if first == size {
 		return -1, nil
 	}
 	others := size - first
-	fanA := max(finishFan, (others+first-1)/first)    // children of one of the first cluster
-	fanB := max(finishFan, (first-1+others-1)/others) // of one of the others
+	fanA := max(finishFan, (others+first-1)/first)    // children of a process of the first cluster
+	fanB := max(finishFan, (first-1+others-1)/others) // children of a process of the others
 	if b := w.Rank - first; b >= 0 {
 		for a := 1 + b*fanB; a <= min((b+1)*fanB, first-1); a++ {
 			children = append(children, a)
@@ -133,7 +133,7 @@ func finishTree(w *World) (parent int, children []int) {
 }
 
 // exchange sends an empty control message to each rank, or receives one from each, and waits for
-// that as a phase has it.
+// that within the phase's limit.
 func (e *Engine) exchange(ranks []int, tag int, send bool, p phase) error {
 	c := e.p2p.Control()
 	cells := make([]Cell, len(ranks))
@@ -157,15 +157,16 @@ func (e *Engine) exchange(ranks []int, tag int, send bool, p phase) error {
 	return nil
 }
 
-// Abort ends the job everywhere with an exit status; it returns when the link has taken the
-// message, or after a second.
+// Abort ends the job everywhere with an exit status. It returns when the link has taken the
+// message, or after abortTime.
 func (e *Engine) Abort(status int, reason string) {
 	e.lock()
 	defer e.unlock()
 	e.AbortWithin(status, reason)
 }
 
-// AbortWithin is Abort for a thread that comes from within a call of Native's, which has the lock.
+// AbortWithin ends the job as Abort does, for a thread inside one of Native's methods, which holds
+// the lock.
 func (e *Engine) AbortWithin(status int, reason string) {
 	if e.p2p.Err() != nil {
 		return

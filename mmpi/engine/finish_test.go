@@ -8,9 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestFinishTree: everybody but the root has one parent, of another cluster, who knows of it; from
-// everybody a way leads to the root; nobody has more children than there have to be.
-func TestFinishTree(t *testing.T) {
+// TestFinishTreeLeadsToTheRoot checks that every rank but the root has one parent, which is of
+// another cluster and has it as a child; that a way leads from every rank to the root; and that no
+// rank has more children than necessary.
+func TestFinishTreeLeadsToTheRoot(t *testing.T) {
 	for _, sizes := range [][]uint32{{1, 1}, {2, 3}, {1, 200}, {200, 1}, {5, 1, 1, 300}, {5000, 5000}, {40, 70, 1}, {3}} {
 		w := World{}
 		for i, n := range sizes {

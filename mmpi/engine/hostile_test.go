@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// raw makes a frame as a hostile peer (virtual rank 1) might send it to rank 0.
+// raw returns a frame that a hostile peer (virtual rank 1) might send to rank 0.
 func raw(t wire.Type, seq, ack uint64, body []byte, payload int) []byte {
 	h := wire.Header{Type: t, Epoch: 1, Length: uint32(len(body) + payload), Src: 1, Dst: 0, Seq: seq, Ack: ack}
 	return append(append(h.Append(nil), body...), make([]byte, payload)...)
@@ -21,8 +21,9 @@ func envelope(context uint64, tag int32, kind uint32, size, handle uint64) []byt
 	return e.Append(nil)
 }
 
-// A frame that no honest peer sends ends the link with a reason, and nothing worse.
-func TestHostileFrames(t *testing.T) {
+// TestHostileFramesEndTheLink checks that a frame that no honest peer sends ends the link with a
+// reason, and has no other effect.
+func TestHostileFramesEndTheLink(t *testing.T) {
 	ok := func(n uint64) []byte { return envelope(1, 1, 0, n, 1) }
 	cts := func(s, r, n uint64) []byte { c := wire.CTS{Sender: s, Receiver: r, Bytes: n}; return c.Append(nil) }
 	data := func(r, off uint64) []byte { d := wire.Data{Receiver: r, Offset: off}; return d.Append(nil) }
@@ -53,7 +54,7 @@ func TestHostileFrames(t *testing.T) {
 		{"CTS for an eager send", [][]byte{raw(wire.TypeCTS, 1, 0, cts(sync, 1, 1), 0)}, "in state waiting"},
 		{"CTS twice", [][]byte{raw(wire.TypeCTS, 1, 0, cts(long, 1, 100), 0), raw(wire.TypeCTS, 2, 0, cts(long, 1, 100), 0)}, "in state"},
 		{"Matched for a long send", [][]byte{raw(wire.TypeMatched, 1, 0, handle(long), 0)}, "in state announced"},
-		{"cancel reply nobody asked for", [][]byte{raw(wire.TypeCancelReply, 1, 0, append(handle(long), handle(1)...), 0)}, "in state announced"},
+		{"cancel reply without a request", [][]byte{raw(wire.TypeCancelReply, 1, 0, append(handle(long), handle(1)...), 0)}, "in state announced"},
 		{"segment for nothing", [][]byte{raw(wire.TypeData, 0, 0, data(5, 0), 10)}, "no receive"},
 		{"segment for a send", [][]byte{raw(wire.TypeData, 0, 0, data(long, 0), 10)}, "no receive"},
 		{"segment at a wrong place", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data(1<<32|3, 50), 10)}, "at 50"},
@@ -103,8 +104,9 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// Frames out of order and twice are put in order: what several rails would do.
-func TestReordered(t *testing.T) {
+// TestReorderedFramesArePutInOrder checks that frames that arrive out of order, and twice, as they
+// may over several rails, are put in order.
+func TestReorderedFramesArePutInOrder(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	c := f.world(1)
 	var kept [][]byte
@@ -138,8 +140,9 @@ func TestReordered(t *testing.T) {
 	}
 }
 
-// A link that ends without good-bye, or does not answer, ends the job and says which link.
-func TestLinkLost(t *testing.T) {
+// TestLostLinkEndsTheJob checks that a link that ends without a Bye, or does not answer, ends the
+// job with an error that names the link.
+func TestLostLinkEndsTheJob(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{Ping: time.Second, Silence: time.Second})
 	f.world(1)
 	f.eof[0] = true
@@ -160,8 +163,8 @@ func TestLinkLost(t *testing.T) {
 		t.Fatalf("%d bytes sent, want a ping", len(f.up[1]))
 	}
 	f.relay(1, 0)
-	tick(2 * time.Second) // hears the pong
-	tick(4 * time.Second) // pings again, and nobody answers
+	tick(2 * time.Second) // receives the pong
+	tick(4 * time.Second) // pings again, and gets no answer
 	tick(4500 * time.Millisecond)
 	if n := f.natives[1]; n.failed != "" {
 		t.Fatalf("given up too early: %q", n.failed)
@@ -172,8 +175,8 @@ func TestLinkLost(t *testing.T) {
 	}
 }
 
-// MPI_Abort reaches everybody with its exit status.
-func TestAbort(t *testing.T) {
+// TestAbortReachesAllRanks checks that MPI_Abort reaches all ranks with its exit status.
+func TestAbortReachesAllRanks(t *testing.T) {
 	f := newFabric(t, []int{1, 1, 1}, Limits{})
 	f.engines[2].Abort(42, "MPI_Abort")
 	f.settle()
@@ -184,8 +187,9 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// One destination that does not read holds nobody else up.
-func TestSlowDestination(t *testing.T) {
+// TestSlowDestinationDelaysNoOther checks that messages to other ranks arrive while one destination
+// does not read.
+func TestSlowDestinationDelaysNoOther(t *testing.T) {
 	f := newFabric(t, []int{1, 2}, Limits{Eager: 1000, EagerWindow: 4000, DataWindow: 4000, Segment: 1000})
 	c := f.world(1)
 	e := f.engines[0]
@@ -219,8 +223,8 @@ func TestSlowDestination(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever comes from the link, the engine does not panic, and once it has failed it
-// says so and stays so.
+// FuzzFrames checks that the engine does not panic with any bytes from the link, and that all
+// operations end once it has failed.
 func FuzzFrames(f *testing.F) {
 	cts := wire.CTS{Sender: 1<<32 | 1, Receiver: 1, Bytes: 100}
 	data := wire.Data{Receiver: 1<<32 | 3}

@@ -8,15 +8,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// At level checked a flipped bit in any part of a frame is noticed by the rank that it is for, and
-// nothing of it reaches the program; headers are checked at every level.
-func TestDamage(t *testing.T) {
+// TestDamageIsDetected checks that at level checked the destination detects a flipped bit in any
+// part of a frame, and that nothing of the frame reaches the program. Headers are checked at every
+// level.
+func TestDamageIsDetected(t *testing.T) {
 	const eager, large = 100, 5000
 	for _, c := range []struct {
 		name  string
 		level wire.Level
 		typ   wire.Type
-		bit   int // of the frame
+		bit   int // the number of the flipped bit in the frame
 		want  string
 	}{
 		{"length", wire.LevelPlain, wire.TypeEager, 8 * 4, "header of Eager frame: damaged"},

@@ -111,7 +111,7 @@ func spanAll(t testing.TB, e *Engine) *Comm {
 	return c
 }
 
-// await is the shim's wait loop.
+// await waits for an operation as the shim's wait loop does.
 func await(e *Engine, c *Cell) {
 	for spins := 0; !c.Done(); spins++ {
 		if spins < 20 {
@@ -122,9 +122,10 @@ func await(e *Engine, c *Cell) {
 	}
 }
 
-// Everybody sends to everybody, near and far, eager and long, and receives with wildcards: all
-// arrives whole, and from each source in order.
-func TestLiveRandom(t *testing.T) {
+// TestTrafficArrivesInOrder checks that messages between all pairs of ranks, within a cluster and
+// between clusters, eager and long, received with wildcards, arrive whole and, from each source, in
+// order.
+func TestTrafficArrivesInOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomTraffic(t, live(t, 2, 1, 2), seed) })
 	}
@@ -152,9 +153,9 @@ func chained(t testing.TB, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	return joinJob(t, job, sizes...), all
 }
 
-// Messages between clusters that share no forwarder, over a hub without ranks that both border
-// nodes dial: as TestLiveRandom.
-func TestHubRandom(t *testing.T) {
+// TestTrafficCrossesHub checks the traffic of TestTrafficArrivesInOrder between clusters that share
+// no forwarder, over a hub without ranks that both border nodes dial.
+func TestTrafficCrossesHub(t *testing.T) {
 	var addrs [3]string
 	for i := range addrs {
 		_, addrs[i] = serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
@@ -169,8 +170,9 @@ func TestHubRandom(t *testing.T) {
 	randomTraffic(t, joinJob(t, job, 2, 2), 5)
 }
 
-// Messages over up to three forwarders: as TestLiveRandom.
-func TestHopsRandom(t *testing.T) {
+// TestTrafficCrossesHops checks the traffic of TestTrafficArrivesInOrder over up to three
+// forwarders.
+func TestTrafficCrossesHops(t *testing.T) {
 	for seed, sizes := range [][]int{{2, 1, 2}, {1, 2, 1, 1}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
 			engines, forwarders := chained(t, sizes...)

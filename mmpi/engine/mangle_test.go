@@ -20,18 +20,18 @@ type harm struct {
 	do   func(r *rand.Rand, b []byte, next func() []byte) []byte
 }
 
-// event is one thing that a network does to what it carries.
+// event is one change that a network makes to the bytes that it carries.
 type event struct {
-	Number int // in its job
-	Proxy  int // where
-	Way    int
-	Skip   int       // frames that go by before it
-	Only   wire.Type // these are counted; 0: all
-	Harm   int       // in harms
-	Before []byte    // in place of a harm: comes before the frame
-	Seed   uint64
-	Typ    wire.Type   // of the frame that it has met
-	Met    atomic.Bool // it has been done
+	Number   int         // the number of the event in its job
+	Proxy    int         // the index of the proxy that makes the change
+	Way      int         // the direction: 0 is that of the dialling end, 1 is back
+	Skip     int         // the number of frames that pass before the change
+	Only     wire.Type   // the type of the frames that count; 0: all types
+	Harm     int         // the index in harms
+	Before   []byte      // bytes inserted before the frame, in place of a harm; nil: none
+	Seed     uint64      // the seed of the harm's random numbers
+	Typ      wire.Type   // the type of the frame that was changed
+	Happened atomic.Bool // whether the change has been made
 }
 
 func (e *event) String() string {
@@ -50,18 +50,19 @@ func (e *event) rand() *rand.Rand { return rand.New(rand.NewPCG(e.Seed, 1)) }
 
 func (e *event) done(typ wire.Type) {
 	e.Typ = typ
-	e.Met.Store(true)
+	e.Happened.Store(true)
 }
 
-// harms are what a network does to bytes on their way. Each gets a frame that is its own to change,
-// and returns what comes out; nil: the link is cut. next gives the frame behind it; nil: none comes
-// soon. Most harms know nothing of frames; those that end with one are what somebody does who does.
+// harms are the changes that a network makes to bytes on their way. Each gets a frame, which it may
+// modify, and returns the bytes that arrive; nil: the link is cut. next returns the frame behind,
+// or nil if none follows soon. Most harms ignore the borders of frames. Those whose names end with
+// "frame" or "frames" are the changes of an attacker that knows the protocol.
 var harms = []harm{
 	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		return b
 	}},
-	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte { // of a header
+	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte { // a bit of the header
 		b[r.IntN(wire.HeaderLen)] ^= 1 << r.IntN(8)
 		return b
 	}},
@@ -100,7 +101,7 @@ var harms = []harm{
 		}
 		all := []wire.Type{wire.TypePing, wire.TypePong, wire.TypeBye, wire.TypeAbort}
 		if h.Flags&wire.FlagSealed == 0 {
-			all = all[:2] // nothing but keys is against the others
+			all = all[:2] // only seals protect against the others
 		}
 		c := wire.Control(all[r.IntN(len(all))])
 		if h.Type.BetweenRanks() && r.IntN(2) == 0 {
@@ -114,13 +115,13 @@ var harms = []harm{
 	}},
 }
 
-// piece is a part of b that is not empty.
+// piece returns the bounds of a random part of b that is not empty.
 func piece(r *rand.Rand, b []byte) (from, to int) {
 	from = r.IntN(len(b))
 	return from, from + 1 + r.IntN(len(b)-from)
 }
 
-// plan is what happens in a job with this seed.
+// plan returns the events of a job with a seed.
 func plan(seed uint64, events int) []*event {
 	var all []*event
 	for i := range events {
@@ -131,7 +132,7 @@ func plan(seed uint64, events int) []*event {
 	return all
 }
 
-// mangledNet is a kind of job that goes on whatever one network in it does.
+// mangledNet is a kind of job that survives any change that one network in it makes.
 type mangledNet struct {
 	name  string
 	level string
@@ -149,19 +150,19 @@ var mangledNets = []mangledNet{
 	{"two hops and rows, sealed", "sealed", startTrunks(2)},
 }
 
-// outcome is what came of a job whose network did what was planned.
+// outcome is the result of a job with planned events.
 type outcome struct {
-	met    []*event
-	losses int // of links
-	rounds int
-	err    error // wrong bytes, a hang, or the end of the job
+	met    []*event // the events that happened
+	losses int      // the number of links lost
+	rounds int      // the number of rounds of traffic
+	err    error    // wrong bytes, a hang, or the end of the job; nil: the job succeeded
 }
 
-// TestMangled: whatever a network does to what it carries, no wrong byte reaches the program,
-// nothing hangs, and the job goes on: messages, collectives and windows, over one and two
-// forwarders and hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100
+// TestMangled checks that no wrong byte reaches the program, nothing hangs and the job goes on with
+// any change that a network makes to its traffic: messages, collectives and windows, over one and
+// two forwarders and hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100
 // with N=1, ZIPPER_SEEDS=FROM-TO 50 for each seed. A job that fails is run again with fewer and
-// fewer events: what is left is printed, with the command for it.
+// fewer events; the test prints the fewest that still fail, with the command that repeats them.
 func TestMangled(t *testing.T) {
 	if c := os.Getenv(mangledCase); c != "" {
 		runCase(t, c)

@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// mangledCase is the environment's variable for one job: its kind, its seed, how many events
-	// were planned and which of them happen.
+	// mangledCase is the environment variable that describes one job: its kind, its seed, the
+	// number of planned events and the numbers of those that happen.
 	mangledCase = "ZIPPER_MANGLED"
-	// mangledMost is when the long form of ZIPPER_LONG stops.
+	// mangledMost is the time after which the long form of ZIPPER_LONG stops.
 	mangledMost = 45 * time.Minute
-	// mangledHang is how long a job may stand still.
+	// mangledHang is the longest time for which a job may stand still.
 	mangledHang = 40 * time.Second
-	// mangledPing is after how much silence the links of these jobs are pinged.
+	// mangledPing is the silence after which the links of these jobs are pinged.
 	mangledPing = 200 * time.Millisecond
 )
 
-// mangledJobs are which jobs are run, by their seeds, with how many events each: one of each kind
-// of net with 12, as many as ZIPPER_LONG asks for with 50, or those of ZIPPER_SEEDS with 50.
+// mangledJobs returns the seeds of the jobs to run, and the number of events in each: one job of
+// each kind of net with 12, as many as ZIPPER_LONG asks for with 50, or those of ZIPPER_SEEDS with
+// 50.
 func mangledJobs(t *testing.T) (from, to uint64, events int) {
 	from, to, err := seeds.Asked()
 	if err != nil {
@@ -50,7 +51,7 @@ func mangledJobs(t *testing.T) (from, to uint64, events int) {
 	}
 }
 
-// startRailed is a job over n forwarders side by side.
+// startRailed returns a function that starts a job over n forwarders side by side.
 func startRailed(n int) func(t *testing.T, level string) ([]*Engine, []*proxy) {
 	return func(t *testing.T, level string) ([]*Engine, []*proxy) {
 		job := jobenv.Job{ID: "test", Secret: "s", Level: level, Timeout: 20 * time.Second}
@@ -64,13 +65,14 @@ func startRailed(n int) func(t *testing.T, level string) ([]*Engine, []*proxy) {
 	}
 }
 
-// startTrunks is a job over rows of two forwarders, with several connections between these.
+// startTrunks returns a function that starts a job over rows of two forwarders, with several
+// connections between these.
 func startTrunks(rows int) func(t *testing.T, level string) ([]*Engine, []*proxy) {
 	return func(t *testing.T, level string) ([]*Engine, []*proxy) {
 		n := newTrunkNet(t, rows)
 		n.job.Level = level
 		proxies := n.proxies
-		for i := range n.job.Zippers { // and the ranks' links are harmed as well
+		for i := range n.job.Zippers { // the ranks' links go through proxies as well
 			port := &n.job.Zippers[i].Ports[0]
 			p := newProxy(t, port.Address)
 			port.Address = p.ln.Addr().String()
@@ -84,7 +86,7 @@ func startTrunks(rows int) func(t *testing.T, level string) ([]*Engine, []*proxy
 	}
 }
 
-// run runs a job while its network does what is planned.
+// run runs a job with planned events and returns the outcome.
 func (n *mangledNet) run(t *testing.T, seed uint64, events []*event) (o outcome) {
 	engines, proxies := n.start(t, n.level)
 	for _, e := range engines {
@@ -98,7 +100,7 @@ func (n *mangledNet) run(t *testing.T, seed uint64, events []*event) (o outcome)
 	for _, p := range proxies {
 		before += p.links()
 	}
-	var moved atomic.Int64 // rises with whatever goes on
+	var moved atomic.Int64 // rises with each round and each event
 	over := make(chan struct{})
 	var driver, watch sync.WaitGroup
 	var stop atomic.Bool
@@ -107,10 +109,10 @@ func (n *mangledNet) run(t *testing.T, seed uint64, events []*event) (o outcome)
 		for _, ev := range events {
 			ev.Proxy %= len(proxies)
 			proxies[ev.Proxy].arm(ev)
-			if !until(over, 3*time.Second, ev.Met.Load) {
+			if !until(over, 3*time.Second, ev.Happened.Load) {
 				proxies[ev.Proxy].disarm(ev.Way)
 			}
-			if ev.Met.Load() {
+			if ev.Happened.Load() {
 				moved.Add(1)
 				o.met = append(o.met, ev)
 			}
@@ -177,7 +179,8 @@ func (n *mangledNet) run(t *testing.T, seed uint64, events []*event) (o outcome)
 	return o
 }
 
-// until waits until something is so, or the job is over.
+// until waits until so returns true, for up to limit, or until the job is over. It reports whether
+// so returned true.
 func until(over chan struct{}, limit time.Duration, so func() bool) bool {
 	for end := time.Now().Add(limit); !so(); {
 		select {
@@ -204,10 +207,10 @@ func allUp(engines []*Engine) bool {
 	return true
 }
 
-// TestLeftOut: a whole frame, or a piece of one, that is left out, and nothing follows it, is
-// noticed, over links of ranks and between forwarders: the link is made again and the frame is sent
-// again.
-func TestLeftOut(t *testing.T) {
+// TestOmittedBytesAreSentAgain checks that the omission of a whole frame, or of a piece of one, is
+// detected even if no frame follows, over links of ranks and between forwarders: the link is made
+// again and the frame is sent again.
+func TestOmittedBytesAreSentAgain(t *testing.T) {
 	half := uint64(0) // the seed with which more than half of a frame is dropped
 	for ; ; half++ {
 		if i, k := piece((&event{Seed: half}).rand(), make([]byte, 1000)); k-i > 500 && k < 900 {
@@ -217,7 +220,7 @@ func TestLeftOut(t *testing.T) {
 	for _, left := range []struct {
 		harm string
 		of   wire.Type
-		size int // of the message, in bytes
+		size int // the size of the message in bytes
 	}{{"drop frame", wire.TypeEager, 1}, {"drop", wire.TypeData, 100_000}} {
 		for _, net := range mangledNets {
 			t.Run(left.harm+", "+net.name, func(t *testing.T) {
@@ -231,7 +234,7 @@ func TestLeftOut(t *testing.T) {
 				first, last := engines[0], engines[len(engines)-1]
 				there, here := spanAll(t, first), spanAll(t, last)
 				met := 0
-				for i := range 2 * len(proxies) { // some of which the message does not come by
+				for i := range 2 * len(proxies) { // the message does not pass some of these
 					out, in := bytes.Repeat([]byte{byte(i + 1)}, left.size), make([]byte, left.size)
 					var sent, got Cell
 					if err := last.Irecv(here, KindP2P, in, 0, 1, &got); err != nil {
@@ -251,10 +254,10 @@ func TestLeftOut(t *testing.T) {
 					proxies[i/2].disarm(ev.Way)
 					if !got.Done() || got.Err() != nil || !bytes.Equal(in, out) {
 						t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ,
-							ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
+							ev.Happened.Load(), got.Done(), time.Since(begin), got.Err())
 					}
 					ready(t, engines)
-					if ev.Met.Load() {
+					if ev.Happened.Load() {
 						met++
 						t.Logf("proxy %d, way %d: %v", i/2, i%2, time.Since(begin).Round(time.Millisecond))
 					}

@@ -5,19 +5,19 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
-// Native is what the engine asks of the cluster's own MPI library. The calls are made only from
-// inside an engine call, on the caller's thread, with the engine locked: they must not call the
-// engine. In a process they reach the C shim (package cgo/abi); tests bring a simulated cluster.
-// SetActivity, Access and Fail may come from the progress thread.
+// Native is the part of the cluster's own MPI library that the engine uses. The calls are made only
+// from inside an engine call, on the caller's thread, with the engine locked: they must not call
+// the engine. In a process they reach the C shim (package cgo/abi); tests have a simulated cluster.
+// SetActivity, Access and Fail may be called from the progress thread.
 type Native interface {
 	pt2pt.Native
 	coll.Native
 
-	// Compute makes inout = inout fn in over numbers of a kind (enum z_fn, enum z_number in
-	// cgo/abi/abi.h). It calls no native MPI; any thread.
+	// Compute sets inout = inout fn in over numbers of a kind (enum z_fn, enum z_number in
+	// cgo/abi/abi.h). It calls no native MPI; any thread may call it.
 	Compute(fn, kind uint8, inout, in []byte) error
 
-	// SetActivity tells what the engine has under way, when that changes.
+	// SetActivity is called with the engine's activity when that changes.
 	SetActivity(Activity)
 	// Access accesses memory of the program as the program would, which ends the process unless a
 	// signal handler repairs the mapping.
@@ -29,13 +29,13 @@ type Native interface {
 // Probe is a message found in native MPI.
 type Probe = pt2pt.Probe
 
-// Activity is what an engine has under way.
+// Activity is the kind of work that an engine has under way.
 type Activity int32
 
 const (
 	Idle Activity = iota // threads may block inside native MPI
-	Busy
-	// Staging is nothing but native stages of collectives, which no message from another cluster
-	// can end: a wait may test them itself.
+	Busy                 // threads must call Progress
+	// Staging says that only native stages of collectives are under way, which no message from
+	// another cluster can end: a wait may test them itself.
 	Staging
 )

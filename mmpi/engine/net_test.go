@@ -11,38 +11,38 @@ import (
 )
 
 // railNet is a job in one process whose ranks have several rails: to forwarders side by side, to
-// rows of forwarders between clusters in a row, and direct ones. The test steps what is between
-// them by hand.
+// rows of forwarders between clusters in a row, and direct ones. The test moves frames between them
+// by hand.
 type railNet struct {
 	t        testing.TB
 	log      func(format string, args ...any)
 	engines  []*Engine
 	natives  []*fakeNative
 	clusters []wire.Cluster
-	routes   [][][]int // by cluster: of each cluster the places of the rails that lead there, row by row
-	strands  [][]*strand
-	told     []string        // what engines have said since the last look
-	cuts     map[[2]int]bool // pairs of ranks between which the way is cut
+	routes   [][][]int       // the rails, row by row, from each cluster (first index) to each cluster
+	strands  [][]*strand     // the rails of each rank
+	lines    []string        // the traces and warnings of engines that say has not shown yet
+	cuts     map[[2]int]bool // whether the way between a pair of ranks is cut
 }
 
 // strand is one rail of a rank. Direct ones come after those to forwarders, by the rank at the
 // other end.
 type strand struct {
 	rank, rail int
-	peer       int // direct: the other end; else -1
-	up, down   []byte
-	states     uint32 // RailStates that this link has brought
+	peer       int    // the rank at the other end of a direct rail; -1 of others
+	up, down   []byte // the bytes from the rank and to it
+	states     uint32 // the number of RailStates that this link has carried
 	eof        bool
 	redial     chan transport.Link
 }
 
-// netOptions are how the ranks are linked.
+// netOptions describe the links of the ranks.
 type netOptions struct {
-	rails  int      // forwarders side by side, one row each; 0: one
-	hops   bool     // between neighbours of clusters in a row, in place of one for all
-	direct [][2]int // pairs with a direct link, which the second dials
+	rails  int      // the number of forwarders side by side, one row each; 0: one
+	hops   bool     // whether forwarders link neighbours of clusters in a row, rather than all clusters
+	direct [][2]int // the pairs with a direct link, which the second dials
 
-	change func(rank int, cfg *Config) // what engines start with; nil: as it is
+	change func(rank int, cfg *Config) // changes an engine's configuration; nil: no change
 }
 
 func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log func(string, ...any)) *railNet {
@@ -87,8 +87,8 @@ func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log fu
 func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, native *fakeNative) {
 	cfg := Config{World: World{Rank: rank, Clusters: n.clusters, TagUB: 1 << 20}, Native: native, Quiet: true,
 		Limits: limits, Wiring: Wiring{
-			Trace: func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d: %s", rank, s)) },
-			Warn:  func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}}
+			Trace: func(s string) { n.lines = append(n.lines, fmt.Sprintf("  rank %d: %s", rank, s)) },
+			Warn:  func(s string) { n.lines = append(n.lines, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}}
 	if opt.hops {
 		cfg.Routes = n.routes[cluster]
 	}
@@ -134,7 +134,7 @@ func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, 
 	n.engines, n.natives, n.strands = append(n.engines, e), append(n.natives, native), append(n.strands, mine)
 }
 
-// comm makes context 1 of all ranks at one.
+// comm adds a communicator of all ranks, with context 1, at one rank.
 func (n *railNet) comm(at int) {
 	f := &fabric{t: n.t, engines: n.engines}
 	f.comm(at, 1, nil)
@@ -150,8 +150,8 @@ func (n *railNet) clusterOf(rank int) int {
 	return c
 }
 
-// far gives the strand by which frames of s come to a rank.
-func (n *railNet) far(s *strand, to int) *strand {
+// otherEnd returns the strand over which frames of s arrive at a rank.
+func (n *railNet) otherEnd(s *strand, to int) *strand {
 	if s.peer >= 0 {
 		return n.direct(s.peer, s.rank)
 	}
@@ -168,7 +168,7 @@ func (n *railNet) direct(rank, peer int) *strand {
 }
 
 // relay moves whole frames that a rank has written to a rail, at most most (0: all), and returns
-// how many.
+// their number.
 func (n *railNet) relay(s *strand, most int) (moved int) {
 	if s.eof {
 		s.up = nil
@@ -187,10 +187,10 @@ func (n *railNet) relay(s *strand, most int) (moved int) {
 		}
 		frame := s.up[:size:size]
 		s.up = s.up[size:]
-		if h.Type == wire.TypeCount { // these come by themselves
+		if h.Type == wire.TypeCount { // Counts do not count as moved frames
 			if s.peer >= 0 {
-				far := n.far(s, s.peer)
-				far.down = append(far.down, frame...)
+				other := n.otherEnd(s, s.peer)
+				other.down = append(other.down, frame...)
 			}
 			continue
 		}
@@ -199,8 +199,8 @@ func (n *railNet) relay(s *strand, most int) (moved int) {
 		switch {
 		case s.peer >= 0 && !h.Type.BetweenRanks():
 			n.log("  %d>%d %v on the direct link", s.rank, s.peer, h.Type)
-			far := n.far(s, s.peer)
-			far.down = append(far.down, frame...)
+			other := n.otherEnd(s, s.peer)
+			other.down = append(other.down, frame...)
 		case h.Type == wire.TypePing:
 			answer = wire.TypePong
 		case h.Type == wire.TypeBye:
@@ -214,8 +214,8 @@ func (n *railNet) relay(s *strand, most int) (moved int) {
 				on = "on the direct link"
 			}
 			n.log("  %s %s", describe(h, frame), on)
-			if far := n.far(s, int(h.Dst)); !far.eof && !n.isCut(s.rank, int(h.Dst)) {
-				far.down = append(far.down, frame...)
+			if other := n.otherEnd(s, int(h.Dst)); !other.eof && !n.isCut(s.rank, int(h.Dst)) {
+				other.down = append(other.down, frame...)
 			}
 		}
 		if answer != 0 {
@@ -242,10 +242,10 @@ func (n *railNet) settle() {
 	}
 }
 
-// say shows what engines have said.
+// say logs the traces and warnings of engines since the last call.
 func (n *railNet) say() {
-	for _, s := range n.told {
+	for _, s := range n.lines {
 		n.log("%s", s)
 	}
-	n.told = nil
+	n.lines = nil
 }

@@ -7,56 +7,58 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// lose ends a rank's link to a forwarder, which tells the others.
+// lose ends a rank's link to a forwarder, which informs the other ranks.
 func (n *railNet) lose(s *strand) {
 	s.eof = true
 	s.up = nil
 	n.tell(s, false)
 }
 
-// back opens it again. The forwarder says who is out of its reach meanwhile.
+// back opens a rank's link to a forwarder again. The forwarder reports the ranks that it cannot
+// reach.
 func (n *railNet) back(s *strand) {
 	n.open(s)
 	n.tell(s, true)
 	for _, all := range n.strands {
 		for _, o := range all {
-			if o.peer < 0 && o.eof && n.clusterOf(o.rank) != n.clusterOf(s.rank) && n.far(o, s.rank) == s {
+			if o.peer < 0 && o.eof && n.clusterOf(o.rank) != n.clusterOf(s.rank) && n.otherEnd(o, s.rank) == s {
 				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
 			}
 		}
 	}
 }
 
-// cut cuts what is between the forwarders of two ranks, or mends it: both hear of it from theirs.
+// cut cuts the way between the forwarders of two ranks, or repairs it. Both forwarders inform their
+// ranks.
 func (n *railNet) cut(a, b int, cut bool) {
 	n.cuts[[2]int{min(a, b), max(a, b)}] = cut
 	for _, s := range n.strands[a] {
 		if s.peer < 0 && slices.Contains(n.routes[n.clusterOf(a)][n.clusterOf(b)], s.rail) {
-			far := n.far(s, b)
+			other := n.otherEnd(s, b)
 			s.hears(wire.RailState{Rank: uint32(b), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
-			far.hears(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+			other.hears(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
 		}
 	}
 }
 
 func (n *railNet) isCut(a, b int) bool { return n.cuts[[2]int{min(a, b), max(a, b)}] }
 
-// hears has the rank's forwarder say something of another rank.
+// hears sends the rank its forwarder's report on another rank.
 func (s *strand) hears(x wire.RailState) {
 	s.states++
 	x.Number = s.states
 	s.down = wire.AppendFrame(s.down, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
 }
 
-// tell has the forwarders tell the other clusters of a rank's link.
+// tell sends the ranks of other clusters their forwarders' reports on a rank's link.
 func (n *railNet) tell(s *strand, up bool) {
 	for to := range n.engines {
 		there := n.routes[n.clusterOf(s.rank)][n.clusterOf(to)]
 		if n.clusterOf(to) == n.clusterOf(s.rank) || !slices.Contains(there, s.rail) {
 			continue
 		}
-		if far := n.far(s, to); !far.eof {
-			far.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
+		if other := n.otherEnd(s, to); !other.eof {
+			other.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
 		}
 	}
 }
@@ -77,7 +79,7 @@ func (n *railNet) open(s *strand) {
 	}
 }
 
-// meet makes a direct link; part ends it at both ends.
+// meet makes a direct link between two ranks; part ends it at both ends.
 func (n *railNet) meet(a, b int) {
 	n.open(n.direct(b, a))
 	s := n.direct(a, b)

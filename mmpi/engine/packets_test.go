@@ -17,9 +17,9 @@ type packetLink struct {
 
 func (l packetLink) Packet() int { return l.packet }
 
-// TestFullPackets: segments and their heads fill packets, and few bytes are not left for a segment
-// of their own.
-func TestFullPackets(t *testing.T) {
+// TestSegmentsFillPackets checks that segments and their heads fill packets, and that a few last
+// bytes join the segment before them.
+func TestSegmentsFillPackets(t *testing.T) {
 	const head = wire.HeaderLen + wire.DataLen
 	for _, c := range []struct {
 		packet, message int

@@ -28,16 +28,16 @@ func (l *pieceLink) TrySend(head, body []byte) error {
 	return nil
 }
 
-// TryWrite takes a part.
+// TryWrite writes only a part of bufs.
 func (l *pieceLink) TryWrite(bufs ...[]byte) (int, error) {
 	b := bytes.Join(bufs, nil)
 	return l.memLink.TryWrite(b[:(len(b)+1)/2])
 }
 
-// TestPieces: segments go out as pieces, one place at a time; what is written between them, in
-// parts, stays whole; frames overtake a segment that waits for a place; one that is too long for a
-// piece goes as bytes.
-func TestPieces(t *testing.T) {
+// TestSegmentsGoOutAsPieces checks that segments go out as pieces, one place at a time; that the
+// frames written between them, in parts, stay whole; that frames overtake a segment that waits for
+// a place; and that a segment too long for a piece goes as bytes.
+func TestSegmentsGoOutAsPieces(t *testing.T) {
 	for _, segment := range []int{1000, 1300} {
 		t.Run(fmt.Sprint(segment), func(t *testing.T) {
 			var l *pieceLink

@@ -20,12 +20,12 @@ type proxy struct {
 	target string
 
 	mu    sync.Mutex
-	dead  bool // refuses
-	conns map[net.Conn]net.Conn
-	bytes int64 // that went through
-	taken int   // links so far
+	dead  bool                  // whether the proxy refuses connections
+	conns map[net.Conn]net.Conn // the accepted connections, with those to the target
+	bytes int64                 // the number of bytes carried so far
+	taken int                   // the number of connections accepted so far
 
-	armed [2]*event // by way, from who dials to who listens and back: what is done next
+	armed [2]*event // the next event on the way to the target, and on the way back
 }
 
 func newProxy(t testing.TB, target string) *proxy {
@@ -154,7 +154,8 @@ func nextFrame(from net.Conn, in *bufio.Reader) []byte {
 	return frame[:n]
 }
 
-// arm has something done to what comes by, and disarm takes it back, if it is not done yet.
+// arm sets the next event on its way through the proxy. disarm removes an event that has not
+// happened yet.
 func (p *proxy) arm(ev *event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *proxy) disarm(way int) {
 	p.armed[way] = nil
 }
 
-// cut ends one link in the middle of whatever it carries, and waits for the next.
+// cut ends one link in the middle of its traffic, and waits for the next.
 func (p *proxy) cut(r *rand.Rand) {
 	p.mu.Lock()
 	before := p.taken
@@ -198,12 +199,12 @@ func (p *proxy) kill() {
 	}
 }
 
-// spoil has a rank get what nobody has sent.
+// spoil sends a rank bytes that no rank has sent.
 func (p *proxy) spoil(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for a := range p.conns {
-		if _, err := a.Write(make([]byte, 1000)); err == nil { // else it has ended just now
+		if _, err := a.Write(make([]byte, 1000)); err == nil { // a link that has just ended gives an error
 			return
 		}
 	}

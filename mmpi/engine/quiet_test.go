@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestQuiet: the progress thread may be idle unless something is left for a tick.
-func TestQuiet(t *testing.T) {
+// TestQuietUnlessATickHasWork checks that the progress thread may be idle unless a tick has work to
+// do.
+func TestQuietUnlessATickHasWork(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		leave func(e *Engine, other func())
@@ -38,9 +39,9 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestIdle: the progress thread is idle where there is nothing to do, and a message finds it at
-// once: the sender gets its acknowledgement.
-func TestIdle(t *testing.T) {
+// TestIdleThreadWakesForMessage checks that the progress thread is idle when there is nothing to
+// do, and that a message wakes it at once, so that the sender gets an acknowledgement.
+func TestIdleThreadWakesForMessage(t *testing.T) {
 	e, c := pairOf(t, false)
 	until := func(what string, over func() bool) {
 		for end := time.Now().Add(20 * time.Second); !over(); time.Sleep(time.Millisecond) {

@@ -25,11 +25,11 @@ func railed(t testing.TB, n int, sizes ...int) ([]*Engine, []*proxy, []*forwarde
 	for _, f := range forwarders {
 		full(t, f, len(engines))
 	}
-	ready(t, engines) // only what is sent from then on is spread over all rails
+	ready(t, engines) // only messages sent from then on are spread over all rails
 	return engines, proxies, forwarders
 }
 
-// full waits until a forwarder has links to all ranks; those may not know yet (ready).
+// full waits until a forwarder has links to all ranks. The ranks may not know of these yet (ready).
 func full(t testing.TB, f *forwarder.Forwarder, ranks int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -78,10 +78,11 @@ func finishAll(t *testing.T, engines []*Engine, f func(e *Engine) error) {
 	wg.Wait()
 }
 
-// Everything that TestLiveRandom sends, over two and three rails. The first cluster has as many
-// ranks as there are rails, so every rail is home to the messages of some pair: what the others
-// take of large ones depends on how busy the home is.
-func TestRailsRandom(t *testing.T) {
+// TestTrafficUsesAllRails checks that the traffic of TestTrafficArrivesInOrder uses all of two and
+// three rails. The first cluster has as many ranks as there are rails, so every rail is home to the
+// messages of some pair; the load of the home rail decides the share of large messages that the
+// others take.
+func TestTrafficUsesAllRails(t *testing.T) {
 	for _, sizes := range [][]int{{2, 1, 2}, {3, 1, 2}} {
 		n := sizes[0]
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -98,8 +99,8 @@ func TestRailsRandom(t *testing.T) {
 	}
 }
 
-// exchangeWhileCut runs rounds of exchangeAll while cut, which ends a link somewhere, is called
-// again and again; it returns how often.
+// exchangeWhileCut runs rounds of exchangeAll while it calls cut, which ends a link somewhere,
+// again and again. It returns the number of calls.
 func exchangeWhileCut(t *testing.T, engines []*Engine, seed uint64, cut func(r *rand.Rand)) (cuts int) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -134,9 +135,9 @@ func exchangeWhileCut(t *testing.T, engines []*Engine, seed uint64, cut func(r *
 	return cuts
 }
 
-// The same while links are cut again and again, one at a time: nothing is lost, doubled or put out
-// of order, with one forwarder as with two.
-func TestRailsCut(t *testing.T) {
+// TestCutLinksLoseNothing checks that no message is lost, doubled or put out of order while links
+// are cut again and again, one at a time, with one forwarder and with two.
+func TestCutLinksLoseNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			n := 1 + int(seed%2)
@@ -151,7 +152,7 @@ func TestRailsCut(t *testing.T) {
 }
 
 // stream sends large messages both ways between the first ranks of two clusters and checks every
-// byte; each calls back.
+// byte. It calls each after every message.
 func stream(e *Engine, c *Comm, messages, size int, each func(i int)) error {
 	other := 1 - e.world.Rank
 	for i := range messages {
@@ -177,7 +178,7 @@ func stream(e *Engine, c *Comm, messages, size int, each func(i int)) error {
 		if string(in) != string(want) {
 			return fmt.Errorf("message %d is damaged", i)
 		}
-		clear(in) // late segments would show up in somebody else's memory
+		clear(in) // late segments would show up in other memory
 		each(i)
 	}
 	return nil
@@ -191,9 +192,9 @@ func fill(b []byte, i, rank int) {
 	}
 }
 
-// One of two forwarders dies in the middle of a stream: it goes on at once; when the forwarder is
-// there again it carries its share again.
-func TestForwarderDiesAndReturns(t *testing.T) {
+// TestReturnedForwarderCarriesItsShare checks that a stream goes on at once when one of two
+// forwarders dies, and that the forwarder carries its share again once it is back.
+func TestReturnedForwarderCarriesItsShare(t *testing.T) {
 	engines, proxies, forwarders := railed(t, 2, 1, 1)
 	var worst time.Duration
 	var back int64
@@ -223,8 +224,9 @@ func TestForwarderDiesAndReturns(t *testing.T) {
 	}
 }
 
-// A rank that every forwarder has lost is dead: everybody ends with an error that names it.
-func TestRailsRankDies(t *testing.T) {
+// TestDeadRankEndsTheJob checks that all ranks end with an error that names a rank that every
+// forwarder has lost.
+func TestDeadRankEndsTheJob(t *testing.T) {
 	engines, _, _ := railed(t, 2, 1, 2)
 	ready(t, engines)
 	engines[2].close() // as the kernel does when a process dies
@@ -242,8 +244,9 @@ func TestRailsRankDies(t *testing.T) {
 	}
 }
 
-// What nobody can have sent ends the link that it came over, not the job: nothing of it is used.
-func TestRailsBreach(t *testing.T) {
+// TestImpossibleFrameEndsOnlyTheLink checks that a frame that no rank can have sent ends the link
+// over which it arrived and not the job, and that it is not used.
+func TestImpossibleFrameEndsOnlyTheLink(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		engines, proxies, _ := railed(t, n, 1, 1)
 		for range 3 {
@@ -260,8 +263,9 @@ func TestRailsBreach(t *testing.T) {
 	}
 }
 
-// A link over which nothing but nonsense comes ends the job, with its name and the reason.
-func TestRailsAlwaysBad(t *testing.T) {
+// TestLinkThatIsAlwaysBadEndsTheJob checks that a link that carries only impossible frames ends the
+// job with an error that has the link's name and the reason.
+func TestLinkThatIsAlwaysBadEndsTheJob(t *testing.T) {
 	engines, proxies, _ := railed(t, 1, 1, 1)
 	begin := time.Now()
 	for engines[0].Err() == nil || engines[1].Err() == nil {
@@ -288,12 +292,13 @@ func TestRailsAlwaysBad(t *testing.T) {
 		}
 	}
 	if bad == 0 {
-		t.Error("nobody tells what was wrong")
+		t.Error("no rank tells what was wrong")
 	}
 }
 
-// No forwarder left: after the limit everybody ends with an error that names the link.
-func TestRailsAllGone(t *testing.T) {
+// TestLossOfAllForwardersEndsTheJob checks that all ranks end after the limit, with an error that
+// names the link, if no forwarder is left.
+func TestLossOfAllForwardersEndsTheJob(t *testing.T) {
 	engines, proxies, _ := railed(t, 2, 1, 1)
 	for _, e := range engines {
 		e.lock()
@@ -314,9 +319,10 @@ func TestRailsAllGone(t *testing.T) {
 	}
 }
 
-// TestRailsGoneAtTheEnd: once everybody has come to the end, it is no error that no forwarder
-// reaches others, who may have left, nor that they have not acknowledged everything.
-func TestRailsGoneAtTheEnd(t *testing.T) {
+// TestLossOfAllForwardersAtTheEndIsIgnored checks that, once all ranks have reached the end, it is
+// no error if no forwarder reaches other ranks, which may have left, or if these have not
+// acknowledged all frames.
+func TestLossOfAllForwardersAtTheEndIsIgnored(t *testing.T) {
 	engines, proxies, _ := railed(t, 2, 1, 1)
 	e := engines[0]
 	e.lock()
@@ -340,8 +346,9 @@ func TestRailsGoneAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestAbortAtTheEnd: nor is it an error that the job is ended then.
-func TestAbortAtTheEnd(t *testing.T) {
+// TestAbortAtTheEndIsIgnored checks that, once all ranks have reached the end, an Abort is no
+// error.
+func TestAbortAtTheEndIsIgnored(t *testing.T) {
 	engines, _, _ := railed(t, 1, 1, 1)
 	e := engines[0]
 	e.lock()

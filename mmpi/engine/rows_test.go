@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/jobenv"
 )
 
-// hopNet is clusters in a row with several forwarders between neighbours, each behind a proxy that
-// ranks and other forwarders go through.
+// hopNet is a net of clusters in a row with several forwarders between neighbours, each behind a
+// proxy through which ranks and other forwarders reach it.
 type hopNet struct {
 	job        jobenv.Job
 	sizes      []int
@@ -42,16 +42,16 @@ func (n *hopNet) join(t testing.TB) []*Engine {
 	return engines
 }
 
-// Everything that TestLiveRandom sends, with two forwarders side by side in one stage and in all:
-// all of them carry, and all their jobs end well.
-func TestRowsRandom(t *testing.T) {
+// TestTrafficUsesAllRows checks that the traffic of TestTrafficArrivesInOrder uses all forwarders,
+// with two side by side in one stage and in all, and that all their jobs succeed.
+func TestTrafficUsesAllRows(t *testing.T) {
 	for _, c := range []struct{ stages, jobs []int }{{[]int{2, 1}, []int{1, 1, 2}}, {[]int{2, 2}, []int{1, 1, 1, 1}},
 		{[]int{1, 3}, []int{3, 1, 1, 1}}} {
 		n := newHopNet(t, c.stages, 2, 1, 2)
 		randomTraffic(t, n.join(t), 1)
 		for i, p := range n.proxies {
-			// which rail takes a segment depends on the processors; nothing but control frames is
-			// less
+			// The processors decide which rail takes a segment. Control frames alone have fewer
+			// bytes.
 			if p.carried() < 1<<16 {
 				t.Errorf("stages %v: forwarder %d carried only %d bytes", c.stages, i, p.carried())
 			}
@@ -72,9 +72,9 @@ func TestRowsRandom(t *testing.T) {
 	}
 }
 
-// Any one of the forwarders that stand side by side dies in the middle: nothing is lost, doubled or
-// put out of order.
-func TestRowsForwarderDies(t *testing.T) {
+// TestRowsSurviveDeathOfAForwarder checks that no message is lost, doubled or put out of order if
+// any one of the forwarders that stand side by side dies.
+func TestRowsSurviveDeathOfAForwarder(t *testing.T) {
 	for which, name := range []string{"a-b first", "a-b second", "b-c first", "b-c second"} {
 		t.Run(name, func(t *testing.T) {
 			n := newHopNet(t, []int{2, 2}, 2, 1, 2)
@@ -118,16 +118,16 @@ func allFail(t *testing.T, engines []*Engine, words ...string) {
 	}
 }
 
-// Without a whole row between two clusters everybody ends within seconds, with an error that says
-// why, though some forwarders are left.
-func TestRowsBroken(t *testing.T) {
+// TestLossOfAllRowsEndsTheJob checks that all ranks end within seconds, with an error that says
+// why, if no whole row is left between two clusters, though some forwarders are.
+func TestLossOfAllRowsEndsTheJob(t *testing.T) {
 	for name, dead := range map[string][]int{"a stage": {0, 1}, "one of each row": {0, 3}} {
 		t.Run(name, func(t *testing.T) {
 			n := newHopNet(t, []int{2, 2}, 1, 1, 1)
 			engines := n.join(t)
 			for _, e := range engines {
 				e.lock()
-				e.links.Limit().NoRail = 3 * time.Second // else a forwarder that is started again is waited for
+				e.links.Limit().NoRail = 3 * time.Second // no wait for a forwarder that may be started again
 				e.unlock()
 			}
 			for _, i := range dead {
@@ -138,18 +138,19 @@ func TestRowsBroken(t *testing.T) {
 	}
 }
 
-// A rank that no row reaches any more is dead: everybody hears of it, two forwarders away too.
-func TestRowsRankDies(t *testing.T) {
+// TestDeadRankIsReportedOverHops checks that all ranks, also those two forwarders away, learn of a
+// dead rank, which no row reaches any more.
+func TestDeadRankIsReportedOverHops(t *testing.T) {
 	n := newHopNet(t, []int{2, 1}, 2, 1, 1)
 	engines := n.join(t)
 	engines[0].close() // as the kernel does when a process dies
 	allFail(t, engines[1:], "virtual rank 0")
 }
 
-// A row that is not complete at first is used when it is.
-func TestRowsLate(t *testing.T) {
-	// With two ranks in the first cluster each row is home to the messages of some pair: of others
-	// it takes only what the home is too busy for, on a crowded machine next to nothing.
+// TestLateRowIsUsed checks that a row that is not complete at first is used once it is.
+func TestLateRowIsUsed(t *testing.T) {
+	// With two ranks in the first cluster each row is home to the messages of some pair. It takes
+	// others only while their home is busy, which on a crowded machine means almost none.
 	n := newHopNet(t, []int{2, 1}, 2, 1, 1)
 	n.proxies[1].kill()
 	engines := joinJob(t, n.job, n.sizes...)

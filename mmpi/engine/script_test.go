@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the transcripts anew")
+var update = flag.Bool("update", false, "write the transcripts again")
 
-// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they
-// give. Commands:
+// TestScripts runs the scripts testdata/*.txt: lines that begin with "> " are commands, and the
+// others are their output. Commands:
 //
 //	world 2 2 [eager=N] [window=N] [data=N] [segment=N] [long=NANOSECONDS]   sizes of the clusters
 //	comm RANK CONTEXT [r,r…]                     makes a communicator at one process (all ranks); "world" makes context 1 everywhere
@@ -29,11 +29,11 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // With "net" in place of "world" ranks have several rails (net_test.go):
 //
 //	net 2 2 [rails=N] [hops] [direct=A-B,…] [limits as of world]   hops: forwarders between neighbours of clusters in a row
-//	lose RANK RAIL, back RANK RAIL         the link to a forwarder ends, is there again
-//	meet A B, part A B                     the same of a direct link
-//	cut A B, mend A B                      what is between the forwarders of two ranks
+//	lose RANK RAIL, back RANK RAIL         ends the link to a forwarder, opens it again
+//	meet A B, part A B                     makes a direct link, ends it
+//	cut A B, repair A B                    cuts the way between the forwarders of two ranks, repairs it
 //	relay RANK RAIL [N], tick RANK MILLISECONDS
-//	bye RANK                               what Finish does after its barrier
+//	bye RANK                               ends the links as Finish does after its barrier
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -75,8 +75,8 @@ type script struct {
 	n        *railNet // nil unless made by "net"
 	ops      map[string]*op
 	order    []string
-	sends    []string // names
-	payload  []string // and contents
+	sends    []string // the names of the sends
+	payload  []string // the contents of the sends
 	messages map[string]uint64
 	out      strings.Builder
 	busy     []bool
@@ -243,7 +243,7 @@ func (s *script) doNet(command string, p []string) bool {
 		s.n.meet(s.num(p[0]), s.num(p[1]))
 	case "part":
 		s.n.part(s.num(p[0]), s.num(p[1]))
-	case "cut", "mend":
+	case "cut", "repair":
 		s.n.cut(s.num(p[0]), s.num(p[1]), command == "cut")
 	case "relay":
 		most := 0
@@ -271,7 +271,7 @@ func (s *script) doNet(command string, p []string) bool {
 	return true
 }
 
-// contents are bytes that show which send they are of.
+// contents returns n bytes that show the name of their send.
 func (s *script) contents(name string, n int) []byte {
 	b := []byte(strings.Repeat(name+".", n/(len(name)+1)+1))[:n]
 	s.sends, s.payload = append(s.sends, name), append(s.payload, string(b))
@@ -290,7 +290,7 @@ func (s *script) start(name string, o *op, err error) {
 	s.order = append(s.order, name)
 }
 
-// recv is what the shim does for MPI_Irecv.
+// recv starts a receive as the shim does for MPI_Irecv.
 func (s *script) recv(r int, name string, c *Comm, source, tag, n int) {
 	e := s.f.engines[r]
 	o := &op{cell: new(Cell), rank: r, buf: make([]byte, n), recv: true, comm: c}
@@ -312,7 +312,8 @@ func (s *script) probed(c *Cell) {
 	}
 }
 
-// completed shows what is over since the last time, who is busy, and failures.
+// completed shows the operations that ended since the last call, changes of busy ranks, and
+// failures.
 func (s *script) completed() {
 	for _, name := range s.order {
 		o := s.ops[name]

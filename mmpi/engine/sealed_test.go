@@ -45,7 +45,7 @@ func newSealedJob(t testing.TB, id string, ranks int) *sealedJob {
 	return s
 }
 
-// keys are what a rank's engine starts with.
+// keys returns the keys of a rank's engine.
 func (s *sealedJob) keys(rank int) *sealing.Keys {
 	p := s.parties[rank]
 	return &sealing.Keys{Party: p, Members: s.members, Channel: func(transport.Link) *seal.Channel {
@@ -66,7 +66,8 @@ func (s *sealedJob) change(rank int, cfg *Config) {
 	cfg.Level, cfg.Seal = wire.LevelSealed, s.keys(rank)
 }
 
-// facing is change for two processes at the ends of one link: the second has the forwarder's keys.
+// facing changes a configuration as change does, for two processes at the ends of one link, of
+// which the second has the forwarder's keys.
 func (s *sealedJob) facing(rank int, cfg *Config) {
 	s.change(rank, cfg)
 	if rank == 1 {
@@ -74,7 +75,8 @@ func (s *sealedJob) facing(rank int, cfg *Config) {
 	}
 }
 
-// levels are all levels, each with what makes a job of two ranks that face each other one.
+// levels returns all levels, each with the change of configuration that gives it to a job of two
+// ranks at the ends of one link.
 func levels(t testing.TB) iter.Seq2[wire.Level, func(rank int, cfg *Config)] {
 	return func(yield func(wire.Level, func(int, *Config)) bool) {
 		for l := wire.LevelPlain; l <= wire.LevelSealed; l++ {
@@ -89,7 +91,7 @@ func levels(t testing.TB) iter.Seq2[wire.Level, func(rank int, cfg *Config)] {
 	}
 }
 
-// a secret text, tag and context for messages, as they lie in frames.
+// The secret tag and context of messages, whose bytes must not appear in frames.
 const (
 	secretTag     = 0x000bcde5
 	secretContext = 0x1234567890abcdef
@@ -97,7 +99,8 @@ const (
 
 var secretText = []byte("attack at dawn! ")
 
-// sendAll sends messages of several sizes from rank 0 to 1 and back; it returns them as they came.
+// sendAll sends messages of several sizes from rank 0 to 1 and back. It returns the bytes received
+// and the receives' cells.
 func sendAll(t *testing.T, f *fabric, sizes ...int) (got [][]byte, cells []*Cell) {
 	comms := f.world(secretContext)
 	for i, n := range sizes {
@@ -123,9 +126,9 @@ func sendAll(t *testing.T, f *fabric, sizes ...int) (got [][]byte, cells []*Cell
 
 var sealedSizes = []int{0, 1, 100, 100, 3000, 40_000, 200_000, 1_000_000}
 
-// TestSealed: messages of all sizes arrive, and what crosses has neither payload nor tag nor
-// context in it.
-func TestSealed(t *testing.T) {
+// TestSealedFramesHideTheirContents checks that messages of all sizes arrive, and that the bytes
+// between the ranks contain neither payload nor tag nor context.
+func TestSealedFramesHideTheirContents(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{}, newSealedJob(t, "job", 2).change)
 	var crossed []byte
 	frames := map[wire.Type]int{}
@@ -162,9 +165,9 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestSealedForgeries: what a forwarder changes, repeats or invents is noticed by the rank that
-// gets it, and nothing of it reaches the program.
-func TestSealedForgeries(t *testing.T) {
+// TestSealedForgeriesAreDetected checks that a rank detects frames that a forwarder changes,
+// repeats or forges, and that nothing of them reaches the program.
+func TestSealedForgeriesAreDetected(t *testing.T) {
 	headerAgain := func(frame []byte, change func(h *wire.Header)) []byte {
 		h, err := wire.ParseHeader(frame)
 		if err != nil {
@@ -196,7 +199,7 @@ func TestSealedForgeries(t *testing.T) {
 		"epoch":    {rehead(func(h *wire.Header) { h.Epoch++ }), "sealed"},
 		"sync":     {rehead(func(h *wire.Header) { h.Flags ^= wire.FlagSync }), "sealed"},
 		"repeated": {func(_ *fabric, frame []byte) [][]byte { return [][]byte{frame, bytes.Clone(frame)} }, "it has come before"},
-		"mirrored": {func(f *fabric, frame []byte) [][]byte { // back to who has sent it
+		"mirrored": {func(f *fabric, frame []byte) [][]byte { // back to its sender
 			back := headerAgain(frame, func(h *wire.Header) { h.Src, h.Dst = h.Dst, h.Src })
 			f.down[binary.LittleEndian.Uint32(back[12:])] = append(f.down[binary.LittleEndian.Uint32(back[12:])],
 				back...)
@@ -248,9 +251,9 @@ func TestSealedForgeries(t *testing.T) {
 	}
 }
 
-// TestSealedStranger: a key that the job's secret does not vouch for ends the job before anything
-// is sealed with it.
-func TestSealedStranger(t *testing.T) {
+// TestForeignKeyEndsSealedJob checks that a key that the job's secret does not prove ends the job
+// before anything is sealed with it.
+func TestForeignKeyEndsSealedJob(t *testing.T) {
 	s := newSealedJob(t, "job", 2)
 	f := newFabric(t, []int{1, 1}, Limits{}, s.change)
 	forged := bytes.Clone(s.members[1].Key[:])
@@ -268,9 +271,9 @@ func TestSealedStranger(t *testing.T) {
 	}
 }
 
-// TestSealedAbort: an Abort counts as a rank's only with its word; what comes from outside the
-// link's keys is no Abort at all.
-func TestSealedAbort(t *testing.T) {
+// TestSealedAbortNeedsSignature checks that an Abort counts as a rank's only if that rank has
+// signed it, and that an Abort that is not sealed with the link's keys is rejected.
+func TestSealedAbortNeedsSignature(t *testing.T) {
 	abort := wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort", By: 0}
 	signed := func(s *sealedJob) wire.Abort {
 		a := abort
@@ -327,8 +330,8 @@ func TestSealedAbort(t *testing.T) {
 	}
 }
 
-// FuzzSealed: whatever comes over a link of a sealed job, nothing of it is handled but Pings that
-// are not sealed yet.
+// FuzzSealed checks that a rank of a sealed job handles no frame that is not sealed but Ping, with
+// any bytes from the link.
 func FuzzSealed(f *testing.F) {
 	h := wire.Header{Type: wire.TypeEager, Flags: wire.FlagSealed, Epoch: 1, Length: wire.EnvelopeLen + wire.SealLen,
 		Src: 0, Dst: 1, Seq: 1}
@@ -340,7 +343,7 @@ func FuzzSealed(f *testing.F) {
 	ping := wire.AppendFrame(nil, wire.Control(wire.TypePing), nil)
 	f.Add(ping, []byte{})
 	f.Fuzz(func(t *testing.T, head, rest []byte) {
-		if len(head) == wire.HeaderLen { // else its sum is wrong most of the time
+		if len(head) == wire.HeaderLen { // without this the sum is wrong most of the time
 			if got, ok := resum(head); ok {
 				head = got
 			}
@@ -360,7 +363,7 @@ func FuzzSealed(f *testing.F) {
 	})
 }
 
-// resum gives header bytes the right sum.
+// resum returns header bytes with the right sum, and whether they are a header then.
 func resum(b []byte) ([]byte, bool) {
 	c := bytes.Clone(b)
 	binary.LittleEndian.PutUint32(c[wire.HeaderLen-4:], wire.Sum(c[:wire.HeaderLen-4]))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// shrink runs a job that fails again, in processes of their own, with fewer and fewer of its
-// events.
+// shrink runs a job that failed again and again, in processes of their own, with fewer and fewer of
+// its events. It returns the command that repeats the shortest job that fails, and its events.
 func shrink(t *testing.T, net mangledNet, seed uint64, planned int, met []*event) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,7 +28,7 @@ func shrink(t *testing.T, net mangledNet, seed uint64, planned int, met []*event
 	}
 	end := time.Now().Add(4 * time.Minute)
 	left := fewest(met, func(some []*event) bool {
-		for range 3 { // what it meets is not quite the same each time
+		for range 3 { // an event may happen to another frame each time
 			ctx, cancel := context.WithDeadline(t.Context(), end)
 			cmd := exec.CommandContext(ctx, self, "-test.run", "^TestMangled$", "-test.timeout", "3m")
 			cmd.Env = append(os.Environ(), mangledCase+"="+spell(some))
@@ -47,7 +47,8 @@ func shrink(t *testing.T, net mangledNet, seed uint64, planned int, met []*event
 	return fmt.Sprintf("%s='%s' go test -run '^TestMangled$' ./mmpi/engine\n%s", mangledCase, spell(left), listed(left))
 }
 
-// fewest finds a short list of events that fails, if the whole does: delta debugging.
+// fewest returns a short list of events that fails, given that the whole does. It uses delta
+// debugging.
 func fewest(all []*event, fails func(some []*event) bool) []*event {
 	for size := (len(all) + 1) / 2; size >= 1 && len(all) > 1; {
 		shorter := false
@@ -70,7 +71,7 @@ func fewest(all []*event, fails func(some []*event) bool) []*event {
 	return all
 }
 
-// runCase runs one job, of mangledCase.
+// runCase runs the job that mangledCase describes.
 func runCase(t *testing.T, which string) {
 	f := strings.Split(which, "/")
 	if len(f) != 4 {
@@ -93,8 +94,9 @@ func runCase(t *testing.T, which string) {
 	}
 }
 
-// TestFewest: of many events those are found that a failure needs.
-func TestFewest(t *testing.T) {
+// TestFewestFindsEventsOfTheFailure checks that fewest finds the events that a failure needs among
+// many.
+func TestFewestFindsEventsOfTheFailure(t *testing.T) {
 	all, runs := plan(1, 200), 0
 	left := fewest(all, func(some []*event) bool {
 		runs++

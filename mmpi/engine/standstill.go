@@ -10,47 +10,45 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
-// Waits is what a process has waited for so far.
+// Waits describes the waits of a process so far.
 type Waits struct {
 	Call         string // the MPI function that the program has called last
-	Begun, Ended uint32 // numbers of waits; equal: the process does not wait
+	Begun, Ended uint32 // the numbers of waits begun and ended, equal if the process does not wait
 }
 
-// waitTag is the tag of a report, beside the tags of Finish.
+// waitTag is the tag of a report. It differs from the tags of Finish.
 const waitTag = 8
 
 // standstill finds out whether all processes of the job wait and no message arrives, as they do for
 // ever if they call different functions. A process that has been in one wait for Limits.Standstill
 // reports the function's name to process 0, and reports an empty name when that wait is over.
 // Process 0 always has a receive for reports, so that they use up no credit. It warns the user,
-// once, when all processes, it too, have been waiting for another tenth of that time.
+// once, when all processes, itself included, have been waiting for another tenth of that time.
 type standstill struct {
 	world *World
 	p2p   *pt2pt.Endpoint
-	waits func() Waits // nil: this process is never taken to wait
-	warn  func(string) // nil disables the warning
-	limit time.Duration
+	waits func() Waits  // a copy of Config.Waits; nil: this process never counts as waiting
+	warn  func(string)  // shows the warning to the user; nil disables it
+	limit time.Duration // a copy of Limits.Standstill
 
-	// last is what the process waited in at the last look, arrived is pt2pt.Endpoint.Arrived then,
-	// and since is the time from which on both have been the same.
-	last    Waits
-	arrived uint64
-	since   time.Duration
+	last    Waits         // the waits of this process at the last look
+	arrived uint64        // the value of pt2pt.Endpoint.Arrived at the last look
+	since   time.Duration // the time since which last and arrived have not changed
 
-	said string // the report that process 0 has; "": none, or that the wait is over
-	sent bool   // a report has been sent, with cell
-	cell Cell   // of the report that is sent, or of the receive at process 0
+	reported string // the last report sent; "" says that this process does not wait
+	sent     bool   // whether a report has been sent, with cell
+	cell     Cell   // the cell of the report sent, or of the receive at process 0
 
-	// At process 0.
-	warned   bool // the user has been warned
-	posted   bool // a receive has been posted, with cell and buf
-	buf      [maxCall]byte
+	// Process 0 alone uses the fields below.
+	warned   bool           // whether the user has been warned
+	posted   bool           // whether a receive has been posted, with cell and buf
+	buf      [maxCall]byte  // the report being received
 	calls    map[int]string // the function that each other process waits in, by rank
-	complete time.Duration  // time since which all processes have been waiting; 0: not all are
+	complete time.Duration  // the time since which all processes have been waiting; 0: not all are
 }
 
-// look notes what the process waits in, and returns the function's name if that has been so for the
-// limit, and no message has arrived, else "".
+// look records the wait that the process is in. It returns the function's name if the process has
+// been in that wait for the limit and no message has arrived, else "".
 func (s *standstill) look(now time.Duration, w Waits, arrived uint64) string {
 	if w != s.last || arrived != s.arrived || w.Begun == w.Ended {
 		s.last, s.arrived, s.since = w, arrived, now
@@ -61,7 +59,7 @@ func (s *standstill) look(now time.Duration, w Waits, arrived uint64) string {
 	return w.Call
 }
 
-// hear notes the report of another process.
+// hear records the report of another process.
 func (s *standstill) hear(rank int, call string) {
 	if s.calls == nil {
 		s.calls = map[int]string{}
@@ -72,7 +70,8 @@ func (s *standstill) hear(rank int, call string) {
 	}
 }
 
-// printable returns the name of an MPI function, or a word for what cannot be one.
+// printable returns call if it can be the name of an MPI function, and a phrase that stands for it
+// otherwise.
 func printable(call string) string {
 	for _, c := range call {
 		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
@@ -82,8 +81,8 @@ func printable(call string) string {
 	return call
 }
 
-// all reports whether the other processes, of which there are others, have all been waiting for
-// long enough.
+// all reports whether the other processes, whose number is others, have all been waiting for long
+// enough.
 func (s *standstill) all(now time.Duration, others int) bool {
 	switch {
 	case len(s.calls) < others:
@@ -94,8 +93,8 @@ func (s *standstill) all(now time.Duration, others int) bool {
 	return s.complete != 0 && now-s.complete >= s.limit/10
 }
 
-// clustersWait names what each cluster waits in, with the number of processes where there are
-// several functions.
+// clustersWait returns the functions that each cluster waits in, with the number of processes in
+// each if there are several functions.
 func clustersWait(w *World, call func(rank int) string) string {
 	var clusters []string
 	rank := 0
@@ -118,7 +117,7 @@ func clustersWait(w *World, call func(rank int) string) string {
 	return strings.Join(clusters, "; ")
 }
 
-// tick looks at what the process waits in. The caller has the engine's lock.
+// tick checks the wait that the process is in, and reports it. The caller holds the engine's lock.
 func (s *standstill) tick(now time.Duration) {
 	if len(s.world.Clusters) < 2 || s.p2p.Err() != nil {
 		return
@@ -140,17 +139,17 @@ func (s *standstill) tick(now time.Duration) {
 	}
 }
 
-// report tells process 0 what this process waits in, if that has changed.
+// report sends process 0 the function that this process waits in, if that has changed.
 func (s *standstill) report(call string) {
-	if call == s.said || s.sent && !s.cell.Done() {
+	if call == s.reported || s.sent && !s.cell.Done() {
 		return
 	}
-	s.said, s.sent, s.cell = call, true, Cell{}
+	s.reported, s.sent, s.cell = call, true, Cell{}
 	err := s.p2p.Isend(s.p2p.Control(), KindInternal, []byte(call), 0, waitTag, false, &s.cell)
 	s.sent = err == nil // an engine that has failed says so elsewhere
 }
 
-// read notes the reports that have come, and leaves a receive for the next one.
+// read records the reports that have arrived, and leaves a receive posted for the next.
 func (s *standstill) read() {
 	for s.p2p.Err() == nil && (!s.posted || s.cell.Done()) {
 		if s.posted && s.cell.Err() == nil {
@@ -164,7 +163,7 @@ func (s *standstill) read() {
 	}
 }
 
-// text is the warning, at process 0, which itself waits in call.
+// text returns the warning at process 0, which itself waits in call.
 func (s *standstill) text(call string) string {
 	text := fmt.Sprintf("all processes have waited for %v, and nothing has arrived from another cluster: %s. "+
 		"If the job stands still, see docs/howto/debugging.md", s.limit, clustersWait(s.world, func(rank int) string {

@@ -72,8 +72,8 @@ func cross(t testing.TB, e [2]*Engine, c [2]*Comm, from int, send, recv []byte, 
 	}
 }
 
-// The steady path allocates nothing, eager or rendezvous.
-func TestAllocations(t *testing.T) {
+// TestSteadyPathAllocatesNothing checks that messages need no allocations, eager or rendezvous.
+func TestSteadyPathAllocatesNothing(t *testing.T) {
 	for _, size := range []int{0, 8, 5000, 64 << 10, 1 << 20} {
 		for level, change := range levels(t) {
 			t.Run(fmt.Sprint(size, " ", level), func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// Both ends on one thread: cpu-ns is the processor time of both for a message, whatever else the
-// machine does.
+// BenchmarkOneWay measures a message with both ends on one thread: cpu-ns is the processor time of
+// both, which does not depend on the machine's other load.
 func BenchmarkOneWay(b *testing.B) {
 	for _, size := range []int{8, 64 << 10, 1 << 20} {
 		for level, change := range levels(b) {
@@ -116,8 +116,8 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst is 64 small messages in one direction, then as many in the other; op is one
-// message.
+// BenchmarkBurst measures 64 small messages in one direction, then as many in the other. An
+// operation is one message.
 func BenchmarkBurst(b *testing.B) {
 	const burst = 64
 	for level, change := range levels(b) {
@@ -163,8 +163,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Collectives of one communicator run in their order, nonblocking ones too, and overlap point to
-// point. Clusters of one rank: native collectives are not needed.
+// TestCollectivesOverlap checks that several collectives of one communicator can be under way at a
+// time. Its clusters have one rank, so that native collectives are not needed.
 func TestCollectivesOverlap(t *testing.T) {
 	engines := live(t, 1, 1, 1)
 	var wg sync.WaitGroup
@@ -221,22 +221,23 @@ func TestCollectivesOverlap(t *testing.T) {
 	wg.Wait()
 }
 
-// Bad arguments give errors, not panics, and leave nothing behind.
-func TestArguments(t *testing.T) {
+// TestBadArgumentsGiveErrors checks that bad arguments give errors rather than panics, and leave
+// nothing behind.
+func TestBadArgumentsGiveErrors(t *testing.T) {
 	f := newFabric(t, []int{2, 1}, Limits{})
 	c := f.world(1)
 	e := f.engines[0]
 	var cell Cell
 	for name, err := range map[string]error{
 		"send to the own cluster": e.Isend(c[0], KindP2P, nil, 1, 0, false, &cell),
-		"send to nobody":          e.Isend(c[0], KindP2P, nil, 3, 0, false, &cell),
+		"send to no rank":         e.Isend(c[0], KindP2P, nil, 3, 0, false, &cell),
 		"send with a bad tag":     e.Isend(c[0], KindP2P, nil, 2, 1<<21, false, &cell),
 		"send with a wildcard":    e.Isend(c[0], KindP2P, nil, 2, AnyTag, false, &cell),
-		"receive from nobody":     e.Irecv(c[0], KindP2P, nil, 3, 0, &cell),
+		"receive from no rank":    e.Irecv(c[0], KindP2P, nil, 3, 0, &cell),
 		"receive with a bad tag":  e.Irecv(c[0], KindP2P, nil, 2, -7, &cell),
 		"receive of a bad kind":   e.Irecv(c[0], 9, nil, 2, 0, &cell),
 		"no such message":         e.Mrecv(55, nil, &cell),
-		"probe of nobody":         e.Iprobe(c[0], 7, 0, &cell),
+		"probe of no rank":        e.Iprobe(c[0], 7, 0, &cell),
 		"collective":              e.Collective(c[0], Coll{Args: collectives.Args{Op: 99}}, &cell),
 	} {
 		if CodeOf(err) != ErrArg {

@@ -13,10 +13,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestOvertaken: in a job of several hops the forwarders on the way may have several connections
-// between them, so that frames of all kinds overtake each other; messages keep their order and
-// their bytes.
-func TestOvertaken(t *testing.T) {
+// TestOvertakingFramesKeepMessagesInOrder checks that messages keep their order and their bytes
+// while frames of all kinds overtake each other, as they may in a job of several hops, whose
+// forwarders have several connections between them.
+func TestOvertakingFramesKeepMessagesInOrder(t *testing.T) {
 	swapped := map[wire.Type]int{}
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -42,7 +42,7 @@ func TestOvertaken(t *testing.T) {
 			for again := true; again; {
 				f.settle()
 				again = false
-				for dst := range held { // what nothing comes after comes by itself
+				for dst := range held { // frames that no other frame releases arrive now
 					for _, frame := range held[dst] {
 						f.down[dst] = append(f.down[dst], frame...)
 						again = true
@@ -85,12 +85,12 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// trunkNet is clusters a and b with a forwarder each, for every row, and a long link between them:
-// several connections, through a proxy.
+// trunkNet is a net of clusters a and b with a forwarder each, for every row, and a trunk between
+// these: several connections, through a proxy.
 type trunkNet struct {
 	job        jobenv.Job
 	proxies    []*proxy
-	forwarders []*forwarder.Forwarder // a's and b's of each row
+	forwarders []*forwarder.Forwarder // the forwarders of a and b, row by row
 }
 
 func newTrunkNet(t testing.TB, rows int) *trunkNet {
@@ -139,9 +139,9 @@ func (n *trunkNet) endsWell(t testing.TB) {
 	}
 }
 
-// Everything that TestLiveRandom sends goes over a trunk of several connections, all of which end
-// with Bye.
-func TestTrunkRandom(t *testing.T) {
+// TestTrafficCrossesTrunk checks the traffic of TestTrafficArrivesInOrder over a trunk of several
+// connections, all of which end with Bye.
+func TestTrafficCrossesTrunk(t *testing.T) {
 	n := newTrunkNet(t, 1)
 	engines := joinJob(t, n.job, 2, 2)
 	n.whole(t, 0)
@@ -149,9 +149,10 @@ func TestTrunkRandom(t *testing.T) {
 	n.endsWell(t)
 }
 
-// Connections of two trunks side by side are cut again and again in the middle of all kinds of
-// traffic: nothing is lost, doubled or put out of order, and they come back.
-func TestTrunkConnectionsLost(t *testing.T) {
+// TestCutTrunksLoseNothing checks that no message is lost, doubled or put out of order while
+// connections of two trunks side by side are cut again and again in all kinds of traffic, and that
+// the connections come back.
+func TestCutTrunksLoseNothing(t *testing.T) {
 	n := newTrunkNet(t, 2)
 	engines := joinJob(t, n.job, 2, 2)
 	ready(t, engines)

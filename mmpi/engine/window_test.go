@@ -33,7 +33,7 @@ func windowed(t *testing.T, f *fabric, n int) (windows []*Window, memory [][]byt
 	return windows, memory
 }
 
-// settled runs the job and asks that a call is over without an error.
+// settled runs the job and checks that a call is over without an error.
 func settled(t *testing.T, f *fabric, what string, cell *Cell) {
 	t.Helper()
 	f.settle()
@@ -42,10 +42,10 @@ func settled(t *testing.T, f *fabric, what string, cell *Cell) {
 	}
 }
 
-// TestWindow: what is put into another process's window is there after the unlock, and comes back;
-// a transfer too long to be on its way at once goes on with More. Ranks of the own cluster are
-// reached like others.
-func TestWindow(t *testing.T) {
+// TestWindowHoldsBytesAfterUnlock checks that bytes put into another process's window are there
+// after the unlock and can be read back; that a transfer too long to be in flight at once goes on
+// with More; and that ranks of the own cluster are reached like others.
+func TestWindowHoldsBytesAfterUnlock(t *testing.T) {
 	f := newFabric(t, []int{2, 1}, Limits{})
 	const n = 9 << 20
 	w, memory := windowed(t, f, n)
@@ -83,9 +83,9 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWindowErrors: what MPI forbids is an error of its kind, and who waits when the job fails
-// hears of it.
-func TestWindowErrors(t *testing.T) {
+// TestWindowReportsErrors checks that a call that MPI forbids gives an error of its kind, and that
+// a call under way when the job fails ends with an error.
+func TestWindowReportsErrors(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	w, _ := windowed(t, f, 16)
 	op := rma.Operation{Verb: rma.Put, Target: 1, Data: flat(make([]byte, 8)), There: flat(make([]byte, 8)).Layout}
@@ -109,8 +109,9 @@ func TestWindowErrors(t *testing.T) {
 	}
 }
 
-// TestWindowDrop: a window goes when what was sent has arrived, and its number is free again.
-func TestWindowDrop(t *testing.T) {
+// TestDroppedWindowFreesItsNumber checks that a dropped window is removed once all messages have
+// arrived, and that its number is used again.
+func TestDroppedWindowFreesItsNumber(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	w, _ := windowed(t, f, 16)
 	f.settle()

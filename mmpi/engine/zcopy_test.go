@@ -11,15 +11,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// zcopyLink is a pieceLink that notes what it is told of.
+// zcopyLink is a pieceLink that records the memory registered with it.
 type zcopyLink struct {
 	*pieceLink
-	live     map[*zcopyRegion]bool
-	told     []string // "pin 0+4000 …", bytes by offset in buf
-	buf      []byte   // the program's
-	fail     error    // of the next Pin or Expect
-	inPlace  int      // bytes
-	released int
+	live     map[*zcopyRegion]bool // the regions not released yet
+	calls    []string              // the registrations, as "pin OFFSET+BYTES", by offset in buf
+	buf      []byte                // the memory of the program
+	fail     error                 // the error of the next Pin or Expect; nil: they succeed
+	inPlace  int                   // the number of bytes sent in place
+	released int                   // the number of regions released
 }
 
 type zcopyRegion struct {
@@ -40,7 +40,7 @@ func (l *zcopyLink) know(what string, mem []byte) (transport.Region, error) {
 		return nil, l.fail
 	}
 	off := cap(l.buf) - cap(mem)
-	l.told = append(l.told, fmt.Sprintf("%s %d+%d", what, off, len(mem)))
+	l.calls = append(l.calls, fmt.Sprintf("%s %d+%d", what, off, len(mem)))
 	r := &zcopyRegion{l, mem}
 	l.live[r] = true
 	return r, nil
@@ -67,10 +67,10 @@ func (l *zcopyLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool,
 	return false, transport.ErrAgain
 }
 
-// part is how much of a message is registered at a time (package link).
+// part is the number of bytes of a message that are registered at a time (package link).
 const part = 4 << 20
 
-// zcopies makes two processes whose links can register memory; warn may be nil.
+// zcopies returns two processes whose links can register memory; warn may be nil.
 func zcopies(t *testing.T, warn func(string)) (*fabric, [2]*zcopyLink) {
 	var l [2]*zcopyLink
 	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000}, func(rank int, cfg *Config) {
@@ -90,7 +90,7 @@ func exchange(t *testing.T, f *fabric, l [2]*zcopyLink, c []*Comm, kind, n int) 
 	}
 	got := make([]byte, n)
 	for i, b := range [][]byte{want, got} {
-		l[i].buf, l[i].told, l[i].inPlace, l[i].released = b, nil, 0, 0
+		l[i].buf, l[i].calls, l[i].inPlace, l[i].released = b, nil, 0, 0
 	}
 	var sent, received Cell
 	if err := f.engines[0].Isend(c[0], kind, want, 1, 1, false, &sent); err != nil {
@@ -110,9 +110,9 @@ func exchange(t *testing.T, f *fabric, l [2]*zcopyLink, c []*Comm, kind, n int) 
 	}
 }
 
-// TestInPlace: large messages of the program are sent and received where they are, in parts; a
-// receive is one part ahead. Others are copied.
-func TestInPlace(t *testing.T) {
+// TestLargeMessagesGoInPlace checks that large messages of the program are sent and received in
+// place, in parts, with the receive one part ahead, and that others are copied.
+func TestLargeMessagesGoInPlace(t *testing.T) {
 	f, l := zcopies(t, nil)
 	c := f.world(1)
 	n := 2*part + 1500
@@ -120,25 +120,25 @@ func TestInPlace(t *testing.T) {
 	// Segments of 1000 bytes: one lies across the border of the first part, the one at 8388000
 	// across that of the second.
 	if want := []string{fmt.Sprintf("pin 0+%d", part), fmt.Sprintf("pin 4194000+%d", part),
-		fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].told, want) ||
+		fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].calls, want) ||
 		l[0].inPlace != n {
-		t.Errorf("sender: %q, want %q; %d of %d bytes in place", l[0].told, want, l[0].inPlace, n)
+		t.Errorf("sender: %q, want %q; %d of %d bytes in place", l[0].calls, want, l[0].inPlace, n)
 	}
 	if want := []string{fmt.Sprintf("expect @0 0+%d", part), fmt.Sprintf("expect @%d %d+%d", part, part, part),
-		fmt.Sprintf("expect @%d %d+1500", 2*part, 2*part)}; !slices.Equal(l[1].told, want) {
-		t.Errorf("receiver: %q, want %q", l[1].told, want)
+		fmt.Sprintf("expect @%d %d+1500", 2*part, 2*part)}; !slices.Equal(l[1].calls, want) {
+		t.Errorf("receiver: %q, want %q", l[1].calls, want)
 	}
 	for _, x := range []struct{ kind, n int }{{KindP2P, 4999}, {KindCollective, 100_000}, {KindInternal, 100_000}} {
 		exchange(t, f, l, c, x.kind, x.n)
-		if len(l[0].told)+len(l[1].told) > 0 {
-			t.Errorf("kind %d, %d bytes: %q %q", x.kind, x.n, l[0].told, l[1].told)
+		if len(l[0].calls)+len(l[1].calls) > 0 {
+			t.Errorf("kind %d, %d bytes: %q %q", x.kind, x.n, l[0].calls, l[1].calls)
 		}
 	}
 }
 
-// TestNotInPlace: memory that cannot be made known is copied, and the user is told once; a link
-// that cannot now is asked again.
-func TestNotInPlace(t *testing.T) {
+// TestUnregisteredMemoryIsCopied checks that memory that cannot be registered is copied, that each
+// process warns the user once, and that a link that cannot register memory now is asked again.
+func TestUnregisteredMemoryIsCopied(t *testing.T) {
 	var warnings []string
 	f, l := zcopies(t, func(s string) { warnings = append(warnings, s) })
 	c := f.world(1)
@@ -156,8 +156,9 @@ func TestNotInPlace(t *testing.T) {
 	}
 }
 
-// TestInPlaceEnds: links forget what they knew when the job fails in the middle.
-func TestInPlaceEnds(t *testing.T) {
+// TestFailedJobReleasesRegions checks that links release their regions when the job fails in the
+// middle of a message.
+func TestFailedJobReleasesRegions(t *testing.T) {
 	f, l := zcopies(t, nil)
 	c := f.world(1)
 	buf := make([]byte, 3_000_000)
@@ -183,10 +184,10 @@ func TestInPlaceEnds(t *testing.T) {
 	}
 }
 
-// TestInPlaceRailLost: what a lost rail's link knew of a message is taken away, what others know
-// stays, and the message arrives.
-func TestInPlaceRailLost(t *testing.T) {
-	var l [2]*zcopyLink // of rank 0
+// TestLostRailReleasesItsRegions checks that the region of a lost rail's link is released, that
+// those of other rails stay, and that the message arrives.
+func TestLostRailReleasesItsRegions(t *testing.T) {
+	var l [2]*zcopyLink // the links of rank 0
 	const size = 30_000
 	sent, got := pattern(1, size), make([]byte, size)
 	register := func(rank int, cfg *Config) {
