@@ -337,7 +337,7 @@ func (r *rank) bye() {
 			r.t.Fatalf("rank %d waits for ByeAck: %v", r.Rank, err)
 		}
 		s, err := wire.ParseRailState(body)
-		others := h.Type == wire.TypeRailState && err == nil && s.Gone // those that left before
+		others := h.Type == wire.TypeRailState && err == nil && s.Departed // those that left before
 		if h.Type == wire.TypeByeAck {
 			break
 		}

@@ -137,7 +137,7 @@ func TestRowLies(t *testing.T) {
 		"rank here":      {2, 0, wire.RailState{Rank: 0}, "damaged: RailState of rank"},
 		"rank nowhere":   {2, 0, wire.RailState{Rank: 1 << 31}, "damaged: RailState of rank"},
 		"here is back":   {2, 0, wire.RailState{Rank: 0, Up: true}, "damaged: RailState of rank"},
-		"here has left":  {2, 0, wire.RailState{Rank: 0, Gone: true}, "damaged: RailState of rank"},
+		"here has left":  {2, 0, wire.RailState{Rank: 0, Departed: true}, "damaged: RailState of rank"},
 		"not the first":  {2, 1, wire.RailState{Rank: 3, Up: true}, "damaged: state 2 has come in place of 1"},
 		"nobody is back": {1, 0, wire.RailState{Rank: 3}, "the forwarder z1 broke the protocol"},
 	} {

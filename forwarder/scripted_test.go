@@ -50,7 +50,7 @@ func describe(h wire.Header, body []byte) string {
 		r, _ := wire.ParseRailState(body)
 		state := map[bool]string{true: "up=true"}[r.Up]
 		switch {
-		case r.Gone:
+		case r.Departed:
 			state = "gone"
 		case r.Cut:
 			state = "cut"

@@ -67,7 +67,7 @@ func (r *ranks) tellAll(br *bridge.Bridge, c action.Conn, missed bool) {
 		if missed && !absent && !gone { // makes the other end retransmit
 			r.sendState(c, wire.RailState{Rank: rank, Cut: true, Reason: openedAgain})
 		}
-		r.sendState(c, wire.RailState{Rank: rank, Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
+		r.sendState(c, wire.RailState{Rank: rank, Up: !absent && !gone, Departed: gone, Cut: why.cut, Reason: why.reason})
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *ranks) reported(zipper int, s *wire.RailState) {
 	was, absent := r.absent[s.Rank]
 	why := absence{s.Reason, s.Cut}
 	switch {
-	case s.Gone:
+	case s.Departed:
 		r.unsure = r.unsure || s.Reason != ""
 		if !r.left[s.Rank] || s.Reason != "" { // with a reason, acknowledgements may have been lost
 			r.markLeft(s.Rank, r.links.network(br))

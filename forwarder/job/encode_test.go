@@ -274,7 +274,7 @@ func (e *encoder) frame(b []byte) {
 	case wire.TypeRailState:
 		s, _ := wire.ParseRailState(body)
 		e.number(int64(s.Rank))
-		for _, b := range []bool{s.Up, s.Gone, s.Cut} {
+		for _, b := range []bool{s.Up, s.Departed, s.Cut} {
 			e.number(map[bool]int64{true: 1}[b])
 		}
 		e.reason(s.Reason)

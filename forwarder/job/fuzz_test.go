@@ -321,7 +321,7 @@ func (w *walker) crossing() {
 	case 5:
 		if c := w.some(running); c != 0 && w.ends[c].zipper >= 0 {
 			x := w.ends[c]
-			s := wire.RailState{Rank: uint32(w.r.IntN(3)), Up: w.r.IntN(2) == 0, Gone: w.r.IntN(4) == 0, Cut: w.r.IntN(2) == 0}
+			s := wire.RailState{Rank: uint32(w.r.IntN(3)), Up: w.r.IntN(2) == 0, Departed: w.r.IntN(4) == 0, Cut: w.r.IntN(2) == 0}
 			if w.job.ranks.via[min(int(s.Rank), len(w.job.ranks.via)-1)] == x.zipper && int(s.Rank) < len(w.job.ranks.via) {
 				w.give(Reported{x.zipper, s})
 			}

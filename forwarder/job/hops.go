@@ -249,7 +249,7 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 // this forwarder ran, and will not join.
 func (h *hops) leftBefore(body []byte) error {
 	s, err := wire.ParseRailState(body)
-	if err == nil && (!s.Gone || int64(s.Rank) >= int64(h.gather.Ranks())) {
+	if err == nil && (!s.Departed || int64(s.Rank) >= int64(h.gather.Ranks())) {
 		err = fmt.Errorf("state of rank %d", s.Rank)
 	}
 	if err == nil {
@@ -286,7 +286,7 @@ func (h *hops) complete() bool {
 // tellAgain sends a restarted forwarder all that it gathers through this one.
 func (h *hops) tellAgain(r *ranks, br *bridge.Bridge, c action.Conn) {
 	for _, v := range sorted(r.left) {
-		r.sendState(c, wire.RailState{Rank: v, Gone: true, Reason: openedAgain})
+		r.sendState(c, wire.RailState{Rank: v, Departed: true, Reason: openedAgain})
 	}
 	for _, v := range sorted(h.joins) {
 		join := h.joins[v]

@@ -165,7 +165,7 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 		r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})
 	}
 	for _, gone := range sorted(r.left) {
-		r.sendState(e.Conn, wire.RailState{Rank: gone, Gone: true})
+		r.sendState(e.Conn, wire.RailState{Rank: gone, Departed: true})
 	}
 	l.do(Run{Conn: e.Conn, Rank: v})
 	r.enter(e.Conn, e.Link, v)

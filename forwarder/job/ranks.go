@@ -168,7 +168,7 @@ const openedAgain = "a link between forwarders was opened again"
 func (r *ranks) markLeft(v uint32, network int) {
 	r.left[v] = true
 	delete(r.absent, v)
-	gone := wire.RailState{Rank: v, Gone: true}
+	gone := wire.RailState{Rank: v, Departed: true}
 	if !r.links.several() {
 		for to, c := range r.routes {
 			if c != 0 && r.cameBack[uint32(to)] {

@@ -13,12 +13,12 @@ import "fmt"
 //	12  string  reason  why it is lost or cut, with the link's name; of a rank that has left, between
 //	                    forwarders: why those here may not know that it has all; else empty
 type RailState struct {
-	Number uint32
-	Rank   uint32
-	Up     bool
-	Gone   bool
-	Cut    bool
-	Reason string
+	Number   uint32
+	Rank     uint32
+	Up       bool // whether the link is restored
+	Departed bool // whether the rank has left the job
+	Cut      bool // whether the path to the rank is cut between forwarders
+	Reason   string
 }
 
 // Append appends the encoded body of the frame to b and returns the extended slice.
@@ -27,7 +27,7 @@ func (s *RailState) Append(b []byte) []byte {
 	switch {
 	case s.Up:
 		up = 1
-	case s.Gone:
+	case s.Departed:
 		up = 2
 	case s.Cut:
 		up = 3

@@ -189,7 +189,7 @@ func (r *Rail) strike(now time.Duration, progress uint64) bool {
 
 // report notes what the forwarder reports of its link to a rank.
 func (r *Rail) report(rank int, x wire.RailState) {
-	if x.Up || x.Gone {
+	if x.Up || x.Departed {
 		delete(r.unreachable, rank)
 		return
 	}

@@ -227,7 +227,7 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	}
 	r.report(rank, x)
 	switch {
-	case x.Gone:
+	case x.Departed:
 		t.reach.restored(rank)
 		return Departed, nil
 	case x.Up:
