@@ -6,67 +6,71 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// arrival is a frame whose payload is arriving, and what is done once it is there.
+// arrival is a frame whose payload is being received, with the parts of its header that are needed
+// once the payload is complete.
 type arrival struct {
-	typ   wire.Type
-	peer  *Peer
-	n     int     // bytes of payload
-	upper Payload // is called; nil: nothing is
-	ahead []byte  // a complete frame that is to be kept until its turn
-	seq   uint64  // sequence number; of Data: its place in the lane
+	typ   wire.Type // type of the frame; 0: the arrival stands for no frame
+	peer  *Peer     // sender of the frame
+	n     int       // length of the payload in bytes
+	upper Payload   // called when the payload is complete; nil: nothing is called
+	ahead []byte    // copy of the whole frame, kept until its turn; nil: the frame is not kept
+	seq   uint64    // sequence number of the frame; for Data, the segment's place in its lane
 
-	// Data alone:
-	lane   int // over which the segment arrives, as an index of Peer.lanes
-	epoch  uint16
-	offset int64
-	sink   *Sink // nil: the receive is over, and the segment only counts as arrived
+	lane   int    // Data only: index in Peer.lanes of the lane over which the segment arrives
+	epoch  uint16 // Data only: epoch of the lane's connection in which the segment was sent
+	offset int64  // Data only: offset of the payload in the message, in bytes
+	sink   *Sink  // Data only: the receive to fill; nil: the payload is discarded, but acknowledged
 }
 
-// typeSealed is the type of an arrival of a whole frame that is still sealed.
+// typeSealed is the type of an arrival whose payload is a whole frame that is still sealed.
 const typeSealed wire.Type = 255
 
+// some reports whether the arrival stands for a frame; the zero arrival does not.
 func (a *arrival) some() bool { return a.typ != 0 }
 
-// overlaps reports whether the arrival writes to the n bytes of a Sink from offset on.
+// overlaps reports whether the payload goes to any of the n bytes at offset in the buffer of Sink
+// k.
 func (a *arrival) overlaps(k *Sink, offset int64, n int) bool {
 	return a.sink == k && a.offset < offset+int64(n) && offset < a.offset+int64(a.n)
 }
 
-// input is what has been read from a link and not handled.
+// input is the receiving side of a rail's link: the bytes that were read and not handled, and the
+// payload that is being received.
 type input struct {
-	buf  []byte
-	r, w int // unread bytes are buf[r:w]
+	buf []byte // buffer of inputSize bytes for bytes read from the link; nil: not allocated yet
+	r   int    // index in buf of the first byte that has not been handled
+	w   int    // index in buf after the last byte that was read
 
-	busy bool    // A payload is arriving.
-	all  []byte  // its destination
-	dst  []byte  // the part of that which has not been filled
-	skip int     // bytes after that which are discarded
-	sum  uint32  // checksum of the discarded bytes, after that of the destination
-	want uint32  // checksum that the sender gives
-	lax  bool    // The checksum is not verified.
-	room []byte  // at level sealed: has a frame that is longer than buf
-	op   arrival // what is done when the payload is there
-	bulk bool    // Segments are arriving.
+	busy bool    // A payload is being received.
+	all  []byte  // whole destination of the payload; nil: there is none, or its checksum is in sum
+	dst  []byte  // part of the destination that has not been filled
+	skip int     // number of payload bytes after dst that are still to be discarded
+	sum  uint32  // checksum of the destination and of the bytes discarded so far; 0 before the first one
+	want uint32  // checksum of the payload in the frame's header
+	lax  bool    // The payload's checksum is not verified.
+	room []byte  // at level sealed: buffer for a frame that is longer than buf, or a segment
+	op   arrival // frame whose payload is being received, handled once that is complete
+	bulk bool    // The last frame was a segment, so the next head is read without the payload after it.
 
-	read uint64 // bytes that have arrived over the link
-	at   uint64 // how many of these were before the frame at hand
+	read uint64 // number of bytes that have arrived over the current link
+	at   uint64 // position of the current frame's first byte in the bytes of the link
 }
 
-// reset begins with a new link.
+// reset clears the state for a new link; the buffer is kept.
 func (in *input) reset() { *in = input{buf: in.buf} }
 
-// ready allocates the buffer.
+// ready allocates the buffer if there is none yet.
 func (in *input) ready() {
 	if in.buf == nil {
 		in.buf = make([]byte, inputSize)
 	}
 }
 
-// filled counts n bytes that have arrived.
+// filled adds n to the number of bytes that have arrived over the link.
 func (in *input) filled(n int) { in.read += uint64(n) }
 
-// begun returns where the frame begins that has arrived in part, in bytes of the link; without one
-// it returns how many have arrived.
+// begun returns the position, in bytes since the link came up, at which the incomplete frame
+// begins. Without an incomplete frame it returns the number of bytes that have arrived.
 func (in *input) begun() uint64 {
 	if in.busy {
 		return in.at
@@ -74,64 +78,71 @@ func (in *input) begun() uint64 {
 	return in.read - uint64(in.w-in.r)
 }
 
-// expect begins a payload of n bytes that goes to dst, and what does not fit nowhere.
+// expect begins to receive a payload of n bytes for the frame op. The first len(dst) bytes go to
+// dst; the rest is discarded.
 func (in *input) expect(dst []byte, n int, op arrival) {
 	in.busy, in.all, in.dst, in.skip, in.op = true, dst, dst, n-len(dst), op
 	in.sum = 0
 }
 
-// checks sets the checksum of the payload that begins; lax: it is not verified.
+// checks sets the checksum that the sender gave for the payload. If lax is true, the checksum is
+// not verified.
 func (in *input) checks(sum uint32, lax bool) { in.want, in.lax = sum, lax }
 
-// done ends the payload that was arriving, and returns what is done with it.
+// done ends the payload that was being received, and returns its frame.
 func (in *input) done() arrival {
 	op := in.op
 	in.busy, in.all, in.dst, in.op = false, nil, nil, arrival{}
 	return op
 }
 
-// delivers reports whether the payload that arrives is that of the frame whose turn it is from a
-// peer.
+// delivers reports whether the payload that is being received belongs to the sequenced frame that
+// is next in order from peer p. A frame that is read aside does not count.
 func (in *input) delivers(p *Peer) bool {
 	return in.busy && in.op.peer == p && in.op.typ.Sequenced() && in.op.ahead == nil
 }
 
-// discard has the rest of the payload discarded that is arriving. Nothing is done when it is there.
+// discard drops the frame whose payload is being received: the rest of the payload is read and
+// discarded, and nothing happens once it is complete.
 func (in *input) discard() {
 	in.toScratch()
 	in.op = arrival{}
 }
 
-// detach has the rest of a segment discarded, because its bytes have arrived already. It still
-// counts as arrived.
+// detach discards the rest of a segment whose bytes have already arrived over another rail. The
+// segment still counts as arrived.
 func (in *input) detach() {
 	in.op.sink = nil
 	in.toScratch()
 }
 
+// toScratch discards the rest of the payload, which no longer goes to its destination, and turns
+// off the verification of its checksum.
 func (in *input) toScratch() {
 	in.skip += len(in.dst)
 	in.all, in.dst, in.lax = nil, nil, true
 }
 
-// begin returns the bytes that have not been handled, of which a frame begins with the first.
+// begin returns the bytes in the buffer that have not been handled, which begin with the head of a
+// frame, and records the position of that frame.
 func (in *input) begin() []byte {
 	b := in.buf[in.r:in.w]
 	in.at = in.read - uint64(len(b))
 	return b
 }
 
-// use takes n bytes of the frame of a type at hand.
+// use removes the first n bytes that have not been handled; they belong to a frame of type t.
 func (in *input) use(n int, t wire.Type) {
 	in.r += n
 	in.bulk = t == wire.TypeData
 }
 
-// partOf notes that the frame at hand, of which only a part has been read, is of a type.
+// partOf notes that the buffer has an incomplete frame of type t. Unless it is a segment, the next
+// read is no longer limited to one head.
 func (in *input) partOf(t wire.Type) { in.bulk = in.bulk && t == wire.TypeData }
 
-// aside has a whole sealed frame read into memory of its own. b has the first part of it. It
-// returns how many bytes that is.
+// aside begins to receive a sealed frame of whole bytes into memory outside the buffer. It copies
+// b, the first part of the frame, and returns its length in bytes.
 func (in *input) aside(b []byte, whole int) int {
 	if cap(in.room) < whole {
 		in.room = make([]byte, whole)
@@ -143,11 +154,11 @@ func (in *input) aside(b []byte, whole int) int {
 	return n
 }
 
-// wants reports whether more of the payload must be read from the link.
+// wants reports whether bytes of the payload must still be read from the link.
 func (in *input) wants() bool { return len(in.dst) > 0 || in.skip > 0 }
 
-// rest returns where the next bytes of the payload go: to its destination, or to the empty buffer
-// if they are discarded.
+// rest returns the memory for the next bytes of the payload: the rest of the destination, or the
+// empty buffer for bytes that are discarded.
 func (in *input) rest() []byte {
 	if len(in.dst) > 0 {
 		return in.dst
@@ -156,7 +167,7 @@ func (in *input) rest() []byte {
 	return in.buf[:min(in.skip, len(in.buf))]
 }
 
-// took counts n bytes that were read to rest.
+// took counts n bytes that were read into the memory returned by rest.
 func (in *input) took(n int) {
 	if len(in.dst) > 0 {
 		in.dst = in.dst[n:]
@@ -165,8 +176,8 @@ func (in *input) took(n int) {
 	}
 }
 
-// space returns the room in the buffer for the head of the next frame. While segments arrive it
-// ends at want bytes, so that their payload is read to its place.
+// space returns the part of the buffer for the head of the next frame. While segments arrive it
+// ends at want bytes, so that the payload after the head is read straight to its destination.
 func (in *input) space(want int) []byte {
 	if in.r > 0 {
 		copy(in.buf, in.buf[in.r:in.w])
@@ -178,10 +189,11 @@ func (in *input) space(want int) []byte {
 	return in.buf[in.w:]
 }
 
-// buffered counts n bytes that were read to space.
+// buffered counts n bytes that were read into the memory returned by space.
 func (in *input) buffered(n int) { in.w += n }
 
-// copyBuffered takes what the buffer has of the payload.
+// copyBuffered moves payload bytes from the buffer to the destination, and discards those beyond
+// the destination.
 func (in *input) copyBuffered() {
 	if in.r == in.w {
 		return
@@ -194,7 +206,8 @@ func (in *input) copyBuffered() {
 	in.r += k
 }
 
-// throw discards bytes; those of the destination came before them.
+// throw adds discarded payload bytes to the checksum, after the bytes of the destination, and
+// subtracts them from the bytes to discard.
 func (in *input) throw(b []byte) {
 	if len(b) > 0 && !in.lax {
 		if in.all != nil {
@@ -205,8 +218,9 @@ func (in *input) throw(b []byte) {
 	in.skip -= len(b)
 }
 
-// verify checks a complete payload where it is, so that it includes what another rail may have
-// written over it meanwhile.
+// verify compares the checksum of the complete payload with the sender's, and returns an error that
+// names the sender if they differ. It reads the payload at its destination, so that bytes which
+// another rail has written over it are detected.
 func (in *input) verify() error {
 	if in.lax {
 		return nil
@@ -225,8 +239,8 @@ func (in *input) verify() error {
 	return fmt.Errorf("payload from %s: %w", from, wire.ErrSum)
 }
 
-// receives names the message that is being read into the program's memory; "" if the memory is our
-// own.
+// receives returns the name of the message that is being read into the program's memory, or "" if
+// the memory is the engine's own.
 func (in *input) receives() string {
 	if in.op.sink != nil {
 		return in.op.sink.Owner.String()

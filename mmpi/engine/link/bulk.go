@@ -12,43 +12,45 @@ import (
 // in order. Over several they arrive in any order, and after a loss some arrive twice. Every
 // segment names its place in the message, so all that matters is which bytes have arrived.
 
-// Source is a message that its receiver has cleared: its bytes go out as segments. Its owner keeps
-// it in place until Set.Abandon.
+// Source is a large message that its receiver has cleared for sending (CTS): its bytes go out as
+// segments. Its owner keeps it in place until Set.Abandon.
 type Source struct {
-	Handle   uint64       // names the Source to Upper.Source
-	Receiver uint64       // names the Sink at the other end
-	Buf      []byte       // the bytes that were cleared; unchanged until Set.Abandon
-	Zcopy    bool         // Buf may be registered with links.
-	Owner    fmt.Stringer // names the message to the user
+	Handle   uint64       // identifies the Source in calls of Upper.Source
+	Receiver uint64       // handle of the Sink at the receiver
+	Buf      []byte       // bytes to send; unchanged until Set.Abandon
+	Zcopy    bool         // Buf may be registered with links, to be sent without a copy.
+	Owner    fmt.Stringer // name of the message in errors shown to the user
 
-	node    list.Node[*Source] // in outbox.sources
-	started int64              // bytes that have been given to a rail
-	writing int                // number of segments that are being written
-	mem     registration
+	node    list.Node[*Source] // element of outbox.sources
+	started int64              // number of bytes that have been given to rails, from the start of Buf
+	writing int                // number of segments that have been given to a rail and are not completely written
+	mem     registration       // parts of Buf that are registered with links
 }
 
-// Release takes back what links know of the Source's memory.
+// Release deregisters the Source's memory from all links.
 func (src *Source) Release() { src.mem.release() }
 
-// segmentDone counts a segment that has been written, or need not be any more. It reports whether
-// that was the last one.
+// segmentDone counts a segment as written or no longer needed, and reports whether it was the last
+// one of the Source.
 func (src *Source) segmentDone() bool {
 	src.writing--
 	return src.started == int64(len(src.Buf)) && src.writing == 0
 }
 
-// outbox has the bytes of large messages that a peer is to be sent.
+// outbox holds the large messages to one peer whose bytes have not all been sent.
 type outbox struct {
-	credit  flow.Budget        // what the peer takes
-	sources list.List[*Source] // those with bytes left, in the order of their CTS
-	backlog int64              // bytes left in sources
-	pace    flow.Pace          // rate at which bytes are sent
-	lost    []flow.Segment     // segments sent over a lost rail that may not have arrived: the replay queue
+	credit  flow.Budget        // number of segment bytes that the peer still accepts
+	sources list.List[*Source] // Sources with bytes that no rail has been given, in the order of their CTS
+	backlog int64              // number of bytes in sources that no rail has been given
+	pace    flow.Pace          // rate at which the peer receives bytes, measured from its grants of credit
+	lost    []flow.Segment     // replay queue: segments sent over a lost rail that may not have arrived
 }
 
+// empty reports whether there are neither new bytes nor lost segments to send.
 func (o *outbox) empty() bool { return o.sources.Empty() && len(o.lost) == 0 }
 
-// add appends a Source.
+// add appends a Source, none of whose bytes have been sent. now is the start of the measured rate
+// if the outbox had no Sources.
 func (o *outbox) add(src *Source, now time.Duration) {
 	src.node.Of, src.mem.node.Of = src, &src.mem
 	src.started, src.writing = 0, 0
@@ -59,7 +61,8 @@ func (o *outbox) add(src *Source, now time.Duration) {
 	o.sources.Push(&src.node)
 }
 
-// raise takes a new limit of credit, and reports whether it is higher.
+// raise sets the limit of credit, in bytes since the start, and reports whether it is higher than
+// before. A lower limit is ignored.
 func (o *outbox) raise(limit uint64, now time.Duration) bool {
 	if !o.credit.Raise(limit) {
 		return false
@@ -68,10 +71,11 @@ func (o *outbox) raise(limit uint64, now time.Duration) bool {
 	return true
 }
 
-// replay queues segments that may not have arrived.
+// replay appends segments that may not have arrived to the replay queue.
 func (o *outbox) replay(lost []flow.Segment) { o.lost = append(o.lost, lost...) }
 
-// nextLost takes a segment from the replay queue.
+// nextLost removes and returns the first segment of the replay queue; ok is false if the queue is
+// empty.
 func (o *outbox) nextLost() (s flow.Segment, ok bool) {
 	if len(o.lost) == 0 {
 		o.lost = nil
@@ -81,7 +85,8 @@ func (o *outbox) nextLost() (s flow.Segment, ok bool) {
 	return s, true
 }
 
-// next takes the next n bytes of the first Source, if the peer's credit allows it.
+// next assigns the next n bytes of the first Source to a segment, and returns both. It returns a
+// nil Source if the peer's credit does not cover n bytes.
 func (o *outbox) next(n int) (src *Source, s flow.Segment) {
 	if !o.credit.Take(uint64(n)) {
 		return nil, s
@@ -97,38 +102,39 @@ func (o *outbox) next(n int) (src *Source, s flow.Segment) {
 	return src, s
 }
 
-// left returns the bytes of the first Source that have not been given to a rail.
+// left returns the number of bytes of the first Source that no rail has been given.
 func (o *outbox) left() int64 {
 	src := o.sources.First().Of
 	return int64(len(src.Buf)) - src.started
 }
 
-// Sink is a receive that its sender has been told to fill. Its owner keeps it in place until
-// Upper.Filled.
+// Sink is the receive of a large message that the sender has been told to send (CTS). Its owner
+// keeps it in place until Upper.Filled.
 type Sink struct {
-	Handle uint64       // names the Sink to Upper.Sink
-	Buf    []byte       // where the bytes go that were cleared
-	Zcopy  bool         // Buf may be registered with links.
-	Owner  fmt.Stringer // names the message to the user
+	Handle uint64       // identifies the Sink in calls of Upper.Sink
+	Buf    []byte       // destination of the bytes that the sender was cleared to send
+	Zcopy  bool         // Buf may be registered with links, to be received into without a copy.
+	Owner  fmt.Stringer // name of the message in errors shown to the user
 
-	arrived  int64      // bytes that have arrived
-	cover    flow.Cover // which they are
-	expected int64      // up to where Buf has been registered
-	mem      registration
+	arrived  int64        // number of bytes that have arrived, without duplicates
+	cover    flow.Cover   // ranges of Buf that have arrived
+	expected int64        // end of the part of Buf that has been registered, as an offset in bytes
+	mem      registration // parts of Buf that are registered with links
 }
 
-// Release takes back what links know of the Sink's memory.
+// Release deregisters the Sink's memory from all links.
 func (k *Sink) Release() { k.mem.release() }
 
-// open prepares the Sink for its first segment.
+// open resets the Sink before its first segment.
 func (k *Sink) open() {
 	k.arrived, k.cover, k.expected = 0, flow.Cover{}, 0
 	k.mem.node.Of = &k.mem
 }
 
+// full reports whether all bytes have arrived.
 func (k *Sink) full() bool { return k.arrived == int64(len(k.Buf)) }
 
-// add counts n bytes at an offset that have arrived, and returns how many of them are new.
+// add counts n bytes at offset as arrived, and returns how many of them are new.
 func (k *Sink) add(offset int64, n int) (fresh int64, err error) {
 	fresh, err = k.cover.Add(offset, offset+int64(n))
 	if err == nil {
@@ -137,14 +143,16 @@ func (k *Sink) add(offset int64, n int) (fresh int64, err error) {
 	return fresh, err
 }
 
-// register makes further parts of the Sink known to the only link over which they arrive.
+// register registers the next parts of the Sink with link c, which must be the only link over which
+// its segments arrive. It does nothing if the link or the message does not allow that.
 func (k *Sink) register(z *zcopy, c *conn) {
 	if c != nil && c.placer != nil && z.may(k.Zcopy, &k.mem, len(k.Buf)) {
 		k.expected = z.expect(c.placer, &k.mem, k.Handle, k.Buf, k.expected)
 	}
 }
 
-// advance takes back the parts that have arrived completely.
+// advance deregisters the parts that have arrived completely, and lets the next registration begin
+// after them.
 func (k *Sink) advance() {
 	k.mem.releaseUpTo(k.arrived)
 	k.expected = max(k.expected, k.arrived)

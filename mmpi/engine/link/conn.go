@@ -10,30 +10,32 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
-// conn is a rail's link, with what it can do and how long segments are that suit it.
+// conn is a rail's current link, with the optional features of the link and the segment lengths
+// that suit it.
 type conn struct {
 	splicer
-	link   transport.Link
-	lender transport.Lender // the link, if it has large pieces
-	placer transport.Placer // the link, if these need not be copied
-	narrow transport.Narrow // the link, if it knows its bottleneck's rate
-	seal   sealing.Link     // at level sealed: for frames to and from the forwarder
+	link   transport.Link   // current link; nil: the rail has none
+	lender transport.Lender // the link if it sends a segment as one piece; otherwise nil
+	placer transport.Placer // the link if it sends and receives registered memory without copies; otherwise nil
+	narrow transport.Narrow // the link if it knows the rate of its bottleneck; otherwise nil
+	seal   sealing.Link     // at level sealed: keys for frames between this process and the forwarder
 
-	most   int // longest segment, in bytes of payload
-	long   int // longest segment of a fast flow, in bytes of payload
-	crumb  int // the last segment also takes a rest of so many bytes
+	most   int // largest payload of a segment in bytes, unless the flow is fast
+	long   int // largest payload of a segment of a fast flow, in bytes
+	crumb  int // largest rest of a message, in bytes, that is added to its last segment
 	packet int // length of the link's packets in bytes; 0: unknown
-	head   int // bytes of a segment beside its payload
+	head   int // length of a segment without its payload, in bytes
 }
 
-// attach takes a link. l nil: there is none yet. direct says that it leads to another process
-// without a forwarder.
+// attach takes link l into use, and sets the features and segment lengths that suit it. l is nil if
+// the link is not open yet; keys is nil unless the level is sealed. direct says that the link leads
+// to another process without a forwarder.
 func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits, direct bool) {
 	pipe := c.pipe
 	*c = conn{link: l, head: wire.HeaderLen + wire.DataLen, most: limit.Segment}
 	c.pipe = pipe
 	c.narrow, _ = l.(transport.Narrow)
-	if keys != nil { // What is sealed is written to memory of our own, and sent from there.
+	if keys != nil { // Sealed frames are sent from the engine's own memory.
 		c.head += wire.SealLen
 		if !direct && l != nil {
 			c.seal = keys.Link(l)
@@ -63,10 +65,10 @@ func (c *conn) close() {
 	c.dropPipe()
 }
 
-// segmentSize returns how many of the bytes that are left of a message go into its next segment. A
-// segment is longer than usual (longFor, longShare) where the flow is fast, much is left, and no
-// other rail shares the message. It is shorter (longFor) where the network is slow, because frames
-// that overtake segments wait for the end of one.
+// segmentSize returns how many of the left bytes of a message go into its next segment. A segment
+// is longer than usual (longFor, longShare) if the flow is fast, many bytes are left, and no other
+// rail shares the message. It is shorter (longFor) if the network is slow, because frames that
+// overtake segments wait for the end of the current one.
 func (c *conn) segmentSize(o *outbox, left int64, shares bool) int {
 	n := c.most
 	if c.narrow != nil {
@@ -84,8 +86,9 @@ func (c *conn) segmentSize(o *outbox, left int64, shares bool) int {
 	return n
 }
 
-// fullPackets returns the length of segments of about n bytes of payload that leave no short packet
-// behind. Besides payload they have head bytes.
+// fullPackets returns the largest payload up to n bytes with which a segment fills packets of
+// packet bytes. head is the length of the segment without its payload. If there is no such payload,
+// it returns n.
 func fullPackets(n, packet, head int) int {
 	if packet <= head || packet > n+head {
 		return n
@@ -93,9 +96,9 @@ func fullPackets(n, packet, head int) int {
 	return (n+head)/packet*packet - head
 }
 
-// patience returns how long a ping may go unanswered. The only link left (alone) is given up late
-// while the network still reaches the other host: the process there is stopped, or waits for a
-// core.
+// patience returns how long a ping may stay unanswered before the link is given up. It is longer
+// for the only remaining link (alone) while the network still reaches the other host: then the
+// process there is stopped, or waits for a core.
 func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	if l, ok := c.link.(transport.Listening); ok && alone {
 		if unheard, known := l.Unheard(); known && unheard < limit.Silence {
@@ -105,39 +108,40 @@ func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	return limit.Silence
 }
 
-// opener opens a link; leaves: only to send Bye.
+// opener opens a rail's link. leaves says that the link is needed only to send Bye.
 type opener func(ctx context.Context, leaves bool) (transport.Link, error)
 
-// dialer opens a rail's link.
+// dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {
-	open   opener // is used only if failover.Rail.Dials
-	cancel func() // ends the last attempt; nil: there was none
+	open   opener // opens the link; called only if failover.Rail.Dials returns true
+	cancel func() // cancels the last attempt to open the link; nil: no attempt was made
 }
 
-// abort ends the attempt that is in progress.
+// abort cancels the attempt that is in progress, if there is one.
 func (d *dialer) abort() {
 	if d.cancel != nil {
 		d.cancel()
 	}
 }
 
-// splicer sends long segments (segmentSize) without copying them into the socket: it gets the
-// program's pages, through a pipe. The pages may change only when the receiver has their contents,
-// because TCP may send them again, and a receiver on the same machine reads the pages themselves. A
-// Source's buffer does stay unchanged that long: it is the program's again at Set.Abandon. When a
-// segment is detached from its Source before that, its receiver has the bytes already or gets them
-// another way, and discards these.
+// splicer sends long segments (segmentSize) without copying them into the socket: the socket gets
+// the program's pages through a pipe. The pages must not change before the receiver has their
+// contents, because TCP may retransmit them, and a receiver on the same machine reads the pages
+// themselves. A Source's buffer stays unchanged that long: the program gets it back at Set.Abandon.
+// If a segment is detached from its Source before that, its receiver has the bytes already or gets
+// them another way, and discards the bytes of this segment.
 type splicer struct {
-	piper   transport.Piper // the link, if it takes what is in a pipe
-	pipe    *transport.Pipe // has pages of the segment at hand; nil: there is none yet
-	splices bool            // Long segments take the pipe.
+	piper   transport.Piper // the link if it sends the contents of a pipe; otherwise nil
+	pipe    *transport.Pipe // pipe that holds pages of the current segment; nil: not created yet
+	splices bool            // Long segments go through the pipe.
 }
 
-// begin puts the head of a segment into the pipe, and reports whether it is there.
+// begin puts the head of a segment into the pipe, which it creates if necessary. It returns false,
+// and ends the use of pipes on this link, if that fails.
 func (c *splicer) begin(head []byte) bool {
 	if c.pipe == nil {
 		pipe, err := transport.NewPipe(pipeSize)
-		if err != nil { // The user has too many.
+		if err != nil { // The user's limit for pipes is reached.
 			c.splices = false
 			return false
 		}
@@ -151,8 +155,9 @@ func (c *splicer) begin(head []byte) bool {
 	return true
 }
 
-// splice writes as much of the rest of a segment as the link takes. Its results are those of
-// TryWrite.
+// splice puts the pages of data into the pipe, and moves as many bytes as the link takes from the
+// pipe to the link. head and data are the parts of the segment that have not been written. The
+// results are those of TryWrite.
 func (c *splicer) splice(head, data []byte) (int, error) {
 	if in := c.pipe.Len() - len(head); in < len(data) && c.splices {
 		// A device's memory, which is not made of pages, must be copied: the rest of this segment,
@@ -165,6 +170,7 @@ func (c *splicer) splice(head, data []byte) (int, error) {
 	return c.piper.TryDrain(c.pipe)
 }
 
+// dropPipe closes the pipe and discards its contents.
 func (c *splicer) dropPipe() {
 	if c.pipe != nil {
 		c.pipe.Close()

@@ -16,99 +16,107 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Upper is the layer for which links carry frames. Its methods are called with the lock.
+// Upper is the layer above the links, for which they carry frames and large messages. Its methods
+// are called with the lock held.
 type Upper interface {
-	// Frame acts on a frame whose turn it is, apart from its payload. It returns where the payload
-	// goes (what does not fit is discarded), and what is called once it is there; nil: nothing.
-	// body is not kept. An error means that the peer breaks the protocol.
+	// Frame handles the header and body of a frame whose turn it is. It returns the destination of
+	// the payload, beyond which bytes are discarded, and done, which is called when the payload is
+	// complete; nil: nothing is called. Frame must not keep body. An error means that the peer
+	// violates the protocol.
 	Frame(p *Peer, h wire.Header, body []byte, payload int) (dst []byte, done Payload, err error)
-	// Source returns the send that a handle names; nil: it is over, or was never cleared.
+	// Source returns the send with a handle; nil if it is complete, or was never cleared for
+	// sending.
 	Source(p *Peer, handle uint64) *Source
-	// Sink returns the receive that a handle names; nil: it is over, or was never one of a large
-	// message from this peer.
+	// Sink returns the receive with a handle; nil if it is complete, or was never the receive of a
+	// large message from this peer.
 	Sink(p *Peer, handle uint64) *Sink
-	// Written reports that all of a Source has been given to links.
+	// Written reports that all bytes of a Source have been written to links.
 	Written(*Source)
-	// Filled reports that all of a Sink has arrived. Links no longer use it.
+	// Filled reports that all bytes of a Sink have arrived. Links no longer use its buffer.
 	Filled(*Sink)
-	// SendCredit tells the peer how much it may send (Peer.DataLimit), because it may not know.
+	// SendCredit sends the peer its limit of segment bytes (Peer.DataLimit), because the peer may
+	// not know the current one.
 	SendCredit(*Peer)
-	// Fatal ends the job, and calls Set.Close.
+	// Fatal ends the job with an exit status, shows the reason to the user, and calls Set.Close.
 	Fatal(code fault.Code, status int, reason string)
 }
 
-// Payload is a frame of an Upper whose payload is arriving.
+// Payload is a frame that an Upper has begun to handle and whose payload is being received.
 type Payload interface {
-	// Landed reports that its n bytes are in place.
+	// Landed reports that all n bytes of the payload are in place.
 	Landed(n int) error
 }
 
-// core is what the rails and peers of a Set share.
+// core is the state that all rails and peers of a Set share.
 type core struct {
 	store
-	world  *world.World
-	upper  Upper
-	limit  limits.Limits
-	system wait.System
-	start  time.Duration // the system's time at which Now would be 0; where times are kept, 0 means never
-	lock   sync.Locker
-	woken  func() // Config.Woken
-	seal   *sealing.Keys
+	world  *world.World  // clusters of the job, and this process's rank
+	upper  Upper         // layer above the links
+	limit  limits.Limits // limits of the engine, which callers may change
+	system wait.System   // clock, sleep and goroutines
+	// start is the system's time at which Now would return 0. It lies before the first event,
+	// because a recorded time of 0 means never.
+	start time.Duration
+	lock  sync.Locker   // held by callers of the Set's methods (Config.Lock)
+	woken func()        // wakes sleeping threads when there are new descriptors (Config.Woken); nil: no thread sleeps
+	seal  *sealing.Keys // keys at level sealed; nil at other levels
 
-	// Memory has memory of the program that could not be accessed. After it was taken the access is
-	// tried again in the next Step.
+	// Memory records memory of the program that could not be accessed. After a caller has taken the
+	// record, the next Step tries the access again.
 	Memory fault.Memory
 
-	checked     bool        // Bodies and payloads have checksums.
+	checked     bool        // Frames carry checksums of their bodies and payloads.
 	multi       bool        // More than one forwarder leads to each process.
 	replays     bool        // The job goes on when a link to a forwarder is lost.
 	hops        bool        // Not every forwarder leads to every process.
 	size        int         // number of virtual ranks
-	slots       int         // number of rails that may lead to one process
-	turn        int         // bytes that a rail writes at a time
-	landedEvery int         // bytes of segments that may stay unacknowledged on a lane
-	pathTo      []flow.Path // by cluster
+	slots       int         // number of rails that may lead to one process, which is the length of Peer.lanes
+	turn        int         // number of bytes that a rail writes before other rails have their turn
+	landedEvery int         // number of segment bytes that may arrive on a lane before they are acknowledged
+	pathTo      []flow.Path // measured path to each cluster, by cluster
 
-	tracker    *failover.Tracker
-	rails      []*rail // those to forwarders, then the direct ones
-	forwarders []*rail
-	routes     [][]*rail           // by cluster, the rails to forwarders that lead there
-	peers      sparse.Table[*Peer] // by virtual rank; nil until first used
+	tracker    *failover.Tracker   // decides what happens when links are lost or opened
+	rails      []*rail             // all rails: first those to forwarders, then the direct ones
+	forwarders []*rail             // rails to forwarders, by rail.index
+	routes     [][]*rail           // rails to forwarders that lead to a cluster, by cluster
+	peers      sparse.Table[*Peer] // other processes by virtual rank; nil until first used
 
-	acks     []*Peer // those that are owed an acknowledgement
-	unacked  int     // number of retained frames of all peers
-	progress uint64  // rises with everything new that arrives or is acknowledged
-	lanes    []*flow.Lane
-	zcopy    zcopy
-	ended    bool // The links have been closed.
+	acks     []*Peer      // peers to which this process owes an acknowledgement
+	unacked  int          // number of retained frames of all peers
+	progress uint64       // counter that rises when something new arrives or is acknowledged
+	lanes    []*flow.Lane // scratch memory of Peer.share
+	zcopy    zcopy        // program memory that is registered with links
+	ended    bool         // The links have been closed.
 
-	ctx     context.Context // ends when the links are closed
-	cancel  context.CancelFunc
-	changed chan struct{} // receives when a direct link has been opened, or could not be
+	ctx     context.Context    // ends when the links are closed
+	cancel  context.CancelFunc // ends ctx
+	changed chan struct{}      // receives a value when a direct link has been opened, or could not be opened
 }
 
-// Now returns the time since the start.
+// Now returns the time since the Set was made.
 func (c *core) Now() time.Duration { return c.system.Now() - c.start }
 
-// Limit returns the limits, which may be changed with the lock.
+// Limit returns the limits, which a caller that holds the lock may change.
 func (c *core) Limit() *limits.Limits { return &c.limit }
 
-// Unacked returns how many sequenced frames no peer has acknowledged yet.
+// Unacked returns the number of sequenced frames that have been sent and not acknowledged, to all
+// peers.
 func (c *core) Unacked() int { return c.unacked }
 
-// advanced counts something new that has arrived or was acknowledged.
+// advanced counts progress: something new has arrived or was acknowledged.
 func (c *core) advanced() { c.progress++ }
 
-// retain counts frames that have been retained; negative: released.
+// retain adds n to the number of retained frames; n is negative when frames are released.
 func (c *core) retain(n int) { c.unacked += n }
 
-// owes notes that a peer is owed an acknowledgement.
+// owes records that this process owes peer p an acknowledgement.
 func (c *core) owes(p *Peer) { c.acks = append(c.acks, p) }
 
-// ackedAll notes that no peer is owed an acknowledgement any more.
+// ackedAll records that this process owes no peer an acknowledgement any more.
 func (c *core) ackedAll() { c.acks = c.acks[:0] }
 
-// directChanged tells a caller of AwaitDirect that a direct link has been opened, or could not be.
+// directChanged wakes a caller of AwaitDirect, because a direct link has been opened, or could not
+// be opened.
 func (c *core) directChanged() {
 	select {
 	case c.changed <- struct{}{}:
@@ -116,21 +124,25 @@ func (c *core) directChanged() {
 	}
 }
 
-// segmentDone counts a segment of a Source that has been written, or need not be any more.
+// segmentDone counts a segment of a Source as written or no longer needed. After the last one it
+// calls Upper.Written.
 func (c *core) segmentDone(src *Source) {
 	if src.segmentDone() {
 		c.upper.Written(src)
 	}
 }
 
-// wake has threads that sleep do so on the new descriptors.
+// wake wakes sleeping threads, so that they sleep on the new descriptors too.
 func (c *core) wake() {
 	if c.woken != nil {
 		c.woken()
 	}
 }
 
-// blames reports whether an error of a link is about the program's memory (fault.Memory.Blames).
+// blames reports whether err, which a link returned for an access to mem, is a fault of the
+// program's memory rather than of the link (fault.Memory.Blames). writes says that the access
+// writes to mem; owner returns the name of the message. After too many faults at one place, blames
+// ends the job.
 func (c *core) blames(err error, mem []byte, writes bool, owner func() string) bool {
 	yes, fatal := c.Memory.Blames(err, mem, writes, owner)
 	if fatal != nil {
@@ -139,7 +151,7 @@ func (c *core) blames(err error, mem []byte, writes bool, owner func() string) b
 	return yes
 }
 
-// sums writes the checksums into a complete frame.
+// sums writes the checksums into a complete frame, and returns the frame.
 func (c *core) sums(f *Frame) *Frame {
 	f.sum(c.checked)
 	return f

@@ -10,17 +10,19 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// A direct link leads to one process of another cluster without a forwarder. One of the two is on a
-// zipper node, or a zipper node's kernel passes the link on. It is a rail that only this pair's
-// frames take, and while it is up it takes all of them. When it is lost they take the forwarder, as
-// the frames of any lost rail take another, and the end that dialed opens it again. Both ends know
-// from the start that they can have one, so both are ready for frames that overtake each other.
+// A direct link leads to one process of another cluster without a forwarder. One of the two
+// processes is on a zipper node, or a zipper node's kernel routes the link. A direct link is a rail
+// that only frames of this pair take, and while it is up it carries all of them. When it is lost,
+// the frames go through the forwarders, as frames of any lost rail take another rail, and the end
+// that dialed reconnects. Both ends know from the start that they can have a direct link, so both
+// are ready for frames that overtake each other.
 
-// Opener opens the link to a process that can be reached directly; nil: that process does so, and
-// DirectUp is called.
+// Opener opens the direct link to a process. A nil Opener means that the other process opens the
+// link, and that the caller hands it to DirectUp.
 type Opener func(ctx context.Context) (transport.Link, error)
 
-// newDirect makes the rails of pairs that can have a direct link, all of them down.
+// newDirect returns the rails of all ranks in openers, without links. An error means that one of
+// the ranks is in this process's cluster.
 func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 	first, end := s.world.Mine()
 	for rank := range s.size {
@@ -41,15 +43,15 @@ func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 	return rails, nil
 }
 
-// DirectUp puts a link to another process into use, in place of the one before. It returns false if
-// the link is no longer wanted. The caller does not have the lock.
+// DirectUp puts link l to a rank into use, in place of the previous one. It returns false if the
+// link is no longer wanted. The caller must not hold the lock.
 func (s *Set) DirectUp(rank int, l transport.Link) bool { return s.accept(s.Peer(rank).direct, l) }
 
-// StopRedial has this end not open a direct link again when it is lost.
+// StopRedial stops this end from reconnecting the direct link to a rank after a loss.
 func (s *Set) StopRedial(rank int) { s.Peer(rank).direct.StopRedial() }
 
-// stepDirect reads and writes direct links once. If there are many, one system call asks which have
-// something to read.
+// stepDirect reads and writes direct links once, and returns how many bytes it moved. If there are
+// more than fewDirect, one poll finds those with something to read.
 func (s *Set) stepDirect() (n int) {
 	direct := s.rails[len(s.forwarders):]
 	if len(direct) <= fewDirect {
@@ -60,7 +62,7 @@ func (s *Set) stepDirect() (n int) {
 	}
 	set := s.polled[:0]
 	for _, r := range direct {
-		fd := int32(-1) // is passed over
+		fd := int32(-1) // is ignored by poll
 		if r.Linked() {
 			fd = int32(r.link.FD())
 		}
@@ -76,9 +78,9 @@ func (s *Set) stepDirect() (n int) {
 	return n
 }
 
-// AwaitDirect waits until all pairs that can have a direct link have it, or have failed to open it
-// once. It returns an error that names those without. It never waits longer than ctx lasts; links
-// that come later are put into use all the same. The caller does not have the lock.
+// AwaitDirect waits until every pair that can have a direct link has it or has failed to open it
+// once, or until ctx ends. It returns an error that names the lowest rank without a direct link, or
+// nil. Links that come up later are still put into use. The caller must not hold the lock.
 func (s *Set) AwaitDirect(ctx context.Context) error {
 	for {
 		missing, pending := s.missingDirect()
@@ -93,8 +95,8 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 	}
 }
 
-// missingDirect returns an error that names pairs without a direct link; pending: some may still
-// get it.
+// missingDirect returns an error that names the lowest rank without a direct link, or nil if all
+// have theirs. pending reports whether some of the missing links may still come up.
 func (s *Set) missingDirect() (err error, pending bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -13,10 +13,12 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// What package failover decides about a rail that is lost is carried out here: what it carried goes
-// over the others (down), the link is opened again (redial.go), or the job ends (end).
+// This file carries out the decisions of package failover about a lost rail: its frames and
+// segments are sent again over the other rails (down), the link is opened again (redial.go), or the
+// job ends (end).
 
-// lost takes a rail out of use whose link has failed, or ends the job.
+// lost handles the error err of rail r's link: it takes the rail out of use, or ends the job if
+// package failover decides so.
 func (c *core) lost(r *rail, err error) {
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.End())
@@ -45,9 +47,10 @@ func (c *core) lost(r *rail, err error) {
 	c.down(r, reason)
 }
 
-// down takes a lost rail out of use. What it carried goes over the others: sequenced frames that
-// are not acknowledged, and segments that may not have arrived; receivers drop what they have. A
-// frame whose payload was arriving begins again with its copy (Peer.delivering).
+// down takes lost rail r out of use, and reconnects it if possible. The frames that are not
+// acknowledged, and the segments that may not have arrived, are sent again over the other rails;
+// receivers discard duplicates. A frame whose payload was arriving over r begins again with its
+// copy (Peer.delivering). reason is shown to the user.
 func (c *core) down(r *rail, reason string) {
 	again := c.tracker.Down(c.Now(), &r.Rail, reason)
 	r.queue.clear(&c.store)
@@ -71,7 +74,8 @@ func (c *core) down(r *rail, reason string) {
 	c.leaveLater()
 }
 
-// reported takes the report of a rail's forwarder about its link to another rank.
+// reported handles a forwarder's report, which arrived over rail r, about its link to another rank.
+// An error means that no forwarder may send such a report.
 func (c *core) reported(r *rail, x wire.RailState) error {
 	change, err := c.tracker.Reachable(c.Now(), &r.Rail, x)
 	if err != nil {
@@ -95,7 +99,8 @@ func (c *core) reported(r *rail, x wire.RailState) error {
 	return nil
 }
 
-// end ends the job.
+// end ends the job for the reason in e, and first sends an Abort to the other processes if e
+// requires that.
 func (c *core) end(e *failover.End) {
 	if c.ended {
 		return
@@ -105,7 +110,7 @@ func (c *core) end(e *failover.End) {
 		c.SendAbort(1, e.Rank, e.Reason)
 		for _, r := range c.rails {
 			if r.pending() {
-				_, _ = r.write() // what the link takes now; forwarders notice anyway that our links close
+				_, _ = r.write() // best effort: forwarders also notice that the links close
 			}
 		}
 		c.giveWay(e.Rank)
@@ -113,24 +118,25 @@ func (c *core) end(e *failover.End) {
 	c.fail(fault.Link, 1, e.Reason)
 }
 
-// fail ends the job in this process. Once all processes have finished it only ends the wait for
-// them.
+// fail ends the job in this process with an error code, an exit status and a reason for the user.
+// Once all processes have finished, it only ends the wait for them.
 func (c *core) fail(code fault.Code, status int, reason string) {
 	if c.tracker.Fails() {
 		c.upper.Fatal(code, status, reason)
 	}
 }
 
-// giveWay lets the cluster's own launcher end this process when a rank of the same cluster is the
-// cause of the end, because the launcher knows the exit status. giveWay sleeps for Limits.Grace
-// with the lock: nothing else is to happen any more.
+// giveWay waits for the cluster's own launcher to end this process, if another rank of this cluster
+// is the cause of the end, because the launcher knows the exit status. It sleeps for Limits.Grace
+// with the lock held, since nothing else may happen any more.
 func (c *core) giveWay(cause int) {
 	if first, end := c.world.Mine(); cause != c.world.Rank && cause >= first && cause < end {
 		c.system.Hold(nil, c.limit.Grace)
 	}
 }
 
-// SendAbort puts an Abort on all rails; rank is the cause.
+// SendAbort queues an Abort on all rails that have a link. status is the job's exit status, rank
+// the virtual rank that is the cause, and reason the text for users.
 func (c *core) SendAbort(status, rank int, reason string) {
 	a := wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason, By: wire.Nobody}
 	if c.seal != nil {
@@ -143,8 +149,9 @@ func (c *core) SendAbort(status, rank int, reason string) {
 	}
 }
 
-// leave sends Bye on a rail. An acknowledgement that may be lost with a rail is repeated on the
-// others, because this process will not be here to repeat it later.
+// leave sends Bye on rail r. Before it, leave sends over r the acknowledgements that may be lost
+// with another rail, because this process will have exited by the time they would have to be
+// repeated.
 func (c *core) leave(r *rail) {
 	for _, p := range c.peers.All() {
 		if p != nil && p.repeats(r) && r.Reaches(p.Rank) {
@@ -158,7 +165,7 @@ func (c *core) leave(r *rail) {
 	r.live.awaits(c.Now())
 }
 
-// leaveLater opens rails over which Bye must still be sent.
+// leaveLater opens the rails without a link over which Bye must still be sent.
 func (c *core) leaveLater() {
 	for _, r := range c.forwarders {
 		if !c.tracker.Leave(&r.Rail) {
@@ -167,7 +174,7 @@ func (c *core) leaveLater() {
 		if r.State() == failover.Down {
 			c.reconnect(r)
 		} else {
-			r.abort() // The next attempt is only to send Bye.
+			r.abort() // The next attempt opens the link only to send Bye.
 		}
 	}
 }

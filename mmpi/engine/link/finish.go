@@ -5,26 +5,27 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// Finished notes that all processes have reached the end of the job. From now on a loss is no
-// error: it only ends the wait for others (FinishFailed). The caller has the lock, as in all
-// methods of this file.
+// Finished notes that all processes have reached the end of the job. From then on a loss is no
+// error: it only ends the wait for other processes (FinishFailed). The caller must hold the lock,
+// as for all methods in this file.
 func (s *Set) Finished() { s.tracker.Finished() }
 
-// FinishFailed reports whether, since Finished, the job has been ended, or ranks have been
-// unreachable for as long as would have ended it: nothing more arrives.
+// FinishFailed reports whether an error that would have ended the job has occurred since Finished:
+// an Abort, or ranks that were unreachable for too long. If so, nothing more arrives.
 func (s *Set) FinishFailed() bool { return s.tracker.FinishFailed() }
 
-// Departed reports whether a process is known to have left the job. None does before all have
-// finished.
+// Departed reports whether a process is known to have left the job. No process leaves before all
+// have finished.
 func (s *Set) Departed(rank int) bool {
 	p := s.peers.Get(rank)
 	return p != nil && p.departed
 }
 
-// IgnoreLosses has lost links not opened again, and new ones refused.
+// IgnoreLosses makes the Set ignore further losses: links are not reconnected, and new links are
+// refused, except those that must still carry a Bye.
 func (s *Set) IgnoreLosses() { s.tracker.Ignore() }
 
-// SendBye ends the links in order.
+// SendBye sends Bye on all rails, to end the links in order. Further losses are ignored.
 func (s *Set) SendBye() {
 	s.IgnoreLosses()
 	for _, r := range s.rails {
@@ -35,7 +36,7 @@ func (s *Set) SendBye() {
 	s.leaveLater()
 }
 
-// ByeAcked reports whether all other ends have acknowledged the Bye.
+// ByeAcked reports whether the other ends of all rails have acknowledged the Bye.
 func (s *Set) ByeAcked() bool {
 	for _, r := range s.rails {
 		if r.Open() || r.OwesBye() {
@@ -45,7 +46,8 @@ func (s *Set) ByeAcked() bool {
 	return true
 }
 
-// Drain writes what the links take; a link that fails is discarded. blocked: they take nothing now.
+// Drain writes as many bytes as the links take, and drops the queue of a link that fails. It
+// returns true if no link takes more bytes at the moment, or nothing waits.
 func (s *Set) Drain() (blocked bool) {
 	blocked = true
 	for _, r := range s.rails {
@@ -61,7 +63,7 @@ func (s *Set) Drain() (blocked bool) {
 	return blocked
 }
 
-// Close closes all links, and forgets what was in progress on them.
+// Close closes all links, and discards everything that was queued or in progress on them.
 func (s *Set) Close() {
 	s.ended = true
 	s.cancel()
@@ -72,7 +74,8 @@ func (s *Set) Close() {
 	}
 }
 
-// Check compares the counters that are kept by hand with what they count. It is for tests.
+// Check recounts the frames and bytes for which running counters are kept, and returns an error if
+// a counter differs. It is for tests.
 func (s *Set) Check() error {
 	unacked := 0
 	for _, p := range s.peers.All() {

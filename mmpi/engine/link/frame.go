@@ -8,27 +8,28 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// Frame is an outgoing frame other than Data, in memory of its own. A sequenced frame is retained
-// until it has been acknowledged.
+// Frame is an outgoing frame other than Data, in a buffer of its own. A sequenced frame is retained
+// until the peer has acknowledged it.
 type Frame struct {
-	Buf []byte // header, body and payload; pooled
+	Buf []byte // header, body and payload, in a buffer of the Pool
 
-	sealed     []byte            // what is written in place of Buf at level sealed; pooled
-	off        int               // bytes that have been written
-	seq        uint64            // sequence number; 0: not sequenced, or no longer retained
-	to         int               // virtual rank; nobody: the other end of the link
-	lane       int               // rail that had the frame last, as an index of Peer.lanes; nobody: none
+	sealed     []byte            // at level sealed: bytes that are written in place of Buf; nil: not sealed yet
+	off        int               // number of bytes that have been written to the link
+	seq        uint64            // sequence number; 0: the frame is not sequenced, or no longer retained
+	to         int               // virtual rank of the receiver; nobody: the other end of the link
+	lane       int               // index in Peer.lanes of the rail that was given the frame last; nobody: none
 	replayed   bool              // The frame has been given to a rail more than once.
 	queued     bool              // The frame is in a rail's queue.
-	background bool              // The program does not wait for the frame, so it does not keep the engine busy.
-	out        list.Node[*Frame] // in a rail's queue
-	kept       list.Node[*Frame] // among a peer's retained frames
+	background bool              // The program does not wait for the frame, so unsent does not count it.
+	out        list.Node[*Frame] // element of a rail's queue
+	kept       list.Node[*Frame] // element of the peer's list of retained frames
 }
 
-// nobody is no rank, and no rail.
+// nobody stands for no rank, or no rail.
 const nobody = -1
 
-// sum writes the checksums into a complete frame; checked: those of body and payload too.
+// sum writes the checksum of the header into a complete frame, and if checked is true those of its
+// body and payload too.
 func (f *Frame) sum(checked bool) {
 	if checked {
 		wire.SumFrame(f.Buf)
@@ -37,7 +38,7 @@ func (f *Frame) sum(checked bool) {
 	}
 }
 
-// lineLen returns the length of what is written for the frame.
+// lineLen returns the number of bytes that are written to the link for the frame.
 func (f *Frame) lineLen() int {
 	if f.sealed != nil {
 		return len(f.sealed)
@@ -45,29 +46,29 @@ func (f *Frame) lineLen() int {
 	return len(f.Buf)
 }
 
-// seal sets what is written in place of Buf.
+// seal sets the sealed bytes that are written in place of Buf.
 func (f *Frame) seal(b []byte) { f.sealed = b }
 
-// wrote counts bytes that the link took, and reports whether the frame is complete.
+// wrote counts n bytes as written, and reports whether the frame is complete.
 func (f *Frame) wrote(n int) bool {
 	f.off += n
 	return f.off == f.lineLen()
 }
 
-// over notes the rail that the frame is given to.
+// over records the lane of the rail that is given the frame.
 func (f *Frame) over(lane int) { f.lane = lane }
 
-// again prepares the frame to be sent over another rail.
+// again prepares the frame to be sent again, from its start, over the rail of a lane.
 func (f *Frame) again(lane int) { f.off, f.lane, f.replayed = 0, lane, true }
 
-// store has free memory for frames.
+// store allocates frames and their buffers, and reuses released ones.
 type store struct {
-	// Pool has buffers for the steady path, of the upper layers too.
+	// Pool provides the buffers of frames, and buffers for the upper layers.
 	Pool Pool
-	free []*Frame
+	free []*Frame // released frames for reuse
 }
 
-// take returns a frame with room for n bytes.
+// take returns an empty frame with a buffer for n bytes.
 func (s *store) take(n int) *Frame {
 	var f *Frame
 	if k := len(s.free); k > 0 {
@@ -82,7 +83,8 @@ func (s *store) take(n int) *Frame {
 	return f
 }
 
-// takeTo returns a frame to a rank with the header written but for its sums.
+// takeTo returns a frame to the rank in header h. The header is written except for its checksums,
+// and the buffer has room for body and payload.
 func (s *store) takeTo(h *wire.Header) *Frame {
 	f := s.take(wire.HeaderLen + int(h.Length))
 	f.to, f.seq, f.background = int(h.Dst), h.Seq, !h.Type.Sequenced()
@@ -90,7 +92,7 @@ func (s *store) takeTo(h *wire.Header) *Frame {
 	return f
 }
 
-// takeControl returns a complete frame for the other end of a link.
+// takeControl returns a complete frame of type t for the other end of a link. body may be nil.
 func (s *store) takeControl(t wire.Type, body wire.Body) *Frame {
 	b := wire.AppendFrame(nil, wire.Control(t), body)
 	f := s.take(len(b))
@@ -99,7 +101,7 @@ func (s *store) takeControl(t wire.Type, body wire.Body) *Frame {
 	return f
 }
 
-// release takes back a frame that nothing refers to.
+// release frees a frame to which nothing refers any more.
 func (s *store) release(f *Frame) {
 	s.unseal(f)
 	s.Pool.Put(f.Buf)
@@ -107,7 +109,7 @@ func (s *store) release(f *Frame) {
 	s.free = append(s.free, f)
 }
 
-// unseal discards the sealed form of a frame.
+// unseal frees the sealed bytes of a frame, if it has any.
 func (s *store) unseal(f *Frame) {
 	if f.sealed != nil {
 		s.Pool.Put(f.sealed)
@@ -115,12 +117,13 @@ func (s *store) unseal(f *Frame) {
 	}
 }
 
-// queue has the frames that wait for a rail's link, in order.
+// queue holds the frames that wait to be written to a rail's link, in order.
 type queue struct {
-	frames list.List[*Frame]
-	unsent int // number of frames that keep the engine busy
+	frames list.List[*Frame] // waiting frames; the first one may have been written in part
+	unsent int               // number of frames that are not background frames
 }
 
+// push appends a frame.
 func (q *queue) push(f *Frame) {
 	f.queued = true
 	if !f.background {
@@ -129,13 +132,13 @@ func (q *queue) push(f *Frame) {
 	q.frames.Push(&f.out)
 }
 
-// pushFirst queues a background frame before all others.
+// pushFirst inserts a background frame before all others.
 func (q *queue) pushFirst(f *Frame) {
 	f.queued = true
 	q.frames.PushFirst(&f.out)
 }
 
-// pop takes out the first frame.
+// pop removes and returns the first frame, and frees its sealed bytes.
 func (q *queue) pop(s *store) *Frame {
 	f := q.frames.First().Of
 	q.frames.Remove(&f.out)
@@ -150,7 +153,7 @@ func (q *queue) pop(s *store) *Frame {
 // begun reports whether part of the first frame has been written.
 func (q *queue) begun() bool { return !q.frames.Empty() && q.frames.First().Of.off > 0 }
 
-// clear takes out all frames. Those that are retained stay so.
+// clear removes all frames, and releases those that are not retained.
 func (q *queue) clear(s *store) {
 	for !q.frames.Empty() {
 		if f := q.pop(s); f.seq == 0 {
@@ -159,11 +162,11 @@ func (q *queue) clear(s *store) {
 	}
 }
 
-// drop forgets all frames. Those that are retained stay so.
+// drop empties the queue. It releases no frames.
 func (q *queue) drop() { q.frames, q.unsent = list.List[*Frame]{}, 0 }
 
-// purge takes out the frames for a rank while the link goes on. A frame that has been written in
-// part is replaced by a copy, because the link must get all of it.
+// purge removes the frames to a rank from the queue of a link that stays in use. A frame that has
+// been written in part is replaced by a copy, because the link must get all of it.
 func (q *queue) purge(s *store, rank int) {
 	old := q.frames
 	q.drop()
@@ -188,19 +191,21 @@ func (q *queue) purge(s *store, rank int) {
 	}
 }
 
-// retained has a peer's sequenced frames that have been sent and not acknowledged, in order. They
-// are kept for replay.
+// retained holds a peer's sequenced frames that have been sent and not acknowledged, in order, so
+// that they can be sent again after a loss.
 type retained struct {
-	frames list.List[*Frame]
-	bytes  int
+	frames list.List[*Frame] // frames by sequence number, lowest first
+	bytes  int               // total length of the frames, in bytes
 }
 
+// add appends a frame.
 func (r *retained) add(f *Frame) {
 	r.frames.Push(&f.kept)
 	r.bytes += len(f.Buf)
 }
 
-// release releases the frames up to a sequence number, and returns how many they were.
+// release releases the frames up to sequence number ack, and returns how many they were. An error
+// means that the peer has acknowledged a frame that was not sent.
 func (r *retained) release(ack uint64, s *store) (n int, err error) {
 	for first := r.frames.First(); first != nil && first.Of.seq <= ack; first = r.frames.First() {
 		f := first.Of
@@ -219,11 +224,11 @@ func (r *retained) release(ack uint64, s *store) (n int, err error) {
 	return n, nil
 }
 
-// Kept returns how many bytes of frames are kept for replay because the peer has not acknowledged
-// them.
+// Kept returns the total length, in bytes, of the frames that the peer has not acknowledged.
 func (r *retained) Kept() int { return r.bytes }
 
-// drop releases all frames, and returns how many they were.
+// drop releases all frames, and returns how many they were. A frame in a rail's queue is released
+// once it has been written.
 func (r *retained) drop(s *store) (n int) {
 	for first := r.frames.First(); first != nil; first = r.frames.First() {
 		f := first.Of
@@ -237,18 +242,19 @@ func (r *retained) drop(s *store) (n int) {
 	return n
 }
 
-// Pool keeps byte buffers by size class, so that the steady path allocates nothing. It is not safe
-// for concurrent use.
+// Pool keeps byte buffers by size class for reuse, so that steady traffic allocates nothing. It is
+// not safe for concurrent use.
 type Pool struct {
-	free [poolClasses][][]byte
-	kept int // bytes in free
+	free [poolClasses][][]byte // free buffers by size class
+	kept int                   // total capacity of the buffers in free, in bytes
 }
 
 const (
-	poolSmallest = 7 // 128 bytes
-	poolClasses  = 15
+	poolSmallest = 7  // size of the smallest buffers, as a power of two: 128 bytes
+	poolClasses  = 15 // number of size classes, each twice as large as the one before
 )
 
+// poolClass returns the class of buffers that are large enough for n bytes.
 func poolClass(n int) int {
 	if n <= 1<<poolSmallest {
 		return 0
@@ -256,7 +262,7 @@ func poolClass(n int) int {
 	return bits.Len(uint(n-1)) - poolSmallest
 }
 
-// Get returns n bytes with arbitrary contents.
+// Get returns a buffer of n bytes with arbitrary contents.
 func (p *Pool) Get(n int) []byte {
 	c := poolClass(n)
 	if c >= poolClasses {
@@ -272,7 +278,7 @@ func (p *Pool) Get(n int) []byte {
 	return make([]byte, n, 1<<(c+poolSmallest))
 }
 
-// Put takes back what Get has returned.
+// Put takes back a buffer that Get has returned. If the Pool is full, the buffer is dropped.
 func (p *Pool) Put(b []byte) {
 	c := poolClass(cap(b))
 	if cap(b) == 0 || c >= poolClasses || cap(b) != 1<<(c+poolSmallest) || p.kept+cap(b) > poolKeep {

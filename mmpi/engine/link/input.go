@@ -16,12 +16,14 @@ import (
 //  1. Heads of frames are cut from the rail's buffer. While segments arrive each head is read by
 //     itself, so that payload is never copied.
 //  2. A frame between the two ends of the link is handled here (control).
-//  3. For a frame from another rank reorder.go says where its payload goes: into the receive that
-//     it is for, into a buffer, or nowhere.
-//  4. The payload is read to there, straight from the link except for what the buffer has already.
-//  5. When it is in place, landed is called, and the next frame has its turn.
+//  3. For a frame from another rank reorder.go chooses the destination of the payload: the buffer
+//     of its receive, memory of the engine, or none.
+//  4. The payload is read to its destination straight from the link, except for the bytes that are
+//     in the rail's buffer already.
+//  5. When the payload is in place, arrival.land handles it, and the next frame has its turn.
 
-// step reads and writes once, and returns how many bytes it moved.
+// step reads and writes the rail's link once, without blocking, and returns how many bytes it
+// moved. If the link fails, step handles the loss.
 func (r *rail) step() (moved int) {
 	if !r.Linked() {
 		return 0
@@ -34,7 +36,7 @@ func (r *rail) step() (moved int) {
 	}
 	switch {
 	case err == nil || r.core.ended:
-	case r.State() == failover.Closed: // What is queued cannot be sent any more.
+	case r.State() == failover.Closed: // The frames in the queue can no longer be sent.
 		r.close()
 		r.Detached()
 	default:
@@ -43,10 +45,11 @@ func (r *rail) step() (moved int) {
 	return n
 }
 
-// read handles what the link has, without blocking, and returns how many bytes it took.
+// read reads and handles the bytes that the link has, without blocking, and returns how many it
+// read.
 func (r *rail) read() (moved int, err error) {
 	in := &r.in
-	dry := false // The last read took all there was.
+	dry := false // The last read took all bytes that the link had.
 	fill := func(p []byte) (int, error) {
 		n, err := r.link.TryRead(p)
 		switch {
@@ -104,7 +107,7 @@ func (r *rail) read() (moved int, err error) {
 	return moved, nil
 }
 
-// complete handles a frame whose payload is there.
+// complete verifies and handles a frame whose payload has arrived completely.
 func (r *rail) complete() error {
 	if err := r.in.verify(); err != nil {
 		return malformed{err}
@@ -119,8 +122,8 @@ func (r *rail) complete() error {
 	return nil
 }
 
-// frame handles the next frame apart from its payload, if its head is there, and returns the bytes
-// used.
+// frame handles the header and body of the next frame, and begins to receive its payload. It
+// returns the number of bytes used, or 0 if the buffer does not have all of the header and body.
 func (r *rail) frame() (int, error) {
 	in := &r.in
 	b := in.begin()
@@ -164,9 +167,9 @@ func (r *rail) frame() (int, error) {
 	return head, nil
 }
 
-// sealed is frame at level sealed. Only the header is looked at before the whole frame is here and
-// its tag has been verified. A frame that the buffer cannot hold, and segments as they arrive, are
-// read aside.
+// sealed handles the next frame as frame does, at level sealed. It uses nothing but the header h
+// until the whole frame has arrived and its tag has been verified. b begins with the frame. A frame
+// that the buffer cannot hold, and an incomplete segment, are read aside.
 func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	in := &r.in
 	whole := wire.HeaderLen + int(h.Length)
@@ -190,7 +193,7 @@ func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	return whole, r.openSealed(b[:whole])
 }
 
-// openSealed opens a complete frame in place and handles it.
+// openSealed verifies and opens a complete sealed frame in place, and handles it.
 func (r *rail) openSealed(frame []byte) error {
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
@@ -233,7 +236,8 @@ func (r *rail) openSealed(frame []byte) error {
 	return nil
 }
 
-// control handles a frame of the other end of the link.
+// control handles a frame from the other end of the link, rather than from a rank behind it. An
+// error means that the link must be given up.
 func (r *rail) control(h wire.Header, body []byte) error {
 	c := r.core
 	if r.peer != nil && h.Type == wire.TypeBye { // The other process has finished, and so has this one with it.
@@ -285,7 +289,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	return nil
 }
 
-// aborted ends the job because a rank or forwarder has done so.
+// aborted ends the job in this process, because an Abort has arrived from a rank or forwarder.
 func (c *core) aborted(a wire.Abort) {
 	reason := abortReason(a)
 	if c.seal != nil {
@@ -297,8 +301,9 @@ func (c *core) aborted(a wire.Abort) {
 	c.fail(fault.Aborted, int(a.Code), reason)
 }
 
-// abortReason returns what the user is told. A reason that a rank is the cause of names that rank.
-// Another host has written it, so it is shown as plain text.
+// abortReason returns the text about an Abort that is shown to the user. If a rank is the cause,
+// the reason in the Abort names that rank. Another host has written the reason, so it is made
+// printable.
 func abortReason(a wire.Abort) string {
 	a.Reason = wire.Printable(a.Reason)
 	if a.Rank == wire.Nobody {
@@ -307,8 +312,9 @@ func abortReason(a wire.Abort) string {
 	return fmt.Sprintf("job ended with exit status %d: %s", a.Code, a.Reason)
 }
 
-// sealedReason is abortReason where a rank's Abort arrives as the rank has made it: a forwarder
-// adds nothing to it.
+// sealedReason returns the text about an Abort at level sealed, where the Abort of a rank arrives
+// as the rank has signed it. Since a forwarder adds nothing to it, sealedReason adds the name of
+// the rank. An Abort whose signature does not fit is attributed to a forwarder.
 func (c *core) sealedReason(a wire.Abort) string {
 	switch {
 	case a.By == wire.Nobody:

@@ -57,8 +57,8 @@ const (
 	minOnWay = 4
 
 	// landedEvery is how much may arrive on a lane before it is acknowledged, in bytes. It is at
-	// most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades frames
-	// against what is sent again after a loss.
+	// most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades the
+	// number of acknowledgements against the number of bytes that are sent again after a loss.
 	landedEvery = 256 << 10
 
 	// landedLazily is landedEvery where only one link leads to the peer, in bytes. Default 1 MiB:
@@ -66,7 +66,8 @@ const (
 	landedLazily = 1 << 20
 
 	// ackEvery is how many sequenced frames may arrive before they are acknowledged by a frame of
-	// its own. Default 64. Trades frames against what a sender retains.
+	// its own. Default 64. Trades the number of acknowledgements against the memory that a
+	// sender retains.
 	ackEvery = 64
 
 	// fewDirect is the largest number of direct links that are read one by one. Default 2; with
@@ -77,5 +78,6 @@ const (
 	poolKeep = 16 << 20
 )
 
-// mostSegment bounds Limits.Segment.
+// mostSegment returns the upper bound of Limits.Segment, in bytes, for a data window of so many
+// bytes.
 func mostSegment(window int) int { return min(wire.MaxPayload, window/2) }

@@ -53,7 +53,7 @@ func lossesRandom(t *testing.T, seed uint64) {
 	run.compare()
 }
 
-// event has something happen at a rank.
+// event makes an event happen at a rank.
 func (x *lossesRun) event(rank int) {
 	u := x.ranks[rank]
 	s := u.rails[x.r.IntN(len(u.rails))]
@@ -116,7 +116,7 @@ func (x *lossesRun) send(rank, to int) {
 	})
 }
 
-// compare checks that all has arrived as it was sent, and that nothing is left.
+// compare checks that everything has arrived as it was sent, and that nothing is left.
 func (x *lossesRun) compare() {
 	for pair, sent := range x.small {
 		got := x.ranks[pair[1]].got[pair[0]]

@@ -12,40 +12,41 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// testNet is a job in one process: sets over links in memory, and forwarders between them, which
-// the test steps. A rank has a rail to each forwarder side by side, or in each direction of each
-// row of forwarders between clusters in a row, and direct ones.
+// testNet is a job in one process: Sets over links in memory, and forwarders between them that the
+// test steps. A rank has a rail to each of several parallel forwarders, or, if clusters are in a
+// row, one in each direction for each row of forwarders. It may also have direct rails.
 type testNet struct {
 	t      *testing.T
 	ranks  []*testRank
-	routes [][][]int // by cluster: for each cluster the rails that lead there, row by row
-	seed   uint64    // of the parts that reads and writes move
+	routes [][][]int // by cluster: for each cluster, the rails that lead there, row by row
+	seed   uint64    // seed of the sizes of partial reads and writes
 }
 
 type testRank struct {
 	*testProcess
 	cluster int
-	rails   []*testRail // those to forwarders, then the direct ones
+	rails   []*testRail // rails to forwarders, then the direct ones
 }
 
 // testRail is one rail of a rank.
 type testRail struct {
 	rank, rail int
-	peer       int           // direct: the rank at the other end; -1: a forwarder
+	peer       int           // rank at the other end of a direct rail; -1: the rail leads to a forwarder
 	there      *memnet.Link  // the forwarder's end, or this end of a direct link; nil: there is no link
-	in, out    []byte        // what the forwarder has read and not passed on, and what it has to write
-	states     uint32        // RailStates of this link
+	in         []byte        // bytes that the forwarder has read and not relayed
+	out        []byte        // bytes that the forwarder must write to the rank
+	states     uint32        // number of RailStates that were sent over the current link
 	dialed     chan *testEnd // links that the rank has opened
 }
 
 // testEnd is a link that is opened for a rank.
 type testEnd struct{ transport.Link }
 
-// netOptions are how the ranks are linked.
+// netOptions describes how the ranks are linked.
 type netOptions struct {
-	rows   int      // of forwarders; at least 1
-	hops   bool     // between neighbours of clusters in a row, in place of one for all
-	direct [][2]int // pairs with a direct link, which the second dials
+	rows   int      // number of rows of forwarders; at least 1
+	hops   bool     // Forwarders link neighbours of clusters in a row, in place of one forwarder for all.
+	direct [][2]int // pairs of ranks with a direct link, which the second one dials
 }
 
 func newTestNet(t *testing.T, sizes []uint32, opt netOptions, seed uint64, edit func(*Config)) *testNet {
@@ -133,8 +134,8 @@ func (n *testNet) state(s *testRail) (x Status) {
 	return x
 }
 
-// far returns the rail by which frames of s reach a rank.
-func (n *testNet) far(s *testRail, to int) *testRail {
+// receivingRail returns the rail over which frames from rail s arrive at a rank.
+func (n *testNet) receivingRail(s *testRail, to int) *testRail {
 	from, dst := n.ranks[s.rank], n.ranks[to]
 	row := slices.Index(n.routes[from.cluster][dst.cluster], s.rail)
 	return dst.rails[n.routes[dst.cluster][from.cluster][row]]
@@ -145,8 +146,8 @@ func (n *testNet) direct(rank, peer int) *testRail {
 	return all[slices.IndexFunc(all, func(s *testRail) bool { return s.peer == peer })]
 }
 
-// relay has the forwarder of a rail pass on at most most whole frames (0: all), and returns how
-// much has moved.
+// relay makes the forwarder of a rail pass on at most most whole frames (0: all), and returns how
+// many bytes and frames have moved.
 func (n *testNet) relay(s *testRail, most int) (moved int) {
 	if s.peer >= 0 || s.there == nil {
 		return 0
@@ -176,7 +177,7 @@ func whole(b []byte) bool {
 	return err == nil && len(b) >= wire.HeaderLen+int(h.Length)
 }
 
-// pass has a frame go where it is for.
+// pass delivers a frame to its receiver, or answers it as a forwarder does.
 func (n *testNet) pass(s *testRail, h wire.Header, frame []byte) {
 	switch {
 	case h.Type == wire.TypePing:
@@ -187,14 +188,14 @@ func (n *testNet) pass(s *testRail, h wire.Header, frame []byte) {
 		a, _ := wire.ParseAbort(frame[wire.HeaderLen:])
 		n.t.Errorf("rank %d aborts: %s", s.rank, a.Reason)
 	case h.Type.BetweenRanks():
-		if far := n.far(s, int(h.Dst)); far.there != nil {
-			far.out = append(far.out, frame...)
-			n.put(far)
+		if other := n.receivingRail(s, int(h.Dst)); other.there != nil {
+			other.out = append(other.out, frame...)
+			n.put(other)
 		}
 	}
 }
 
-// put writes what a rank's link takes.
+// put writes as many bytes as a rank's link takes, and returns how many.
 func (n *testNet) put(s *testRail) (moved int) {
 	for len(s.out) > 0 {
 		k, err := s.there.TryWrite(s.out)
@@ -207,20 +208,21 @@ func (n *testNet) put(s *testRail) (moved int) {
 	return moved
 }
 
-// lose cuts a rank's link to a forwarder, which tells the others. What is on its way is lost.
+// lose cuts a rank's link to a forwarder, which reports the loss to the other ranks. Frames in
+// flight are lost.
 func (n *testNet) lose(s *testRail) {
 	s.there.Cut()
 	s.there = nil
 	n.tell(s, false)
 }
 
-// back has the rank open the link again. The forwarder tells it which ranks it does not reach.
+// back opens a rank's link again. The forwarder tells the rank which other ranks it does not reach.
 func (n *testNet) back(s *testRail) {
 	n.give(s, n.open(s))
 	n.tell(s, true)
 	for _, r := range n.ranks {
 		for _, o := range r.rails {
-			if o.peer < 0 && o.there == nil && r.cluster != n.ranks[s.rank].cluster && n.far(o, s.rank) == s {
+			if o.peer < 0 && o.there == nil && r.cluster != n.ranks[s.rank].cluster && n.receivingRail(o, s.rank) == s {
 				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
 			}
 		}
@@ -237,7 +239,7 @@ func (n *testNet) give(s *testRail, l transport.Link) {
 	}
 }
 
-// meet opens a direct link, and part cuts it.
+// meet opens a direct link.
 func (n *testNet) meet(a, b int) {
 	n.seed++
 	here, there := memnet.Pipe(memnet.Options{Partial: n.seed, Buffer: 1 << 20})
@@ -248,32 +250,33 @@ func (n *testNet) meet(a, b int) {
 	}
 }
 
+// part cuts a direct link.
 func (n *testNet) part(a, b int) {
 	n.direct(a, b).there.Cut()
 	n.direct(a, b).there, n.direct(b, a).there = nil, nil
 }
 
-// hears has the rank's forwarder report on another rank.
+// hears sends the rank a report of its forwarder about another rank.
 func (s *testRail) hears(x wire.RailState) {
 	s.states++
 	x.Number = s.states
 	s.out = wire.AppendFrame(s.out, wire.Control(wire.TypeRailState), &x)
 }
 
-// tell has forwarders tell the other clusters of a rank's link.
+// tell makes forwarders report on a rank's link to the other clusters.
 func (n *testNet) tell(s *testRail, up bool) {
 	from := n.ranks[s.rank].cluster
 	for to, r := range n.ranks {
 		if r.cluster == from || !slices.Contains(n.routes[from][r.cluster], s.rail) {
 			continue
 		}
-		if far := n.far(s, to); far.there != nil {
-			far.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
+		if other := n.receivingRail(s, to); other.there != nil {
+			other.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
 		}
 	}
 }
 
-// step has a rank read and write once.
+// step makes a rank read and write once.
 func (r *testRank) step() (moved int) {
 	r.locked(func() {
 		moved = r.set.Step()
@@ -294,7 +297,7 @@ func (n *testNet) check() {
 	}
 }
 
-// settle runs everything until nothing moves, and all is acknowledged that can be.
+// settle runs everything until nothing moves and no acknowledgement is owed.
 func (n *testNet) settle() {
 	n.t.Helper()
 	for range 3 { // acknowledgements of acknowledgements are not acknowledged
@@ -314,9 +317,9 @@ func (n *testNet) settle() {
 	}
 }
 
-// TestStatesInOrder checks that reports of a forwarder on other ranks' links are believed in the
-// order of their numbers only. Where one is missing the link is lost, and the next one begins with
-// the present state.
+// TestStatesInOrder checks that reports of a forwarder on other ranks' links are accepted only in
+// the order of their numbers. If one is missing, the link is given up, and the next link begins
+// with the present state.
 func TestStatesInOrder(t *testing.T) {
 	n := newTestNet(t, []uint32{1, 1}, netOptions{rows: 2}, 0, func(*Config) {})
 	s := n.ranks[0].rails[0]

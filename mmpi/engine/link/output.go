@@ -16,14 +16,15 @@ import (
 //     first, then new ones.
 //  3. The segment's payload is in the program's buffer. It is written from there, spliced from
 //     there (conn.go), or sent as one piece by an adapter (segment.sendPiece).
-//  4. What has been written is accounted for: frames that are not retained are released, and the
-//     Source of a segment is told (Upper.Written) when its last byte is in the link.
+//  4. Written bytes are accounted for: frames that are not retained are released, and Upper.Written
+//     is called when the last byte of a Source is in the link.
 //  5. Nothing blocks: when the link takes no more, the rail is blocked until there is room.
 
-// write puts on the link what it takes, without blocking.
+// write writes queued frames and segments, as many bytes as the link takes without blocking and
+// about core.turn at most. It returns how many bytes it wrote.
 func (r *rail) write() (moved int, err error) {
 	r.blocked = false
-	full := false // no room for a large piece
+	full := false // The link has no room for a large piece.
 	for turn := r.core.turn; moved < turn; {
 		iov := r.iov[:0]
 		r.queueCount()
@@ -99,7 +100,8 @@ func (r *rail) queueCount() {
 	r.queue.pushFirst(r.core.takeControl(wire.TypeCount, r.count.next(r.core.Now(), extra)))
 }
 
-// wrote accounts for n bytes that the link took, in the order of write's list.
+// wrote accounts for n bytes that the link took: first those of the segment, then those of queued
+// frames, as in the list of write.
 func (r *rail) wrote(n int) {
 	if s := &r.seg; s.active {
 		n = s.wrote(n)
@@ -113,6 +115,8 @@ func (r *rail) wrote(n int) {
 	r.framesWrote(n)
 }
 
+// framesWrote accounts for n bytes of queued frames that the link took. It removes complete frames
+// from the queue, and releases those that are not retained.
 func (r *rail) framesWrote(n int) {
 	for n > 0 {
 		f := r.queue.frames.First().Of
@@ -128,8 +132,9 @@ func (r *rail) framesWrote(n int) {
 	}
 }
 
-// line returns what goes on the link for a frame that is queued there. At level sealed it is made
-// for this transmission, and kept until it has been written.
+// line returns the bytes that are written to the link for a queued frame. At level sealed, line
+// seals the frame for this transmission, and keeps the result until it has been written. An error
+// means that there are no keys.
 func (r *rail) line(f *Frame) ([]byte, error) {
 	c := r.core
 	if c.seal == nil {
@@ -139,7 +144,7 @@ func (r *rail) line(f *Frame) ([]byte, error) {
 		return f.sealed, nil
 	}
 	b := c.Pool.Get(len(f.Buf) + wire.SealLen)[:0]
-	p := r.peer // a direct link has the keys of the two
+	p := r.peer // A direct link uses the keys of its two processes.
 	if f.to != nobody {
 		p = c.Peer(f.to)
 	}
@@ -156,8 +161,8 @@ func (r *rail) line(f *Frame) ([]byte, error) {
 	return b, nil
 }
 
-// nextSegment takes the next peer's turn, if one has bytes to send and this rail may carry them. An
-// error is about keys.
+// nextSegment begins a segment to the next peer in turn that has bytes to send and may use this
+// rail, if there is one. An error means that there are no keys.
 func (r *rail) nextSegment() error {
 	for len(r.bulk) > 0 {
 		p := r.bulk.next()
@@ -174,8 +179,8 @@ func (r *rail) nextSegment() error {
 	return nil
 }
 
-// nextBytes chooses what the rail sends next to a peer: first what was lost, then what is new; nil:
-// nothing may be sent now. first says that it is new.
+// nextBytes chooses the next bytes to send to a peer over the rail: lost segments before new bytes.
+// It returns a nil Source if nothing may be sent now. first reports that the bytes are new.
 func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	l := &p.lanes[r.index].out
 	if r.shares && l.OnWay() >= max(p.share(r), minOnWay*r.core.limit.Segment) {
@@ -197,8 +202,8 @@ func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	return src, s, true
 }
 
-// share returns how many bytes of the window a rail may fill: of what the peer has granted and what
-// is in flight over all rails.
+// share returns how many bytes rail r may have in flight to the peer. It divides the window, which
+// is the credit left plus the bytes in flight over all rails, among the rails that reach the peer.
 func (p *Peer) share(r *rail) int {
 	c := p.core
 	window := int(p.out.credit.Available())

@@ -9,78 +9,81 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
-// Peer is another process, with the flows to and from it.
+// Peer is another process of the job, with the state of the flows to and from it.
 type Peer struct {
-	Rank  int // virtual rank
-	Ahead int // bytes of payload that its frames may have ahead of their turn, for each rail
+	Rank int // virtual rank of the process
+	// Ahead is the number of payload bytes, for each rail, that frames from the peer may have
+	// waiting ahead of their turn.
+	Ahead int
 
-	core      *core
+	core      *core   // state shared by all rails and peers
 	rails     []*rail // rails to forwarders that lead to the peer
-	preferred int     // place in rails of the one for everything but segments, if it reaches the peer
-	direct    *rail   // rail that leads to this peer alone; nil: there is none
-	lanes     []lane  // by rail
+	preferred int     // index in rails of the rail for frames other than segments, while it reaches the peer
+	direct    *rail   // direct rail to the peer; nil: the pair cannot have one
+	lanes     []lane  // parts of the flow that use each rail, by rail.index
 	distance
-	keys     keys
+	keys     keys // keys of this pair of processes at level sealed
 	departed bool // The peer has left the job: it needs nothing more, and sends nothing more.
 
-	// Frames.
-	numbers flow.Numbers
+	numbers flow.Numbers // sequence numbers of the frames to the peer
 	retained
 	inbox
 
-	// Bytes of large messages.
-	out    outbox
-	dataIn flow.Grant // what the peer may send
+	out    outbox     // large messages to the peer
+	dataIn flow.Grant // limit of the segment bytes that the peer may send
 }
 
-// lane is a flow's share of a rail, in both directions.
+// lane is the part of a flow that uses one rail, in both directions.
 type lane struct {
-	out      flow.Lane
-	in       flow.Arrivals
-	enrolled bool // The peer is in the rail's bulk ring.
+	out      flow.Lane     // segments sent over the rail and not acknowledged
+	in       flow.Arrivals // segments that arrived over the rail
+	enrolled bool          // The peer is in the rail's bulk ring.
 }
 
+// enroll records whether the peer is in the rail's bulk ring.
 func (l *lane) enroll(in bool) { l.enrolled = in }
 
-// sent counts a segment, if it will be acknowledged.
+// sent counts segment s as in flight if it is tracked, so that the peer will acknowledge it.
 func (l *lane) sent(s flow.Segment, now time.Duration, tracked bool) {
 	if tracked {
 		l.out.Send(s, now)
 	}
 }
 
-// inbox has the sequenced frames of a peer that have arrived, and not been handled.
+// inbox holds the sequenced frames of a peer that have arrived and not been handled.
 type inbox struct {
-	order         flow.Order[[]byte] // complete frames ahead of their turn
-	aheadBytes    int                // bytes of payload of these
+	order         flow.Order[[]byte] // complete frames that have arrived ahead of their turn
+	aheadBytes    int                // payload bytes of the frames ahead of their turn, complete or not
 	ackDue        bool               // The peer is in core.acks.
-	delivering    arrival            // the frame whose turn it is and whose payload is arriving
-	deliveringDst []byte             // where that payload goes
+	delivering    arrival            // frame that is next in order and whose payload is being received, if there is one
+	deliveringDst []byte             // destination of the payload of delivering
 }
 
-// Arriving returns how many bytes of payload the frame has that is next in order and has arrived in
-// part.
+// Arriving returns the payload length, in bytes, of the frame that is next in order and whose
+// payload is being received, or 0 if there is none.
 func (i *inbox) Arriving() int { return i.delivering.n }
 
-// distance is how far away a peer is.
+// distance is the measured distance of a peer.
 type distance struct {
-	path *flow.Path // shared by all peers of a cluster
-	long *limits.Limits
+	path *flow.Path     // measurements of the path, shared by all peers of a cluster
+	long *limits.Limits // limits of the engine, whose LongPath says which paths are long
 }
 
-// Far is Long without measuring.
+// Far reports whether the path to the peer is known to be long. Unlike Long it does not start a
+// measurement.
 func (d distance) Far() bool {
 	trip := d.path.RoundTrip()
 	return trip > 0 && trip >= d.long.LongPath
 }
 
-// RoundTrip returns the shortest time to the peer and back that has been measured; 0: none has.
+// RoundTrip returns the shortest measured round-trip time to the peer, or 0 if none was measured.
 func (d distance) RoundTrip() time.Duration { return d.path.RoundTrip() }
 
-// keys are those of this process and a peer at level sealed, from the first frame on.
+// keys holds the keys of this process and one peer at level sealed; they are nil before the first
+// frame.
 type keys struct{ pair *sealing.Pair }
 
-// make makes the keys, unless there are some.
+// make derives the keys, if that has not been done.
 func (k *keys) make(p *Peer) (err error) {
 	if k.pair == nil {
 		k.pair, err = p.core.seal.Pair(p.Rank, p.core.slots)
@@ -88,7 +91,7 @@ func (k *keys) make(p *Peer) (err error) {
 	return err
 }
 
-// Peer returns the peer of a virtual rank, which must be in range.
+// Peer returns the peer with a virtual rank, which must be in range. It is created if necessary.
 func (c *core) Peer(rank int) *Peer {
 	p := c.peers.Get(rank)
 	if p == nil {
@@ -98,6 +101,7 @@ func (c *core) Peer(rank int) *Peer {
 	return p
 }
 
+// newPeer returns a peer with which nothing has been exchanged.
 func newPeer(c *core, rank int) *Peer {
 	window := uint64(c.limit.DataWindow)
 	cluster, _ := c.world.Place(rank)
@@ -110,9 +114,9 @@ func newPeer(c *core, rank int) *Peer {
 	return p
 }
 
-// preferredRail returns the place in rails of the one that small messages take. It spreads pairs
-// evenly, whether processes talk to all of another cluster or each to its counterpart, and both
-// directions of a pair take the same rail.
+// preferredRail returns the index in rails of the rail for small messages. The choice spreads pairs
+// evenly over the rails, whether processes communicate with all of another cluster or each with its
+// counterpart. Both directions of a pair take the same rail.
 func (p *Peer) preferredRail() int {
 	lo, hi := min(p.Rank, p.core.world.Rank), max(p.Rank, p.core.world.Rank)
 	_, first := p.core.world.Place(lo)
@@ -122,20 +126,21 @@ func (p *Peer) preferredRail() int {
 }
 
 // several reports whether more than one rail may lead to the peer, so that frames may overtake each
-// other, and arrive twice.
+// other and arrive twice.
 func (p *Peer) several() bool { return p.core.multi || p.direct != nil }
 
-// scattered reports whether frames from the peer may have overtaken each other: as in several, or
-// because forwarders on the way have several connections between them (a trunk).
+// scattered reports whether frames from the peer may overtake each other: because several rails
+// lead to the peer, or because forwarders on the way have several connections between them (a
+// trunk).
 func (p *Peer) scattered() bool { return p.several() || p.core.hops }
 
-// repeats reports whether frames may be sent to the peer twice over a rail: after the loss of a
-// link on the way.
+// repeats reports whether the peer may receive frames over rail r a second time, because they are
+// sent again after the loss of a link on the way.
 func (p *Peer) repeats(r *rail) bool {
 	return p.several() || r.Replaced() || p.core.hops && p.core.replays
 }
 
-// rail returns the one for everything but segments; nil: none reaches the peer.
+// rail returns the rail for frames other than segments, or nil if none reaches the peer.
 func (p *Peer) rail() *rail {
 	if d := p.direct; d != nil && d.Reaches(p.Rank) {
 		return d
@@ -154,7 +159,7 @@ func (p *Peer) rail() *rail {
 	return nil
 }
 
-// railOf returns the rail of a lane.
+// railOf returns the rail with a lane index.
 func (p *Peer) railOf(lane int) *rail {
 	if lane < len(p.core.forwarders) {
 		return p.core.forwarders[lane]
@@ -162,13 +167,14 @@ func (p *Peer) railOf(lane int) *rail {
 	return p.direct
 }
 
-// NewFrame starts a frame to the peer. The header is written but for its sums, with room for body
-// and payload, which the caller appends to Buf. Then the caller must call Send with it, before
-// another NewFrame for this peer.
+// NewFrame returns a frame to the peer that has its header, except for the checksums, and room for
+// body and payload bytes, which the caller appends to Buf. The caller must then call Send with the
+// frame, before another NewFrame for this peer.
 func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
 
+// newFrame returns a frame to the peer as NewFrame does, with the epoch of a lane in its header.
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
@@ -178,9 +184,9 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 	return p.core.takeTo(&h)
 }
 
-// Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is
-// none now, a sequenced frame waits for one. Any other is discarded, because its contents are sent
-// again once there is a rail.
+// Send gives a frame to a rail that reaches the peer; Set.Flush writes it. If no rail reaches the
+// peer now, a sequenced frame is sent once one does. Any other frame is discarded, because its
+// contents are sent again once there is a rail.
 func (p *Peer) Send(f *Frame) {
 	p.core.sums(f)
 	if f.seq != 0 {
@@ -197,8 +203,9 @@ func (p *Peer) Send(f *Frame) {
 	}
 }
 
-// resend gives retained frames that a lane carried (nobody: that found none) to a rail that reaches
-// the peer, and repeats what is not retained: credit and acknowledgement.
+// resend sends again, over a rail that reaches the peer, the retained frames that were given to
+// lane from. If from is nobody, it sends the frames for which there was no rail. It also sends
+// credit and acknowledgement, which are not retained.
 func (p *Peer) resend(from int) {
 	to, lane := p.rail(), nobody
 	if to != nil {
@@ -223,7 +230,8 @@ func (p *Peer) resend(from int) {
 	}
 }
 
-// laneLost replays what a rail carried to the peer, of which nothing is queued there any more.
+// laneLost sends again the frames and segments that rail r carried to the peer. The caller has
+// removed the peer's frames from the queue of r.
 func (p *Peer) laneLost(r *rail) {
 	l := &p.lanes[r.index]
 	l.enroll(false)
@@ -232,8 +240,8 @@ func (p *Peer) laneLost(r *rail) {
 	p.resend(r.index)
 }
 
-// delivered counts a sequenced frame as handled. It is acknowledged by the next frame to the peer,
-// after ackEvery frames, or by the next tick.
+// delivered counts the next sequenced frame as handled. It is acknowledged by the next frame to the
+// peer, after ackEvery frames, or by the next tick.
 func (p *Peer) delivered() {
 	p.core.advanced()
 	p.order.Take()
@@ -247,7 +255,7 @@ func (p *Peer) delivered() {
 	}
 }
 
-// FlushAcks sends all acknowledgements that are owed.
+// FlushAcks sends all acknowledgements that this process owes.
 func (c *core) FlushAcks() {
 	for _, p := range c.acks {
 		p.flushAck()
@@ -255,7 +263,8 @@ func (c *core) FlushAcks() {
 	c.ackedAll()
 }
 
-// flushAck acknowledges what has not been acknowledged.
+// flushAck sends an acknowledgement of the frames that have not been acknowledged, if there are
+// any.
 func (p *Peer) flushAck() {
 	p.ackDue = false
 	if p.order.Untold() > 0 {
@@ -263,7 +272,8 @@ func (p *Peer) flushAck() {
 	}
 }
 
-// acked takes the acknowledgement in a frame from the peer.
+// acked handles the acknowledgement in a frame from the peer, and releases the frames up to
+// sequence number ack. An error means that the peer has acknowledged a frame that was not sent.
 func (p *Peer) acked(ack uint64) error {
 	news, err := p.numbers.Ack(ack)
 	if err != nil || !news {
@@ -275,21 +285,22 @@ func (p *Peer) acked(ack uint64) error {
 	return err
 }
 
-// depart notes that the peer has left the job.
+// depart records that the peer has left the job, and releases the frames that were retained for it.
 func (p *Peer) depart() {
 	p.departed = true
 	p.core.retain(-p.retained.drop(&p.core.store))
 }
 
-// Bulk sends a Source that is not empty. When all of it is in links, Upper.Written is called. Its
-// buffer is in use until Set.Abandon, since bytes may have to be sent again.
+// Bulk sends a Source, which must not be empty. Upper.Written is called when all of its bytes have
+// been written to links. The buffer is in use until Set.Abandon, because bytes may have to be sent
+// again.
 func (p *Peer) Bulk(src *Source) {
 	p.out.add(src, p.core.Now())
 	p.measure()
 	p.schedule()
 }
 
-// schedule gives the peer its turn on all rails that carry what is for it.
+// schedule gives the peer a turn on all rails that carry its segments.
 func (p *Peer) schedule() {
 	for _, r := range p.core.forwarders {
 		r.enroll(p)
@@ -299,16 +310,16 @@ func (p *Peer) schedule() {
 	}
 }
 
-// Open prepares a Sink, whose exported fields are set, for what the peer will send. The peer does
-// not know yet that it may.
+// Open prepares a Sink, whose exported fields are set, for segments from the peer. The caller
+// clears the peer for sending (CTS) afterwards.
 func (p *Peer) Open(k *Sink) {
 	k.open()
 	p.register(k)
 }
 
-// register makes the next parts of a Sink known to the link over which they arrive, if that is the
-// only one. After a loss something may arrive again over another link, and would be written into
-// memory that is the program's again.
+// register registers the next parts of a Sink with the link over which they arrive, if only one
+// link leads to the peer. With several links, a duplicate after a loss could be written into memory
+// that the program uses again.
 func (p *Peer) register(k *Sink) {
 	if p.scattered() || p.core.zcopy.from == 0 {
 		return
@@ -318,18 +329,20 @@ func (p *Peer) register(k *Sink) {
 	}
 }
 
-// DataLimit returns how many bytes of segments the peer may send since the beginning.
-// Upper.SendCredit tells the peer.
+// DataLimit returns the number of segment bytes that the peer may send, counted since the start of
+// the job. Upper.SendCredit sends it to the peer.
 func (p *Peer) DataLimit() uint64 { return p.dataIn.Limit() }
 
-// RaiseData takes the peer's DataLimit.
+// RaiseData sets the number of segment bytes that this process may send to the peer, which is the
+// DataLimit that the peer has sent.
 func (p *Peer) RaiseData(limit uint64) {
 	if p.out.raise(limit, p.core.Now()) {
 		p.schedule()
 	}
 }
 
-// fitWindow widens the window of what the peer sends if its path takes more.
+// fitWindow enlarges the window of segments from the peer if the path can hold more bytes in
+// flight.
 func (p *Peer) fitWindow() {
 	trip := p.RoundTrip()
 	if trip == 0 {
@@ -340,7 +353,7 @@ func (p *Peer) fitWindow() {
 	}
 }
 
-// measure sends an echo to the peer if the path there is due to be measured.
+// measure sends an Echo to the peer if the path is due to be measured.
 func (p *Peer) measure() {
 	if p.core.limit.LongPath < 0 {
 		return
@@ -350,13 +363,14 @@ func (p *Peer) measure() {
 	}
 }
 
+// echo sends an Echo frame to the peer.
 func (p *Peer) echo(flags uint8, e wire.Echo) {
 	f := p.NewFrame(wire.TypeEcho, flags, wire.EchoLen, 0)
 	f.Buf = e.Append(f.Buf)
 	p.Send(f)
 }
 
-// echoed handles an Echo frame.
+// echoed handles an Echo frame: it answers a request, or measures the round trip of a reply.
 func (p *Peer) echoed(flags uint8, body []byte) error {
 	e, err := wire.ParseEcho(body)
 	if err != nil {
@@ -371,7 +385,7 @@ func (p *Peer) echoed(flags uint8, body []byte) error {
 	return nil
 }
 
-// Long reports whether the path to the peer is known to be long. It is then measured again from
+// Long reports whether the path to the peer is known to be long. It measures a long path again from
 // time to time, because a process that is slow to answer makes its path look long.
 func (p *Peer) Long() bool {
 	if !p.Far() {

@@ -16,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// testProcess is a set and the layer above it. That layer clears every large message at once: its
-// bytes are all that links see. The test tells the sender of the end.
+// testProcess is a Set and the layer above it. That layer clears every large message at once, so
+// that links carry nothing but its bytes. The test tells the sender when a message is complete.
 type testProcess struct {
 	set     *Set
 	lock    sync.Mutex
@@ -61,7 +61,7 @@ func (u *testProcess) Fatal(_ fault.Code, _ int, reason string) {
 	u.set.Close()
 }
 
-// inPlace is a frame that needs nothing more once its payload is there.
+// inPlace is a frame that is complete once its payload has arrived.
 type inPlace struct{}
 
 func (inPlace) Landed(int) error { return nil }
@@ -85,8 +85,8 @@ func (u *testProcess) send(other *testProcess, handle uint64, from, to []byte) *
 	return src
 }
 
-// newProcess starts the set of a rank in a job whose clusters have so many processes each. Nothing
-// reopens a link by itself, unless edit says so.
+// newProcess starts the Set of a rank in a job whose clusters have so many processes each. Lost
+// links are not opened again, unless edit sets that.
 func newProcess(t *testing.T, rank int, sizes []uint32, edit func(*Config)) *testProcess {
 	t.Helper()
 	u := &testProcess{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{},
@@ -110,8 +110,8 @@ func newProcess(t *testing.T, rank int, sizes []uint32, edit func(*Config)) *tes
 	return u
 }
 
-// tcpPair joins two sets by one socket, for what only sockets do: splice, and access the program's
-// memory.
+// tcpPair joins two Sets by one socket, for tests of splice and of access to the program's memory,
+// which only sockets support.
 func tcpPair(t *testing.T) (u [2]*testProcess) {
 	t.Helper()
 	ln, err := tcp.Listen("127.0.0.1:0")

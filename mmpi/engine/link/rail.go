@@ -7,43 +7,47 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// rail is a link to a forwarder, or to one other process (direct.go), with what waits to be sent
-// and the frame that is arriving. Fail-over owns its state (failover.Rail).
+// rail is a path to a forwarder, or to one other process (direct.go): its current link, the frames
+// and segments that wait to be sent, and the frame that is being received. Package failover owns
+// its state (failover.Rail).
 type rail struct {
 	failover.Rail
 	conn
-	core  *core
-	index int   // place in core.forwarders and Peer.lanes; a direct rail has the last of these
-	peer  *Peer // direct: the process at the other end; nil: a forwarder is
+	core *core // state shared by all rails and peers
+	// index is the rail's index in Peer.lanes, and in core.forwarders if it leads to a forwarder.
+	// All direct rails have the last index of Peer.lanes.
+	index int
+	peer  *Peer // process at the other end of a direct rail; nil: the rail leads to a forwarder
 
 	tracked bool // Segments are acknowledged, because the job goes on when the rail is lost.
-	shares  bool // A peer's segments may take other rails as well.
+	shares  bool // Segments to a peer may take other rails as well.
 
-	live    liveness
-	count   counter
-	in      input
-	queue   queue // control and eager frames: they overtake segments, but do not interrupt one
-	bulk    ring  // peers with segments to send
-	seg     segment
-	blocked bool // The link took nothing more.
-	iov     [][]byte
+	live    liveness // silence of the link
+	count   counter  // bytes sent and received over the link
+	in      input    // receiving side of the link
+	queue   queue    // control and eager frames to send; they overtake segments, but do not interrupt one
+	bulk    ring     // peers with segments to send over the rail, in turn
+	seg     segment  // segment that is being written
+	blocked bool     // The link takes no more bytes at the moment.
+	iov     [][]byte // scratch memory for a vectored write
 
 	dialer
 }
 
-// newRail returns a rail without a link, which is to be added to the Tracker. direct is the process
-// at its other end, if that is no forwarder; open opens the link.
+// newRail returns a rail without a link, which the caller adds to the Tracker. direct is the
+// process at the other end, or nil if that is a forwarder; open opens the link.
 func newRail(c *core, index int, direct *Peer, open opener) *rail {
 	return &rail{core: c, index: index, peer: direct, tracked: c.replays || direct != nil,
 		shares: c.multi || direct != nil, dialer: dialer{open: open}}
 }
 
-// ring has the peers with segments to send over a rail, in turn.
+// ring holds the peers with segments to send over a rail, in turn.
 type ring []*Peer
 
+// add appends a peer.
 func (b *ring) add(p *Peer) { *b = append(*b, p) }
 
-// next takes the next peer's turn.
+// next removes and returns the peer whose turn it is.
 func (b *ring) next() *Peer {
 	p := (*b)[0]
 	copy(*b, (*b)[1:])
@@ -51,16 +55,16 @@ func (b *ring) next() *Peer {
 	return p
 }
 
-// remove takes out all of a peer's turns.
+// remove removes all entries of a peer.
 func (b *ring) remove(p *Peer) { *b = slices.DeleteFunc(*b, func(o *Peer) bool { return o == p }) }
 
-// attach gives the rail its link; nil: it has none yet.
+// attach sets the rail's link; nil: the link is not open yet.
 func (r *rail) attach(l transport.Link) {
 	r.conn.attach(l, r.core.seal, &r.core.limit, r.peer != nil)
 	r.count = counter{due: l != nil}
 }
 
-// replace gives the rail another link.
+// replace sets a link that was opened later, and begins to watch it.
 func (r *rail) replace(l transport.Link) {
 	r.attach(l)
 	r.in.ready()
@@ -68,7 +72,8 @@ func (r *rail) replace(l transport.Link) {
 	r.live.reset(r.core.Now())
 }
 
-// detachLink closes the link, and forgets what was to be sent over it and has arrived in part.
+// detachLink closes the link, and discards everything that was to be sent over it or has arrived in
+// part.
 func (r *rail) detachLink() {
 	r.close()
 	r.drop()
@@ -77,19 +82,20 @@ func (r *rail) detachLink() {
 	r.in.reset()
 }
 
-// drop forgets what waits to be sent.
+// drop discards everything that waits to be sent.
 func (r *rail) drop() {
 	r.queue.drop()
 	r.bulk = nil
 	r.seg.drop()
 }
 
-// pending reports whether there is something to write.
+// pending reports whether the rail has a link and something to write to it.
 func (r *rail) pending() bool {
 	return r.Linked() && (!r.queue.frames.Empty() || r.seg.active || len(r.bulk) > 0 || r.count.due)
 }
 
-// carries reports whether frames for a peer take this rail now. A direct link takes all of them.
+// carries reports whether frames to a peer take this rail now. A direct link that is up carries all
+// of them.
 func (r *rail) carries(p *Peer) bool {
 	if d := p.direct; d != nil && d.Reaches(p.Rank) {
 		return r == d
@@ -97,8 +103,8 @@ func (r *rail) carries(p *Peer) bool {
 	return r.Reaches(p.Rank)
 }
 
-// enroll gives a peer a place in the bulk ring if it has something to send. Credit is checked when
-// its turn has come.
+// enroll adds a peer to the bulk ring if it has segments to send over this rail and is not in the
+// ring. The peer's credit is checked at its turn.
 func (r *rail) enroll(p *Peer) {
 	if !p.out.empty() && !p.lanes[r.index].enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
 		p.lanes[r.index].enroll(true)
@@ -106,14 +112,15 @@ func (r *rail) enroll(p *Peer) {
 	}
 }
 
-// purge takes a peer's frames and turns from the rail, whose link goes on.
+// purge removes a peer's frames and turns from the rail, whose link stays in use.
 func (r *rail) purge(p *Peer) {
 	r.queue.purge(&r.core.store, p.Rank)
 	r.bulk.remove(p)
 }
 
-// detach makes the segment that is being written to a peer independent of its Source. The link must
-// get all of the frame, but it will not reach the peer: its replay counts.
+// detach separates the segment that is being written to a peer from its Source. The link must get
+// all of the segment, but it no longer leads to the peer, so the segment is sent again over another
+// rail.
 func (r *rail) detach(p *Peer) {
 	if s := &r.seg; s.active && s.peer == p && s.src != nil {
 		src, first := s.src, s.first
@@ -124,7 +131,7 @@ func (r *rail) detach(p *Peer) {
 	}
 }
 
-// endSegment ends the segment, which has been written or need not be.
+// endSegment ends the current segment, which has been written or is no longer needed.
 func (r *rail) endSegment() {
 	if src := r.seg.end(); src != nil {
 		r.core.segmentDone(src)

@@ -19,7 +19,7 @@ import (
 )
 
 // unreopened starts the process of rank 0, which is alone in its cluster, with one link to each of
-// n forwarders. sizes are the processes of the other clusters; no link that is lost is opened
+// n forwarders. sizes are the numbers of processes in the other clusters; lost links are not opened
 // again.
 func unreopened(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, *testProcess) {
 	t.Helper()
@@ -39,7 +39,7 @@ func unreopened(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, 
 	return u.set, u
 }
 
-// cutOff has every forwarder report that the ranks are out of reach.
+// cutOff makes every forwarder report that the ranks are out of reach.
 func cutOff(t *testing.T, s *Set, ranks []int, cut bool) {
 	t.Helper()
 	for _, r := range s.forwarders {
@@ -73,8 +73,8 @@ func TestLowestUnreachableRankIsReported(t *testing.T) {
 	}
 }
 
-// TestMissingDirectLinkHasItsOwnReason checks that the rank which is named for its missing direct
-// link is named with the reason of that link.
+// TestMissingDirectLinkHasItsOwnReason checks that an error about a missing direct link gives the
+// reason of the link to the rank that it names.
 func TestMissingDirectLinkHasItsOwnReason(t *testing.T) {
 	open := func(ctx context.Context) (transport.Link, error) {
 		<-ctx.Done()
@@ -116,8 +116,9 @@ func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 	}
 }
 
-// TestLinkClosedByProgram checks that a link whose descriptor the program has closed, or has a file
-// in place of, ends the job with an error that says so, and is not opened again.
+// TestLinkClosedByProgram checks that the job ends with an error that says so if the program has
+// closed the descriptor of a link or opened a file in its place, and that the link is not opened
+// again.
 func TestLinkClosedByProgram(t *testing.T) {
 	for _, err := range []error{unix.EBADF, unix.ENOTSOCK} {
 		s, u := unreopened(t, 1, []uint32{1}, nil)

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// reconnect has a goroutine open the rail's link again, until there is one or the links are closed.
+// reconnect starts a goroutine that opens the rail's link again. It tries until an attempt
+// succeeds, package failover gives up the rail, or the links are closed.
 func (c *core) reconnect(r *rail) {
 	pause, ok := r.Redial()
 	if !ok {
@@ -32,7 +33,7 @@ func (c *core) reconnect(r *rail) {
 	}, false)
 }
 
-// attempt tries once to open a rail's link. The caller does not have the lock.
+// attempt tries once to open a rail's link and put it into use. The caller must not hold the lock.
 func (c *core) attempt(r *rail) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -43,7 +44,7 @@ func (c *core) attempt(r *rail) error {
 	c.lock.Unlock()
 	l, err := r.open(ctx, leaves)
 	if err != nil {
-		return err // dialFailed ends the attempt, and notes why.
+		return err // dialFailed ends the attempt, and records the error.
 	}
 	if !c.accept(r, l) {
 		l.Close()
@@ -54,7 +55,8 @@ func (c *core) attempt(r *rail) error {
 	return nil
 }
 
-// dialFailed notes why a link could not be opened, and reports whether there is no further attempt.
+// dialFailed records the error of an attempt to open a rail's link, and ends the job if package
+// failover decides so. It reports whether no further attempt is made.
 func (c *core) dialFailed(r *rail, err error) (over bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -79,8 +81,8 @@ func (c *core) dialFailed(r *rail, err error) (over bool) {
 	return over
 }
 
-// accept puts a link into use that has been opened, in place of the one before. It returns false if
-// the rail takes no link any more. The caller does not have the lock.
+// accept puts link l, which has been opened, into use in place of the previous one. It returns
+// false if the rail takes no link any more. The caller must not hold the lock.
 func (c *core) accept(r *rail, l transport.Link) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -46,7 +46,7 @@ func newRefusing(t *testing.T) *refusing {
 	return f
 }
 
-// lose has the set lose its link.
+// lose makes the set lose its link.
 func (f *refusing) lose() {
 	f.lostAt = f.set.Now()
 	f.set.lost(f.set.rails[0], io.EOF)
@@ -59,7 +59,7 @@ func (f *refusing) after(d time.Duration) string {
 	return f.checked(d)
 }
 
-// checked is after with the lock.
+// checked returns the result of after; the caller holds the lock.
 func (f *refusing) checked(d time.Duration) string {
 	if end := f.set.tracker.Deadline(f.lostAt + d); end != nil {
 		f.set.end(end)

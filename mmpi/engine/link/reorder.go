@@ -15,14 +15,15 @@ import (
 //     Upper.Frame.
 //  3. A sequenced frame whose turn it is goes to Upper.Frame. While its payload arrives it is
 //     Peer.delivering.
-//  4. A frame ahead of its turn is kept complete until then (readAhead, keep, catchUp). One that
-//     has been delivered is dropped.
-//  5. After a loss a second copy of the frame that is being delivered may arrive. It is read aside
-//     while the first may still arrive completely; the one that is complete first counts.
+//  4. A frame ahead of its turn is kept complete until then (readAhead, keep, catchUp). A duplicate
+//     of a delivered frame is dropped.
+//  5. After a loss, a second copy of the frame that is being delivered may arrive. It is read aside
+//     while the first copy may still arrive completely. The copy that is complete first is
+//     delivered.
 
-// arrive handles a frame from another rank apart from its payload. It returns where the payload
-// goes (the rest of it is discarded) and what is done then. body is not kept. An error means that
-// the peer breaks the protocol.
+// arrive handles the header and body of a frame from another rank. It returns the destination of
+// the payload, beyond which bytes are discarded, and the arrival to handle once the payload is
+// complete. It does not keep body. An error means that the peer violates the protocol.
 func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op arrival, err error) {
 	c := r.core
 	p, err := c.sender(&h, r.peer)
@@ -38,7 +39,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 			return r.data(p, &h, body, payload)
 		case wire.TypeLanded:
 			return nil, op, r.landed(p, h.Epoch, body)
-		case wire.TypeAck: // The header has it.
+		case wire.TypeAck: // The header has the acknowledgement.
 			return nil, op, nil
 		case wire.TypeEcho:
 			return nil, op, p.echoed(h.Flags, body)
@@ -66,7 +67,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 				return p.readAhead(h, body, payload)
 			}
 		}
-		return p.deliveringDst, p.delivering, nil // The rail that it arrived over has been lost.
+		return p.deliveringDst, p.delivering, nil // The rail of the first copy has been lost.
 	}
 	dst, done, err := c.upper.Frame(p, h, body, payload)
 	if err != nil {
@@ -81,8 +82,8 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 	return dst, op, nil
 }
 
-// sender checks a header's ranks and returns the peer that it names as the sender. direct is the
-// process at the other end of the link, if that is no forwarder.
+// sender checks the ranks in header h, and returns the peer that has sent the frame. direct is the
+// process at the other end of the link, or nil if that is a forwarder.
 func (c *core) sender(h *wire.Header, direct *Peer) (*Peer, error) {
 	if int(h.Dst) != c.world.Rank || h.Dst == wire.Nobody {
 		return nil, fmt.Errorf("it is for rank %d, this is %d", h.Dst, c.world.Rank)
@@ -97,8 +98,9 @@ func (c *core) sender(h *wire.Header, direct *Peer) (*Peer, error) {
 	return p, nil
 }
 
-// readAhead reads a frame aside. The sender's credit, for every rail that may bring a copy, bounds
-// what may wait there.
+// readAhead prepares to read a frame aside, into memory of its own, and returns the destination of
+// its payload. The memory of such frames is limited to the sender's credit, for each rail that may
+// bring a copy; an error means that the peer exceeds it.
 func (p *Peer) readAhead(h wire.Header, body []byte, payload int) (dst []byte, op arrival, err error) {
 	if most := p.core.slots * p.Ahead; p.aheadBytes+payload > most {
 		return nil, op, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed",
@@ -118,7 +120,8 @@ func (a *arrival) abandon() {
 	}
 }
 
-// land finishes a frame whose payload is in place.
+// land handles a frame whose payload is in place: it delivers the frame, keeps it until its turn,
+// or counts the segment.
 func (a *arrival) land() error {
 	switch {
 	case !a.some():
@@ -137,8 +140,8 @@ func (a *arrival) land() error {
 	return p.catchUp()
 }
 
-// keep keeps a frame until its turn, which may have come while it was arriving, because another
-// copy was faster.
+// keep handles a frame that was read aside. It keeps the frame until its turn, delivers it if its
+// turn has come, or drops it if another copy has been delivered.
 func (a *arrival) keep() error {
 	p := a.peer
 	place, err := p.order.Place(a.seq)
@@ -149,7 +152,7 @@ func (a *arrival) keep() error {
 	case place == flow.Duplicate:
 		p.aheadBytes -= a.n
 		return nil
-	case place == flow.Next && p.delivering.some(): // faster than the copy that began before
+	case place == flow.Next && p.delivering.some(): // This copy is complete before the one that began earlier.
 		p.aheadBytes -= a.n
 		for _, o := range p.core.rails {
 			if o.in.delivers(p) {
@@ -164,7 +167,7 @@ func (a *arrival) keep() error {
 	return p.catchUp()
 }
 
-// catchUp handles frames that were ahead of their turn and no longer are.
+// catchUp delivers kept frames whose turn has come.
 func (p *Peer) catchUp() error {
 	for {
 		b, ok := p.order.Pop()

@@ -6,21 +6,22 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// segment is the Data frame that is being written to a link.
+// segment is the Data frame that a rail is writing to its link.
 type segment struct {
-	active  bool
-	peer    *Peer
-	src     *Source // nil: no Source needs it any more
-	offset  int64   // in the message
-	first   bool    // The segment is not a replay, so its Source waits until it is written.
-	buf     [wire.HeaderLen + wire.DataLen]byte
-	head    []byte // the part of buf that has not been written
-	spliced bool   // The segment goes through the link's pipe.
-	data    []byte // the part of the payload that has not been written, in the program's memory
-	room    []byte // at level sealed: has the segment as it is written
+	active  bool                                // A segment is being written.
+	peer    *Peer                               // receiver of the segment
+	src     *Source                             // Source of the payload; nil: none any more
+	offset  int64                               // offset of the payload in the message, in bytes
+	first   bool                                // The segment is not a replay, so its Source waits for it.
+	buf     [wire.HeaderLen + wire.DataLen]byte // header and body of the frame
+	head    []byte                              // unwritten part of the header and body, or of the sealed frame
+	spliced bool                                // The segment goes through the link's pipe.
+	data    []byte                              // unwritten part of the payload, in the program's memory or a copy
+	room    []byte                              // at level sealed: buffer for the sealed frame
 }
 
-// begin makes a Data frame of the bytes of a Source. An error is about keys.
+// begin builds the Data frame for a part of src, which the argument what describes. first says that
+// the bytes are not a replay. An error means that there are no keys.
 func (s *segment) begin(p *Peer, l *flow.Lane, src *Source, what flow.Segment, first bool) error {
 	h := wire.Header{Type: wire.TypeData, Epoch: l.Epoch(), Length: uint32(wire.DataLen + what.Bytes),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Seq: l.Place(), Ack: p.order.Ack()}
@@ -42,7 +43,7 @@ func (s *segment) begin(p *Peer, l *flow.Lane, src *Source, what flow.Segment, f
 	return s.seal(&h, &d, data)
 }
 
-// seal replaces the frame by a sealed one.
+// seal replaces the frame by a sealed one, which is written from room.
 func (s *segment) seal(h *wire.Header, d *wire.Data, data []byte) error {
 	if err := s.peer.keys.make(s.peer); err != nil {
 		return keyless{err}
@@ -61,13 +62,14 @@ func (s *segment) seal(h *wire.Header, d *wire.Data, data []byte) error {
 // whole reports whether nothing of the segment has been written.
 func (s *segment) whole() bool { return len(s.head) == wire.HeaderLen+wire.DataLen }
 
-// isPiece reports whether the segment goes out as one piece, if the link takes these. While there
-// is no room for it, frames overtake it.
+// isPiece reports whether the segment goes out as one piece. lender is the link if it takes pieces,
+// otherwise nil. While the link has no room for the piece, frames overtake it.
 func (s *segment) isPiece(lender transport.Lender) bool {
 	return s.active && lender != nil && s.whole() && len(s.head)+len(s.data) <= lender.MaxPiece()
 }
 
-// sendPiece sends the segment as one piece.
+// sendPiece sends the segment as one piece, from registered memory if the link and the Source allow
+// that.
 func (s *segment) sendPiece(c *conn, z *zcopy) error {
 	if src := s.src; src != nil && c.placer != nil && z.may(src.Zcopy, &src.mem, len(src.Buf)) {
 		if p := z.pinned(c.placer, &src.mem, src.Buf, s.offset, len(s.data)); p != nil {
@@ -77,8 +79,8 @@ func (s *segment) sendPiece(c *conn, z *zcopy) error {
 	return c.lender.TrySend(s.head, s.data)
 }
 
-// splicing reports whether what is next of the segment goes through the link's pipe, and puts the
-// head there when the segment begins.
+// splicing reports whether the next bytes of the segment go through the link's pipe. When the
+// segment begins, it decides that and puts the head into the pipe.
 func (s *segment) splicing(c *conn) bool {
 	if s.spliced {
 		return c.splices || c.pipe.Len() > 0
@@ -90,7 +92,8 @@ func (s *segment) splicing(c *conn) bool {
 	return s.spliced
 }
 
-// wrote counts n bytes that the link took, and returns how many of them were behind the segment.
+// wrote counts n bytes that the link took, and returns how many of them belong to the frames after
+// the segment.
 func (s *segment) wrote(n int) (behind int) {
 	k := min(n, len(s.head))
 	s.head, n = s.head[k:], n-k
@@ -99,10 +102,11 @@ func (s *segment) wrote(n int) (behind int) {
 	return n
 }
 
+// written reports whether all of the segment has been written.
 func (s *segment) written() bool { return len(s.head) == 0 && len(s.data) == 0 }
 
-// end ends the segment, which has been written or need not be. It returns the Source that waited
-// for that, or nil.
+// end ends the segment, which has been written or is no longer needed. It returns the Source that
+// waits for the segment, or nil.
 func (s *segment) end() (src *Source) {
 	if s.first {
 		src = s.src
@@ -111,20 +115,21 @@ func (s *segment) end() (src *Source) {
 	return src
 }
 
-// drop forgets the segment.
+// drop ends the segment before it is written.
 func (s *segment) drop() { s.active = false }
 
-// reset forgets the segment and the program's memory.
+// reset ends the segment, and drops all references to memory.
 func (s *segment) reset() { *s = segment{} }
 
-// detach makes what is left of the segment independent of its Source, whose buffer may soon be the
-// program's again.
+// detach copies the bytes that have not been written, and so separates the segment from its Source,
+// whose buffer the program may reuse soon.
 func (s *segment) detach() {
 	s.data = append([]byte(nil), s.data...)
 	s.src = nil
 }
 
-// sends names the message that is being written to the user; "" if its bytes are a copy.
+// sends returns the name of the message whose segment is being written, or "" if none is or its
+// bytes are a copy.
 func (s *segment) sends() string {
 	if s.active && s.src != nil {
 		return s.src.Owner.String()

@@ -1,19 +1,19 @@
 // Package link moves frames, and the bytes of large messages, between the processes of a job over
-// rails: it keeps their order, replays what is lost, and fails over to other rails. It knows no
-// requests and no MPI; the layer above it is an Upper.
+// rails: it keeps their order, retransmits after losses, and fails over to other rails. It does
+// not know requests or MPI; the layer above it is an Upper.
 //
-// Every other process is a Peer, and has two services. One is frames (Peer.NewFrame, Peer.Send, and
-// Upper.Frame at the other end): sequenced ones arrive once and in order, whatever rails they took
-// and whichever of these are lost. The other is the bytes of a large message. A Source that its
-// receiver has cleared (Peer.Bulk) arrives in the Sink of the other end, as segments over all rails
-// that lead there, in any order, each byte once.
+// Every other process is a Peer with two services. One is frames (Peer.NewFrame, Peer.Send, and
+// Upper.Frame at the other end): sequenced frames arrive once and in order, even if they take
+// several rails and some of these are lost. The other is the bytes of a large message. A Source
+// that its receiver has cleared (Peer.Bulk) arrives in the Sink of the other end, as segments over
+// all rails that lead there, in any order, each byte once.
 //
-// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send → queue
+// A rail is a link to a forwarder, or to one other process. The path of a frame: Peer.Send → queue
 // (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive (reorder.go) →
 // Upper. Package failover decides what happens when a rail is lost.
 //
-// A Set is not safe for concurrent use: all is done with Config.Lock, which only goroutines that
-// open links take themselves (redial.go).
+// A Set is not safe for concurrent use: the callers of its methods hold Config.Lock, unless the
+// method's comment says otherwise. Goroutines that open links take the lock themselves (redial.go).
 package link
 
 import (
@@ -35,61 +35,64 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// Wiring is how a process is linked to the others, and what is called when that changes.
+// Wiring describes the links of a process to the others, and the functions that report changes of
+// the links.
 type Wiring struct {
-	// Links are joined links to forwarders, 1 to MaxRails, none if there is one cluster; nil: not
-	// there yet. At least one of them is there.
+	// Links are the links to forwarders that have been joined: 1 to MaxRails, or none if there is
+	// only one cluster. A nil element is a link that is not open yet; at least one must be open.
 	Links []transport.Link
-	// Addresses name the forwarders of Links to the user. May be nil.
+	// Addresses are the names of the forwarders of Links in messages to the user. It may be nil.
 	Addresses []string
-	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. leaves: only Bye is still to be sent. nil: links are never opened
-	// again, and with a single one the job ends when it is lost.
+	// Redial opens the link at index rail of Links again after a loss, or for the first time. It
+	// tries until ctx ends. leaves says that the link is needed only to send Bye. If Redial is nil,
+	// links are never opened again, and the loss of the only link ends the job.
 	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
-	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
-	// there, one for each row of forwarders (for the own cluster: any). nil: every link leads to
-	// all.
+	// Routes has, in a job of several hops, for each cluster the indexes in Links of the links that
+	// lead there, one for each row of forwarders (for the own cluster: any). nil: every link leads
+	// to all clusters.
 	Routes [][]int
-	// Direct has an entry for every process to which a link without a forwarder can be made; the
-	// other process has one for this.
+	// Direct has an entry for each rank to which a link without a forwarder can be made. That rank
+	// has an entry for this process.
 	Direct map[int]Opener
-	// ZcopyFrom is how many bytes a message of the program must have to go without copies: it is
-	// sent from where it is, or received into its place, over links that can do so. The memory must
-	// not be Go's. 0: no message does.
+	// ZcopyFrom is the size, in bytes, from which messages are sent and received without copies,
+	// over links that support it. The memory of such messages must not be Go's. 0: all messages are
+	// copied.
 	ZcopyFrom int
-	// Level says what of frames is checked; it is the same in all processes.
+	// Level says which parts of frames are verified; it is the same in all processes.
 	Level wire.Level
-	// Seal has the keys at level sealed, and belongs to the links; otherwise it is nil.
+	// Seal holds the keys at level sealed, and must be nil at other levels. The Set takes it over.
 	Seal *sealing.Keys
-	// Warn is called with what the user should know though the job goes on, with the lock; nil
-	// disables warnings.
+	// Warn shows the user a warning about a problem that does not end the job. It is called with
+	// the lock held; nil: there are no warnings.
 	Warn func(string)
-	// Trace is called with every change of a rail's state, with the lock; nil: nothing is.
+	// Trace receives a line about each change of a rail's state. It is called with the lock held;
+	// nil: changes are not traced.
 	Trace func(string)
-	// System has the time, sleep, and goroutines that open links; nil, for an engine: the system
-	// that the process runs on.
+	// System provides the clock, sleep, and goroutines that open links. For an engine, nil stands
+	// for the system that the process runs on.
 	System wait.System
 }
 
-// Config is what a Set starts with.
+// Config is the configuration of a Set.
 type Config struct {
 	Wiring
-	World *world.World
-	Upper Upper
-	Lock  sync.Locker
+	World *world.World // clusters of the job, and this process's rank
+	Upper Upper        // layer above the links
+	Lock  sync.Locker  // held by the callers of the Set's methods
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: no thread
 	// sleeps.
 	Woken  func()
-	Limits limits.Limits
+	Limits limits.Limits // limits at the start; Set.Limit gives access to the current ones
 }
 
-// Set is all rails of a process, and its peers.
+// Set holds all rails of a process, and its peers.
 type Set struct {
 	core
-	polled []unix.PollFd // scratch of stepDirect
+	polled []unix.PollFd // scratch memory of stepDirect
 }
 
-// New makes a set over joined links. Start must be called once the upper layers are there.
+// New returns a Set over links that have been joined. The caller calls Start once the upper layers
+// are ready. An error means that the configuration is not valid.
 func New(cfg Config) (*Set, error) {
 	n, size := len(cfg.Links), cfg.World.Size()
 	if n == 0 && len(cfg.World.Clusters) > 1 || n > MaxRails {
@@ -123,7 +126,7 @@ func New(cfg Config) (*Set, error) {
 	return s, err
 }
 
-// addForwarders makes the rails to forwarders.
+// addForwarders adds the rails to forwarders, and the routes to each cluster.
 func (s *Set) addForwarders(cfg *Config) {
 	first, end := s.world.Mine()
 	track := failover.Config{Rank: s.world.Rank, Size: s.size, First: first, End: end, Several: s.multi,
@@ -161,7 +164,8 @@ func (s *Set) addForwarders(cfg *Config) {
 	}
 }
 
-// Start begins to open links that are not there, and to measure paths. The caller has the lock.
+// Start begins to open links that are not open yet, and to measure the paths to other clusters. The
+// caller must hold the lock.
 func (s *Set) Start() {
 	mine, _ := s.world.Place(s.world.Rank)
 	first := 0
@@ -178,7 +182,7 @@ func (s *Set) Start() {
 	}
 }
 
-// Context ends when the links have been closed.
+// Context returns a context that ends when the links are closed.
 func (s *Set) Context() context.Context { return s.ctx }
 
 // Step reads and writes every link once, without blocking, and returns how many bytes it moved.
@@ -189,8 +193,8 @@ func (s *Set) Step() (n int) {
 	return n + s.stepDirect()
 }
 
-// Flush puts on the links what they take. A link that took nothing the last time is left out: Step
-// writes to it when there is room.
+// Flush writes queued frames and segments, as many bytes as the links take. It skips a link that
+// took no more bytes the last time: Step writes to it once there is room.
 func (s *Set) Flush() {
 	for more := true; more && !s.ended; {
 		more = false
@@ -207,7 +211,7 @@ func (s *Set) Flush() {
 	}
 }
 
-// FlushPending is Flush if there is something that a link may take.
+// FlushPending calls Flush if there is something to write to a link that is not blocked.
 func (s *Set) FlushPending() {
 	for _, r := range s.rails {
 		if r.pending() && !r.blocked {
@@ -217,7 +221,8 @@ func (s *Set) FlushPending() {
 	}
 }
 
-// Unsent returns how many frames for which the program waits have not been written.
+// Unsent returns the number of queued frames that are not background frames: the program waits for
+// them.
 func (s *Set) Unsent() (n int) {
 	for _, r := range s.rails {
 		n += r.queue.unsent
@@ -225,7 +230,7 @@ func (s *Set) Unsent() (n int) {
 	return n
 }
 
-// Pending reports whether there is something to write.
+// Pending reports whether there is something to write to any link.
 func (s *Set) Pending() bool {
 	for _, r := range s.rails {
 		if r.pending() {
@@ -235,8 +240,8 @@ func (s *Set) Pending() bool {
 	return false
 }
 
-// Abandon has links no longer use the buffer of a Source that has been Written, because the
-// receiver has all of it. What has been written in part goes on as a copy.
+// Abandon separates all links from the buffer of a Source, because the receiver has all of it.
+// Upper.Written has been called before. A segment that has been written in part goes on as a copy.
 func (s *Set) Abandon(src *Source) {
 	for _, r := range s.rails { // replays that were not needed
 		if r.seg.active && r.seg.src == src {
@@ -245,7 +250,7 @@ func (s *Set) Abandon(src *Source) {
 	}
 }
 
-// Quiet reports whether Tick would find nothing to do.
+// Quiet reports whether the next Tick would find nothing to do.
 func (s *Set) Quiet() bool {
 	if len(s.acks) > 0 || s.ended {
 		return false
@@ -258,8 +263,9 @@ func (s *Set) Quiet() bool {
 	return true
 }
 
-// Tick does what is due at a time: it sends acknowledgements that found no frame to ride on and
-// pings, and gives up links that were silent, and ranks that were unreachable, for too long.
+// Tick performs the work that is due at time now. It sends the acknowledgements that this process
+// owes, and pings. It gives up links that have been silent for too long, and ends the job if ranks
+// have been unreachable for too long.
 func (s *Set) Tick(now time.Duration) {
 	if s.ended {
 		return
@@ -306,7 +312,8 @@ func (r *rail) watch(now time.Duration) error {
 	return nil
 }
 
-// Arm prepares the links for sleeping on them; true: there is something to read.
+// Arm prepares the links for a thread that sleeps on them. It returns true if a link has something
+// to read, so that the thread must not sleep.
 func (s *Set) Arm() (ready bool) {
 	for _, r := range s.rails {
 		if r.Reads() && r.link.Arm() {
@@ -316,7 +323,8 @@ func (s *Set) Arm() (ready bool) {
 	return ready
 }
 
-// Poll appends the links' descriptors, for writing too where something waits to be written.
+// Poll appends the links' descriptors to p, to wait for input, and for room to write if something
+// waits to be written.
 func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	for _, r := range s.rails {
 		l := r.link
@@ -334,19 +342,19 @@ func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	return p
 }
 
-// Status is the state of a rail.
+// Status describes a rail.
 type Status struct {
-	State       string
-	Up          bool   // Frames go in both directions.
-	Peer        int    // direct: the virtual rank at the other end; otherwise -1
-	Dials       bool   // This end opens the link again.
-	Losses      int    // number of links that were lost
+	State       string // name of the rail's state
+	Up          bool   // The rail carries frames in both directions.
+	Peer        int    // virtual rank at the other end of a direct rail; -1: the rail leads to a forwarder
+	Dials       bool   // This end opens the link again after a loss.
+	Losses      int    // number of links that the rail has lost
 	Unreachable int    // number of ranks to which the forwarder has no link
 	FD          int    // descriptor of the link; -1: there is no link
-	Remote      string // the link's other end
+	Remote      string // name of the link's other end; empty: there is no link
 }
 
-// Status returns the state of all rails, those to forwarders first.
+// Status returns the states of all rails, first those to forwarders, then the direct ones.
 func (s *Set) Status() (all []Status) {
 	for _, r := range s.rails {
 		x := Status{State: r.State().String(), Up: r.State() == failover.Up, Peer: -1, Dials: r.Dials(),

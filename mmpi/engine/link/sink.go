@@ -9,7 +9,9 @@ import (
 
 // The receiving end of large messages.
 
-// data handles a Data frame apart from its payload.
+// data handles the header and body of a Data frame. It returns the destination of the payload, or
+// nil if all of its bytes are duplicates, and the arrival to handle once the payload is complete.
+// An error means that the peer violates the protocol.
 func (r *rail) data(p *Peer, h *wire.Header, body []byte, payload int) ([]byte, arrival, error) {
 	d, err := wire.ParseData(body)
 	if err != nil {
@@ -41,7 +43,8 @@ func (r *rail) data(p *Peer, h *wire.Header, body []byte, payload int) ([]byte, 
 	return k.Buf[op.offset : op.offset+int64(payload)], op, nil
 }
 
-// landSegment counts a segment that is in place, or was discarded because its bytes were.
+// landSegment counts a segment whose payload is in place or was discarded as a duplicate. It sends
+// credit and acknowledgements that are due, and calls Upper.Filled when the Sink is full.
 func (a *arrival) landSegment() error {
 	p, k := a.peer, a.sink
 	c := p.core
@@ -90,7 +93,8 @@ func (a *arrival) landSegment() error {
 	return nil
 }
 
-// protect has other rails write nothing over a segment that has been verified.
+// protect prevents other rails from writing over a segment that has been verified: they discard the
+// rest of a segment that overlaps it.
 func (a *arrival) protect() {
 	for _, o := range a.peer.core.rails {
 		if o.in.busy && o.in.op.overlaps(a.sink, a.offset, a.n) && o != a.peer.railOf(a.lane) {
@@ -99,7 +103,8 @@ func (a *arrival) protect() {
 	}
 }
 
-// sendLanded acknowledges segments, over the rail over which they arrived.
+// sendLanded acknowledges the segments from a peer that have arrived over the rail, over the same
+// rail.
 func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	epoch, n := a.Tell()
 	f := p.newFrame(wire.TypeLanded, 0, epoch, wire.LandedLen, 0)
@@ -109,7 +114,7 @@ func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	r.queue.push(r.core.sums(f))
 }
 
-// landed takes the acknowledgement of segments that the rail carried.
+// landed handles the acknowledgement of segments to a peer that the rail carried.
 func (r *rail) landed(p *Peer, epoch uint16, body []byte) error {
 	m, err := wire.ParseLanded(body)
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 )
 
 // A link is watched in two ways. Each end tells the other from time to time how many bytes it has
-// sent (frame Count), so that a loss in the middle is noticed even if nothing follows; then the
-// link is lost as by any other damage. A link that is silent is pinged.
+// sent (frame Count), so that missing bytes are noticed even if nothing follows them; then the link
+// is given up as after other damage. A link that is silent is pinged.
 
-// counter counts what passes over the link at hand, in both directions. It also checks the order of
-// RailStates.
+// counter counts the bytes and Counts on the current link, in both directions. It also checks the
+// order of RailStates.
 type counter struct {
-	sent     uint64        // bytes that the link took
-	counts   uint64        // number of Counts among them
-	reported uint64        // sent at the end of the last Count
-	at       time.Duration // when that was queued
+	sent     uint64        // number of bytes that the link took
+	counts   uint64        // number of Counts that were sent
+	reported uint64        // value of sent after the last Count
+	at       time.Duration // time at which the last Count was queued
 	due      bool          // The next frame is a Count.
-	arrived  wire.Counted
-	states   wire.Ordered // RailStates that have arrived
+	arrived  wire.Counted  // Counts that have arrived
+	states   wire.Ordered  // order of the RailStates that have arrived
 }
 
-// tick makes a Count due if the last one is older than every and something was sent since.
+// tick makes a Count due if the last one is older than every and bytes have been sent since.
 func (c *counter) tick(now, every time.Duration) {
 	if c.sent > c.reported && now-c.at >= every {
 		c.due = true
@@ -35,11 +35,11 @@ func (c *counter) tick(now, every time.Duration) {
 // report makes a Count due now.
 func (c *counter) report() { c.due = true }
 
-// add counts bytes that the link took.
+// add counts n bytes that the link took.
 func (c *counter) add(n int) { c.sent += uint64(n) }
 
-// next returns the body of the Count that is due; extra is what sealing adds to the frame, in
-// bytes.
+// next returns the body of the Count that is due. extra is the number of bytes that sealing adds to
+// the frame.
 func (c *counter) next(now time.Duration, extra int) *wire.Count {
 	c.due, c.at = false, now
 	c.counts++
@@ -48,7 +48,8 @@ func (c *counter) next(now time.Duration, extra int) *wire.Count {
 	return body
 }
 
-// check compares a Count of the other end with the bytes that had arrived before it.
+// check compares a Count from the other end with before, the number of bytes that arrived before
+// it. An error means that bytes are missing.
 func (c *counter) check(body []byte, before uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {
@@ -60,32 +61,33 @@ func (c *counter) check(body []byte, before uint64) error {
 	return nil
 }
 
-// malformed is an error in what arrived over a link, rather than of the link itself.
+// malformed is an error in the bytes that arrived over a link, rather than of the link itself.
 type malformed struct{ error }
 
-// keyless says that there is no way to seal frames for another process, or to open its frames. It
-// ends the job.
+// keyless is an error that means that frames for or from another process cannot be sealed or
+// opened, because there are no keys. It ends the job.
 type keyless struct{ error }
 
-// liveness is how long a link has been silent.
+// liveness measures how long a link has been silent.
 type liveness struct {
-	trickle trickle.Detector
-	fresh   bool          // Something has arrived since the last tick.
-	heard   time.Duration // last tick before which something had arrived
-	pinged  time.Duration // when the unanswered ping, or Bye, was sent; 0: there is none
+	trickle     trickle.Detector // detects a frame that stays incomplete
+	fresh       bool             // Bytes have arrived since the last tick.
+	lastArrival time.Duration    // time of the last tick that found fresh bytes
+	pinged      time.Duration    // time at which the unanswered Ping or Bye was sent; 0: no answer is due
 }
 
-// reset begins with a new link.
-func (l *liveness) reset(now time.Duration) { *l = liveness{fresh: true, heard: now} }
+// reset begins to watch a new link at time now.
+func (l *liveness) reset(now time.Duration) { *l = liveness{fresh: true, lastArrival: now} }
 
-// arrived notes that something has arrived.
+// arrived records that bytes have arrived.
 func (l *liveness) arrived() { l.fresh = true }
 
-// awaits notes that a ping or Bye has been sent, which the other end answers.
+// awaits records that a Ping or Bye was sent at time now, which the other end must answer.
 func (l *liveness) awaits(now time.Duration) { l.pinged = now }
 
-// trickles reports whether a frame has been arriving for so long that its rest must be missing.
-// read is the bytes that have arrived, begun is where the frame begins in these.
+// trickles returns an error if a frame has been incomplete for longer than limit, so that the rest
+// of it must be missing. read is the number of bytes that have arrived, begun the position among
+// them at which the frame begins.
 func (l *liveness) trickles(now time.Duration, read, begun uint64, limit time.Duration) error {
 	if l.trickle.Look(now, read, begun, limit) {
 		return malformed{errors.New("a frame does not come to its end: a part of it was left out")}
@@ -93,14 +95,14 @@ func (l *liveness) trickles(now time.Duration, read, begun uint64, limit time.Du
 	return nil
 }
 
-// tick reports whether the other end must be pinged after ping of silence, and how long an answer
-// has been due.
+// tick reports whether the other end must be pinged, because the link has been silent for longer
+// than ping. If a ping is unanswered, overdue is the time since it was sent.
 func (l *liveness) tick(now, ping time.Duration) (mustPing bool, overdue time.Duration) {
 	switch {
 	case l.fresh:
-		l.fresh, l.heard, l.pinged = false, now, 0
+		l.fresh, l.lastArrival, l.pinged = false, now, 0
 	case l.pinged == 0:
-		if mustPing = now-l.heard > ping; mustPing {
+		if mustPing = now-l.lastArrival > ping; mustPing {
 			l.pinged = now
 		}
 	default:

@@ -11,42 +11,43 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Over a link that can do so (transport.Placer) large messages of the program are sent from its
-// memory and received into it, without copies. The memory is registered with the link in parts. A
-// receive registers one part ahead of what has arrived, a send registers a part when it begins with
-// it. So registration delays neither the message nor other traffic, and little memory is locked at
-// a time. What cannot be registered is copied.
+// Over a link that supports it (transport.Placer), large messages are sent from the program's
+// memory and received into it without copies. The memory is registered with the link in parts. A
+// receive registers one part ahead of the bytes that have arrived; a send registers a part when it
+// reaches it. So registration delays neither the message nor other traffic, and little memory is
+// locked at a time. Memory that cannot be registered is copied.
 
-// zcopy has what links know of the program's memory.
+// zcopy manages the registration of the program's memory with links.
 type zcopy struct {
-	from       int                      // messages of at least so many bytes go without copies; 0: none
-	warn       func(string)             // Config.Warn
-	registered list.List[*registration] // those of which some link knows a part
-	warned     bool                     // The user knows that messages are copied.
+	from       int                      // size in bytes from which messages are not copied; 0: all messages are copied
+	warn       func(string)             // shows a warning to the user (Config.Warn); may be nil
+	registered list.List[*registration] // messages with registered parts, until they are released
+	warned     bool                     // The user has been warned that messages are copied.
 }
 
-// registration is what links know of one message's memory.
+// registration holds the parts of one message's memory that are registered with links.
 type registration struct {
-	pins   []pin
-	copied bool   // No further parts are registered.
-	owner  *zcopy // has it in registered; nil: not registered
-	node   list.Node[*registration]
+	pins   []pin                    // registered parts
+	copied bool                     // The rest of the message is copied: no further parts are registered.
+	owner  *zcopy                   // the zcopy whose list registered has this registration; nil: it is in no list
+	node   list.Node[*registration] // element of zcopy.registered
 }
 
-// pin is a part of a message's memory that a link knows.
+// pin is a part of a message's memory that is registered with a link.
 type pin struct {
-	placer   transport.Placer // the link
-	from, to int64            // offsets in the message
-	region   transport.Region
+	placer transport.Placer // link with which the part is registered
+	from   int64            // offset of the part's first byte in the message, in bytes
+	to     int64            // offset after the part's last byte in the message, in bytes
+	region transport.Region // the link's handle for the part
 }
 
-// may reports whether a message of so many bytes may go without copies. allowed is what its owner
-// says.
+// may reports whether a message of so many bytes may be sent without copies. allowed is the Zcopy
+// of its Source or Sink.
 func (z *zcopy) may(allowed bool, m *registration, bytes int) bool {
 	return z.from > 0 && bytes >= z.from && allowed && !m.copied
 }
 
-// pin notes a part that a link knows.
+// pin adds part p to a message's registered parts.
 func (z *zcopy) pin(m *registration, p pin) {
 	if m.owner == nil {
 		m.owner = z
@@ -55,7 +56,7 @@ func (z *zcopy) pin(m *registration, p pin) {
 	m.pins = append(m.pins, p)
 }
 
-// release takes back what links know of a message that is complete.
+// release deregisters all parts of a message that is complete.
 func (m *registration) release() {
 	for _, p := range m.pins {
 		p.region.Release()
@@ -68,7 +69,7 @@ func (m *registration) release() {
 	}
 }
 
-// releaseUpTo takes back the parts before an offset.
+// releaseUpTo deregisters the parts that end at offset or before.
 func (m *registration) releaseUpTo(offset int64) {
 	for len(m.pins) > 0 && m.pins[0].to <= offset {
 		m.pins[0].region.Release()
@@ -76,7 +77,7 @@ func (m *registration) releaseUpTo(offset int64) {
 	}
 }
 
-// releaseLink takes back what a lost link knows.
+// releaseLink deregisters the parts of all messages that are registered with a lost link.
 func (z *zcopy) releaseLink(placer transport.Placer) {
 	if placer == nil {
 		return
@@ -92,7 +93,8 @@ func (z *zcopy) releaseLink(placer transport.Placer) {
 	}
 }
 
-// fallbackToCopy has the rest of a message copied. The user is told the reason, once.
+// fallbackToCopy has the rest of a message copied, because registration failed with the error why.
+// The first failure is shown to the user.
 func (z *zcopy) fallbackToCopy(m *registration, why error) {
 	m.copied = true
 	// Memory that does not exist cannot be registered either: the copy reports that.
@@ -103,8 +105,9 @@ func (z *zcopy) fallbackToCopy(m *registration, why error) {
 	z.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
 }
 
-// pinned returns the part of a message's memory that has n bytes at an offset, as a link knows it;
-// nil: it cannot be registered.
+// pinned returns the registered part of a message that has the n bytes at offset, or nil if they
+// cannot be registered. mem is all of the message. If the part is not registered with the link,
+// pinned registers it.
 func (z *zcopy) pinned(placer transport.Placer, m *registration, mem []byte, offset int64, n int) *pin {
 	i := slices.IndexFunc(m.pins, func(p pin) bool { return p.placer == placer })
 	if i >= 0 {
@@ -112,7 +115,7 @@ func (z *zcopy) pinned(placer transport.Placer, m *registration, mem []byte, off
 			return p
 		}
 	}
-	from := offset - offset%part // the same for each sending of the buffer, so the link may still know it
+	from := offset - offset%part // the same whenever the buffer is sent, so the link may have it registered
 	if from+part < offset+int64(n) {
 		from = offset
 	}
@@ -132,8 +135,9 @@ func (z *zcopy) pinned(placer transport.Placer, m *registration, mem []byte, off
 	return &m.pins[i]
 }
 
-// expect registers the next parts of a receive, up to partsAhead at a time, and returns up to where
-// it is registered. key names the receive, which is registered up to from.
+// expect registers the next parts of a receive with a link, so that up to partsAhead are registered
+// at a time. key is the receive's handle, mem its whole buffer, and from the end of the part that
+// has been registered; expect returns the new end.
 func (z *zcopy) expect(placer transport.Placer, m *registration, key uint64, mem []byte, from int64) int64 {
 	for from < int64(len(mem)) && len(m.pins) < partsAhead {
 		to := min(from+part, int64(len(mem)))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Deadline returns how the job ends because there has been no way to some rank for too long, or nil
-// if it goes on.
+// Deadline returns how the job ends because some rank has been unreachable for too long, or nil if
+// the job goes on.
 func (t *Tracker) Deadline(now time.Duration) *End {
 	switch {
 	case !t.Replays || t.ignoring || t.finishFailed:
@@ -43,8 +43,9 @@ func (t *Tracker) Deadline(now time.Duration) *End {
 	return nil
 }
 
-// onlyRail is Deadline where a single forwarder leads to each rank. The job ends when such a
-// forwarder has been out of reach for too long. Which ranks the forwarder gives up is its decision.
+// onlyRail does the work of Deadline in a job where a single forwarder leads to each rank. The job
+// ends when such a forwarder has been out of reach for too long. That forwarder itself decides
+// which ranks it gives up.
 func (t *Tracker) onlyRail(now time.Duration) *End {
 	for _, r := range t.reach.forwarders {
 		if r.Linked() || r.lostAt == 0 {

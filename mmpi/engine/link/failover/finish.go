@@ -1,18 +1,18 @@
 package failover
 
-// Finished notes that all processes have reached the end of the job. From now on no loss is an
-// error.
+// Finished records that all processes have reached the end of the job. From then on the loss of a
+// link is no error.
 func (t *Tracker) Finished() { t.finished = true }
 
 // HasFinished reports whether Finished has been called.
 func (t *Tracker) HasFinished() bool { return t.finished }
 
-// FinishFailed reports whether the job would have ended with an error since Finished: nothing more
-// arrives.
+// FinishFailed reports whether an error since Finished would have ended the job. If so, nothing
+// more arrives.
 func (t *Tracker) FinishFailed() bool { return t.finishFailed }
 
-// Fails reports whether an error ends the job. After Finished it does not, but is noted for
-// FinishFailed.
+// Fails reports whether an error ends the job. After Finished it returns false, and records the
+// error for FinishFailed.
 func (t *Tracker) Fails() bool {
 	if t.finished {
 		t.finishFailed = true
@@ -20,13 +20,14 @@ func (t *Tracker) Fails() bool {
 	return !t.finished
 }
 
-// Ignore has further losses ignored, and new links refused but for those that must carry a Bye.
+// Ignore makes the Tracker ignore further losses, and refuse new links except those that must carry
+// a Bye.
 func (t *Tracker) Ignore() { t.ignoring = true }
 
-// Leave reports, once losses are ignored, whether Bye must be sent over a rail without a link as
-// soon as it has one, because no other rail reaches some rank that it leads to: the last
-// acknowledgements for that rank go there. The caller opens a rail that is Down, and begins a new
-// attempt for one that is Dialing.
+// Leave reports whether the caller must open rail r, which has no link, to send Bye over it. That
+// is so after Ignore if r leads to a rank that no rail reaches: the last acknowledgements for that
+// rank go over r. The caller reconnects a rail that is Down, and begins a new attempt for one that
+// is Dialing.
 func (t *Tracker) Leave(r *Rail) bool {
 	if !t.ignoring || r.owesBye || !r.dials || r.state > Dialing || !t.reach.needs(r) {
 		return false
@@ -35,7 +36,8 @@ func (t *Tracker) Leave(r *Rail) bool {
 	return true
 }
 
-// Close ends the use of a rail when the job ends.
+// Close ends the use of a rail at the end of the job. No rail of the Tracker takes a new link
+// afterwards.
 func (t *Tracker) Close(r *Rail) {
 	t.closed = true
 	r.close()

@@ -14,7 +14,7 @@ const (
 	// nanoseconds. Default 1 s: most likely the rank has died.
 	deadAfter = time.Second
 
-	// refusedFor is how long a job of one hop goes on whose only forwarder refuses connections
+	// refusedFor is how long a job of one hop goes on while its only forwarder refuses connections
 	// without having sent Bye, in nanoseconds. Default 2 s: most likely its process has died.
 	refusedFor = 2 * time.Second
 
@@ -22,8 +22,8 @@ const (
 	// before the job ends. Default 6: with the pauses between them about 2 s.
 	maxStrikes = 6
 
-	// strikeTime is how long a link must last for its loss to be the first one again, in
-	// nanoseconds. Default 10 s.
+	// strikeTime is how long a link must last so that its loss is not counted in a row with earlier
+	// ones, in nanoseconds. Default 10 s.
 	strikeTime = 10 * time.Second
 
 	// lateAfter is when the user is warned of a forwarder that has never been reached, in
@@ -31,12 +31,12 @@ const (
 	lateAfter = 3 * time.Second
 
 	// cutAfter is when the user is warned that forwarders have lost each other, in nanoseconds.
-	// Default 2 s: most such links are back before.
+	// Default 2 s: most such links are reconnected within it.
 	cutAfter = 2 * time.Second
 )
 
-// Backoff returns the pause after an attempt to reconnect that followed a pause of last, or after
-// the first one if last is 0.
+// Backoff returns the pause before the next attempt to reconnect. last is the pause before the
+// previous attempt, or 0 if that was the first one.
 func Backoff(last time.Duration) time.Duration {
 	if last == 0 {
 		return firstRedial

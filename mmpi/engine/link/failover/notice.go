@@ -6,13 +6,13 @@ import (
 )
 
 // The user is warned while a job goes on without one of its forwarders; otherwise only its lower
-// speed would show that. The first rank of each cluster warns. In a job that is resumed each rank
-// warns of its own link, once.
+// speed would show that. The first rank of each cluster warns. In a job
+// where a single forwarder leads to each rank, every rank warns of its own link, once.
 
-// speaks reports whether this process warns the user for its cluster.
+// speaks reports whether this process shows warnings to the user on behalf of its cluster.
 func (t *Tracker) speaks() bool { return t.Warn != nil && !t.ignoring && t.Rank == t.First }
 
-// warnLost warns that a rail to a forwarder is not in use.
+// warnLost warns the user that a rail to a forwarder is not in use, for the reason why.
 func (t *Tracker) warnLost(r *Rail, why string) {
 	switch {
 	case r.warned || t.Warn == nil || t.closed:
@@ -25,7 +25,8 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 	}
 }
 
-// warnBack tells the user that a forwarder is in use again.
+// warnBack tells the user that the forwarder at address remote is in use again, if its loss was
+// shown.
 func (t *Tracker) warnBack(r *Rail, remote string) {
 	if r.warned && !t.resumes {
 		r.warned = false
@@ -33,7 +34,7 @@ func (t *Tracker) warnBack(r *Rail, remote string) {
 	}
 }
 
-// warnGivenUp warns that a forwarder is not dialed any more.
+// warnGivenUp warns the user that a forwarder is not dialed any more, if its loss was shown.
 func (t *Tracker) warnGivenUp(r *Rail) {
 	if r.warned && t.Warn != nil {
 		t.Warn(fmt.Sprintf("forwarder %s is not tried again: %v; %d of %d forwarders in use", r.addr, r.err,
@@ -41,7 +42,7 @@ func (t *Tracker) warnGivenUp(r *Rail) {
 	}
 }
 
-// Notices gives the user those warnings that are due at a time.
+// Notices shows the user the warnings that are due at time now.
 func (t *Tracker) Notices(now time.Duration) {
 	if t.Replays {
 		t.warnCut(now)
@@ -56,8 +57,8 @@ func (t *Tracker) Notices(now time.Duration) {
 	}
 }
 
-// warnCut warns of ranks that cannot be reached for a while because forwarders have lost each
-// other, and tells when all can be reached again.
+// warnCut warns the user of ranks that have been unreachable for longer than cutAfter because
+// forwarders have lost each other. When all ranks can be reached again, it tells the user so.
 func (t *Tracker) warnCut(now time.Duration) {
 	if !t.speaks() {
 		return

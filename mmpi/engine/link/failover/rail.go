@@ -8,44 +8,45 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Rail is what fail-over knows of one rail. Tracker.Forwarder or Tracker.Direct prepares it. Only
+// Rail is the fail-over state of one rail. Tracker.Forwarder or Tracker.Direct initializes it. Only
 // this package changes it.
 type Rail struct {
-	index int          // place among the rails to forwarders, as in Config.Paths; direct: after these
-	peer  int          // virtual rank of the process at the other end; -1: a forwarder
+	index int          // index among the rails to forwarders, as in Config.Paths; direct rails have the next index
+	peer  int          // virtual rank at the other end of a direct rail; -1: the rail leads to a forwarder
 	addr  string       // address of the forwarder as the job names it; empty: unknown
-	paths [][]int      // Config.Paths
-	trace func(string) // Config.Trace
+	paths [][]int      // rails that lead to a rank, by rank (Config.Paths)
+	trace func(string) // receives a line about each change of state (Config.Trace); may be nil
 
 	dialing
 
-	state    State
-	linked   bool // There is a link.
-	owesBye  bool // Bye must be sent, or sent again, once there is a link.
-	warned   bool // The user knows that the forwarder is not in use.
-	replaced bool // The rail has had another link, so what arrives may be a duplicate.
+	state    State // current state
+	linked   bool  // The rail has a link.
+	owesBye  bool  // Bye must be sent, or sent again, as soon as the rail has a link.
+	warned   bool  // The user has been warned that the forwarder is not in use.
+	replaced bool  // The rail has had another link, so frames that arrive may be duplicates.
 
 	// stopped says that the forwarder ended the last link with Bye. It is then dialed for the whole
 	// patience even while its host refuses connections: an administrator may be restarting it.
 	stopped bool
 
-	losses   int           // links that the rail has lost
-	strikes  int           // losses in a row, each soon after the link was up and without progress
-	upAt     time.Duration // when the link came up
-	progress uint64        // the process's progress at that time (Loss.Progress)
-	lostAt   time.Duration // when the last link was lost; 0: never
-	cause    string        // why it was lost
+	losses   int           // number of links that the rail has lost
+	strikes  int           // number of losses in a row, each within strikeTime and without progress
+	upAt     time.Duration // time at which the last link came up
+	progress uint64        // Loss.Progress of the process at the time upAt
+	lostAt   time.Duration // time at which the last link to the forwarder was lost; 0: never
+	cause    string        // reason for which the last link to the forwarder was lost, for the user
 
-	// unreachable has the forwarder's report of each virtual rank to which it has no link.
+	// unreachable has the forwarder's report on each virtual rank to which the forwarder has no
+	// link.
 	unreachable map[int]wire.RailState
 }
 
-// dialing is how this end opens the rail's link.
+// dialing is the state of this end's attempts to open a rail's link.
 type dialing struct {
-	dials    bool  // This end opens the link again.
-	attempts bool  // An attempt to open it is in progress.
-	err      error // why the last attempt failed; nil: none has since the link was up
-	refused  bool  // err is a refused connection
+	dials    bool  // This end opens the link again after a loss.
+	attempts bool  // An attempt to open the link is in progress.
+	err      error // error of the last attempt to open the link; nil: none has failed since the link was up
+	refused  bool  // In the last failed attempt, the host refused the connection.
 }
 
 // State returns the rail's state.
@@ -54,8 +55,8 @@ func (r *Rail) State() State { return r.state }
 // Linked reports whether the rail has a link.
 func (r *Rail) Linked() bool { return r.state >= Up && r.linked }
 
-// Reads reports whether the rail's link is read. No thread sleeps on a link that is not: once the
-// other end has closed it, its descriptor would always be ready.
+// Reads reports whether the rail's link is read. A thread must not sleep on a link that is not
+// read: once the other end has closed the link, its descriptor is always ready.
 func (r *Rail) Reads() bool { return r.Linked() && r.state != Closed }
 
 // Open reports whether the rail takes frames for other ranks.
@@ -64,13 +65,14 @@ func (r *Rail) Open() bool { return r.state == Up || r.state == ByeSent }
 // OwesBye reports whether Bye must be sent as soon as the rail has a link.
 func (r *Rail) OwesBye() bool { return r.owesBye }
 
-// Replaced reports whether the rail has had another link before: what arrives may be a duplicate.
+// Replaced reports whether the rail has had an earlier link, so that frames that arrive may be
+// duplicates.
 func (r *Rail) Replaced() bool { return r.replaced }
 
-// Losses returns how many links the rail has lost.
+// Losses returns the number of links that the rail has lost.
 func (r *Rail) Losses() int { return r.losses }
 
-// Unreachable returns to how many ranks the forwarder has no link.
+// Unreachable returns the number of ranks to which the forwarder has no link.
 func (r *Rail) Unreachable() int { return len(r.unreachable) }
 
 // Dials reports whether this end opens the link again when it is lost.
@@ -83,16 +85,16 @@ func (d *dialing) Dialing() bool { return d.attempts }
 // the link was up.
 func (d *dialing) DialError() error { return d.err }
 
-// StopRedial has the rail not opened again by this end.
+// StopRedial stops this end from opening the link again.
 func (d *dialing) StopRedial() { d.dials = false }
 
-// Attempt notes that an attempt to open the rail begins, or is over.
+// Attempt records that an attempt to open the link begins, or that it has ended.
 func (d *dialing) Attempt(begins bool) { d.attempts = begins }
 
-// attemptFailed notes why an attempt to open the rail has failed.
+// attemptFailed records the error of an attempt to open the link.
 func (d *dialing) attemptFailed(f Failure) { d.err, d.refused = f.Err, f.Refused }
 
-// Name tells the rails of a process apart.
+// Name returns a name that tells the rails of a process apart.
 func (r *Rail) Name() string {
 	if r.peer >= 0 {
 		return fmt.Sprintf("to rank %d", r.peer)
@@ -100,7 +102,7 @@ func (r *Rail) Name() string {
 	return fmt.Sprint(r.index)
 }
 
-// End names the other end of the rail.
+// End returns a name of the rail's other end, for messages to the user.
 func (r *Rail) End() string {
 	if r.peer >= 0 {
 		return fmt.Sprintf("rank %d", r.peer)
@@ -125,7 +127,8 @@ func (r *Rail) Reaches(rank int) bool {
 	return !out
 }
 
-// to moves the rail to a state; a transition that is not legal is a bug, and panics.
+// to moves the rail to state s. It panics if that transition is not legal, because the caller has a
+// bug then.
 func (r *Rail) to(s State) {
 	if legal[r.state]&(1<<s) == 0 {
 		panic(fmt.Sprintf("link: rail goes from %v to %v", r.state, s))
@@ -136,7 +139,8 @@ func (r *Rail) to(s State) {
 	r.state = s
 }
 
-// up notes that a link has been put into use.
+// up records that a link has been put into use at time now. progress is the Loss.Progress of the
+// process at that time.
 func (r *Rail) up(now time.Duration, progress uint64) {
 	r.to(Up)
 	r.linked, r.replaced, r.stopped = true, true, false
@@ -145,7 +149,7 @@ func (r *Rail) up(now time.Duration, progress uint64) {
 	r.upAt, r.progress = now, progress
 }
 
-// down takes the rail out of use, whose link was lost for a reason.
+// down takes the rail out of use because its link was lost for a reason, at time now.
 func (r *Rail) down(now time.Duration, reason string) {
 	r.fail()
 	r.linked, r.unreachable = false, nil
@@ -155,8 +159,8 @@ func (r *Rail) down(now time.Duration, reason string) {
 }
 
 // fail takes the rail out of use. A Bye that was not acknowledged must be sent again over another
-// link if the forwarder can be dialed: the forwarder may not have read it, and would then tell
-// others that this process is lost.
+// link if the forwarder can be dialed: the forwarder may not have read it, and would then report
+// this process as lost.
 func (r *Rail) fail() {
 	r.owesBye = r.state == ByeSent && r.dials && r.peer < 0
 	if r.state == Up || r.owesBye {
@@ -169,16 +173,17 @@ func (r *Rail) fail() {
 // Discard takes the rail out of use at the end of the job; nothing is sent again.
 func (r *Rail) Discard() { r.fail() }
 
-// Detached notes that the link of a rail in state Closed has been closed.
+// Detached records that the link of a rail in state Closed has been closed.
 func (r *Rail) Detached() { r.linked = false }
 
-// close ends the use of the rail.
+// close ends the use of the rail for good.
 func (r *Rail) close() {
 	r.to(Closed)
 	r.linked, r.owesBye = false, false
 }
 
-// strike counts a loss, and reports whether it is one too many.
+// strike counts a loss, and reports whether it is the last of maxStrikes losses in a row without
+// progress.
 func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	if r.losses++; progress != r.progress || now-r.upAt > strikeTime {
 		r.strikes = 0
@@ -187,7 +192,7 @@ func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	return r.strikes >= maxStrikes
 }
 
-// report notes what the forwarder reports of its link to a rank.
+// report records the forwarder's report on its link to a rank.
 func (r *Rail) report(rank int, x wire.RailState) {
 	if x.Up || x.Departed {
 		delete(r.unreachable, rank)
@@ -200,30 +205,30 @@ func (r *Rail) report(rank int, x wire.RailState) {
 	r.unreachable[rank] = x
 }
 
-// Stopped notes that the forwarder has announced with Bye that it ends the link.
+// Stopped records that the forwarder has announced with Bye that it ends the link.
 func (r *Rail) Stopped() { r.stopped = true }
 
-// ByeSent notes that Bye is queued on the rail.
+// ByeSent records that Bye has been queued on the rail.
 func (r *Rail) ByeSent() {
 	r.to(ByeSent)
 	r.owesBye = false
 }
 
-// ByeAcked notes that the other end has acknowledged the Bye.
+// ByeAcked records that the other end has acknowledged the Bye.
 func (r *Rail) ByeAcked() { r.to(Closed) }
 
-// PeerLeft notes that the process at the other end of a direct rail has sent Bye.
+// PeerLeft records that the process at the other end of a direct rail has sent Bye.
 func (r *Rail) PeerLeft() {
 	if r.state == Up {
 		r.to(Leaving)
 	}
 }
 
-// leave notes that Bye must be sent as soon as the rail has a link.
+// leave records that Bye must be sent as soon as the rail has a link.
 func (r *Rail) leave() { r.owesBye = true }
 
-// Redial has the rail opened. It returns how long the caller waits before the first attempt; ok is
-// false if this end does not open it.
+// Redial moves the rail to Dialing, and returns how long the caller waits before the first attempt
+// to open the link. ok is false if this end does not open it.
 func (r *Rail) Redial() (pause time.Duration, ok bool) {
 	if !r.dials {
 		return 0, false
@@ -235,7 +240,7 @@ func (r *Rail) Redial() (pause time.Duration, ok bool) {
 	return pause, true
 }
 
-// giveUp has the rail not opened any more.
+// giveUp stops this end from opening the rail's link for good.
 func (r *Rail) giveUp() {
 	r.dials = false
 	r.to(Down)

@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestRandomEvents has things happen to the rails of a job in any order that the caller of a
-// Tracker may bring about, and checks after each that rails and deadlines agree: no transition is
-// illegal, and while there is a link a rank has a deadline exactly if no rail reaches it.
+// TestRandomEvents makes events happen to the rails of a job, in any order that the caller of a
+// Tracker may bring about. It checks after each that rails and deadlines agree: no transition is
+// illegal, and while there is a link, a rank has a deadline exactly if no rail reaches it.
 func TestRandomEvents(t *testing.T) {
 	for seed := range uint64(2000) {
 		x := newRandomJob(rand.New(rand.NewPCG(seed, 3)))
@@ -30,7 +30,7 @@ type randomJob struct {
 	r        *rand.Rand
 	now      time.Duration
 	progress uint64
-	rails    []*Rail // those to forwarders, then a direct one
+	rails    []*Rail // rails to forwarders, then one direct rail
 }
 
 func newRandomJob(r *rand.Rand) *randomJob {
@@ -50,7 +50,7 @@ func newRandomJob(r *rand.Rand) *randomJob {
 	return x
 }
 
-// event has something happen, and returns what.
+// event makes an event happen, and returns its name.
 func (x *randomJob) event() string {
 	x.now += time.Duration(x.r.Int64N(int64(time.Second)))
 	r := x.rails[x.r.IntN(len(x.rails))]

@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// reach has the times since which ranks cannot be reached over any forwarder.
+// reach records since when ranks have been unreachable over all forwarders.
 type reach struct {
-	rank, size int     // virtual rank of this process, and how many there are
-	paths      [][]int // Config.Paths
-	forwarders []*Rail
+	rank       int     // virtual rank of this process
+	size       int     // number of virtual ranks
+	paths      [][]int // rails to forwarders that lead to a rank, by rank (Config.Paths)
+	forwarders []*Rail // rails to forwarders, by Rail.index
 
-	noneSince time.Duration         // since when there is no link to any forwarder; 0: there is one
-	since     map[int]time.Duration // by rank, since when no rail reaches it; without: one does
+	noneSince time.Duration         // time since which no forwarder is linked; 0: at least one is linked
+	since     map[int]time.Duration // time since which no rail reaches a rank, by rank; reachable ranks have no entry
 }
 
+// add appends a rail to a forwarder.
 func (h *reach) add(r *Rail) { h.forwarders = append(h.forwarders, r) }
 
-// linked counts the forwarders to which there is a link.
+// linked returns the number of forwarders to which there is a link.
 func (h *reach) linked() (n int) {
 	for _, r := range h.forwarders {
 		if r.Linked() {
@@ -28,7 +30,7 @@ func (h *reach) linked() (n int) {
 	return n
 }
 
-// anyTo reports whether f is true for some rail to a forwarder that leads to a rank.
+// anyTo reports whether f returns true for some rail to a forwarder that leads to a rank.
 func (h *reach) anyTo(rank int, f func(r *Rail) bool) bool {
 	if h.paths == nil {
 		return slices.ContainsFunc(h.forwarders, f)
@@ -36,7 +38,7 @@ func (h *reach) anyTo(rank int, f func(r *Rail) bool) bool {
 	return slices.ContainsFunc(h.paths[rank], func(i int) bool { return f(h.forwarders[i]) })
 }
 
-// needs reports whether some rank that a rail leads to is reached by no rail.
+// needs reports whether rail r leads to some rank that no rail reaches.
 func (h *reach) needs(r *Rail) bool {
 	for rank := range h.size {
 		if rank != h.rank && h.anyTo(rank, func(o *Rail) bool { return o == r }) &&
@@ -47,7 +49,8 @@ func (h *reach) needs(r *Rail) bool {
 	return false
 }
 
-// updateAll notes since when there is no link to any forwarder, or no rail to some rank.
+// updateAll updates the time since which there is no link to any forwarder. If there is one, it
+// also updates the times since which ranks are unreachable.
 func (h *reach) updateAll(now time.Duration) {
 	if h.linked() == 0 {
 		if h.noneSince == 0 {
@@ -61,7 +64,8 @@ func (h *reach) updateAll(now time.Duration) {
 	}
 }
 
-// update notes since when no rail reaches a rank.
+// update records now as the time since which a rank is unreachable, unless an earlier time is
+// recorded, or removes the record if some rail reaches the rank.
 func (h *reach) update(now time.Duration, rank int) {
 	if rank == h.rank {
 		return
@@ -73,10 +77,10 @@ func (h *reach) update(now time.Duration, rank int) {
 	}
 }
 
-// restored notes that a rank may be reached again.
+// restored removes the record of a rank that may be reached again.
 func (h *reach) restored(rank int) { delete(h.since, rank) }
 
-// unreachable returns the ranks that no rail reaches in ascending order. The order must not depend
+// unreachable returns the ranks that no rail reaches, in ascending order. The order must not depend
 // on that of a map, because a simulation repeats a job from its seed.
 func (h *reach) unreachable() []int {
 	if len(h.since) == 0 {

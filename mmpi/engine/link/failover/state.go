@@ -29,9 +29,10 @@ const (
 
 var stateNames = [...]string{"down", "dialling", "up", "byeSent", "leaving", "closed"}
 
+// String returns the name of the state in traces.
 func (s State) String() string { return stateNames[s] }
 
-// legal has for each state the set of states that may follow.
+// legal has, for each state, the set of states that may follow it: bit s stands for state s.
 var legal = [...]uint8{
 	Down:    1<<Dialing | 1<<Up | 1<<Closed,
 	Dialing: 1<<Up | 1<<Down | 1<<Closed,

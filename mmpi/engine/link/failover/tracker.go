@@ -1,7 +1,7 @@
-// Package failover decides what follows when a rail loses its link: whether it is opened again,
-// which ranks can still be reached, what the user is told, and when the job ends. It is a state
-// machine: its caller says what has happened and when, and carries out what the methods return. It
-// opens no link and sends nothing.
+// Package failover decides what follows when a rail loses its link: whether the link is opened
+// again, which ranks can still be reached, which warnings the user gets, and when the job ends. It
+// is a state machine: its caller reports events with their times, and carries out the decisions
+// that the methods return. The package opens no link and sends nothing.
 //
 //  1. Lost counts a loss as a strike. A rail that is lost again and again without progress ends the
 //     job, and so does the only rail if it cannot be opened again.
@@ -11,8 +11,8 @@
 //     rail is then lost.
 //  4. Deadline ends the job when a rank has been unreachable for too long. Where only one rail
 //     leads to a rank, the forwarder at its end decides that, and Deadline waits for the forwarder.
-//  5. Once all processes have finished (Finished) no loss is an error: what would have ended the
-//     job ends the wait for the others instead (FinishFailed).
+//  5. Once all processes have finished (Finished), no loss is an error: a loss that would have
+//     ended the job ends the wait for the others instead (FinishFailed).
 //
 // Times are since the start of the process's links. A Tracker is not safe for concurrent use.
 package failover
@@ -25,34 +25,35 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Config is what a Tracker starts with.
+// Config is the configuration of a Tracker.
 type Config struct {
-	Rank       int     // virtual rank of this process
-	Size       int     // number of virtual ranks
-	First, End int     // First ≤ rank < End are the ranks of this process's cluster
-	Paths      [][]int // by rank, the rails to forwarders that lead there; nil: all lead to all
-	Several    bool    // more than one forwarder leads to each rank
-	Replays    bool    // the job goes on when a link to a forwarder is lost
-	// Patience points to the time that a job goes on without any rail, or while some rank cannot be
-	// reached. Its value may change.
+	Rank    int     // virtual rank of this process
+	Size    int     // number of virtual ranks
+	First   int     // lowest virtual rank of this process's cluster
+	End     int     // first virtual rank after those of this process's cluster
+	Paths   [][]int // rails to forwarders that lead to a rank, by rank; nil: all lead to all ranks
+	Several bool    // More than one forwarder leads to each rank.
+	Replays bool    // The job goes on when a link to a forwarder is lost.
+	// Patience points to the time for which a job goes on without any rail, or while some rank is
+	// unreachable. Its value may change.
 	Patience *time.Duration
-	Warn     func(string) // tells the user; nil: nobody is told
-	Trace    func(string) // is told of every change of a rail's state; nil: nobody is told
+	Warn     func(string) // shows a warning to the user; nil: there are no warnings
+	Trace    func(string) // receives a line about each change of a rail's state; nil: changes are not traced
 }
 
-// Tracker is the state of all rails of a process.
+// Tracker is the fail-over state of all rails of a process.
 type Tracker struct {
 	Config
-	reach    reach
-	resumes  bool   // One forwarder leads to each rank, and lost links to it are opened again.
-	lastLoss string // why a link to a forwarder was lost last
+	reach    reach  // times since which ranks are unreachable
+	resumes  bool   // Only one forwarder leads to each rank, and lost links to it are opened again.
+	lastLoss string // reason of the last loss of a link to a forwarder, for the user
 
 	finished     bool // All processes have reached the end of the job.
-	finishFailed bool // Since then the job would have ended with an error.
-	ignoring     bool // Losses no longer matter: this process has finished.
-	closed       bool
-	checkedLate  bool // The user has been warned of forwarders that have never been reached.
-	warnedCut    bool // The user knows that forwarders have lost each other.
+	finishFailed bool // An error has occurred, after finished was set, that would have ended the job.
+	ignoring     bool // Losses are ignored, because this process has finished.
+	closed       bool // The job has ended, and no rail takes a new link.
+	checkedLate  bool // The user has been warned of forwarders that have never been reached, if any.
+	warnedCut    bool // The user has been warned that forwarders have lost each other.
 }
 
 // New returns a Tracker without rails.
@@ -61,8 +62,8 @@ func New(cfg Config) *Tracker {
 		reach: reach{rank: cfg.Rank, size: cfg.Size, paths: cfg.Paths, since: map[int]time.Duration{}}}
 }
 
-// Forwarder adds a rail to a forwarder. linked says that it has a link already, dials that this end
-// can open one.
+// Forwarder initializes r as a rail to the forwarder at addr, and adds it. linked says that the
+// rail has a link already, dials that this end can open one.
 func (t *Tracker) Forwarder(r *Rail, addr string, linked, dials bool) {
 	*r = Rail{index: len(t.reach.forwarders), peer: -1, addr: addr, paths: t.Paths, trace: t.Trace, linked: linked,
 		dialing: dialing{dials: dials && t.Replays}}
@@ -72,39 +73,40 @@ func (t *Tracker) Forwarder(r *Rail, addr string, linked, dials bool) {
 	t.reach.add(r)
 }
 
-// Direct prepares a rail to another process. dials says that this end opens it.
+// Direct initializes r as a direct rail to another process. dials says that this end opens the
+// link.
 func (t *Tracker) Direct(r *Rail, rank int, dials bool) {
 	*r = Rail{index: len(t.reach.forwarders), peer: rank, trace: t.Trace, dialing: dialing{dials: dials}}
 }
 
-// End says that the job ends.
+// End describes why and how the job ends.
 type End struct {
-	Rank       int    // virtual rank that cannot go on
-	Reason     string // for the user
-	Everywhere bool   // other processes must be told
-	Silent     bool   // nothing more can be sent over the rail that was lost
+	Rank       int    // virtual rank that is the cause of the end
+	Reason     string // message for the user
+	Everywhere bool   // The other processes must be told that the job ends.
+	Silent     bool   // No more frames can be sent over the rail that was lost.
 }
 
-// Kind is the kind of an error for which a link was lost.
+// Kind is the kind of error for which a link was lost.
 type Kind uint8
 
 // Kinds of errors.
 const (
 	Broken    Kind = iota // The link failed, was closed, or was silent.
-	Malformed             // What arrived is malformed or corrupted; the link itself still works.
+	Malformed             // The bytes that arrived are malformed or corrupted; the link still works.
 	NoKeys                // There are no keys to seal or open frames with.
 	Misused               // The program has closed the link's descriptor.
 )
 
-// Loss is an error for which a link is given up.
+// Loss describes the loss of a link.
 type Loss struct {
-	Kind     Kind
-	Reason   string // for the user
-	Progress uint64 // a count of what this process has received or had acknowledged
+	Kind     Kind   // kind of error for which the link was lost
+	Reason   string // message for the user
+	Progress uint64 // counter that rises when the process receives something new or an acknowledgement
 }
 
-// Lost counts the loss of a link. It returns how the job ends because of it, or nil; then the
-// caller calls Down.
+// Lost counts the loss of rail r's link. It returns how the job ends because of it, or nil; then
+// the caller calls Down.
 func (t *Tracker) Lost(now time.Duration, r *Rail, l Loss) *End {
 	e := &End{Rank: t.Rank, Reason: l.Reason, Everywhere: true}
 	switch {
@@ -123,8 +125,8 @@ func (t *Tracker) Lost(now time.Duration, r *Rail, l Loss) *End {
 	return nil
 }
 
-// Down takes a rail out of use whose link was lost for a reason, and reports whether the caller
-// opens it again.
+// Down takes rail r out of use because its link was lost for a reason, and reports whether the
+// caller opens it again.
 func (t *Tracker) Down(now time.Duration, r *Rail, reason string) (redial bool) {
 	r.down(now, reason)
 	if r.peer < 0 {
@@ -140,17 +142,17 @@ func (t *Tracker) Down(now time.Duration, r *Rail, reason string) (redial bool) 
 	return true
 }
 
-// Failure is why an attempt to open a rail failed.
+// Failure describes why an attempt to open a rail's link failed.
 type Failure struct {
-	Err       error
-	Refused   bool // the host refused the connection
-	Final     bool // the forwarder does not admit this process any more
-	Permanent bool // direct: further attempts are useless
-	Cancelled bool // the caller has ended the attempt
+	Err       error // error of the attempt
+	Refused   bool  // The host refused the connection.
+	Final     bool  // The forwarder does not admit this process any more.
+	Permanent bool  // Further attempts to open the direct link are useless.
+	Cancelled bool  // The caller has cancelled the attempt.
 }
 
-// DialFailed notes why an attempt to open a rail failed. over reports that the caller makes no
-// other attempt; end is how the job ends because of it, or nil.
+// DialFailed records why an attempt to open rail r's link failed. over reports that the caller
+// makes no further attempt; end is how the job ends because of it, or nil.
 func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, end *End) {
 	r.Attempt(false)
 	switch {
@@ -168,7 +170,7 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 			t.warnGivenUp(r)
 			return true, nil
 		}
-	case r.owesBye && f.Cancelled: // The attempt was made to rejoin, and the next one says Bye.
+	case r.owesBye && f.Cancelled: // The attempt was made to rejoin; the next one is made to send Bye.
 		r.attemptFailed(f)
 	case r.owesBye && f.Refused && now-r.lostAt < refusedFor: // Others may need the Bye there.
 		r.attemptFailed(f)
@@ -183,12 +185,13 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 	return false, nil
 }
 
-// Wants reports whether the rail takes a new link.
+// Wants reports whether rail r takes a new link.
 func (t *Tracker) Wants(r *Rail) bool {
 	return !t.closed && (!t.ignoring || r.owesBye) && r.state != Closed && r.state != Leaving
 }
 
-// Up puts a link to remote into use. It returns false if the link is no longer wanted.
+// Up puts a new link of rail r into use. remote is the address of its other end, progress the
+// current Loss.Progress. Up returns false if the link is no longer wanted.
 func (t *Tracker) Up(now time.Duration, r *Rail, progress uint64, remote string) bool {
 	if !t.Wants(r) {
 		if r.peer < 0 && r.state == Dialing {
@@ -204,19 +207,19 @@ func (t *Tracker) Up(now time.Duration, r *Rail, progress uint64, remote string)
 	return true
 }
 
-// Change is what a forwarder's report changes.
+// Change is the effect of a forwarder's report on the rank in it.
 type Change uint8
 
 // Changes.
 const (
-	Nothing  Change = iota
-	Restored        // The rail may reach the rank again.
-	Departed        // The rank has finished: it needs nothing more and sends nothing more.
-	Cut             // The rail no longer reaches the rank.
+	Nothing  Change = iota // The report changes nothing.
+	Restored               // The rail may reach the rank again.
+	Departed               // The rank has finished: it needs nothing more and sends nothing more.
+	Cut                    // The rail no longer reaches the rank.
 )
 
-// Reachable takes the report of a rail's forwarder about its link to another rank, and returns what
-// has changed for that rank. A report that a forwarder cannot have sent is an error.
+// Reachable handles report x of rail r's forwarder about its link to another rank, and returns the
+// effect on that rank. An error means that no forwarder may send such a report.
 func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Change, error) {
 	rank := int(x.Rank)
 	if !t.Replays || r.peer >= 0 || rank >= t.Size || rank == t.Rank {
@@ -238,7 +241,7 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	return Cut, nil
 }
 
-// Alone reports whether no forwarder but that of r has a link that carries r's frames too.
+// Alone reports whether no other forwarder has a link that can carry r's frames too.
 func (t *Tracker) Alone(r *Rail) bool {
 	return !t.Several && r.peer < 0 ||
 		!slices.ContainsFunc(t.reach.forwarders, func(o *Rail) bool { return o != r && o.Linked() })
