@@ -62,7 +62,7 @@ func (s *Set) stepDirect() (n int) {
 	}
 	set := s.polled[:0]
 	for _, r := range direct {
-		fd := int32(-1) // is ignored by poll
+		fd := int32(-1) // Poll ignores a negative descriptor.
 		if r.Linked() {
 			fd = int32(r.link.FD())
 		}

@@ -234,7 +234,7 @@ func (r *retained) drop(s *store) (n int) {
 		f := first.Of
 		r.frames.Remove(first)
 		n++
-		if f.seq = 0; !f.queued { // otherwise it is released once it has been written
+		if f.seq = 0; !f.queued { // A queued frame is released once it has been written.
 			s.release(f)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 	// inputSize is the size of the buffer into which a rail reads frames, in bytes. Default 64 KiB.
 	inputSize = 64 << 10
 
-	// turnSize is how much a rail writes or reads before the other direction, or another rail, has
-	// its turn, in bytes. Default 1 MiB; with several rails it is two segments.
+	// turnSize is the number of bytes that a rail writes or reads before the other direction, or
+	// another rail, has its turn. Default 1 MiB; with several rails it is two segments.
 	turnSize = 1 << 20
 
 	// batch is the largest number of frames in one vectored write. Default 16.
@@ -45,19 +45,20 @@ const (
 	// for each page of the longest segment and of its head.
 	pipeSize = 1 << 20
 
-	// part is how much of a message is registered with a link at a time, in bytes. Default 4 MiB.
-	// Trades the memory that is pinned, and the time for that, against the number of registrations.
+	// part is the number of bytes of a message that are registered with a link at a time. Default 4
+	// MiB. Trades the memory that is pinned, and the time for that, against the number of
+	// registrations.
 	part = 4 << 20
 
 	// partsAhead is how many parts of a receive are registered at a time. Default 2.
 	partsAhead = 2
 
-	// minOnWay is how many segments a lane may always have in flight. Default 4: so many keep the
-	// rate of a slow rail measured.
+	// minOnWay is the number of segments that a lane may always have in flight. Default 4: enough
+	// to measure the rate of a slow rail.
 	minOnWay = 4
 
-	// landedEvery is how much may arrive on a lane before it is acknowledged, in bytes. It is at
-	// most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades the
+	// landedEvery is the number of bytes that may arrive on a lane before they are acknowledged. It
+	// is at most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades the
 	// number of acknowledgements against the number of bytes that are sent again after a loss.
 	landedEvery = 256 << 10
 

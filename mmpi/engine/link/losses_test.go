@@ -11,20 +11,26 @@ import (
 // lossesRun is one run of TestLossesRandom.
 type lossesRun struct {
 	*testNet
-	r     *rand.Rand
-	lossy int                 // the row that has losses
-	hops  bool                // Only direct links are lost.
-	only  bool                // There is one row: its links are lost once, for six losses in a row end the job.
+	r     *rand.Rand // random choices, from the seed of the run
+	lossy int        // index of the row of forwarders that has losses
+	hops  bool       // Only direct links are lost.
+	// only says that there is one row. Its links are lost once, because six losses in a row end the
+	// job.
+	only  bool
 	small map[[2]int][][]byte // payloads of frames by sender and receiver, in order
-	large []*largeMessage
+	large []*largeMessage     // large messages that were sent
 }
 
+// largeMessage is a large message of TestLossesRandom.
 type largeMessage struct {
-	from, to  int
-	handle    uint64
-	sent, got []byte
+	from   int    // virtual rank of the sender
+	to     int    // virtual rank of the receiver
+	handle uint64 // handle of both Source and Sink
+	sent   []byte // buffer of the sender
+	got    []byte // buffer of the receiver
 }
 
+// lossesRandom performs one run of TestLossesRandom.
 func lossesRandom(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	sizes := [][]uint32{{1, 1}, {2, 1}, {1, 1, 1}}[r.IntN(3)]

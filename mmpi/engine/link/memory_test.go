@@ -7,11 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// named is a message's owner, with the name of the message.
 type named string
 
 func (n named) String() string { return string(n) }
 
-// mapped returns memory outside of Go's whose second half the process can access only after allow.
+// mapped returns memory that is not Go's. The process can access the second half only after a call
+// of allow.
 func mapped(t *testing.T, size int) (mem []byte, allow func()) {
 	t.Helper()
 	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

@@ -16,15 +16,15 @@ import (
 // test steps. A rank has a rail to each of several parallel forwarders, or, if clusters are in a
 // row, one in each direction for each row of forwarders. It may also have direct rails.
 type testNet struct {
-	t      *testing.T
-	ranks  []*testRank
-	routes [][][]int // by cluster: for each cluster, the rails that lead there, row by row
-	seed   uint64    // seed of the sizes of partial reads and writes
+	t      *testing.T  // test that uses the job
+	ranks  []*testRank // processes by virtual rank
+	routes [][][]int   // by cluster: for each cluster, the rails that lead there, row by row
+	seed   uint64      // seed of the sizes of partial reads and writes
 }
 
 type testRank struct {
 	*testProcess
-	cluster int
+	cluster int         // index of the rank's cluster
 	rails   []*testRail // rails to forwarders, then the direct ones
 }
 
@@ -32,7 +32,7 @@ type testRank struct {
 type testRail struct {
 	rank, rail int
 	peer       int           // rank at the other end of a direct rail; -1: the rail leads to a forwarder
-	there      *memnet.Link  // the forwarder's end, or this end of a direct link; nil: there is no link
+	there      *memnet.Link  // the forwarder's end of the link, or this end of a direct link; nil: there is no link
 	in         []byte        // bytes that the forwarder has read and not relayed
 	out        []byte        // bytes that the forwarder must write to the rank
 	states     uint32        // number of RailStates that were sent over the current link
@@ -328,7 +328,7 @@ func TestStatesInOrder(t *testing.T) {
 	if x := n.state(s); !x.Up {
 		t.Fatalf("after the first state the rail is %s", x.State)
 	}
-	s.states++ // the one that is missing
+	s.states++ // A RailState is missing.
 	s.hears(wire.RailState{Rank: 1, Reason: "cut"})
 	n.settle()
 	if n.state(s).Up {

@@ -36,7 +36,7 @@ type Peer struct {
 // lane is the part of a flow that uses one rail, in both directions.
 type lane struct {
 	out      flow.Lane     // segments sent over the rail and not acknowledged
-	in       flow.Arrivals // segments that arrived over the rail
+	in       flow.Arrivals // counts the segments that arrived over the rail
 	enrolled bool          // The peer is in the rail's bulk ring.
 }
 

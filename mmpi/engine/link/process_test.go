@@ -19,14 +19,14 @@ import (
 // testProcess is a Set and the layer above it. That layer clears every large message at once, so
 // that links carry nothing but its bytes. The test tells the sender when a message is complete.
 type testProcess struct {
-	set     *Set
-	lock    sync.Mutex
-	sources map[uint64]*Source
-	sinks   map[uint64]*Sink
-	written map[uint64]bool
-	filled  map[uint64]bool
-	failed  string
-	got     map[int][][]byte // payloads of eager frames, by the rank that sent them, in order
+	set     *Set               // Set under test
+	lock    sync.Mutex         // lock of the Set (Config.Lock)
+	sources map[uint64]*Source // Sources by handle
+	sinks   map[uint64]*Sink   // Sinks that are not full, by handle
+	written map[uint64]bool    // handles of Sources for which Written was called
+	filled  map[uint64]bool    // handles of Sinks for which Filled was called
+	failed  string             // reason for which the job has ended; empty: it goes on
+	got     map[int][][]byte   // payloads of eager frames, by the rank that sent them, in order
 }
 
 func (u *testProcess) Frame(p *Peer, h wire.Header, body []byte, payload int) ([]byte, Payload, error) {

@@ -52,8 +52,8 @@ func cutOff(t *testing.T, s *Set, ranks []int, cut bool) {
 	}
 }
 
-// TestLowestUnreachableRankIsReported checks that of many ranks that are out of reach the lowest
-// one is the cause of the abort, and the one that the user is told of, every time.
+// TestLowestUnreachableRankIsReported checks that, if many ranks are out of reach, the lowest of
+// them is always the cause of the Abort and named to the user.
 func TestLowestUnreachableRankIsReported(t *testing.T) {
 	for range 8 {
 		s, u := unreopened(t, 2, []uint32{8}, nil)
@@ -108,7 +108,7 @@ func TestLeavingRailOutlivesTemporaryRefusal(t *testing.T) {
 		s, _ := unreopened(t, 1, []uint32{1}, nil)
 		r := s.forwarders[0]
 		s.SendBye()
-		s.down(r, "cut") // so that Bye is owed, and the link is opened again
+		s.down(r, "cut") // The rail owes Bye, and its link is opened again.
 		over := s.dialFailed(r, fmt.Errorf("dial: %w", &handshake.Refused{Code: code, Remote: true}))
 		if over != final || (r.State() == failover.Closed) != final || r.OwesBye() == final {
 			t.Errorf("after %v: over %t, %v, leaves %t", code, over, r.State(), r.OwesBye())

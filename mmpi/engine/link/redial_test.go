@@ -16,15 +16,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// refusing is a process with one link to its only forwarder, there, whose attempts to open it again
-// the test sees (attempts) and answers (answers).
+// refusing is a process with one link, to its only forwarder. The test sees each attempt of the
+// process to open the link again, and answers it.
 type refusing struct {
 	*testProcess
-	there    *memnet.Link
-	attempts chan bool
-	answers  chan error
-	lostAt   time.Duration // at most the time at which the link is lost
-	refusal  error         // answers the attempts that betweenAttempts sees
+	there    *memnet.Link  // the forwarder's end of the link
+	attempts chan bool     // receives a value when the process begins an attempt
+	answers  chan error    // errors with which the test ends attempts
+	lostAt   time.Duration // latest time at which the link may have been lost
+	refusal  error         // error with which betweenAttempts ends attempts
 }
 
 const testPatience = time.Minute
@@ -52,7 +52,8 @@ func (f *refusing) lose() {
 	f.set.lost(f.set.rails[0], io.EOF)
 }
 
-// after returns why the job has ended, as checked at that time after the loss; empty: it goes on.
+// after returns the reason for which the job ends if deadlines are checked d after the loss of the
+// link; empty: the job goes on.
 func (f *refusing) after(d time.Duration) string {
 	f.lock.Lock()
 	defer f.lock.Unlock()

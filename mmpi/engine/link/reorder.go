@@ -10,7 +10,7 @@ import (
 
 // A frame from another rank, from its head until it is handled:
 //
-//  1. Its ranks are checked, and its acknowledgement releases what is retained for it.
+//  1. Its ranks are checked, and its acknowledgement releases the retained frames that it covers.
 //  2. Segments and their acknowledgements have no order: sink.go. Credit has none either:
 //     Upper.Frame.
 //  3. A sequenced frame whose turn it is goes to Upper.Frame. While its payload arrives it is

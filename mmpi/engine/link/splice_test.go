@@ -10,12 +10,13 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// fast makes the flow to a peer so fast that its segments are long.
+// fast sets the measured rate of the flow to a peer so high that its segments are long.
 func fast(p *Peer) {
 	p.out.pace.Begin(0, 0)
 	p.out.pace.Acked(100<<30, time.Second)
 }
 
+// pattern returns n pseudo-random bytes, which differ for each i.
 func pattern(i, n int) []byte {
 	b := make([]byte, n)
 	x := uint32(i*2654435761 + 1)
@@ -26,15 +27,14 @@ func pattern(i, n int) []byte {
 	return b
 }
 
-// TestSplice checks that every message arrives unchanged whose long segments are sent from the
-// program's memory, though the program changes the memory as soon as the send is over. The same
-// holds where the system provides no pipe, and where it stops taking the memory in the middle of a
-// segment.
+// TestSplice checks that a message whose long segments are sent from the program's memory arrives
+// unchanged, though the program changes the memory as soon as the send is complete. The same holds
+// if the system provides no pipe, and if it stops taking the memory in the middle of a segment.
 func TestSplice(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(r *rail)
-		during  func(r *rail) bool // tells that it has done something
+		during  func(r *rail) bool // reports whether it has done something
 	}{
 		{name: "spliced"},
 		{name: "no pipe", prepare: func(r *rail) { r.splices = false }},
@@ -142,7 +142,7 @@ func TestLongSegments(t *testing.T) {
 // slowNetwork is a link that knows the rate of its bottleneck.
 type slowNetwork struct {
 	transport.Link
-	rate float64
+	rate float64 // rate of the bottleneck in bytes per second; 0: unknown
 }
 
 func (s *slowNetwork) Bottleneck() float64 { return s.rate }

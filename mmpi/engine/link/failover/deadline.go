@@ -29,7 +29,7 @@ func (t *Tracker) Deadline(now time.Duration) *End {
 		t.reach.anyTo(rank, func(r *Rail) bool {
 			if x, ok := r.unreachable[rank]; ok {
 				last = x.Reason
-				if x.Cut { // The rank may live: a link between forwarders is opened again.
+				if x.Cut { // The rank may be alive: a link between forwarders is opened again.
 					limit = *t.Patience
 				}
 			}

@@ -25,12 +25,13 @@ func TestRandomEvents(t *testing.T) {
 	}
 }
 
+// randomJob is a job of TestRandomEvents: a Tracker with its rails and a clock.
 type randomJob struct {
 	*Tracker
-	r        *rand.Rand
-	now      time.Duration
-	progress uint64
-	rails    []*Rail // rails to forwarders, then one direct rail
+	r        *rand.Rand    // random choices, from the seed of the job
+	now      time.Duration // current time
+	progress uint64        // current Loss.Progress
+	rails    []*Rail       // rails to forwarders, then one direct rail
 }
 
 func newRandomJob(r *rand.Rand) *randomJob {

@@ -5,8 +5,8 @@
 //
 //  1. Lost counts a loss as a strike. A rail that is lost again and again without progress ends the
 //     job, and so does the only rail if it cannot be opened again.
-//  2. Otherwise Down takes the rail out of use. The caller sends what the rail carried over the
-//     others, and opens it again (Redial, DialFailed, Up).
+//  2. Otherwise Down takes the rail out of use. The caller sends the rail's frames and segments
+//     again over the other rails, and reconnects the rail (Redial, DialFailed, Up).
 //  3. A forwarder that has lost another rank's link reports that (Reachable). For that rank the
 //     rail is then lost.
 //  4. Deadline ends the job when a rank has been unreachable for too long. Where only one rail
@@ -51,7 +51,7 @@ type Tracker struct {
 	finished     bool // All processes have reached the end of the job.
 	finishFailed bool // An error has occurred, after finished was set, that would have ended the job.
 	ignoring     bool // Losses are ignored, because this process has finished.
-	closed       bool // The job has ended, and no rail takes a new link.
+	closed       bool // The links have been closed, and no rail takes a new one.
 	checkedLate  bool // The user has been warned of forwarders that have never been reached, if any.
 	warnedCut    bool // The user has been warned that forwarders have lost each other.
 }
@@ -195,7 +195,7 @@ func (t *Tracker) Wants(r *Rail) bool {
 func (t *Tracker) Up(now time.Duration, r *Rail, progress uint64, remote string) bool {
 	if !t.Wants(r) {
 		if r.peer < 0 && r.state == Dialing {
-			r.to(Down) // until Leave has it opened to send Bye
+			r.to(Down) // Leave reports later whether it must be opened to send Bye.
 		}
 		return false
 	}
