@@ -265,7 +265,7 @@ func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused)
 			// more ranks of the job may come
 			if r.take(job.HalfEnded{Reason: h.Reason, Code: h.Code}) == job.Ended && gathered {
 				f.mu.Lock()
-				f.halves.Gone(run, h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
+				f.halves.Ended(run, h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
 				f.mu.Unlock()
 			}
 		case wire.HalfSuspended:
@@ -296,7 +296,7 @@ func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refus
 			return "", refusal(wire.RefuseTicket, "%v", err)
 		}
 	}
-	f.halves.Gone(run, h.Cluster, h.Reason, now.Add(policy.waits(h)))
+	f.halves.Ended(run, h.Cluster, h.Reason, now.Add(policy.waits(h)))
 	return "noted for the other halves", nil
 }
 

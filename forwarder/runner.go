@@ -124,7 +124,7 @@ func (r *runner) expired(t action.Timer, a *alarm) {
 	e := job.Expired{Timer: t}
 	if t.Kind == action.Gathering || t.Kind == action.Notice {
 		r.f.mu.Lock()
-		e.Others = r.f.jobs.Besides(r)
+		e.Others = r.f.jobs.Others(r)
 		r.f.mu.Unlock()
 	}
 	r.mu.Lock()

@@ -1,5 +1,5 @@
-// Package account writes a record of each job that has run over a forwarder into a file: one line
-// of JSON, a forwarder.Summary.
+// Package account appends a record of each job that has run over a forwarder to a file: one line of
+// JSON, a forwarder.Summary.
 package account
 
 import (
@@ -14,21 +14,21 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// Log writes records in the order in which jobs end. Each is one write at the end of the file,
-// which is opened for it: so the file may be moved away at any time, and several forwarders may
-// write into one. Safe for concurrent use.
+// Log writes records in the order in which jobs end. It opens the file for each record and writes
+// the record at the end of the file with one write. So the file may be moved away at any time, and
+// several forwarders may share a file. Log is safe for concurrent use.
 type Log struct {
 	name string
 	log  *zap.Logger
-	done chan struct{} // closed when all is written
+	done chan struct{} // closed when all records are written
 
 	mu      sync.Mutex
-	waiting [][]byte // lines
+	waiting [][]byte // the records that are not written yet, as lines
 	some    *sync.Cond
 	closed  bool
 }
 
-// Open checks that records can be written.
+// Open returns a Log, and an error if the file cannot be written.
 func Open(name string, log *zap.Logger) (*Log, error) {
 	l := &Log{name: name, log: log, done: make(chan struct{})}
 	l.some = sync.NewCond(&l.mu)
@@ -39,7 +39,7 @@ func Open(name string, log *zap.Logger) (*Log, error) {
 	return l, nil
 }
 
-// JobEnd takes a job's record. It does not block: the file may be on a disk that does.
+// JobEnd queues a job's record. It does not block, because the disk of the file may.
 func (l *Log) JobEnd(s forwarder.Summary) {
 	line, err := json.Marshal(&s)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Log) JobEnd(s forwarder.Summary) {
 	l.some.Signal()
 }
 
-// Close waits until all is written. No job ends any more.
+// Close waits until all records are written. JobEnd must not be called any more.
 func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -61,6 +61,7 @@ func (l *Log) Close() {
 	<-l.done
 }
 
+// run writes queued records until Close.
 func (l *Log) run() {
 	defer close(l.done)
 	for {
@@ -75,7 +76,7 @@ func (l *Log) run() {
 			return
 		}
 		for _, line := range lines {
-			if err := l.write(line); err != nil { // then the log has it
+			if err := l.write(line); err != nil { // the log gets the record instead
 				l.log.Error("a job's record cannot be written to "+l.name, zap.Error(err),
 					zap.ByteString("record", line))
 			}
@@ -83,6 +84,7 @@ func (l *Log) run() {
 	}
 }
 
+// write appends a line to the file, or only opens the file if line is empty.
 func (l *Log) write(line []byte) error {
 	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestLog: each job has its line, also when the file is moved away meanwhile; what cannot be
-// written is in the log.
+// TestLog checks that each job has its line, also if the file is moved away meanwhile, and that the
+// log has the records that cannot be written.
 func TestLog(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "jobs")
-	core, said := observer.New(zap.ErrorLevel)
+	core, logged := observer.New(zap.ErrorLevel)
 	if _, err := Open(filepath.Join(dir, "none", "jobs"), zap.NewNop()); err == nil ||
 		!strings.Contains(err.Error(), "may write") {
 		t.Errorf("no such directory: %v", err)
@@ -64,7 +64,7 @@ func TestLog(t *testing.T) {
 	}
 	l.JobEnd(forwarder.Summary{Job: "lost"})
 	l.Close()
-	if all := said.All(); len(all) != 1 || !strings.Contains(string(all[0].ContextMap()["record"].(string)), "lost") {
+	if all := logged.All(); len(all) != 1 || !strings.Contains(string(all[0].ContextMap()["record"].(string)), "lost") {
 		t.Errorf("the log has %v", all)
 	}
 }

@@ -1,8 +1,8 @@
-// Package action has what the state machines of a job (packages job and bridge) ask the forwarder
-// to do. It has no behaviour.
+// Package action has the requests of a job's state machines (packages job and bridge) to the
+// forwarder. It has no behaviour.
 //
-// A state machine returns the actions of one event in the order in which they are to be carried
-// out. It names connections and timers by number, so that it holds no socket and no clock.
+// A state machine returns the actions of one event in the order in which they must be carried out.
+// It names connections and timers by number, so it holds no socket and no clock.
 package action
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Conn is the number of a connection. The forwarder numbers connections from 1 in the order in
-// which it takes them; 0 is no connection.
+// which it accepts them; 0 means no connection.
 type Conn uint64
 
 // Action is something that the forwarder has to do for a job.
@@ -26,34 +26,34 @@ func (Base) action() {}
 
 // Actions on a connection.
 type (
-	// Send sends a frame. Bytes that the link does not take wait in the connection's queue.
+	// Send sends a frame. Bytes that the link does not accept wait in the connection's queue.
 	Send struct {
 		Base
 		Conn  Conn
 		Frame []byte
 	}
 
-	// Finish sends the connection's last frame after what is queued; the connection is read on.
+	// Finish queues the connection's last frame behind all others; reading goes on.
 	Finish struct {
 		Base
 		Conn  Conn
 		Frame []byte
 	}
 
-	// Close closes a connection over which both ends have said Bye, when its queue is empty.
+	// Close closes a connection over which both ends have sent Bye, once its queue is empty.
 	Close struct {
 		Base
 		Conn Conn
 	}
 
-	// Abort sends a last frame in place of what is queued, and the connection lingers.
+	// Abort discards the connection's queue and sends a last frame. The connection lingers.
 	Abort struct {
 		Base
 		Conn  Conn
 		Frame []byte
 	}
 
-	// End closes a connection at once. Cause is what its Ended event reports.
+	// End closes a connection at once. Its Ended event reports Cause.
 	End struct {
 		Base
 		Conn  Conn
@@ -71,14 +71,14 @@ type (
 		After time.Duration
 	}
 
-	// Disarm stops a timer. Its event does not come any more.
+	// Disarm stops a timer, so its event does not occur.
 	Disarm struct {
 		Base
 		Timer Timer
 	}
 
-	// Log writes a line to the forwarder's log. The job's id is added to it or, if Conn is not 0,
-	// what is known of that connection's other end.
+	// Log writes a line to the forwarder's log. The line also has the job's id or, if Conn is not
+	// 0, the identity of that connection's other end.
 	Log struct {
 		Base
 		Conn   Conn
@@ -91,10 +91,12 @@ type (
 // Timer names a timer of a job.
 type Timer struct {
 	Kind Kind
-	Of   int // Of is the rank, cluster or forwarder that the timer belongs to; 0 where there is one.
+	// Of is the rank, cluster or forwarder that the timer belongs to; 0 for a timer of the whole
+	// job.
+	Of int
 }
 
-// Kind is what a timer is for.
+// Kind is the purpose of a timer.
 type Kind uint8
 
 // Kinds of timers.
@@ -103,12 +105,12 @@ const (
 	Notice                // Notice tells the ranks that wait what is missing.
 	Opening               // Opening starts the job without the ways that the kernel was asked to open.
 	Return                // Return ends the wait for rank Of, whose link is lost.
-	Suspended             // Suspended ends a job whose cluster Of stands still.
+	Suspended             // Suspended ends a job whose cluster Of has been suspended for too long.
 
 	// The timers of the bridge to forwarder Of.
 
 	Large   // Large ends the wait for the answer to the first large packet.
 	Again   // Again dials the connections that are missing.
-	Measure // Measure looks at how the connections are used.
+	Measure // Measure measures the use of the connections.
 	Cut     // Cut ends the wait for a bridge without connections.
 )

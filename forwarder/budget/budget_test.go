@@ -2,7 +2,8 @@ package budget
 
 import "testing"
 
-// Whoever has more than what is left is over, others are not, and there is always something left.
+// TestShares checks that only accounts that hold more than the rest are over, and that some of the
+// budget is always left.
 func TestShares(t *testing.T) {
 	const limit, piece = 1 << 20, 1 << 10
 	for _, hogs := range []int{1, 3, 31} {
@@ -36,12 +37,13 @@ func TestShares(t *testing.T) {
 		}
 		a.Take(-a.Held())
 		if !a.Under() || a.Over() {
-			t.Error("who has nothing is not to be read")
+			t.Error("an empty account is not to be read")
 		}
 	}
 }
 
-// The process's budget holds back whoever has most in any job, and a job's only its own.
+// TestTwoJobs checks that the process's budget applies to the largest account of any job, and a
+// job's budget only to its own accounts.
 func TestTwoJobs(t *testing.T) {
 	process, one, two := New(100), New(60), New(60)
 	var a, b Account

@@ -2,10 +2,10 @@ package budget
 
 import "syscall"
 
-// fewDescriptors is how many descriptors there are taken to be where the system does not say.
+// fewDescriptors is the assumed limit of descriptors if the system does not tell it.
 const fewDescriptors = 1024
 
-// Descriptors is how many descriptors this process may have open.
+// Descriptors returns the number of descriptors that this process may have open.
 func Descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is how many bytes of memory this process may have: the machine's, or what its control
-// group leaves it; fewMemory if the system does not say.
+// Machine returns the bytes of memory that this process may use: those of the machine or, if fewer,
+// the limit of its control group. It returns fewMemory if the system does not tell.
 func Machine() int64 {
 	most := int64(fewMemory)
 	var info unix.Sysinfo_t

@@ -1,4 +1,4 @@
-// Package clock is where a forwarder's time comes from: the system, or a simulation.
+// Package clock is the source of a forwarder's time: the system or a simulation.
 package clock
 
 import "time"
@@ -6,11 +6,11 @@ import "time"
 // Clock tells the time and calls functions later.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc has fn called on a goroutine of its own when d is over.
+	// AfterFunc calls fn on a goroutine of its own after d.
 	AfterFunc(d time.Duration, fn func()) Timer
 }
 
-// Timer is what Clock.AfterFunc returns, as time.Timer does it.
+// Timer is a pending call of Clock.AfterFunc, with the methods of time.Timer.
 type Timer interface {
 	Stop() bool
 	Reset(d time.Duration) bool
@@ -19,8 +19,8 @@ type Timer interface {
 // System is the system's clock.
 type System struct{}
 
-// Now is time.Now.
+// Now returns time.Now().
 func (System) Now() time.Time { return time.Now() }
 
-// AfterFunc is time.AfterFunc.
+// AfterFunc calls time.AfterFunc.
 func (System) AfterFunc(d time.Duration, fn func()) Timer { return time.AfterFunc(d, fn) }

@@ -1,6 +1,6 @@
-// Package halves remembers which halves of jobs have ended while their job was not at the
-// forwarder: another half that comes later need not wait for them. It owns no clock, and is not
-// safe for concurrent use. What strangers can have it remember is bounded.
+// Package halves records which halves of jobs have ended while their job was not at the forwarder,
+// so that another half that arrives later need not wait for them. It has no clock, and is not safe
+// for concurrent use. Its size is bounded, because strangers can add records.
 package halves
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// keep is how many halves are remembered, 256, and how many jobs: with MaxReason 128 KiB. A
-// stranger who has more of them forgotten gains that others wait out their time.
+// keep is the maximum number of halves, 256, and of jobs: with MaxReason 128 KiB. A stranger who
+// displaces records gains only that other halves wait until their time-out.
 const keep = 256
 
-// MaxReason is how much of a half's reason is kept, bytes.
+// MaxReason is the maximum length of a half's reason in bytes.
 const MaxReason = 512
 
-// Run tells the jobs of different runs apart.
+// Run identifies one run of a job.
 type Run struct {
-	ID  string // without the row
-	Key [wire.PublicKeyLen]byte
+	ID  string                  // the job's id without the row
+	Key [wire.PublicKeyLen]byte // the job's public key
 }
 
-// Record is the memory. The zero value is empty.
+// Record has the halves and jobs that have ended. The zero value is empty.
 type Record struct {
 	gone []gone // oldest first
 	over []over // oldest first
@@ -32,7 +32,7 @@ type Record struct {
 type gone struct {
 	run             Run
 	cluster, reason string
-	until           time.Time // nobody waits for it any more
+	until           time.Time // the time until which other halves are told
 }
 
 type over struct {
@@ -40,23 +40,23 @@ type over struct {
 	at  time.Time
 }
 
-// Over notes that a job has ended here.
+// Over records that a job has ended at this forwarder.
 func (r *Record) Over(run Run, now time.Time) { r.over = add(r.over, over{run, now}) }
 
-// Took reports whether a job has ended here since a time: then a half that began before has had its
+// Took reports whether a job has ended here since a time: a half that began before that has taken
 // part in it.
 func (r *Record) Took(run Run, since time.Time) bool {
 	return slices.ContainsFunc(r.over, func(o over) bool { return o.run == run && !o.at.Before(since) })
 }
 
-// Gone notes that a half has ended, of which the others are told until then.
-func (r *Record) Gone(run Run, cluster, reason string, until time.Time) {
+// Ended records that a half has ended. Other halves are told until the given time.
+func (r *Record) Ended(run Run, cluster, reason string, until time.Time) {
 	r.forget(func(g *gone) bool { return g.run == run && g.cluster == cluster })
 	r.gone = add(r.gone, gone{run, cluster, reason, until})
 }
 
-// Without says why a job of which a half comes now cannot be: another one has ended; empty: it can.
-// The half itself may have begun anew.
+// Without returns the reason why a job cannot run because another half has ended, or an empty
+// string. cluster is the half that arrives now; it may be a new start of the half that ended.
 func (r *Record) Without(run Run, cluster string, now time.Time) (reason string) {
 	r.forget(func(g *gone) bool { return now.After(g.until) || g.run == run && g.cluster == cluster })
 	for _, g := range r.gone {

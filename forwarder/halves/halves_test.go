@@ -11,7 +11,7 @@ func TestRecord(t *testing.T) {
 	now := time.Unix(1000, 0)
 	at := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
 	j, k := Run{ID: "j"}, Run{ID: "j", Key: [32]byte{1}}
-	r.Gone(j, "b", "b is gone", at(60))
+	r.Ended(j, "b", "b is gone", at(60))
 	for _, tc := range []struct {
 		run     Run
 		cluster string
@@ -21,18 +21,18 @@ func TestRecord(t *testing.T) {
 		{k, "a", 1, ""}, // another secret
 		{j, "a", 1, "b is gone"},
 		{j, "c", 60, "b is gone"},
-		{j, "a", 61, ""}, // nobody waits any more
+		{j, "a", 61, ""}, // the time is over
 	} {
 		if got := r.Without(tc.run, tc.cluster, at(tc.at)); got != tc.want {
 			t.Errorf("%+v: %q", tc, got)
 		}
 	}
-	r.Gone(j, "b", "b is gone", at(60))
+	r.Ended(j, "b", "b is gone", at(60))
 	if got := r.Without(j, "b", at(2)); got != "" {
-		t.Errorf("a half that begins anew: %q", got)
+		t.Errorf("a half that starts again: %q", got)
 	}
 	if got := r.Without(j, "a", at(3)); got != "" {
-		t.Errorf("it has begun anew, but the other one hears %q", got)
+		t.Errorf("it has started again, but the other one is told %q", got)
 	}
 	r.Over(j, at(10))
 	if !r.Took(j, at(10)) || r.Took(j, at(11)) || r.Took(k, at(0)) {
@@ -40,13 +40,13 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestBounded: what strangers have it remember takes no more than so many places.
+// TestBounded checks that records of strangers take no more than a fixed number of places.
 func TestBounded(t *testing.T) {
 	var r Record
 	now := time.Unix(1000, 0)
 	for i := range 3 * keep {
 		run := Run{ID: fmt.Sprint(i)}
-		r.Gone(run, "b", "why", now.Add(time.Hour))
+		r.Ended(run, "b", "why", now.Add(time.Hour))
 		r.Over(run, now)
 	}
 	if len(r.gone) != keep || len(r.over) != keep {

@@ -1,5 +1,5 @@
-// Package index finds the jobs of a forwarder. They are told apart by id and key, so that nobody
-// can take an id from others.
+// Package index finds the jobs of a forwarder. The id and the key identify a job, so that a
+// stranger cannot occupy the ids of others.
 package index
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Job is what the index has to know of a job.
+// Job is a job as the index sees it.
 type Job interface {
 	comparable
 
 	ID() string
 	Key() [wire.PublicKeyLen]byte
-	User() string    // User is whom the ticket of its first Join names; empty: none was demanded.
+	User() string    // User names the user of the first Join's ticket; empty if none was required.
 	Gathering() bool // Gathering reports whether the job gathers, as of its last event.
 }
 
-// Jobs are all that have not ended, by id. Not safe for concurrent use.
+// Jobs has all jobs that have not ended, by id. It is not safe for concurrent use.
 type Jobs[J Job] map[string][]J
 
-// Find returns the job that a Join is for, if it is there.
+// Find returns the job that a Join is for. ok is false if there is no such job.
 func (m Jobs[J]) Find(j *wire.Join) (found J, ok bool) {
 	for _, o := range m[j.Job] {
 		if o.Key() == j.PublicKey {
@@ -34,8 +34,8 @@ func (m Jobs[J]) Find(j *wire.Join) (found J, ok bool) {
 	return found, false
 }
 
-// Full says why no other job may be opened; nil: one may. There may be most jobs in all, and mostOf
-// of one user; 0: any number.
+// Full returns the reason why no other job may be opened, or nil. At most most jobs may be open in
+// all, and mostOf for one user; 0 means no bound.
 func (m Jobs[J]) Full(user string, most, mostOf int) error {
 	all, his := 0, 0
 	for _, l := range m {
@@ -55,10 +55,10 @@ func (m Jobs[J]) Full(user string, most, mostOf int) error {
 	return nil
 }
 
-// Add puts a job in.
+// Add adds a job.
 func (m Jobs[J]) Add(j J) { m[j.ID()] = append(m[j.ID()], j) }
 
-// Remove takes a job out.
+// Remove removes a job.
 func (m Jobs[J]) Remove(j J) {
 	id := j.ID()
 	m[id] = slices.DeleteFunc(m[id], func(o J) bool { return o == j })
@@ -67,7 +67,7 @@ func (m Jobs[J]) Remove(j J) {
 	}
 }
 
-// InOrder returns all of them, by id, those of the same id as they came.
+// InOrder returns all jobs by id, and jobs of the same id in the order of Add.
 func (m Jobs[J]) InOrder() (list []J) {
 	for _, id := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[id]...)
@@ -75,8 +75,8 @@ func (m Jobs[J]) InOrder() (list []J) {
 	return list
 }
 
-// Besides says that other jobs gather which may be meant for this one; empty: none does.
-func (m Jobs[J]) Besides(j J) string {
+// Others returns a hint that other gathering jobs may be meant for this one, or an empty string.
+func (m Jobs[J]) Others(j J) string {
 	others := func(list []J) bool {
 		return slices.ContainsFunc(list, func(o J) bool { return o != j && o.Gathering() })
 	}

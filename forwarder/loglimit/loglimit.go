@@ -1,4 +1,4 @@
-// Package loglimit bounds what a log grows by where strangers decide how often something happens.
+// Package loglimit bounds the growth of a log by messages that strangers can cause.
 package loglimit
 
 import (
@@ -9,12 +9,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Burst is how many lines with one message are written at once; then one a second. Fewer: ordinary
-// events of one moment are left out, such as the ends of several jobs.
+// Burst is the number of lines with one message that are written at once; then one a second is.
+// With fewer, ordinary events of one moment are left out, such as the ends of several jobs.
 const Burst = 10
 
 // Limit returns a logger that leaves lines out. Messages are causes, so they must be constant; the
-// next line with the same one says how many were left out before it. Debug lines are not bounded.
+// next line with the same message has the number of lines left out before it. Debug lines are not
+// bounded.
 func Limit(log *zap.Logger) *zap.Logger {
 	return log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
 		return &core{c, &causes{of: map[string]*cause{}}}
@@ -26,19 +27,19 @@ type core struct {
 	causes *causes
 }
 
-// causes is shared by the cores that With makes. Safe for concurrent use.
+// causes is shared by the cores that With makes. It is safe for concurrent use.
 type causes struct {
 	mu sync.Mutex
 	of map[string]*cause
 }
 
-// cause is how much of one message was written.
+// cause counts the lines of one message.
 type cause struct {
-	full    time.Time // when a whole burst may be written again
+	full    time.Time // the time from which a whole burst may be written again
 	leftOut int
 }
 
-// take reports whether a line may be written, and how many were left out before it.
+// take reports whether a line may be written, and the number of lines left out before it.
 func (c *causes) take(message string, now time.Time) (ok bool, leftOut int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,8 @@ type clock struct{ now time.Time }
 func (c *clock) Now() time.Time                       { return c.now }
 func (c *clock) NewTicker(time.Duration) *time.Ticker { panic("not used") }
 
-// TestLimit: after a burst one line a second of each message, which says how many are missing.
+// TestLimit checks that after a burst one line a second of each message is written, with the number
+// of lines left out.
 func TestLimit(t *testing.T) {
 	seen, lines := observer.New(zapcore.DebugLevel)
 	at := &clock{time.Unix(1000, 0)}

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// A loop lets more come if much comes, nobody is in a hurry and it may sleep for less than asked.
+// TestBatches checks that a loop lets events accumulate if they are frequent, no source is in a
+// hurry, and it may sleep for less time than asked.
 func TestBatches(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		name    string
 		poll    string
-		gap     time.Duration // between the last two that were found
+		gap     time.Duration // the time between the last two looks that found events
 		hurried int
 		want    bool
 	}{
@@ -34,7 +35,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// An adaptive loop looks again only while somebody is in a hurry.
+// TestHurry checks that an adaptive loop looks again only while a source is in a hurry.
 func TestHurry(t *testing.T) {
 	l := &Loop{cfg: Config{Poll: Adaptive}, now: time.Unix(1000, 0)}
 	for _, want := range []bool{false, true, false} {
@@ -50,7 +51,8 @@ func TestHurry(t *testing.T) {
 	}
 }
 
-// A loop that slept meanwhile does not take that for a core that others want.
+// TestHurryLater checks that a loop does not take the time that it slept for a sign that others
+// want its core.
 func TestHurryLater(t *testing.T) {
 	l := &Loop{cfg: Config{Poll: Adaptive}, now: time.Unix(1000, 0)}
 	l.spin.found(l.now)

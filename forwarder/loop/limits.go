@@ -2,41 +2,45 @@ package loop
 
 import "time"
 
-// How a loop waits. With those of cgo/libmmpi/core/limits.h, by which ranks wait, these numbers
-// belong together: change both, and measure both.
+// Parameters of waiting. They belong together with those of cgo/libmmpi/core/limits.h, by which
+// ranks wait: change both, and measure both.
 const (
-	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks
-	// are waited for in it, if they spin as well. Longer: latency over slower ranks; shorter:
-	// processor time (docs/decisions/0001-spin-and-yield-before-sleeping.md).
+	// spinFor is the time without events after which the loop sleeps, 200 µs. It covers the wait
+	// for both ranks of a ping-pong if they spin as well. A longer time helps the latency over
+	// slower ranks; a shorter one saves processor time
+	// (docs/decisions/0001-spin-and-yield-before-sleeping.md).
 	spinFor = 200 * time.Microsecond
 
-	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes,
-	// and a sleeper is back sooner.
+	// crowded is the duration of a yield above which the core is shared with a thread that
+	// computes, 500 µs; a sleeping thread gets it back sooner.
 	crowded = 500 * time.Microsecond
 
-	// batchFor: where much comes and nobody is in a hurry, it gathers for 500 µs. Longer: a job
-	// starts later; shorter: more processor time for each who joins
-	// (docs/decisions/0029-joins-are-batched.md).
+	// batchFor is the time for which frequent events accumulate while no source is in a hurry, 500
+	// µs. With a longer time a job starts later; with a shorter one each join takes more processor
+	// time (docs/decisions/0029-joins-are-batched.md).
 	batchFor = 500 * time.Microsecond
 
-	// maxGap: much comes if what two looks found was less than 1 ms apart, twice batchFor.
+	// maxGap is the maximum time between two looks with events for events to count as frequent, 1
+	// ms: twice batchFor.
 	maxGap = 2 * batchFor
 
-	// maxPenalty: at most so many waits without spinning follow one another on a crowded core.
+	// maxPenalty is the maximum number of consecutive waits without spinning on a crowded core.
 	maxPenalty = 1024
 
-	// firstPenalty: so many follow the first time that the core is found crowded.
+	// firstPenalty is that number after the core is first found crowded.
 	firstPenalty = 16
 )
 
-// Where the loop's thread stands among others that want its core
+// Scheduling of the loop's thread among others that want its core
 // (docs/decisions/0022-forwarder-runs-before-ranks.md).
 const (
-	bulkNice  = 3                     // nice value while large segments come fast: behind the ranks, which copy
-	bulkEvery = 10 * time.Millisecond // time between two looks at the rate
-	bulkRate  = 1e9                   // bytes per second that put the loop there; a quarter of it keeps it there
+	// the nice value while large segments are frequent: behind the ranks, which copy
+	bulkNice  = 3
+	bulkEvery = 10 * time.Millisecond // the interval at which the rate is checked
+	// the rate in bytes per second that lowers the priority; a quarter of it keeps the priority low
+	bulkRate = 1e9
 )
 
-// maxEvents is how many descriptors one look at epoll reports. More wait for the next look: work
-// that is posted and ticks are late by the time that so many take.
+// maxEvents is the maximum number of descriptors that one look at epoll reports. Others wait for
+// the next look: posted work and ticks are delayed by the time to handle that many.
 const maxEvents = 128

@@ -1,18 +1,18 @@
 // Package loop is an epoll reactor: one thread that waits for descriptors, calls their handlers,
-// runs work posted to it, and looks at the clock now and then.
+// runs posted functions, and checks the clock periodically.
 //
 // One turn of the loop:
 //
-//  1. links that were read are armed; one that has more to read already is read at once (armAll);
-//  2. where much comes and nobody is in a hurry more of it is let come (crowd.go);
-//  3. epoll says which descriptors are ready (poll); if none is, the loop looks again for a while
+//  1. links that were read are armed; a link that has more input already is read at once (armAll);
+//  2. if events are frequent and no source is in a hurry, events accumulate (crowd.go);
+//  3. epoll reports the ready descriptors (poll); if none is ready, the loop looks again for a while
 //     (spin.go) and then sleeps;
 //  4. handlers of ready descriptors are called, Writable before Readable;
-//  5. posted work is done (runInbox);
-//  6. if it is time, every handler's Tick is called.
+//  5. posted functions are called (runInbox);
+//  6. if it is due, every handler's Tick is called.
 //
-// Handlers and posted work must not block. The thread is one of its own, with a nice value of its
-// own (nice.go).
+// Handlers and posted functions must not block. The thread belongs to the loop alone, and has its
+// own nice value (nice.go).
 package loop
 
 import (
@@ -27,55 +27,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handler is told what happens on its descriptors, on the loop's thread. What it does not do now it
-// is asked to do again in the next turn: descriptors are level-triggered.
+// Handler handles the events of its descriptors, on the loop's thread. Events that it leaves are
+// reported again in the next turn: descriptors are level-triggered.
 type Handler interface {
-	Readable()          // there may be something to read
-	Writable()          // asked for with ArmWrite
-	Tick(now time.Time) // about every Config.Tick
+	Readable()          // input may be available
+	Writable()          // the link is writable; requested by ArmWrite
+	Tick(now time.Time) // called about every Config.Tick
 }
 
-// Source is what a loop waits for: any transport.Link.
+// Source is an object with descriptors to wait for: any transport.Link.
 type Source interface {
-	FD() int      // becomes readable
-	WriteFD() int // becomes writable; may be the same
-	Arm() bool    // before sleeping on FD; true: there is something to read already
+	FD() int      // returns the descriptor that becomes readable
+	WriteFD() int // returns the descriptor that becomes writable; may be the same
+	Arm() bool    // called before sleeping on FD; returns true if input is available already
 }
 
 // Values of Config.Poll.
 const (
-	Adaptive = "adaptive" // spins a little where somebody is in a hurry, then sleeps
+	Adaptive = "adaptive" // spins briefly while a source is in a hurry, then sleeps
 	Event    = "event"    // sleeps at once
 	Busy     = "busy"     // never sleeps
 )
 
-// Config says how a loop works.
+// Config has the settings of a loop.
 type Config struct {
-	Poll string        // Adaptive, Event or Busy
-	Tick time.Duration // between two Ticks
-	Now  func() time.Time
-	// System is what the loop waits by; nil: the one that the process runs on.
+	Poll string           // Adaptive, Event or Busy
+	Tick time.Duration    // the time between two Ticks
+	Now  func() time.Time // the clock; nil for time.Now
+	// System has the system calls of the loop; nil for those of Linux.
 	System System
 
-	// Nice is the nice value of the thread, -20 (before others) to 19, if the system lets it have
-	// that; 0: that of the process. Log is told if the system does not; nil: nobody is.
+	// Nice is the nice value of the thread, -20 (before others) to 19, if the system permits it; 0
+	// means that of the process. Log, if not nil, gets a line if the system does not permit it.
 	Nice int
 	Log  *zap.Logger
 }
 
-// Loop is one event-loop thread. Methods are for its own thread, but for Post and Stop.
+// Loop is one event-loop thread. Methods must be called on its own thread, except for Post, Stop
+// and Hurry.
 type Loop struct {
 	cfg     Config
 	sys     System
 	epfd    int
-	wake    int // eventfd
+	wake    int // the eventfd that wakes the loop
 	watches []*Watch
-	empty   []int    // free places in watches
-	read    []*Watch // read since they were last armed
+	empty   []int    // the free indices of watches
+	read    []*Watch // the watches that were read since they were last armed
 	now     time.Time
-	next    time.Time // Tick
+	next    time.Time // the time of the next Tick
 	spin    spinner
-	hurried atomic.Int64 // Hurry
+	hurried atomic.Int64 // the count of Hurry
 	crowd   crowd
 	prio    priority
 	events  [maxEvents]unix.EpollEvent
@@ -83,8 +84,8 @@ type Loop struct {
 
 	mu    sync.Mutex
 	inbox []func()
-	awake bool // the wake-up for the inbox is on its way
-	done  bool // no posts any more
+	awake bool // whether a wake-up for the inbox is pending
+	done  bool // whether Post is refused
 }
 
 // Watch is a source that a loop waits for.
@@ -93,22 +94,22 @@ type Watch struct {
 	src     Source
 	h       Handler
 	slot    int
-	touched bool // in Loop.read
-	paused  bool // not read; only the loop's own thread looks
+	touched bool // whether it is in Loop.read
+	paused  bool // whether reading is paused; used only on the loop's own thread
 	gone    bool
 
-	mu     sync.Mutex // for both, since any thread may ask for writability
+	mu     sync.Mutex // guards noread and write, because any thread may request writability
 	noread bool
 	write  bool
 }
 
-// The 64 bits of an epoll event: place in watches, and whether it is about writing.
+// The 64 bits of an epoll event have the index in watches and a flag for the write descriptor.
 const (
 	wakeSlot  = -1
 	writeFlag = 1 << 30
 )
 
-// New makes a loop, which waits for Run or Step. Close frees it.
+// New returns a loop, which does nothing until Run or Step. Close frees it.
 func New(cfg Config) (*Loop, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -146,7 +147,8 @@ func (l *Loop) ctl(op, fd int, events uint32, slot int) error {
 	return nil
 }
 
-// Post has the loop run fn soon. It reports false when the loop has ended. Any thread.
+// Post runs fn on the loop soon. It returns false if the loop has ended. It may be called on any
+// thread.
 func (l *Loop) Post(fn func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +163,8 @@ func (l *Loop) Post(fn func()) bool {
 	return true
 }
 
-// Stop makes Run return after the work that is posted; nothing can be posted afterwards. Any
-// thread.
+// Stop makes Run return after the posted functions; nothing can be posted afterwards. It may be
+// called on any thread.
 func (l *Loop) Stop() {
 	l.Post(func() {
 		l.mu.Lock()
@@ -171,20 +173,22 @@ func (l *Loop) Stop() {
 	})
 }
 
-// Hurry adds to the count of sources for which an Adaptive loop looks again before it sleeps. With
-// none it sleeps at once: whoever joins waits for others anyhow. Any thread.
+// Hurry adds n to the count of sources for which an Adaptive loop spins before it sleeps. It sleeps
+// at once if the count is 0: ranks that join wait for others anyway. Hurry may be called on any
+// thread.
 func (l *Loop) Hurry(n int) { l.hurried.Add(int64(n)) }
 
-// Now is the time at which this turn began.
+// Now returns the time at which this turn began.
 func (l *Loop) Now() time.Time { return l.now }
 
-// Moved notes that n bytes went through without having been copied, which says how fast large
-// segments come (nice.go).
+// Moved records that n bytes were forwarded without a copy, which measures the rate of large
+// segments (nice.go).
 func (l *Loop) Moved(n int) { l.prio.moved += n }
 
-// Run is the loop; it returns after Stop.
+// Run runs the loop until Stop.
 func (l *Loop) Run() {
-	runtime.LockOSThread() // for good: a thread with a nice value of its own is of no use to others
+	// never undone: a thread with its own nice value is of no use to others
+	runtime.LockOSThread()
 	if err := l.prio.start(l.cfg.Nice, l.now); err != nil && l.cfg.Log != nil {
 		l.cfg.Log.Info("the event loops keep the priority of the process: "+
 			"a nice value below it takes root, CAP_SYS_NICE or Nice= of a service",
@@ -196,11 +200,11 @@ func (l *Loop) Run() {
 	}
 }
 
-// Step is one turn that does not wait; it reports whether there was anything to do. It is for those
-// who drive a loop themselves instead of calling Run.
+// Step performs one turn that does not wait, and reports whether there were events. It is for
+// callers that drive a loop themselves instead of calling Run.
 func (l *Loop) Step() bool { return l.turn(false) }
 
-// Turn is one turn that waits, for them too.
+// Turn performs one turn that waits, for the same callers.
 func (l *Loop) Turn() { l.turn(true) }
 
 func (l *Loop) turn(wait bool) (found bool) {

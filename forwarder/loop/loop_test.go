@@ -34,15 +34,15 @@ func (e *end) note(what string) {
 
 func (e *end) Readable() {
 	var p [64]byte
-	_, _ = unix.Read(e.fd, p[:]) // EAGAIN is fine: who is armed may have nothing
+	_, _ = unix.Read(e.fd, p[:]) // EAGAIN is expected: an armed source may have no input
 	e.note("read")
 }
 
 func (e *end) Writable()      { e.note("write") }
 func (e *end) Tick(time.Time) { e.note("tick") }
 
-// told takes what was noted since the last time.
-func (e *end) told(t *testing.T, want ...string) {
+// handled compares the calls since the last time.
+func (e *end) handled(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(e.calls, want) {
 		t.Errorf("told %q, want %q", e.calls, want)
@@ -55,7 +55,7 @@ type fixture struct {
 	l    *Loop
 	now  time.Time
 	a, b *end
-	w    *Watch // of a
+	w    *Watch // watches the end a
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -99,42 +99,42 @@ func TestReadiness(t *testing.T) {
 	if !f.l.Step() {
 		t.Error("found nothing")
 	}
-	f.a.told(t, "read")
-	f.b.told(t)
+	f.a.handled(t, "read")
+	f.b.handled(t)
 	f.a.ready = true // it was read, so it is armed, and has something already
 	f.l.Step()
-	f.a.told(t, "read")
+	f.a.handled(t, "read")
 	if err := f.w.ArmWrite(true); err != nil {
 		t.Fatal(err)
 	}
 	f.write(t, f.b)
 	f.l.Step()
-	f.a.told(t, "write", "read")
+	f.a.handled(t, "write", "read")
 	if err := f.w.ArmWrite(false); err != nil {
 		t.Fatal(err)
 	}
 	f.l.Step()
-	f.a.told(t)
+	f.a.handled(t)
 }
 
 func TestTicks(t *testing.T) {
 	f := newFixture(t)
 	f.now = f.now.Add(999 * time.Millisecond)
 	f.l.Step()
-	f.a.told(t)
+	f.a.handled(t)
 	f.now = f.now.Add(time.Millisecond)
 	f.l.Step()
-	f.a.told(t, "tick")
-	f.b.told(t, "tick")
+	f.a.handled(t, "tick")
+	f.b.handled(t, "tick")
 	if !f.l.Now().Equal(f.now) {
 		t.Errorf("it is %v, the loop says %v", f.now, f.l.Now())
 	}
 	f.l.Step()
-	f.a.told(t)
+	f.a.handled(t)
 }
 
-// Nothing of a handler is called when its source has been removed, whoever does that and when; its
-// place is free for others.
+// TestRemove checks that a handler is not called once its source has been removed, by any caller at
+// any time, and that its index can be used again.
 func TestRemove(t *testing.T) {
 	f := newFixture(t)
 	f.a.on = func(string) {
@@ -147,21 +147,22 @@ func TestRemove(t *testing.T) {
 	}
 	f.write(t, f.b)
 	f.l.Step()
-	f.a.told(t, "write") // not read any more
+	f.a.handled(t, "write") // not read any more
 	f.a.on = nil
 	f.l.Step()
 	f.now = f.now.Add(time.Second)
 	f.l.Step()
-	f.a.told(t)
+	f.a.handled(t)
 	w, err := f.l.Add(f.a, f.a)
 	if err != nil || w.slot != f.w.slot {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	f.l.Step()
-	f.a.told(t, "read")
+	f.a.handled(t, "read")
 }
 
-// What is posted is done in order, then the loop stops; nothing can be posted any more.
+// TestPost checks that posted functions run in order, then the loop stops, and no more can be
+// posted.
 func TestPost(t *testing.T) {
 	f := newFixture(t)
 	var got []int

@@ -6,24 +6,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is the place of a loop's thread among others that want its core.
+// priority manages the scheduling priority of a loop's thread.
 //
-// For small messages the thread goes before them. Linux weighs threads when it spreads them over
-// cores. So the loop gets a core of its own where it shares the host with ranks that spin.
+// For small messages the thread runs before others. Linux considers nice values when it distributes
+// threads over cores. So the loop gets a core of its own if it shares the host with ranks that
+// spin.
 //
-// While large messages go through as fast as processors can, the thread goes behind them. Then the
-// ranks, which copy, have a core each, and the loop finds more to do in each turn
+// While large messages pass as fast as processors can move them, the thread runs behind others.
+// Then the ranks, which copy, have a core each, and the loop finds more to do in each turn
 // (docs/decisions/0022-forwarder-runs-before-ranks.md).
 type priority struct {
-	nice  int       // for small messages
-	fixed bool      // the system lets it be no other
-	bulk  bool      // it is behind others
-	moved int       // bytes that went through pipes since
-	since time.Time // the last look
+	nice  int       // the nice value for small messages
+	fixed bool      // whether the nice value cannot be changed
+	bulk  bool      // whether the thread runs behind others
+	moved int       // the bytes that went through pipes since
+	since time.Time // the time of the last adapt
 }
 
-// start is called on the loop's thread, as adapt is. The error says that the system does not grant
-// the nice value; then the thread has that of the process.
+// start sets the nice value. It must be called on the loop's thread, as adapt. It returns an error
+// if the system does not permit the value; the thread then has that of the process.
 func (p *priority) start(nice int, now time.Time) error {
 	p.nice, p.since = nice, now
 	if p.fixed = nice >= 0; nice == 0 {
@@ -34,7 +35,7 @@ func (p *priority) start(nice int, now time.Time) error {
 	return err
 }
 
-// adapt looks now and then how much has been moved.
+// adapt checks the rate of moved bytes periodically, and sets the nice value for it.
 func (p *priority) adapt(now time.Time) {
 	d := now.Sub(p.since)
 	if p.fixed || d < bulkEvery {

@@ -17,8 +17,8 @@ func ownNice(t *testing.T) int {
 	return 20 - p // as Linux returns it
 }
 
-// A loop that is put before others goes behind them while large segments come fast, and before them
-// again afterwards.
+// TestBulk checks that a loop with a negative nice value runs behind others while large segments
+// are frequent, and before them again afterwards.
 func TestBulk(t *testing.T) {
 	done, refused := make(chan struct{}), false
 	go func() { // a thread that ends with it
@@ -57,8 +57,8 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// The loops' threads have the nice value, and no other thread has. One above that of the process is
-// allowed to everybody.
+// TestNice checks that the loops' threads have the nice value, and no other thread has. Any user
+// may set a value above that of the process.
 func TestNice(t *testing.T) {
 	if ownNice(t) == 19 {
 		t.Skip("this process has the highest nice value already: run the tests with a lower one")
@@ -78,7 +78,7 @@ func TestNice(t *testing.T) {
 		t.Errorf("the loop has nice value %d, want %d", n, want)
 	}
 	all := make(chan int)
-	for range 100 { // on whatever threads there are now
+	for range 100 { // on the threads that exist now
 		go func() { all <- ownNice(t) }()
 	}
 	for range 100 {

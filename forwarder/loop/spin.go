@@ -2,16 +2,16 @@ package loop
 
 import "time"
 
-// spinner says how long a loop that finds nothing looks again before it sleeps: waking a sleeper
+// spinner determines how long a loop without events looks again before it sleeps: waking a sleeper
 // takes a message as long as several hops. It has no I/O and reads no clock.
 type spinner struct {
-	last, busy time.Time // the last look; the last one that found something
-	tired      bool      // until something is found
-	pause      int       // waits that do not spin, because the core is wanted by others
-	penalty    int       // the next pause
+	last, busy time.Time // the time of the last look, and that of the last look with events
+	tired      bool      // whether the loop sleeps at once until the next event
+	pause      int       // the number of waits without spinning, because others want the core
+	penalty    int       // the length of the next pause
 }
 
-// found: a look at now found something.
+// found records that a look at now found events.
 func (s *spinner) found(now time.Time) {
 	if s.tired {
 		s.pause = max(0, s.pause-1)
@@ -21,10 +21,10 @@ func (s *spinner) found(now time.Time) {
 	s.busy, s.last, s.tired = now, now, false
 }
 
-// rest: the loop sleeps without having looked again.
+// rest records that the loop sleeps without having looked again.
 func (s *spinner) rest() { s.tired = true }
 
-// again reports after a look that found nothing whether to give way to others and look again.
+// again reports, after a look without events, whether to yield and look again.
 func (s *spinner) again(now time.Time) bool {
 	gap := now.Sub(s.last)
 	s.last = now

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System is what a loop waits by: descriptors that tell of others. Linux's is the default, a
-// simulation brings its own.
+// System has the system calls of a loop: descriptors that report on others. That of Linux is the
+// default; a simulation brings its own.
 type System interface {
-	// Epoll makes a descriptor that Control tells what to wait for, and on which Wait does so, for
-	// up to ms milliseconds. Errors of Wait are 0 events.
+	// Epoll returns a descriptor whose set Control changes, and on which Wait waits for up to ms
+	// milliseconds. Wait returns 0 events after an error.
 	Epoll() (fd int, err error)
 	Control(epfd, op, fd int, e *unix.EpollEvent) error
 	Wait(epfd int, events []unix.EpollEvent, ms int) int
 
-	// Event makes a descriptor that is readable from Signal until Drain.
+	// Event returns a descriptor that is readable from Signal until Drain.
 	Event() (fd int, err error)
 	Signal(fd int)
 	Drain(fd int)
 
-	// Close frees any of them.
+	// Close frees a descriptor of Epoll or Event.
 	Close(fd int)
 
-	// Sleep has the thread do nothing for about so long.
+	// Sleep suspends the thread for about d.
 	Sleep(d time.Duration)
 }
 
@@ -66,8 +66,9 @@ func (linux) Drain(fd int) {
 
 func (linux) Close(fd int) { unix.Close(fd) }
 
-// Sleep is behind the Go scheduler's back: to give the thread's place to others and back would take
-// longer than the rest. A signal ends it, as the scheduler sends it to threads that it needs.
+// Sleep bypasses the Go scheduler: handing the thread's place to others and back would take longer
+// than the sleep. A signal ends it, such as those that the scheduler sends to threads that it
+// needs.
 func (linux) Sleep(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)

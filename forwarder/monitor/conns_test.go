@@ -23,7 +23,8 @@ type named struct {
 
 func (n *named) Close() error { *n.closed = append(*n.closed, n.name); return nil }
 
-// TestEvicted: of too many connections the oldest without a request is closed, or else the oldest.
+// TestEvicted checks that of too many connections the oldest without a request is closed, or
+// otherwise the oldest.
 func TestEvicted(t *testing.T) {
 	var closed []string
 	c := &conns{limit: 3}
@@ -61,8 +62,8 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: clients that keep connections open leave others room. The oldest of
-// them are closed, pages stay open, and a request is answered.
+// TestConnectionsAreBounded checks that clients that keep connections open leave others room. The
+// oldest of their connections are closed, pages stay open, and a request is answered.
 func TestConnectionsAreBounded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// guard keeps pages of other sites from what is shown here. A browser on this host reaches the
-// loopback address for whatever page it shows: by a link or a script (Sec-Fetch-Site), or in a
-// frame. A page may also have a name that leads to 127.0.0.1, and then its script is of this site.
-// So a request that comes to the loopback address has to be for that address.
+// guard refuses requests from pages of other sites. A browser on this host reaches the loopback
+// address for any page: by a link or a script (Sec-Fetch-Site), or in a frame. A page may also have
+// a name that resolves to 127.0.0.1, which makes its script one of this site. So a request that
+// arrives at the loopback address must name that address.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -20,7 +20,8 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy",
 			"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		site := r.Header.Get("Sec-Fetch-Site")
-		byLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" // shows the page, tells the other site nothing
+		// shows the page to the user, but reveals nothing to the other site
+		byLink := r.Header.Get("Sec-Fetch-Mode") == "navigate"
 		if local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); local != nil &&
 			local.IP.IsLoopback() && !loopback(r.Host) {
 			http.Error(w, "this address is for its own host: open it as http://localhost or http://127.0.0.1",

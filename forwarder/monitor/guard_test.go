@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestGuard: pages of other sites get nothing, by whatever way; this site's, programs and links do.
+// TestGuard checks that pages of other sites get no answer in any way, and that this site's pages,
+// programs and links do.
 func TestGuard(t *testing.T) {
 	s := httptest.NewServer(handlerOf(sample, nil))
 	defer s.Close()

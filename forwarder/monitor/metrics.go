@@ -13,19 +13,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Metrics are what Prometheus is told, docs/reference/metrics.md has the list. There are as many
-// series as maxJobs and maxPeers allow, whatever jobs and strangers do, and no label that
-// Prometheus gives itself (job, instance, le). Totals stay when a job ends.
+// Metrics has the metrics for Prometheus, which docs/reference/metrics.md lists. maxJobs and
+// maxPeers bound the number of series, regardless of jobs and strangers, and no label is one that
+// Prometheus sets itself (job, instance, le). Totals stay when a job ends.
 type Metrics struct {
 	registry                    *prometheus.Registry
 	waited, length, gather, ran prometheus.Histogram
 }
 
-// namespace is how all names begin, but those of the process and of Go, which are everybody's.
+// namespace is the prefix of all names, except for those of the process and of Go, which are common
+// to all programs.
 const namespace = "zipper_forwarder_"
 
-// NewMetrics makes the metrics of a forwarder of a version. Its Meters go into the forwarder's
-// configuration.
+// NewMetrics returns the metrics of a forwarder of a version. The forwarder's configuration must
+// have its Meters.
 func NewMetrics(version string) *Metrics {
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: namespace + name, Help: help, Buckets: buckets})
@@ -48,18 +49,18 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Meters take what a forwarder measures.
+// Meters returns the sinks of a forwarder's measurements.
 func (m *Metrics) Meters() forwarder.Meters {
 	return forwarder.Meters{Waited: m.waited, Length: m.length, Gather: m.gather, Ran: m.ran}
 }
 
-// of adds what the forwarder's status says. Once.
+// of registers the metrics of the forwarder's status. It must be called once.
 func (m *Metrics) of(f Source) *prometheus.Registry {
 	m.registry.MustRegister(newCollector(f))
 	return m.registry
 }
 
-// collector turns the status into metrics when it is asked.
+// collector converts the status to metrics on request.
 type collector struct {
 	f Source
 
@@ -113,7 +114,7 @@ func newCollector(f Source) *collector {
 	}
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // emit sends metrics.
@@ -127,7 +128,7 @@ func (ch emit) count(d *prometheus.Desc, v uint64, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s, ch := c.f.Status(), emit(to)
 	ch.gauge(c.links, float64(s.Links))
@@ -156,7 +157,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.eachJob(s.Jobs, ch)
 }
 
-// sums are those over all jobs that there are now.
+// sums sends the sums over all jobs that have not ended.
 func (c *collector) sums(s *forwarder.Status, ch emit) {
 	ranks, queued := 0, 0
 	jobs := map[[2]string]int{}
@@ -199,7 +200,8 @@ func (c *collector) sums(s *forwarder.Status, ch emit) {
 	}
 }
 
-// eachJob is for the jobs that began first: those keep their series as long as they are there.
+// eachJob sends the series of the jobs that started first, so that a job keeps its series until it
+// ends.
 func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j forwarder.JobStatus) bool { return j.State == "gathering" })
 	slices.SortStableFunc(jobs, func(a, b forwarder.JobStatus) int {

@@ -20,20 +20,20 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// Source tells the status, and shows that it works.
+// Source is a forwarder that reports its status, and that it works.
 type Source interface {
 	Status() forwarder.Status
 	Alive(ctx context.Context) error
 }
 
-// Shown is what is shown of a forwarder.
+// Shown is a forwarder and the additional information that is shown.
 type Shown struct {
 	Forwarder Source
-	Version   string   // of the program
-	Metrics   *Metrics // nil: not for Prometheus
+	Version   string   // the version of the program
+	Metrics   *Metrics // the metrics; nil if Prometheus is not supported
 }
 
-// handler answers requests; watch has to run for the page to be live.
+// handler returns the handler of requests. watch must run for the page to be live.
 func (s *Shown) handler(w *watch) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {

@@ -176,7 +176,7 @@ func hostile(n int) fixed {
 	return f
 }
 
-// TestStatusIsBounded: with any jobs of strangers, the status is shorter than what Fetch reads,
+// TestStatusIsBounded checks that with any jobs of strangers the status is short enough for Fetch,
 // lists the oldest running jobs and the newest past jobs, and counts all others. FetchBrief gets
 // the process id without any job.
 func TestStatusIsBounded(t *testing.T) {
@@ -212,8 +212,8 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 }
 
-// TestBriefOfOlderForwarder: FetchBrief understands a forwarder that ignores the parameter, and
-// says so if an answer is too long.
+// TestBriefOfOlderForwarder checks that FetchBrief understands a forwarder that ignores the
+// parameter, and reports an answer that is too long.
 func TestBriefOfOlderForwarder(t *testing.T) {
 	text := []byte(`{"pid":7,"jobs":[{"job":"a"},{"job":"b"}],"past":[]}`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(text) }))
@@ -228,8 +228,8 @@ func TestBriefOfOlderForwarder(t *testing.T) {
 	}
 }
 
-// TestPagesOfStrangers: as many jobs as strangers may open, of as many clusters as a status tells,
-// leave both pages readable.
+// TestPagesOfStrangers checks that both pages stay readable with as many jobs as strangers may
+// open, of as many clusters as a status lists.
 func TestPagesOfStrangers(t *testing.T) {
 	name := strings.Repeat("n", wire.MaxName)
 	var f fixed

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The page for people: index.html, its style and its script, without anything from elsewhere. What
-// it shows comes as server-sent events (text/event-stream), a View each step.
+// The page for users is index.html, its style and its script, without any content of other sites.
+// Its data arrives as server-sent events (text/event-stream), a View each step.
 //
 //go:embed page
 var pageFiles embed.FS

@@ -12,7 +12,7 @@ import (
 
 //go:generate env ZIPPER_GENERATE=1 go test -count=1 -run ^TestReference$ .
 
-// TestReference: docs/reference/metrics.md has all metrics of ours.
+// TestReference checks that docs/reference/metrics.md has all metrics of this package.
 func TestReference(t *testing.T) {
 	s := sample.s
 	s.Jobs = slices.Clone(s.Jobs)
@@ -34,6 +34,6 @@ func TestReference(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()),
 			strings.Join(labels, ", "), docpart.Cell(f.GetHelp()))
 	}
-	b.WriteString("\nBesides: `go_*` and `process_*`, which every program in Go has.\n")
+	b.WriteString("\nAlso: `go_*` and `process_*`, which every program in Go has.\n")
 	docpart.Test(t, "../../docs/reference/metrics.md", b.String())
 }

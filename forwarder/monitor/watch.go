@@ -13,15 +13,16 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/report"
 )
 
-// watch looks at a forwarder every step, keeps what rates are made of, and tells those who watch.
+// watch reads a forwarder's status every step, keeps the data for rates, and sends views to its
+// subscribers.
 type watch struct {
 	f       Source
 	version string
 
 	mu       sync.Mutex
 	now      forwarder.Status
-	past     []forwarder.Status // before, oldest first, for rates (lean)
-	rates    []float64          // of all data, each step, oldest first
+	past     []forwarder.Status // earlier statuses, oldest first, for rates (lean)
+	rates    []float64          // the rate of all data in each step, oldest first
 	watchers map[chan []byte]bool
 }
 
@@ -29,7 +30,7 @@ func newWatch(f Source, version string) *watch {
 	return &watch{f: f, version: version, watchers: map[chan []byte]bool{}}
 }
 
-// View is what the page shows.
+// View is the data of the page.
 type View struct {
 	Now       time.Time        `json:"now"`
 	Started   time.Time        `json:"started"`
@@ -45,14 +46,14 @@ type View struct {
 	Past      []PastView       `json:"past"` // newest first
 }
 
-// JobView is a job with its rates: bytes, or messages, a second over the last steps, and over a
+// JobView is a job with its rates: bytes, or messages, per second over the last steps, and over a
 // minute.
 type JobView struct {
 	forwarder.JobStatus
 	Rate        float64   `json:"rate"`
 	MessageRate float64   `json:"message_rate"`
 	MinuteRate  float64   `json:"minute_rate"`
-	Rates       []float64 `json:"rates"` // as Traffic
+	Rates       []float64 `json:"rates"` // the rates of the directions in Traffic
 	Limited     string    `json:"limited,omitempty"`
 }
 
@@ -68,7 +69,7 @@ type PastView struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// run looks until ctx ends; then nobody is told any more.
+// run reads the status until ctx ends, and then closes the subscribers' channels.
 func (w *watch) run(ctx context.Context) {
 	t := time.NewTicker(step)
 	defer t.Stop()
@@ -89,8 +90,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look takes the forwarder's status in and tells all who watch. Who has not taken the last view
-// gets none.
+// look reads the forwarder's status and sends a view to all subscribers. A subscriber that has not
+// taken the last view is skipped.
 func (w *watch) look() {
 	s := w.f.Status()
 	w.mu.Lock()
@@ -118,8 +119,8 @@ func (w *watch) look() {
 	}
 }
 
-// lean returns a status with only those jobs of which rates are shown: those on the page that do
-// not gather.
+// lean returns a status with only those jobs whose rates are shown: those on the page that do not
+// gather.
 func lean(s forwarder.Status) forwarder.Status {
 	list := shown(s.Jobs)
 	s.Past, s.Jobs = nil, nil
@@ -131,7 +132,8 @@ func lean(s forwarder.Status) forwarder.Status {
 	return s
 }
 
-// subscribe gives a channel of views; nil: too many have one. leave gives it back.
+// subscribe returns a channel of views, or nil if there are too many subscribers. leave ends the
+// subscription.
 func (w *watch) subscribe() (next <-chan []byte, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +152,7 @@ func (w *watch) subscribe() (next <-chan []byte, leave func()) {
 	}
 }
 
-// view is what there is now, as JSON. With w.mu.
+// view returns the present view as JSON. The caller holds w.mu.
 func (w *watch) view() []byte {
 	s := &w.now
 	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links,
@@ -183,12 +185,12 @@ func shown(jobs []forwarder.JobStatus) []*forwarder.JobStatus {
 func marshal(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // cannot be: times and numbers are finite
+		panic(err) // unreachable: times and numbers are finite
 	}
 	return text
 }
 
-// job finds a job's rates. With w.mu.
+// job returns a job with its rates. The caller holds w.mu.
 func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 	v := JobView{JobStatus: *j, Rates: make([]float64, len(j.Traffic))}
 	before, then := w.before(j, rateSteps)
@@ -219,7 +221,7 @@ func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 	return v
 }
 
-// before is the job as it was so many steps ago, or as long ago as it is known.
+// before returns the state of the job a number of steps ago, or the oldest known one.
 func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus, time.Time) {
 	for k := max(0, len(w.past)-steps); k < len(w.past); k++ {
 		for i := range w.past[k].Jobs {
@@ -231,7 +233,7 @@ func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus,
 	return nil, time.Time{}
 }
 
-// originOf says for whom clusters run, once for each who says the same.
+// originOf returns the origins of clusters without duplicates.
 func originOf(clusters []forwarder.ClusterStatus) string {
 	var list []string
 	for _, c := range clusters {
@@ -249,7 +251,8 @@ func data(j *forwarder.JobStatus) (n uint64) {
 	return n
 }
 
-// per is a rate; what went back is none (a job of the same id that has begun anew).
+// per returns a rate. It is 0 if the count went back because a job of the same id has started
+// again.
 func per(now, then uint64, d time.Duration) float64 {
 	if now < then || d <= 0 {
 		return 0

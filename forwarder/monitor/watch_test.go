@@ -64,8 +64,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestViewIsBounded: the page gets no more than maxView bytes a step, the oldest jobs that run
-// first.
+// TestViewIsBounded checks that the page gets no more than maxView bytes a step, with the oldest
+// running jobs first.
 func TestViewIsBounded(t *testing.T) {
 	f := hostile(200)
 	w := newWatch(f, "1")
@@ -83,8 +83,8 @@ func TestViewIsBounded(t *testing.T) {
 	}
 }
 
-// TestEvents: a page gets a view at once and one each step; too many get none; all end with the
-// watch.
+// TestEvents checks that a page gets a view at once and one each step, that no view is sent to too
+// many pages, and that all pages end with the watch.
 func TestEvents(t *testing.T) {
 	w := newWatch(&steady{}, "1")
 	w.look()
@@ -106,7 +106,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	w.look()
-	w.look() // who is slow misses one
+	w.look() // a slow page misses a view
 	if text := <-last; !json.Valid(text) {
 		t.Errorf("got %s", text)
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Inside checks where a rank says that it takes connections, and returns that, and this host's
-// address on the rank's link; invalid: nowhere, or unknown. Nobody opens a way to another host than
-// the one that the rank is on, nor to a system's service.
-func Inside(said string, link transport.Link) (at netip.AddrPort, here netip.Addr, err error) {
+// Inside parses the address at which a rank claims to accept connections. It returns that address,
+// and this host's address on the rank's link; each is invalid if unknown. It returns an error if
+// the address is on another host than the rank, or is a port of a system's service.
+func Inside(claimed string, link transport.Link) (at netip.AddrPort, here netip.Addr, err error) {
 	var there netip.Addr
 	home, ok := link.(transport.Homed)
 	if ok {
 		here, there = home.Home()
 	}
-	if said == "" {
+	if claimed == "" {
 		return at, here, nil
 	}
-	a, err := netip.ParseAddrPort(said)
+	a, err := netip.ParseAddrPort(claimed)
 	switch {
 	case err != nil:
 		return at, here, err

@@ -3,18 +3,18 @@ package nat
 import "time"
 
 const (
-	// MaxWays is how many ways a table has: each takes a port of its address, and a file descriptor
-	// that keeps it.
+	// MaxWays is the maximum number of ways of a table: each takes a port of its address, and a
+	// file descriptor that reserves the port.
 	MaxWays = 1024
 
-	// atOnce is how many ways are in one message to the kernel. It takes 64 KiB for a list, and for
-	// a message as much as the socket's buffer has.
+	// atOnce is the number of ways in one message to the kernel, which limits a list to 64 KiB, and
+	// a message to the socket's buffer.
 	atOnce = 256
 
-	// answerTime is how long the kernel may take to answer, 2 s. It answers at once; a table that
-	// does not is given up, and the jobs that wait for it start without.
+	// answerTime is the time-out of the kernel's answers, 2 s. It usually answers at once. A table
+	// without an answer is given up, and the jobs that wait for it start without ways.
 	answerTime = 2 * time.Second
 )
 
-// lowestPort is the lowest port that ways lead to: those below are for a system's services.
+// lowestPort is the lowest port to which ways may lead: lower ports are for a system's services.
 const lowestPort = 1024

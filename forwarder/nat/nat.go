@@ -1,10 +1,10 @@
-// Package nat lets this host's kernel pass TCP connections on between networks that it is on: who
+// Package nat lets this host's kernel forward TCP connections between its networks: a client that
 // connects to a port of this host is connected to an address on another network, and each end sees
-// only this host (nftables: destination NAT and masquerading). The bytes never come to user space.
+// only this host (nftables: destination NAT and masquerading). The bytes never enter user space.
 //
-// All rules are in one table that belongs to an open Table ("flags owner"): when its process ends,
-// however that is, the kernel removes them. Needs CAP_NET_ADMIN, Linux 5.12 and
-// net.ipv4.ip_forward=1. IPv4 only.
+// All rules are in one table that belongs to an open Table ("flags owner"): the kernel removes them
+// in any case when its process ends. Package nat requires CAP_NET_ADMIN, Linux 5.12 and
+// net.ipv4.ip_forward=1. It supports only IPv4.
 package nat
 
 import (
@@ -26,33 +26,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is one connection that may be passed on: from a port of this host, at an address of its own,
-// to another host.
+// Way is one connection that may be forwarded: from a free port of this host, at the address At, to
+// another host.
 type Way struct {
 	At netip.Addr
 	To netip.AddrPort
 }
 
-// Table is what one process has its kernel pass on. Safe for concurrent use.
+// Table has the ways of one process. It is safe for concurrent use.
 type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
-	link  *netlink.Conn          // of conn
-	lost  error                  // why the table is gone
-	open  int                    // ways
-	doors *nftables.Set          // own address and port → the other host's
-	to    *nftables.Set          // the other hosts' addresses and ports
-	uses  map[netip.AddrPort]int // of each in to
+	link  *netlink.Conn          // the netlink connection of conn
+	lost  error                  // the reason for which the table is lost, or nil
+	open  int                    // the number of open ways
+	doors *nftables.Set          // the set of ways: own address and port → the other host's
+	to    *nftables.Set          // the set of the other hosts' addresses and ports
+	uses  map[netip.AddrPort]int // the number of ways to each element of to
 }
 
-const forwarding = "/proc/sys/net/ipv4/ip_forward" // of this process's network namespace
+const forwarding = "/proc/sys/net/ipv4/ip_forward" // in this process's network namespace
 
-// Open makes an empty table. The caller closes it.
+// Open returns an empty table. The caller must close it.
 func Open() (*Table, error) {
 	if err := forwards(); err != nil {
 		return nil, err
 	}
-	// In containers that share a network process ids may be the same.
+	// Containers that share a network may have equal process ids.
 	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d-%08x", os.Getpid(), rand.Uint32()),
 		Family: nftables.TableFamilyIPv4}
 	var link *netlink.Conn
@@ -75,7 +75,7 @@ func Open() (*Table, error) {
 	return n, nil
 }
 
-// forwards reports whether anything can be passed on.
+// forwards returns an error if this host does not forward packets.
 func forwards() error {
 	on, err := os.ReadFile(forwarding)
 	if err != nil {
@@ -87,8 +87,8 @@ func forwards() error {
 	return nil
 }
 
-// create makes the table. The library can neither give it an owner nor would another connection be
-// the owner then.
+// create creates the table. The library cannot set an owner, and another connection would become
+// the owner.
 func create(c *netlink.Conn, t *nftables.Table) error {
 	attrs := netlink.NewAttributeEncoder()
 	attrs.String(unix.NFTA_TABLE_NAME, t.Name)
@@ -154,9 +154,9 @@ func (n *Table) rules(t *nftables.Table) error {
 	return n.flush()
 }
 
-// flush has the kernel do what has been asked for. It answers at once; if it does not, or refuses,
-// nobody knows any more what is in the table and which answer is to come next, so the table is
-// given up. With mu.
+// flush sends the queued requests to the kernel and waits for the answers. If the kernel does not
+// answer, or refuses, the state of the table and the order of the answers are unknown, so the table
+// is given up. The caller holds mu.
 func (n *Table) flush() error {
 	if n.lost == nil {
 		n.lost = errors.Join(n.link.SetDeadline(time.Now().Add(answerTime)), n.conn.Flush())
@@ -167,11 +167,11 @@ func (n *Table) flush() error {
 	return n.lost
 }
 
-// OpenWays opens ways and returns where each begins: at its own address, at a free port. Closing
-// lets no new connection pass; those that are open stay. At most MaxWays are open at a time. It
-// takes under 0.1 ms for each.
+// OpenWays opens ways and returns the entry address of each: its own address and a free port.
+// Closing lets no new connection pass; open ones stay. At most MaxWays may be open at a time. A way
+// takes less than 0.1 ms.
 func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
-	if err := forwards(); err != nil { // switched off since
+	if err := forwards(); err != nil { // it may have been switched off since Open
 		return nil, nil, err
 	}
 	var at []netip.AddrPort
@@ -189,7 +189,7 @@ func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 
 type grants []*grant
 
-// Close takes the ways back.
+// Close closes the ways.
 func (l grants) Close() (err error) {
 	for _, p := range l {
 		err = errors.Join(err, p.close())
@@ -197,11 +197,11 @@ func (l grants) Close() (err error) {
 	return err
 }
 
-// grant is a number of ways that are open.
+// grant is a group of open ways.
 type grant struct {
 	at    []netip.AddrPort
 	table *Table
-	ports []int // sockets that keep the ports from others
+	ports []int // the sockets that reserve the ports
 	doors []nftables.SetElement
 	to    []netip.AddrPort
 }
@@ -253,7 +253,8 @@ func (p *grant) close() error {
 		n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
 }
 
-// use counts where ways lead to, and returns what is new, or no longer used.
+// use adds by to the use count of each destination, and returns those that are new or no longer
+// used.
 func (n *Table) use(to []netip.AddrPort, by int) (list []nftables.SetElement) {
 	for _, a := range to {
 		if n.uses[a] += by; n.uses[a] == max(by, 0) {
@@ -272,7 +273,7 @@ func (p *grant) release() {
 	}
 }
 
-// Close removes the table. Connections that it has passed on break, unless something else
+// Close removes the table. Connections that it has forwarded break, unless another program
 // translates addresses on this host.
 func (n *Table) Close() error {
 	n.mu.Lock()
@@ -283,8 +284,8 @@ func (n *Table) Close() error {
 	return n.conn.CloseLasting()
 }
 
-// reserve takes a free port. The socket does not listen: who comes when the table is gone is
-// refused.
+// reserve binds a free port. The socket does not listen, so a client is refused once the table is
+// gone.
 func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -300,7 +301,7 @@ func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
 	return -1, here, err
 }
 
-// concat is an address and a port as the kernel compares them: each filled up to 4 bytes.
+// concat returns an address and a port in the kernel's format: each is padded to 4 bytes.
 func concat(a netip.AddrPort) []byte {
 	ip := a.Addr().As4()
 	return append(ip[:], byte(a.Port()>>8), byte(a.Port()), 0, 0)

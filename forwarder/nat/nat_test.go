@@ -20,7 +20,8 @@ import (
 // Set in processes that this test starts of itself.
 const role = "ZIPPER_NAT_TEST"
 
-// The test runs in a network namespace of its own, in which it may change everything.
+// TestTable runs TestInNamespace in a network namespace of its own, in which that test may change
+// everything.
 func TestTable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for a network namespace")

@@ -1,5 +1,5 @@
-// Package plane is what the event loops use of a running job without its lock: which connection
-// leads to each rank, what may come over a connection, and the counts.
+// Package plane has the part of a running job that the event loops use without the job's lock: the
+// connection of each rank, the frames that a connection accepts, and the counters.
 package plane
 
 import (
@@ -15,21 +15,26 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Plane is what the loops use of a running job without its lock. Only the table changes.
+// Plane is the part of a running job that the loops use without its lock. Only the table and the
+// counters change.
 type Plane struct {
 	ID        string
 	Clusters  []wire.Cluster
-	Hosts     []string                     // Hosts are those of the virtual ranks.
-	ClusterOf []int                        // ClusterOf is the cluster of each virtual rank.
-	Via       []int                        // Via is the forwarder behind which each rank is; -1: none. nil: one hop.
-	Table     []atomic.Pointer[relay.Conn] // Table is the way to each virtual rank; nil: departed or dead.
-	Counts    *relay.Counts
-	// blocked is, of each cluster, for how many ns its links did not take what there was.
+	Hosts     []string // Hosts has the host of each virtual rank.
+	ClusterOf []int    // ClusterOf has the cluster of each virtual rank.
+	// Via has the forwarder behind which each rank is, or -1; nil in a job of one hop.
+	Via []int
+	// Table has the connection to each virtual rank; nil if departed or dead.
+	Table  []atomic.Pointer[relay.Conn]
+	Counts *relay.Counts
+	// blocked has, for each cluster, the nanoseconds for which its links had bytes queued.
 	blocked []atomic.Int64
-	bridges map[int]*atomic.Int64 // bridges is the same of each bridge.
-	Memory  *budget.Budget        // Memory is what its links may keep.
-	Classic *relay.Classic        // Classic is nil if frames go on as they come.
-	GoesOn  bool                  // GoesOn says that the job outlives the loss of a link.
+	// bridges has the nanoseconds for which each bridge had bytes queued.
+	bridges map[int]*atomic.Int64
+	Memory  *budget.Budget // Memory is the budget of the job's links.
+	// Classic relays a classic job; nil if frames are forwarded as they arrive.
+	Classic *relay.Classic
+	GoesOn  bool // GoesOn says that the job survives the loss of a link.
 }
 
 // Member is a connection's place in a running job.
@@ -37,11 +42,11 @@ type Member struct {
 	*Plane
 	Rank    uint32 // Rank is wire.Nobody for another forwarder.
 	Zipper  int    // Zipper is the other forwarder's index; -1 for a rank.
-	Address string // Address is the other forwarder's.
+	Address string // Address is the address of the other forwarder.
 	Route   relay.Route
 }
 
-// Describe adds who the member is to a line of the log.
+// Describe adds the member's identity to a line of the log.
 func (m *Member) Describe(e zapcore.ObjectEncoder) {
 	e.AddString("job", m.ID)
 	if m.Zipper >= 0 {
@@ -55,7 +60,8 @@ func (m *Member) Describe(e zapcore.ObjectEncoder) {
 	e.AddString("host", m.Hosts[m.Rank])
 }
 
-// allowed says of a header that is not one of a frame from the rank to another whether it may come.
+// allowed checks a header that is not that of a frame from the rank to another one. It returns an
+// error unless the frame is accepted.
 func (m *Member) allowed(h wire.Header) error {
 	if m.Zipper >= 0 {
 		return m.allowedOver(h)
@@ -72,11 +78,11 @@ func (m *Member) allowed(h wire.Header) error {
 	return fmt.Errorf("%v frame for rank %d of %d", h.Type, h.Dst, len(m.Table))
 }
 
-// allowedOver checks a header that comes from another forwarder.
+// allowedOver checks a header that arrives from another forwarder.
 func (m *Member) allowedOver(h wire.Header) error {
 	if !h.Type.BetweenRanks() {
 		switch h.Type {
-		// Ready: the same by another way
+		// Ready may arrive again over another bridge.
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeCount, wire.TypeReady:
 			return nil
 		case wire.TypeRailState:
@@ -96,8 +102,8 @@ func (m *Member) allowedOver(h wire.Header) error {
 	return nil
 }
 
-// MayTell checks what the other forwarder says of a rank: only whether one behind it can be
-// reached.
+// MayTell checks a RailState of the other forwarder: it may only be about a rank behind that
+// forwarder.
 func (m *Member) MayTell(s *wire.RailState) error {
 	if int64(s.Rank) >= int64(len(m.Via)) || m.Via[s.Rank] != m.Zipper {
 		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
@@ -105,7 +111,7 @@ func (m *Member) MayTell(s *wire.RailState) error {
 	return nil
 }
 
-// Make fills what follows from the other fields of a Plane.
+// Make sets the fields that depend on the other fields of a Plane.
 func (p *Plane) Make() {
 	p.Table = make([]atomic.Pointer[relay.Conn], len(p.Hosts))
 	p.Counts = relay.NewCounts(len(p.Clusters), p.ClusterOf)
@@ -117,8 +123,7 @@ func (p *Plane) Make() {
 	}
 }
 
-// Join makes a member of the job, whose other end may say nothing for as long as the patience
-// lasts.
+// Join adds a member to the job. Its other end may stay silent for as long as the patience lasts.
 func (p *Plane) Join(m *Member, patience time.Duration) {
 	m.Plane = p
 	m.Route = relay.Route{Rank: m.Rank, Allowed: m.allowed, Patience: patience, Table: p.Table, Counts: p.Counts,
@@ -130,10 +135,10 @@ func (p *Plane) Join(m *Member, patience time.Duration) {
 	}
 }
 
-// BlockedIn is for how long the links of a cluster's ranks did not take what there was.
+// BlockedIn returns the time for which the links of a cluster's ranks had bytes queued, added up.
 func (p *Plane) BlockedIn(cluster int) time.Duration { return time.Duration(p.blocked[cluster].Load()) }
 
-// BlockedTo is the same of the link to another forwarder.
+// BlockedTo returns the time for which the link to another forwarder had bytes queued.
 func (p *Plane) BlockedTo(zipper int) time.Duration {
 	if b := p.bridges[zipper]; b != nil {
 		return time.Duration(b.Load())
@@ -141,8 +146,8 @@ func (p *Plane) BlockedTo(zipper int) time.Duration {
 	return 0
 }
 
-// Traffic is what went from the ranks of each cluster to those of each other one. all: also where
-// that is nothing.
+// Traffic returns the traffic from the ranks of each cluster to those of each other one. all
+// includes the directions without traffic.
 func (p *Plane) Traffic(all bool) []report.Traffic {
 	t := []report.Traffic{}
 	for from := range p.Clusters {

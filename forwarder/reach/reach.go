@@ -1,6 +1,6 @@
-// Package reach bounds whom a forwarder dials. Jobs of several hops name the addresses of other
-// forwarders, and strangers make jobs: without a bound they would see the forwarder's networks
-// through it.
+// Package reach bounds the addresses that a forwarder dials. Jobs of several hops name the
+// addresses of other forwarders, and strangers can make jobs: without a bound they could explore
+// the forwarder's networks.
 package reach
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 )
 
-// ErrNotAllowed is the answer for an address that may not be dialled. It is the same whether there
-// is such an address, or such a name, or not.
+// ErrNotAllowed is the error for an address that may not be dialled. It does not reveal whether the
+// address or the name exists.
 var ErrNotAllowed = errors.New("its configuration does not let this forwarder dial that address")
 
-// Private are the networks that are nobody's in public, as in RFC 1918 and RFC 4193.
+// Private has the private networks of RFC 1918 and RFC 4193.
 var Private = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 }
 
-// Loopback are this host's own addresses.
+// Loopback has this host's own addresses.
 var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Dial opens a link, as forwarder.Dial.
+// Dial opens a link, like forwarder.Dial.
 type Dial = func(ctx context.Context, at string, failed func(error)) (transport.Link, error)
 
-// Only dials addresses on the allowed networks, with dial. A name is looked up once, and the first
-// of its addresses that is allowed is dialled; over verbs only addresses are. Safe for concurrent
-// use if dial is.
+// Only returns a Dial that dials only addresses on the allowed networks. It looks a name up once
+// and dials the first allowed address of it; for verbs it accepts no names. It is safe for
+// concurrent use if dial is.
 func Only(allowed []netip.Prefix, dial Dial) Dial {
 	permits := func(a netip.Addr) bool {
 		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })

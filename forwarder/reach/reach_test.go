@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// TestOnly: nothing outside the allowed networks is dialled, under whatever name.
+// TestOnly checks that no address outside the allowed networks is dialled, under any name.
 func TestOnly(t *testing.T) {
 	errDialled := errors.New("dialled")
 	var last string

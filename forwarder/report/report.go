@@ -1,80 +1,101 @@
-// Package report has what a forwarder tells of itself and of its jobs.
+// Package report has the reports of a forwarder about itself and its jobs.
 package report
 
 import "time"
 
-// Status is what a forwarder is doing.
+// Status is a snapshot of a forwarder's state.
 type Status struct {
-	Protocol  int         `json:"protocol"` // newest version that it speaks
-	PID       int         `json:"pid"`
-	Config    string      `json:"config,omitempty"`   // the file that zipper reload has it read again
-	Draining  bool        `json:"draining,omitempty"` // it takes no new jobs
-	Started   time.Time   `json:"started"`
-	Now       time.Time   `json:"now"`
-	Addresses []string    `json:"addresses"`
-	HostKey   string      `json:"host_key"` // as people write it; empty: it has none
-	Loops     int         `json:"loops"`
-	Links     int         `json:"links"`
-	Jobs      []JobStatus `json:"jobs"` // by id
-	Past      []Summary   `json:"past"` // the last ended jobs, oldest first
-	// MoreJobs is how many further jobs are not in Jobs. It is 0 from Forwarder.Status, which lists
-	// all; package monitor bounds the length of its answers.
-	MoreJobs int    `json:"more_jobs,omitempty"`
-	MorePast int    `json:"more_past,omitempty"` // MorePast is the same for Past.
+	Protocol int `json:"protocol"` // the newest protocol version that it speaks
+	PID      int `json:"pid"`      // the process id
+	// the file that zipper reload causes it to read again
+	Config string `json:"config,omitempty"`
+	// whether it refuses new jobs because it is being drained
+	Draining  bool      `json:"draining,omitempty"`
+	Started   time.Time `json:"started"`
+	Now       time.Time `json:"now"`
+	Addresses []string  `json:"addresses"`
+	// in the form that users write; empty if it has no key
+	HostKey string      `json:"host_key"`
+	Loops   int         `json:"loops"`
+	Links   int         `json:"links"`
+	Jobs    []JobStatus `json:"jobs"` // the jobs that have not ended, by id
+	Past    []Summary   `json:"past"` // the last ended jobs, oldest first
+	// MoreJobs is the number of further jobs that are not in Jobs. It is 0 from Forwarder.Status,
+	// which lists all; package monitor bounds the length of its answers.
+	MoreJobs int `json:"more_jobs,omitempty"`
+	// MorePast is the number of further jobs that are not in Past.
+	MorePast int    `json:"more_past,omitempty"`
 	Totals   Totals `json:"totals"`
 	Memory   Memory `json:"memory"`
 }
 
-// JobStatus is one job that has not ended.
+// JobStatus is the state of a job that has not ended.
 type JobStatus struct {
-	Job          string          `json:"job"`            // its id; ID#2 for the second row of one of several hops
-	Key          string          `json:"key"`            // tells those of the same id apart, 16 hexadecimal digits
-	User         string          `json:"user,omitempty"` // whom its ticket names
-	State        string          `json:"state"`          // gathering, running or failed
-	Level        string          `json:"level"`
-	Created      time.Time       `json:"created"`
-	Started      time.Time       `json:"started"`  // zero while gathering
-	Clusters     []ClusterStatus `json:"clusters"` // the first ones
+	// the id; ID#2 for the second row of a job of several hops
+	Job string `json:"job"`
+	// the fingerprint of the key, 16 hexadecimal digits, which distinguishes jobs of one id
+	Key     string    `json:"key"`
+	User    string    `json:"user,omitempty"` // the user named by its ticket
+	State   string    `json:"state"`          // gathering, running or failed
+	Level   string    `json:"level"`
+	Created time.Time `json:"created"`
+	// the time of the last join; zero while gathering
+	Started      time.Time       `json:"started"`
+	Clusters     []ClusterStatus `json:"clusters"` // the first clusters of the job
 	MoreClusters int             `json:"more_clusters,omitempty"`
 	Ranks        int             `json:"ranks"`
-	Joined       int             `json:"joined"`               // links that are there
-	Missing      string          `json:"missing,omitempty"`    // while gathering
-	Refused      string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
-	Reason       string          `json:"reason,omitempty"`     // when failed
-	Forwarders   []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
-	Trunks       []TrunkStatus   `json:"trunks,omitempty"`     // these links
-	// ports that the kernel passes on; that traffic is not counted
-	Doors       int       `json:"doors,omitempty"`
-	LostLinks   int       `json:"lost_links"`   // that the job outlived
-	BadFrames   int       `json:"bad_frames"`   // damaged, or none at all: each ended its link
-	QueuedBytes int       `json:"queued_bytes"` // waiting for destinations that do not take them
-	PeakBytes   int64     `json:"peak_bytes"`   // the most that was kept of what its links sent
-	Traffic     []Traffic `json:"traffic"`
+	Joined       int             `json:"joined"` // the number of links
+	// the missing ranks and links, while gathering
+	Missing string `json:"missing,omitempty"`
+	// the refused joins and their reasons, while gathering
+	Refused string `json:"refused,omitempty"`
+	// the reason of the failure, if failed
+	Reason string `json:"reason,omitempty"`
+	// the forwarders with links to this one, in a job of several hops
+	Forwarders []string      `json:"forwarders,omitempty"`
+	Trunks     []TrunkStatus `json:"trunks,omitempty"` // the links to Forwarders
+	// Doors is the number of ports whose connections the kernel forwards; that traffic is not
+	// counted.
+	Doors     int `json:"doors,omitempty"`
+	LostLinks int `json:"lost_links"` // the number of lost links that the job survived
+	// the number of damaged or malformed frames; each ended its link
+	BadFrames int `json:"bad_frames"`
+	// the bytes that wait for destinations that do not accept them
+	QueuedBytes int `json:"queued_bytes"`
+	// the greatest number of bytes that the forwarder held for its links
+	PeakBytes int64     `json:"peak_bytes"`
+	Traffic   []Traffic `json:"traffic"`
 }
 
-// ClusterStatus is one cluster of a job.
+// ClusterStatus is the state of a cluster of a job.
 type ClusterStatus struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
-	Host string `json:"host,omitempty"` // of its first rank
-	// for whom that runs, as it says: user=NAME, and SCHEDULER=ID of a batch job
-	Origin  string  `json:"origin,omitempty"`
-	Blocked float64 `json:"blocked_seconds"` // for how long its links did not take what there was, added up
+	Host string `json:"host,omitempty"` // the host of its first rank
+	// Origin names the user of the first rank, as reported by it: user=NAME, and SCHEDULER=ID in a
+	// batch job.
+	Origin string `json:"origin,omitempty"`
+	// the seconds for which its links had bytes queued, added up
+	Blocked float64 `json:"blocked_seconds"`
 }
 
-// TrunkStatus is the link to another forwarder.
+// TrunkStatus is the state of the link to another forwarder.
 type TrunkStatus struct {
-	Forwarder   string  `json:"forwarder"`
-	Connections int     `json:"connections"`          // that are in use; 0: it is cut
-	Lost        int     `json:"lost"`                 // connections so far
-	RoundTrip   float64 `json:"round_trip_ms"`        // the shortest; 0: unknown
-	Congestion  string  `json:"congestion,omitempty"` // control of the first connection: "cubic", "bbr", …
-	Carried     bool    `json:"carried,omitempty"`    // by a command, such as ssh
+	Forwarder string `json:"forwarder"`
+	// the number of connections in use; 0 if the link is cut
+	Connections int `json:"connections"`
+	Lost        int `json:"lost"` // the number of lost connections so far
+	// the shortest round trip in milliseconds; 0 if unknown
+	RoundTrip float64 `json:"round_trip_ms"`
+	// the congestion control of the first connection: "cubic", "bbr", …
+	Congestion string `json:"congestion,omitempty"`
+	// whether a command, such as ssh, carries the connections
+	Carried     bool    `json:"carried,omitempty"`
 	QueuedBytes int     `json:"queued_bytes"`
-	Blocked     float64 `json:"blocked_seconds"` // for how long it did not take what there was
+	Blocked     float64 `json:"blocked_seconds"` // the seconds for which it had bytes queued
 }
 
-// Memory is what is kept of what came in, in bytes.
+// Memory is the number of bytes that a forwarder holds for its links, and the limit.
 type Memory struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`

@@ -6,12 +6,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// limitedFrom: a job is said to be limited by links that were full for more than this part of the
-// time, 5 %.
+// limitedFrom is the part of the time above which full links limit a job, 5 %.
 const limitedFrom = 0.05
 
-// Limiting says who took least of what there was between two moments, d apart: a cluster, or
-// another forwarder; and for which part of the time its links were full. Below 5 % it is nobody.
+// Limiting returns the cluster or the other forwarder whose links were full for the greatest part
+// of the time between two moments, d apart, and that part. It returns an empty name if the part is
+// at most 5 %.
 func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64) {
 	part = limitedFrom
 	consider := func(name string, now, then float64, links int) {
@@ -36,35 +36,40 @@ func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64
 	return who, part
 }
 
-// Summary tells what became of a job. It is also its record for accounts (package account).
+// Summary is the result of a job. It is also the job's record for accounts (package account).
 type Summary struct {
-	Job       string          `json:"job"`
-	Key       string          `json:"key"`            // tells those of the same id apart
-	User      string          `json:"user,omitempty"` // whom its ticket names
-	Level     string          `json:"level"`
-	Ranks     int             `json:"ranks"`
-	Clusters  []ClusterStatus `json:"clusters"` // the first ones
-	Created   time.Time       `json:"created"`  // first rank joined
-	Started   time.Time       `json:"started"`  // last rank joined; zero if that never happened
-	Ended     time.Time       `json:"ended"`
-	OK        bool            `json:"ok"` // every rank said Bye
-	Code      int32           `json:"code"`
-	Reason    string          `json:"reason,omitempty"`
-	Messages  uint64          `json:"messages"`
-	Bytes     uint64          `json:"payload_bytes"`
-	PeakBytes int64           `json:"peak_bytes"` // the most that was kept of what its links sent
-	LostLinks int             `json:"lost_links"`
-	BadFrames int             `json:"bad_frames"`
-	// whose links were full for the greatest part of the time
+	Job string `json:"job"`
+	// the fingerprint of the key, which distinguishes jobs of one id
+	Key      string          `json:"key"`
+	User     string          `json:"user,omitempty"` // the user named by its ticket
+	Level    string          `json:"level"`
+	Ranks    int             `json:"ranks"`
+	Clusters []ClusterStatus `json:"clusters"` // the first clusters of the job
+	Created  time.Time       `json:"created"`  // the time at which the first rank joined
+	// the time at which the last rank joined; zero if that never happened
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"`
+	OK       bool      `json:"ok"` // whether all ranks sent Bye
+	Code     int32     `json:"code"`
+	Reason   string    `json:"reason,omitempty"`
+	Messages uint64    `json:"messages"`
+	Bytes    uint64    `json:"payload_bytes"`
+	// the greatest number of bytes that the forwarder held for its links
+	PeakBytes int64 `json:"peak_bytes"`
+	LostLinks int   `json:"lost_links"`
+	BadFrames int   `json:"bad_frames"`
+	// LimitedBy names the cluster or forwarder whose links were full for the greatest part of the
+	// time.
 	LimitedBy   string  `json:"limited_by,omitempty"`
-	LimitedPart float64 `json:"limited_part,omitempty"` // 0 to 1
-	// directions between different clusters first to last, then others that were used
+	LimitedPart float64 `json:"limited_part,omitempty"` // the part of the time for LimitedBy, 0 to 1
+	// Traffic has the directions between different clusters first to last, then others that were
+	// used.
 	Traffic []Traffic `json:"traffic"`
 
 	key [wire.PublicKeyLen]byte // key is the job's.
 }
 
-// Summarize returns the summary of a job whose last status is known and that has ended with a code.
+// Summarize returns the summary of a job that has ended with a code, from its last status.
 func Summarize(last *JobStatus, key [wire.PublicKeyLen]byte, code int32, now time.Time) Summary {
 	s := Summary{Job: last.Job, Key: last.Key, User: last.User, Level: last.Level, Ranks: last.Ranks, Clusters: last.Clusters,
 		Created: last.Created, Started: last.Started, Ended: now, OK: last.Reason == "", Code: code, Reason: last.Reason,
@@ -79,7 +84,8 @@ func Summarize(last *JobStatus, key [wire.PublicKeyLen]byte, code int32, now tim
 	return s
 }
 
-// Last returns the last summary, oldest first, of the job that a Join is for; nil: there is none.
+// Last returns the newest summary of the job that a Join is for, or nil. past is in order of age,
+// oldest first.
 func Last(past []Summary, j *wire.Join) *Summary {
 	for i := len(past) - 1; i >= 0; i-- {
 		if s := &past[i]; s.Job == j.Job && s.key == j.PublicKey {

@@ -6,21 +6,26 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Totals are of all that a forwarder has done since it started: they only grow.
+// Totals counts the events of a forwarder since its start. The counts only grow.
 type Totals struct {
-	Links      uint64            `json:"links"`            // that came in, or were opened
-	Refused    map[string]uint64 `json:"refused"`          // joins, by why (wire.RefuseCode)
-	OK         uint64            `json:"jobs_ok"`          // jobs that ended well
-	Failed     uint64            `json:"jobs_failed"`      // or not
-	Incomplete uint64            `json:"jobs_incomplete"`  // or never began
-	LostLinks  uint64            `json:"lost_links"`       // that jobs outlived
-	BadFrames  uint64            `json:"bad_frames"`       // damaged, or none at all
-	LostTrunks uint64            `json:"lost_connections"` // to other forwarders
-	Internal   uint64            `json:"internal_errors"`  // illegal transitions, each of which ended its job
-	Traffic    Traffic           `json:"traffic"`          // from and to are empty
+	Links uint64 `json:"links"` // the links that were accepted or dialled
+	// the refused joins by reason (wire.RefuseCode)
+	Refused    map[string]uint64 `json:"refused"`
+	OK         uint64            `json:"jobs_ok"`         // the jobs that ended well
+	Failed     uint64            `json:"jobs_failed"`     // the jobs that failed
+	Incomplete uint64            `json:"jobs_incomplete"` // the jobs that ended before they ran
+	LostLinks  uint64            `json:"lost_links"`      // the lost links that jobs survived
+	BadFrames  uint64            `json:"bad_frames"`      // the damaged or malformed frames
+	// the lost connections to other forwarders
+	LostTrunks uint64 `json:"lost_connections"`
+	// the illegal transitions, each of which ended its job
+	Internal uint64 `json:"internal_errors"`
+	// the traffic of all jobs; From and To are empty
+	Traffic Traffic `json:"traffic"`
 }
 
-// NewTotals has a count for each reason, so that one is there before it is needed.
+// NewTotals returns totals with a count for each reason, so that each is present before its first
+// use.
 func NewTotals() Totals {
 	t := Totals{Refused: map[string]uint64{}}
 	for c := wire.RefuseMalformed; c <= wire.RefuseFull; c++ {
@@ -29,7 +34,7 @@ func NewTotals() Totals {
 	return t
 }
 
-// Refuse counts a refusal. Peers say codes, too: what is none has one name.
+// Refuse counts a refusal. All unknown codes, which peers may send, share one name.
 func (t *Totals) Refuse(c wire.RefuseCode) {
 	name := c.String()
 	if _, ok := t.Refused[name]; !ok {
@@ -49,6 +54,7 @@ func (t *Totals) Over(j *JobStatus) {
 	t.add(j)
 }
 
+// add adds the links, frames and traffic of a job.
 func (t *Totals) add(j *JobStatus) {
 	t.LostLinks += uint64(j.LostLinks)
 	t.BadFrames += uint64(j.BadFrames)
@@ -60,7 +66,7 @@ func (t *Totals) add(j *JobStatus) {
 	}
 }
 
-// With adds the jobs that have not ended.
+// With returns the totals including the jobs that have not ended.
 func (t Totals) With(jobs []JobStatus) Totals {
 	t.Refused = maps.Clone(t.Refused)
 	for i := range jobs {

@@ -5,27 +5,30 @@ import (
 	"slices"
 )
 
-// Traffic is what went from the ranks of one cluster to those of another.
+// Traffic is the traffic from the ranks of one cluster to those of another.
 type Traffic struct {
 	From         string `json:"from"`
 	To           string `json:"to"`
-	Messages     uint64 `json:"messages"`      // Eager and RTS frames
-	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
-	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
+	Messages     uint64 `json:"messages"`      // the number of messages: of Eager and RTS frames
+	PayloadBytes uint64 `json:"payload_bytes"` // the bytes of the programs' data
+	HeaderBytes  uint64 `json:"header_bytes"`  // the bytes of everything else
 	Frames       uint64 `json:"frames"`
-	ResentFrames uint64 `json:"resent_frames"` // of these: sent before, over a link that was lost
-	PassedBytes  uint64 `json:"passed_bytes"`  // of the data: sent without a copy (over verbs, or through pipes)
-	PlacedBytes  uint64 `json:"placed_bytes"`  // of these: written straight into the receiving program's memory
+	ResentFrames uint64 `json:"resent_frames"` // the number of retransmitted frames
+	// the bytes of data that were forwarded without a copy (over verbs, or through pipes)
+	PassedBytes uint64 `json:"passed_bytes"`
+	// the bytes of PassedBytes that were written into the receiving program's memory
+	PlacedBytes uint64 `json:"placed_bytes"`
 }
 
-// MaxDirections is how many directions of a job are told one by one, 256: a page that people read.
-// A job of 256 clusters has 65536.
+// MaxDirections is the maximum number of directions of a job that are listed, 256, because users
+// read the page. A job of 256 clusters has 65536.
 const MaxDirections = 256
 
-// AllDirections reports whether all directions between so many clusters are told, also unused ones.
+// AllDirections reports whether all directions between a number of clusters are listed, including
+// unused ones.
 func AllDirections(clusters int) bool { return clusters*clusters <= MaxDirections }
 
-// Bounded returns the greatest of the directions that were used, and the rest together.
+// Bounded returns the MaxDirections directions with most data, and the sum of the others.
 func Bounded(t []Traffic) []Traffic {
 	if len(t) <= MaxDirections {
 		return t
@@ -38,9 +41,10 @@ func Bounded(t []Traffic) []Traffic {
 	return append(t[:MaxDirections], rest)
 }
 
-// Others stands for clusters that are not told one by one. Clusters may have that name, too.
+// Others is the name for clusters that are not listed. A cluster may have that name, too.
 const Others = "(others)"
 
+// add adds the counts of another direction.
 func (t *Traffic) add(o *Traffic) {
 	t.Messages += o.Messages
 	t.PayloadBytes += o.PayloadBytes

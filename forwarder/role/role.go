@@ -1,7 +1,7 @@
-// Package role has what the other end of a connection is to a forwarder, and how that may change.
+// Package role has the role of a connection's other end for a forwarder, and its legal changes.
 package role
 
-// Role is what a peer is to the forwarder:
+// Role is the role of a peer for the forwarder:
 //
 //	Fresh ─its connection is there→ Stranger ─a Join→ Waiting ─the job starts→ Running
 //	Stranger ─the Join of a rank that comes back→ Running
@@ -11,28 +11,28 @@ package role
 type Role uint8
 
 const (
-	// Fresh: nothing has been said. Nothing may come.
+	// Fresh means that no frame has been exchanged. No frame is accepted.
 	Fresh Role = iota
 
-	// Stranger: the join exchange is under way. Join, Bridge and Half may come.
+	// Stranger means that the join exchange is in progress. Join, Bridge and Half are accepted.
 	Stranger
 
-	// Waiting: a rank waits in a job that gathers. Pong may come.
+	// Waiting means that a rank waits in a job that gathers. Pong is accepted.
 	Waiting
 
-	// Introducing: this forwarder has dialled another one, and shows it a rank's Join. Challenge,
-	// Proof and Refuse may come.
+	// Introducing means that this forwarder has dialled another one, and shows it a rank's Join.
+	// Challenge, Proof and Refuse are accepted.
 	Introducing
 
-	// Bridging: the job gathers over the connection to another forwarder, or the connection is not
-	// in use yet (package bridge).
+	// Bridging means that the job gathers over the connection to another forwarder, or that the
+	// connection is not in use yet (package bridge).
 	Bridging
 
-	// Running: the connection carries frames of a running job.
+	// Running means that the connection carries frames of a running job.
 	Running
 
-	// Leaving: the peer is not in a job and will not be. Its connection lingers; what comes is not
-	// looked at.
+	// Leaving means that the peer belongs to no job and will not join one. Its connection lingers;
+	// its input is ignored.
 	Leaving
 )
 

@@ -1,11 +1,11 @@
-// Package strangers counts what those who connect to a forwarder have of it, in all and from one
-// address, and says when it is too much:
+// Package strangers counts the resources of a forwarder that its clients use, in all and from one
+// address, and bounds them:
 //
-//  1. links of an address: beyond LinksFrom there are no more (Connect);
-//  2. links that have not joined: beyond UnjoinedFrom the oldest of that address is to go, beyond
-//     Unjoined the oldest of the address that has most, and of several such addresses the one whose
-//     oldest link came first (Connect). One that joins is not counted any more (Settle);
-//  3. jobs that gather: beyond GatheringFrom of an address, or Gathering, no other one may be
+//  1. links of an address: beyond LinksFrom further ones are refused (Connect);
+//  2. links that have not joined: beyond UnjoinedFrom the oldest of that address is closed, and
+//     beyond Unjoined the oldest of the address that has most; among several such addresses it is the
+//     oldest link of all (Connect). A link that joins is no longer counted (Settle);
+//  3. jobs that gather: beyond GatheringFrom of an address, or Gathering, no other job may be
 //     opened (MayOpen).
 package strangers
 
@@ -17,49 +17,51 @@ import (
 	"strings"
 )
 
-// Limits are what there may be of each at once. "From" is from one address.
+// Limits are the maximum numbers at any time. "From" means from one address.
 type Limits struct {
-	Unjoined, UnjoinedFrom   int // links that have not joined
-	LinksFrom                int // links, whatever they do
-	Gathering, GatheringFrom int // jobs that gather
+	Unjoined, UnjoinedFrom   int // the links that have not joined
+	LinksFrom                int // all links
+	Gathering, GatheringFrom int // the jobs that gather
 }
 
-// Strangers is the count. Not safe for concurrent use.
+// Strangers has the counts. It is not safe for concurrent use.
 type Strangers struct {
 	limits    Limits
 	origins   map[string]*origin
 	unjoined  int
 	gathering int
-	arrivals  uint64 // links that have ever been counted
+	arrivals  uint64 // the number of links so far
 }
 
-// origin is an address that links come from.
+// origin is an address from which links come.
 type origin struct {
 	name      string
 	links     int
-	unjoined  list.List // *Stranger, oldest first
-	gathering int       // jobs that one of them has opened
+	unjoined  list.List // the links that have not joined, of type *Stranger, oldest first
+	gathering int       // the gathering jobs that its links have opened
 }
 
-// Stranger is a link in the count.
+// Stranger is a counted link.
 type Stranger struct {
-	Who    any    // who it is to the caller
-	number uint64 // its place in the order in which all links have come
+	Who    any    // the caller's name for the link
+	number uint64 // the number of the link in the order of arrival
 	origin *origin
-	place  *list.Element // in origin.unjoined; nil: it has joined
+	place  *list.Element // the link's element of origin.unjoined, or nil if it has joined
 }
 
-// oldest returns the number of the link from this address that has waited longest; there is one.
+// oldest returns the number of the link from this address that has waited longest. At least one
+// link must be waiting.
 func (o *origin) oldest() uint64 { return o.unjoined.Front().Value.(*Stranger).number }
 
-// New begins to count.
+// New returns empty counts with limits l.
 func New(l Limits) *Strangers { return &Strangers{limits: l, origins: map[string]*origin{}} }
 
-// SetLimits changes how much there may be; what there is stays.
+// SetLimits changes the limits. Present links and jobs stay.
 func (s *Strangers) SetLimits(l Limits) { s.limits = l }
 
-// originOf is the address that a link comes from: an IPv4 address, the first half of an IPv6
-// address, which one host may have all of; or else what the transport says.
+// originOf returns the address that a link comes from: an IPv4 address, the first half of an IPv6
+// address, because one host may have all addresses of a /64, or otherwise the text of the
+// transport.
 func originOf(remote string) string {
 	_, at, _ := strings.Cut(remote, " ")
 	host, _, err := net.SplitHostPort(at)
@@ -76,8 +78,8 @@ func originOf(remote string) string {
 	return a.String()
 }
 
-// Connect counts a link that has come in. An error says why it may not be; oldest, if not nil, is
-// to be closed for it, and is settled already. remote is transport.Link's.
+// Connect counts a new link. It returns an error if the link must be refused. If oldest is not nil,
+// the caller must close that link, which is settled already. remote is the text of transport.Link.
 func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err error) {
 	name := originOf(remote)
 	o := s.origins[name]
@@ -109,10 +111,10 @@ func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err er
 	return g, oldest, nil
 }
 
-// Address is where a stranger is.
+// Address returns the address that the link comes from.
 func (g *Stranger) Address() string { return g.origin.name }
 
-// Settle notes that a link has a place in a job, or will have none. Harmless if it is known.
+// Settle records that a link belongs to a job, or never will. It may be called again.
 func (s *Strangers) Settle(g *Stranger) {
 	if g != nil && g.place != nil {
 		g.origin.unjoined.Remove(g.place)
@@ -121,7 +123,7 @@ func (s *Strangers) Settle(g *Stranger) {
 	}
 }
 
-// Leave takes a link that has ended out of the count; nil: it was never in.
+// Leave removes a link that has ended; g is nil if it was never counted.
 func (s *Strangers) Leave(g *Stranger) {
 	if g != nil {
 		s.Settle(g)
@@ -130,7 +132,7 @@ func (s *Strangers) Leave(g *Stranger) {
 	}
 }
 
-// MayOpen says why a stranger may not open another job; nil: it may.
+// MayOpen returns the reason why a stranger may not open another job, or nil.
 func (s *Strangers) MayOpen(g *Stranger) error {
 	switch o := g.origin; {
 	case o.gathering >= s.limits.GatheringFrom:
@@ -147,14 +149,15 @@ func (s *Strangers) Opened(g *Stranger) {
 	s.gathering++
 }
 
-// Over takes it out of the count: it runs, or never will. The stranger may have left.
+// Over removes a job that a stranger had opened and that runs, or never will. The stranger's link
+// may have ended.
 func (s *Strangers) Over(g *Stranger) {
 	g.origin.gathering--
 	s.gathering--
 	s.drop(g.origin)
 }
 
-// drop forgets an address that has nothing here.
+// drop removes an address without links and jobs.
 func (s *Strangers) drop(o *origin) {
 	if o.links == 0 && o.gathering == 0 {
 		delete(s.origins, o.name)

@@ -13,8 +13,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestMostGoesFirst: when all together are too many, the address with most of them loses one; and
-// nothing is left of those that have gone.
+// TestMostGoesFirst checks that the address with most links loses one if all together are too many,
+// and that links that have ended leave nothing behind.
 func TestMostGoesFirst(t *testing.T) {
 	s := New(Limits{Unjoined: 3, UnjoinedFrom: 3, LinksFrom: 3, Gathering: 2, GatheringFrom: 1})
 	var all []*Stranger

@@ -1,5 +1,5 @@
-// Package trunk decides how many connections there are to be between two forwarders of a job. It
-// has no connections and no clock.
+// Package trunk determines the number of connections between two forwarders of a job. It has no
+// connections and no clock.
 package trunk
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Path is what is known of the way that a connection takes.
+// Path has the measurements of a connection's path.
 type Path = transport.Path
 
-// Link is what is known of a connection at some moment.
+// Link is a snapshot of a connection's properties.
 type Link struct {
 	Path
 	Known   bool // Known says that Path was measured.
@@ -19,7 +19,7 @@ type Link struct {
 	Packet  int  // Packet is the length of full packets in bytes; 0: unknown.
 }
 
-// LinkOf returns what is known of a link now.
+// LinkOf returns the present properties of a link.
 func LinkOf(l transport.Link) (k Link) {
 	if d, ok := l.(transport.Distant); ok {
 		k.Path, k.Known = d.Path()
@@ -34,16 +34,16 @@ func LinkOf(l transport.Link) (k Link) {
 // Long reports whether the path is a long one.
 func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
 
-// Size is how many connections a trunk is to have. The zero value is one. Not safe for concurrent
-// use.
+// Size is the number of connections of a trunk. The zero value stands for one. It is not safe for
+// concurrent use.
 type Size struct {
-	bulk  int // that carry large frames
-	fixed bool
-	seen  map[int]transport.Path // at the last look
+	bulk  int                    // the number of connections that carry bulk
+	fixed bool                   // whether the size cannot grow
+	seen  map[int]transport.Path // the paths at the last Grow, by connection
 }
 
-// New is the size for a path; known: it has been measured. With fixed not 0 so many connections
-// carry bulk, whatever the path.
+// New returns the size for a path; known says that the path has been measured. If fixed is not 0,
+// it is the number of bulk connections, for any path.
 func New(path transport.Path, known bool, fixed int) Size {
 	switch {
 	case fixed > 0:
@@ -54,8 +54,8 @@ func New(path transport.Path, known bool, fixed int) Size {
 	return Size{bulk: 1, fixed: true}
 }
 
-// Connections is how many there are to be: one carries all, or it carries what is small and
-// the others are for bulk.
+// Connections returns the number of connections: either one carries all, or one carries small
+// frames and the others carry bulk.
 func (s *Size) Connections() int {
 	if s.bulk <= 1 {
 		return 1
@@ -66,9 +66,9 @@ func (s *Size) Connections() int {
 // Grows reports whether the size may change: Grow is to be called after each Measure.
 func (s *Size) Grows() bool { return !s.fixed && s.bulk < Most }
 
-// Grow looks at the connections that carry bulk, by their numbers, and reports whether there are to
-// be more: twice as many, if most of those that were busy had to wait for room in the buffers at
-// their ends. That the path is full, or that it loses packets, is not changed by more of them.
+// Grow takes the paths of the bulk connections by their numbers, and reports whether the trunk
+// needs more connections. It doubles their number if most of the busy ones had to wait for room in
+// the send buffers. More connections would not help if the path is full or loses packets.
 func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 	short, busy := 0, 0
 	for n, p := range now {
@@ -89,15 +89,15 @@ func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 	return true
 }
 
-// Losses notes which connections lose packets. The zero value knows of none. Not safe for
+// Losses records which connections lose packets. The zero value is empty. It is not safe for
 // concurrent use.
 type Losses struct {
-	seen  map[int]transport.Path // at the last look
-	again map[int]bool           // they did then
+	seen  map[int]transport.Path // the paths at the last Look, by connection
+	again map[int]bool           // the connections that lost packets at the last Look
 }
 
-// Look takes what is known of connections now, by their numbers, after each Measure. It gives those
-// that have lost packets twice in a row.
+// Look takes the paths of connections by their numbers, after each Measure. It returns the
+// connections that have lost packets twice in a row.
 func (l *Losses) Look(now map[int]transport.Path) (lossy []int) {
 	again := map[int]bool{}
 	for n, p := range now {

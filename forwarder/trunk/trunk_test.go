@@ -10,7 +10,7 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	near, far := transport.Path{RoundTrip: time.Millisecond}, transport.Path{RoundTrip: 20 * time.Millisecond}
+	near, long := transport.Path{RoundTrip: time.Millisecond}, transport.Path{RoundTrip: 20 * time.Millisecond}
 	for _, c := range []struct {
 		path  transport.Path
 		known bool
@@ -19,11 +19,11 @@ func TestNew(t *testing.T) {
 		grows bool
 	}{
 		{near, true, 0, 1, false},
-		{far, true, 0, 5, true},
-		{far, false, 0, 1, false},
+		{long, true, 0, 5, true},
+		{long, false, 0, 1, false},
 		{near, true, 3, 4, false},
-		{far, true, 1, 1, false},
-		{far, true, 100, 17, false},
+		{long, true, 1, 1, false},
+		{long, true, 100, 17, false},
 	} {
 		s := New(c.path, c.known, c.fixed)
 		if s.Connections() != c.want || s.Grows() != c.grows {
@@ -32,8 +32,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestGrow: there are more when those that are there wait for their buffers, up to the most; not
-// when they are idle, new, or held up by the path.
+// TestGrow checks that the trunk grows, up to the maximum, while its connections wait for their
+// buffers, but not while they are idle, new, or limited by the path.
 func TestGrow(t *testing.T) {
 	s := New(transport.Path{RoundTrip: time.Second}, true, 0)
 	now := map[int]transport.Path{}
@@ -69,7 +69,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestLosses: who loses packets twice in a row is named; once, or a few of many, is nothing.
+// TestLosses checks that a connection that loses packets twice in a row is named, but not after one
+// loss, or a few among many packets.
 func TestLosses(t *testing.T) {
 	var l Losses
 	now := map[int]transport.Path{0: {}, 1: {}}
@@ -95,10 +96,10 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestWarming: batches double as each is answered, up to a burst in all; not where the path is
-// short, or full, and an answer too many changes nothing.
+// TestWarming checks that batches double as each is answered, up to a burst in all, but not on a
+// path that is short or full, and that a surplus answer changes nothing.
 func TestWarming(t *testing.T) {
-	far := transport.Path{RoundTrip: 40 * time.Millisecond}
+	long := transport.Path{RoundTrip: 40 * time.Millisecond}
 	for _, c := range []struct {
 		what  string
 		path  transport.Path
@@ -106,10 +107,10 @@ func TestWarming(t *testing.T) {
 		takes func(batch int) time.Duration
 		want  []int
 	}{
-		{"far", far, true, func(int) time.Duration { return far.RoundTrip }, []int{1, 2, 4, 8, 16, 32, 64, 128}},
-		{"full", far, true, func(n int) time.Duration { return time.Duration(n) * far.RoundTrip }, []int{1, 2, 4, 8}},
+		{"far", long, true, func(int) time.Duration { return long.RoundTrip }, []int{1, 2, 4, 8, 16, 32, 64, 128}},
+		{"full", long, true, func(n int) time.Duration { return time.Duration(n) * long.RoundTrip }, []int{1, 2, 4, 8}},
 		{"near", transport.Path{RoundTrip: time.Millisecond}, true, func(int) time.Duration { return 0 }, []int{1}},
-		{"not known", far, false, func(int) time.Duration { return 0 }, []int{1}},
+		{"not known", long, false, func(int) time.Duration { return 0 }, []int{1}},
 	} {
 		var w Warming
 		if !w.Warm() || w.Silent() {

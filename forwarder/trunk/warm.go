@@ -7,27 +7,28 @@ import (
 )
 
 // Warming opens the windows of a connection over a long path before it is used. TCP begins with ten
-// packets and doubles that in each round trip, so a cold connection takes seven for a MiB. Here
-// batches of packets that say nothing do so first: each, as soon as the last one is answered, twice
-// as long, up to a Burst. On a short path one packet is sent, which shows that it gets there. The
-// zero value has not begun. Not safe for concurrent use.
+// packets and doubles that in each round trip, so a cold connection takes seven round trips for a
+// MiB. Batches of empty packets open the windows in advance: each batch is sent once the last one
+// is answered, and is twice as long, up to a Burst. On a short path one packet is sent, which shows
+// that packets arrive. The zero value has not begun. It is not safe for concurrent use.
 type Warming struct {
-	batch   int // packets under way at first
-	missing int // answers to them
-	sent    time.Time
+	batch   int       // the packets of the current batch
+	missing int       // the packets of the batch that are not answered
+	sent    time.Time // the time at which the batch was sent
 }
 
-// Begin gives how many packets to send first.
+// Begin returns the number of packets to send first.
 func (w *Warming) Begin(now time.Time) (packets int) {
 	*w = Warming{1, 1, now}
 	return 1
 }
 
-// Answered notes the answer to a packet, and gives how many to send now. A batch that took much
-// longer than the shortest round trip has filled the path: more would only wait in it.
+// Answered records the answer to a packet, and returns the number of packets to send now. A batch
+// that took much longer than the shortest round trip has filled the path: more packets would only
+// wait in queues.
 func (w *Warming) Answered(now time.Time, path transport.Path, known bool) (packets int) {
 	if w.missing == 0 {
-		return 0 // of some other question
+		return 0 // the answer to a packet of another purpose
 	}
 	if w.missing--; w.missing > 0 || w.batch >= lastBatch || !known || path.RoundTrip <= Far ||
 		now.Sub(w.sent) > full*path.RoundTrip {
@@ -40,5 +41,5 @@ func (w *Warming) Answered(now time.Time, path transport.Path, known bool) (pack
 // Silent reports whether no packet has been answered.
 func (w *Warming) Silent() bool { return w.batch == 1 && w.missing == 1 }
 
-// Warm reports whether it is over, or has not begun.
+// Warm reports whether warming is over, or has not begun.
 func (w *Warming) Warm() bool { return w.missing == 0 }
