@@ -18,8 +18,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// pairUp starts a forwarder with one loop and a read buffer of so many bytes (0: the default), and
-// joins one rank in each of two clusters; links are by virtual rank.
+// pairUp starts a forwarder with one loop and a read buffer of a number of bytes (0: the default),
+// and joins one rank in each of two clusters. It returns the links by virtual rank.
 func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
@@ -58,8 +58,8 @@ func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	return links
 }
 
-// BenchmarkPingPong is a message there and back through a forwarder, on the loopback device; the
-// ends sleep in poll.
+// BenchmarkPingPong measures a round trip through a forwarder on the loopback device; the ends
+// sleep in poll.
 func BenchmarkPingPong(b *testing.B) {
 	for _, size := range []int{8, 4096, 65536} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -75,16 +75,16 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// BenchmarkStream is one direction at full speed, in segments.
+// BenchmarkStream measures one direction at full speed, in segments.
 func BenchmarkStream(b *testing.B) {
 	for _, size := range []int{8, 4096, 16384, 32768, 65536, 131072} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { stream(b, pairUp(b, 0), size) })
 	}
 }
 
-// BenchmarkReadBuffer is the same over the size of the forwarder's read buffer. It reports the
-// processor time of sender, forwarder and receiver together, and their cache misses where the
-// machine counts them. The thesis took cache misses for the cause of its dips at 32 and 256 KiB.
+// BenchmarkReadBuffer measures the same for several sizes of the forwarder's read buffer. It
+// reports the processor time of sender, forwarder and receiver together, and their cache misses if
+// the machine counts them. The thesis attributed its dips at 32 and 256 KiB to cache misses.
 func BenchmarkReadBuffer(b *testing.B) {
 	for _, size := range []int{4096, 32768, 98304, 131072} {
 		for _, kib := range []int{16, 32, 64, 128, 192, 260, 390, 520, 1040, 4096} {
@@ -112,8 +112,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hardware is hardware counters, one for each thread with those that it begins later; none on
-// machines that have none, as most virtual ones.
+// hardware has hardware counters, one for each thread including the threads that it starts later.
+// It is empty on machines without counters, as most virtual ones.
 type hardware []*os.File
 
 func cacheMisses(b *testing.B) (all hardware) {
@@ -148,7 +148,7 @@ func (c hardware) sum(b *testing.B) (n uint64) {
 	return n
 }
 
-// stream sends b.N frames of so many bytes from the first link to the second.
+// stream sends b.N frames of a size in bytes from the first link to the second.
 func stream(b *testing.B, l [2]transport.Link, size int) {
 	frame := data(0, 1, 0, make([]byte, size))
 	done := make(chan error, 1)

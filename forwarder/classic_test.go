@@ -43,8 +43,8 @@ func (b *bench) joinClassic(layout []wire.Cluster) (r0, r1 *rank) {
 	return <-first, r1
 }
 
-// TestClassic: a message is stored whole before it goes on, and a second transfer, though it goes
-// the other way, waits for the end of the first.
+// TestClassic checks that a message is stored whole before it is forwarded, and that a second
+// transfer, even in the other direction, waits for the end of the first.
 func TestClassic(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{}), func(c *Config) { c.Protocol = Classic })
 	if b.f.cfg.Loops != 1 {
@@ -87,8 +87,8 @@ func TestClassic(t *testing.T) {
 	}
 }
 
-// TestClassicFlood: a rank that lets ever more transfers begin, and ends none, is put out before
-// their list takes the memory.
+// TestClassicFlood checks that a rank that starts more and more transfers and ends none is
+// disconnected before their list fills the memory.
 func TestClassicFlood(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{}), func(c *Config) { c.Protocol, c.ControlLimit = Classic, 10_000 })
 	r0, r1 := b.joinClassic([]wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}})

@@ -19,90 +19,112 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Config says how a forwarder works. Zero values mean the default in parentheses.
+// Config has the settings of a forwarder. Zero values mean the default in parentheses.
 type Config struct {
-	Listeners []transport.Listener // where links come in, at least one; Serve closes them
-	Log       *zap.Logger          // (no logging); of each message ten lines at once, then one a second
+	Listeners []transport.Listener // accept links, at least one; Serve closes them
+	// receives the log (no logging); of each message ten lines at once, then one a second
+	Log *zap.Logger
 
-	// Loops is how many event-loop threads there are (half the number of CPUs, 1 to 4). Run with
-	// GOMAXPROCS at least Loops + 1.
-	Loops      int
-	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (260 KiB)
-	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
-	Poll       string // how a loop waits: PollAdaptive (default), PollEvent or PollBusy
+	// Loops is the number of event-loop threads (half the number of CPUs, 1 to 4). GOMAXPROCS
+	// should be at least Loops + 1.
+	Loops int
+	// the bytes that a loop reads at once; each loop has one buffer, links have none (260 KiB)
+	ReadBuffer int
+	// "" or Classic: only jobs with the same protocol are served; Classic has one loop
+	Protocol string
+	// the way in which a loop waits: PollAdaptive (default), PollEvent or PollBusy
+	Poll string
 
-	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system lets
-	// them have it (0: that of the process).
+	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system
+	// permits it (0: that of the process).
 	Nice int
 
-	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
+	// lets the kernel forward connections between ranks; nil: all frames are relayed here
+	NAT  NAT
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
-	// Trunk is how many connections carry bulk to another forwarder that this one has dialled, up
-	// to trunk.Most; one more carries all else (one for all within a site; over a long path as many
-	// as fill it).
+	// Trunk is the number of connections that carry bulk to another forwarder that this one has
+	// dialled, up to trunk.Most; one more carries all other frames (one for all within a site; over
+	// a long path as many as fill it).
 	Trunk int
 
-	Level  wire.Level // the weakest that jobs may have
+	Level  wire.Level // the weakest security level that jobs may have
 	Secret string     // if not empty, only jobs with this secret are served
-	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket; only
-	// jobs whose ranks bring good ones are served. Any goroutine.
-	Ticket  func(j *wire.Join) (user string, err error)
-	HostKey ed25519.PrivateKey // by which ranks and other forwarders know this one (none)
-	Jobs    []string           // if not empty, only these job ids are served
+	// Ticket, if not nil, returns the user of a Join's ticket, or an error if the ticket is not
+	// valid; only jobs whose ranks have valid tickets are served. It may be called on any
+	// goroutine.
+	Ticket func(j *wire.Join) (user string, err error)
+	// the key that identifies the forwarder to ranks and other forwarders (none)
+	HostKey ed25519.PrivateKey
+	Jobs    []string // if not empty, only these job ids are served
 
-	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
-	Patience     time.Duration // how long after the last join ranks are told what is missing (5 s)
-	PingInterval time.Duration // a link from which nothing came for this long is pinged (2 s)
-	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s)
-	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
-	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
+	JoinTimeout time.Duration // from a link's start to its Join (10 s)
+	// the time after the last join at which ranks are told what is missing (5 s)
+	Patience     time.Duration
+	PingInterval time.Duration // the silence after which a link is pinged (2 s)
+	PeerTimeout  time.Duration // the silence after which a pinged link is dead (60 s)
+	// the time after which a link to an unreachable host is dead (6 s)
+	Unreachable time.Duration
+	// the time that a link may take to close after Bye, Refuse or Abort (5 s)
+	Linger time.Duration
 
-	// What is bounded because strangers decide it; see also package strangers. An address is an
-	// IPv4 address or an IPv6 network of 64 bits.
-	MaxTimeout       time.Duration // a Join with a longer time-out waits this long (1 h)
-	MaxRanks         int           // of a job (65536)
-	MaxGathering     int           // jobs that gather at once (1024)
-	MaxGatheringFrom int           // of these opened from one address (64)
-	MaxUnjoined      int           // links that have not joined (8192, at most half the descriptors)
-	MaxUnjoinedFrom  int           // of these from one address (4096, at most a quarter of the descriptors)
-	MaxJobs          int           // jobs, gathering or running (0: no bound)
-	MaxJobsOf        int           // of these of one user, where tickets name users (0: no bound)
-	MaxLinksFrom     int           // links from one address, whatever they do (half the descriptors)
+	// Bounds of resources that strangers use; see also package strangers. An address is an IPv4
+	// address or an IPv6 network of 64 bits.
+	// the maximum time-out; longer ones of Joins are shortened (1 h)
+	MaxTimeout       time.Duration
+	MaxRanks         int // the maximum number of ranks of a job (65536)
+	MaxGathering     int // the maximum number of jobs that gather (1024)
+	MaxGatheringFrom int // the maximum number of gathering jobs opened from one address (64)
+	// the maximum number of links that have not joined (8192, at most half the descriptors)
+	MaxUnjoined int
+	// the maximum number of such links from one address (4096, at most a quarter of the
+	// descriptors)
+	MaxUnjoinedFrom int
+	MaxJobs         int // the maximum number of jobs, gathering or running (0: no bound)
+	// the maximum number of jobs of one user, if tickets name users (0: no bound)
+	MaxJobsOf int
+	// the maximum number of links from one address, of any kind (half the descriptors)
+	MaxLinksFrom int
 
-	// FlowLimit is how many bytes of payload from one rank may be queued for another before its
-	// link is ended (64 MiB); ControlLimit the same for headers and control frames, and under
-	// Classic for CTS frames that wait for their turn (64 MiB).
+	// FlowLimit is the number of bytes of payload from one rank that may be queued for another
+	// before its link is ended (64 MiB). ControlLimit is the number of bytes of headers and control
+	// frames, and under Classic of waiting CTS frames (64 MiB).
 	FlowLimit, ControlLimit int
 
-	// Memory is how many bytes the forwarder keeps: of what waits for destinations that do not take
-	// it, of frames that have come in part, and of Joins. Default: a quarter of the machine's
-	// memory. JobMemory is how many for one job (16 MiB, or 256 KiB for each of its links if that
-	// is more). At its limit links that have most waiting are not read: see package budget.
+	// Memory is the number of bytes that the forwarder may hold: bytes that wait for destinations
+	// that do not accept them, frames that have arrived in part, and Joins. Default: a quarter of
+	// the machine's memory. JobMemory is the number of bytes for one job (16 MiB, or 256 KiB for
+	// each of its links if that is more). At its limit the links that hold most are not read: see
+	// package budget.
 	Memory, JobMemory int64
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not
 	// block.
 	JobEnd func(Summary)
 
-	// Meters are told what is measured.
+	// Meters receive measurements.
 	Meters Meters
-	File   string // where this configuration is from, for Status
+	File   string // the file of this configuration, for Status
 
-	// Others in tests.
-	pipeFrom, pipeSize int // see package relay
-	clock              clock.Clock
-	spawn              func(fn func()) // runs what may block; a goroutine of its own
-	loops              loop.System     // what loops wait by
-	files              int             // links that it may have open, at most
-	strict             bool            // an illegal transition panics; otherwise it ends its job or exchange
+	// The fields below have other values in tests only.
+	pipeFrom, pipeSize int         // PipeFrom and PipeSize of relay.Config
+	clock              clock.Clock // the source of the time
+	// runs functions that may block; default: a goroutine for each
+	spawn func(fn func())
+	loops loop.System // the system calls of the loops
+	files int         // the maximum number of open links
+	// whether an illegal transition panics; otherwise it ends its job or exchange
+	strict bool
 }
 
-// Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for
-// concurrent use, and quick: some are called for each frame that is queued.
+// Meters receives the measurements of a forwarder; nil fields are not used. Its observers must be
+// safe for concurrent use, and quick: some are called for each frame that is queued.
 type Meters struct {
-	Waited, Length relay.Observer // of each queued frame: its wait in seconds; the queue's bytes then. Both or none
-	Gather, Ran    relay.Observer // of each job: seconds from its first join to its last; until its end
+	// the time that each queued frame waits in seconds, and the bytes queued at that time; both are
+	// nil or none
+	Waited, Length relay.Observer
+	// the seconds from each job's first join to its last, and until its end
+	Gather, Ran relay.Observer
 }
 
 // Classic is the protocol of the original middleware, for comparison.
@@ -115,6 +137,8 @@ const (
 	PollBusy     = loop.Busy
 )
 
+// withDefaults returns the configuration with the defaults of its zero values, or an error if a
+// value is out of range.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Listeners) == 0 {
 		return c, errors.New("forwarder: no listener")
@@ -193,6 +217,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// DefaultLoops is the number of event loops when Config does not say: one for two CPUs, since loops
-// that spin keep a CPU from others; 1 to 4.
+// DefaultLoops returns the default number of event loops, 1 to 4: one for two CPUs, because loops
+// that spin keep a CPU from others.
 func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, maxLoops)) }

@@ -13,9 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// What package relay asks a peer (relay.Control). A frame for the forwarder itself goes to the join
-// exchange (join.go) until the peer is a member of a running job, then to fromRank or
-// fromForwarder.
+// This file has the functions of a peer that package relay calls (relay.Control). A frame for the
+// forwarder itself goes to the join exchange (join.go) until the peer is a member of a running job,
+// then to fromRank or fromForwarder.
 
 // control is a peer as package relay sees it.
 type control struct{ *peer }

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// relayed plays one message there and back without allocating itself.
+// relayed performs one round trip of a message without allocating itself.
 func relayed(tb testing.TB, a, b transport.Link, there, back [][]byte, p []byte) {
 	move := func(from, to transport.Link, vec [][]byte) {
 		if n, err := from.TryWrite(vec...); n != len(vec[0]) || err != nil {
@@ -34,15 +34,16 @@ func relayed(tb testing.TB, a, b transport.Link, there, back [][]byte, p []byte)
 	move(b, a, back)
 }
 
-// TestNoAllocationPerMessage: relaying takes no memory, whatever the size, once buffers are there.
+// TestNoAllocationPerMessage checks that relaying allocates no memory for messages of any size once
+// buffers exist.
 func TestNoAllocationPerMessage(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)
 	for _, size := range []int{8, 40_000} {
 		there, back := [][]byte{eager(0, 2, 1, make([]byte, size))}, [][]byte{eager(2, 0, 1, make([]byte, size))}
 		p := make([]byte, 1<<16)
-		// The count is of the whole process; something else in it may allocate now and then, a
-		// relay would always.
+		// The count is that of the whole process. Other parts may allocate now and then; a relay
+		// that allocates would do so for each message.
 		const messages = 200
 		if n := testing.AllocsPerRun(messages/2, func() { relayed(t, r[0].link, r[2].link, there, back, p) }); n > 0 {
 			t.Errorf("%d bytes: %v allocations for two messages", size, n)
@@ -50,14 +51,14 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	}
 }
 
-// TestMemoryPerIdleLink: after real traffic, including partial frames and queues, an idle link
-// holds little.
+// TestMemoryPerIdleLink checks that an idle link holds little memory after traffic with partial
+// frames and queues.
 func TestMemoryPerIdleLink(t *testing.T) {
 	const links, limit = 400, 16 << 10 // both ends of each link, with their layouts, are in this process
 	b := start(t, tcpNetwork(), nil)
 	heap := func() int64 {
 		runtime.GC()
-		runtime.GC() // what pools let go in the first is free after the second
+		runtime.GC() // memory that pools release in the first cycle is free after the second
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
@@ -80,15 +81,15 @@ func TestMemoryPerIdleLink(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestFairness: sources that send to one destination as fast as they can get equal shares (Jain's
-// index).
+// TestFairness checks that sources that send to one destination as fast as possible get equal
+// shares (Jain's index).
 func TestFairness(t *testing.T) {
 	const sources, size = 8, 30_000
 	b := start(t, tcpNetwork(), func(c *Config) { c.FlowLimit = 1 << 40 })
 	r := b.join("j", wire.Cluster{Name: "a", Size: sources}, wire.Cluster{Name: "b", Size: 1})
 	stop := make(chan struct{})
 	done := make(chan bool, sources)
-	// A window of own making, as credit would be: at most 8 frames of a source are under way.
+	// This window stands for credit: at most 8 frames of a source are in flight.
 	credit := make([]chan bool, sources)
 	for i := range sources {
 		credit[i] = make(chan bool, 1<<16)

@@ -19,7 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// opensNot checks that nobody can open a job, and why.
+// opensNot checks that no job can be opened, and the reason.
 func opensNot(t *testing.T, b *bench, job string, code wire.RefuseCode, why string) {
 	t.Helper()
 	_, err := b.dial(identity(job, "a", 0, twoClusters...))
@@ -29,8 +29,8 @@ func opensNot(t *testing.T, b *bench, job string, code wire.RefuseCode, why stri
 	}
 }
 
-// TestDrain: a forwarder that is drained takes no new jobs, lets those that it has come to their
-// end, and then ends.
+// TestDrain checks that a drained forwarder refuses new jobs, lets its present jobs end, and then
+// ends.
 func TestDrain(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	running := b.join("running", twoClusters...)
@@ -71,7 +71,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestReload: whom a forwarder serves changes for those who come; jobs that are there go on.
+// TestReload checks that a Reload applies to new jobs, and that present jobs go on.
 func TestReload(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("first", twoClusters...)
@@ -105,8 +105,8 @@ func TestReload(t *testing.T) {
 	pingPong(t, r2[0], r2[3])
 }
 
-// TestReloadKeepsWhatNeedsARestart: Reload takes the fields that its documentation lists, and no
-// other.
+// TestReloadKeepsWhatNeedsARestart checks that Reload applies the fields that its documentation
+// lists, and no other.
 func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	before := b.f.policy.Load().Config
@@ -153,8 +153,8 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 // counted is a meter.
 type counted struct{ relay.Observer }
 
-// TestReloadKeepsProtocol: a forwarder goes on serving jobs of the protocol that it was started
-// with.
+// TestReloadKeepsProtocol checks that a forwarder continues to serve jobs of the protocol with
+// which it was started.
 func TestReloadKeepsProtocol(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	if err := b.f.Reload(Config{Protocol: Classic}); err != nil {
@@ -164,7 +164,7 @@ func TestReloadKeepsProtocol(t *testing.T) {
 	pingPong(t, r[0], r[3])
 }
 
-// TestJobsOfUser: with tickets a user has so many jobs at once, and others theirs.
+// TestJobsOfUser checks that tickets limit the number of jobs of each user separately.
 func TestJobsOfUser(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) {
 		c.MaxJobsOf = 1
@@ -181,7 +181,7 @@ func TestJobsOfUser(t *testing.T) {
 	b.join("ada2", twoClusters...)
 }
 
-// TestAlive: a forwarder whose lock is held for ever is not.
+// TestAlive checks that a forwarder whose lock is never released does not count as alive.
 func TestAlive(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	if err := b.f.Alive(t.Context()); err != nil {

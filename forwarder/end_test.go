@@ -12,7 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestDeadRank: a link that ends without Bye takes the job with it, and everybody is told who.
+// TestDeadRank checks that a link that ends without Bye ends its job, and that all ranks are told
+// which rank it was.
 func TestDeadRank(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +37,7 @@ func TestDeadRank(t *testing.T) {
 	}
 }
 
-// TestAbort passes MPI_Abort's code to everybody, past all that waits.
+// TestAbort checks that the code of MPI_Abort reaches all ranks, ahead of all queued frames.
 func TestAbort(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)
@@ -69,7 +70,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestLingerEnds: ranks that do not close after Abort do not keep the job for ever.
+// TestLingerEnds checks that ranks that do not close after Abort do not keep the job for ever.
 func TestLingerEnds(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.Linger = 100 * time.Millisecond })
 	r := b.join("j", twoClusters...)
@@ -82,13 +83,14 @@ func TestLingerEnds(t *testing.T) {
 	r[1].expectEOF()
 }
 
-// TestHalfDead: a peer that says nothing, though asked, is dead; one that answers is not, however
-// idle.
+// TestHalfDead checks that a peer that does not answer Pings is dead, and that an idle one that
+// answers is not.
 func TestHalfDead(t *testing.T) {
 	now := new(shiftedClock)
 	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout, c.clock = 1, 10*time.Second, time.Minute, now })
 	r := b.join("j", twoClusters...)
-	idle := func(d time.Duration) { now.by.Add(int64(d)) } // nothing came from anybody for that much longer
+	// all links are silent for that much longer
+	idle := func(d time.Duration) { now.by.Add(int64(d)) }
 	gets := func(x *rank, want wire.Type) {
 		t.Helper()
 		if h, body, err := x.recv(); err != nil || h.Type != want {
@@ -101,7 +103,7 @@ func TestHalfDead(t *testing.T) {
 			gets(x, wire.TypePing)
 			x.send(header(wire.TypePong, wire.Nobody, wire.Nobody))
 			x.send(header(wire.TypePing, wire.Nobody, wire.Nobody))
-			gets(x, wire.TypePong) // now the forwarder has heard it
+			gets(x, wire.TypePong) // now the forwarder has received it
 		}
 	}
 	idle(10 * time.Second)
@@ -126,7 +128,7 @@ func TestPingIsAnswered(t *testing.T) {
 	r[0].expect(wire.TypePong)
 }
 
-// TestShutdown tells everybody.
+// TestShutdown checks that all ranks are told when the forwarder stops.
 func TestShutdown(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)
@@ -161,8 +163,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestLateFrames: credit and acknowledgements for a rank that has said Bye are dropped; Bye waits
-// for what is queued.
+// TestLateFrames checks that credit and acknowledgements for a rank that has sent Bye are dropped,
+// and that Bye waits for the queued frames.
 func TestLateFrames(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Buffer: 500}), nil)
 	r := b.join("j", twoClusters...)

@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestFiles: a job with more ranks than this process may have links is refused with its first Join,
-// which says what to set; not its ranks one by one, when there are no descriptors left.
+// TestFiles checks that a job with more ranks than this process may have links is refused with its
+// first Join, with the setting to change, rather than rank by rank once no descriptors are left.
 func TestFiles(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.files = 3 })
 	_, err := b.dial(identity("wide", "a", 0, wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 2}))
@@ -27,8 +27,8 @@ func TestFiles(t *testing.T) {
 	b.settled()
 }
 
-// TestLinksOf: in a job of several hops only the ranks on its own networks have links to a
-// forwarder.
+// TestLinksOf checks that in a job of several hops only the ranks on its own networks have links to
+// a forwarder.
 func TestLinksOf(t *testing.T) {
 	j := wire.Join{Layout: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}, {Name: "c", Size: 5}}}
 	if n := job.LinksOf(&j, 0); n != 10 {

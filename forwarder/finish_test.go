@@ -16,7 +16,7 @@ import (
 )
 
 // unhurriedTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that
-// other events of the job arrive while the ways are taken back.
+// other events of the job occur while the ways are closed.
 type unhurriedTable struct{ passed }
 
 func (u *unhurriedTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
@@ -29,8 +29,9 @@ func (u *unhurriedTable) Close() error {
 	return u.passed.Close()
 }
 
-// A job whose links close together ends once: the deadlines for its ranks to come back pass while
-// the kernel takes back its ways. A second job on the same forwarder goes on.
+// TestJobEndsOnceWhenItsLinksCloseTogether checks that a job whose links close together ends once:
+// the deadlines for its ranks to return pass while the kernel closes its ways. A second job on the
+// same forwarder goes on.
 func TestJobEndsOnceWhenItsLinksCloseTogether(t *testing.T) {
 	const rounds = 100
 	for name, layout := range map[string][]wire.Cluster{
@@ -65,8 +66,8 @@ func TestJobEndsOnceWhenItsLinksCloseTogether(t *testing.T) {
 	}
 }
 
-// An illegal transition ends its job with an internal error, is counted, and leaves the forwarder
-// and its other jobs alone.
+// TestIllegalTransitionEndsItsJobAlone checks that an illegal transition ends its job with an
+// internal error, is counted, and does not affect the forwarder and its other jobs.
 func TestIllegalTransitionEndsItsJobAlone(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.strict = false })
 	other := b.join("other", twoClusters...)
@@ -89,8 +90,8 @@ func TestIllegalTransitionEndsItsJobAlone(t *testing.T) {
 	}
 }
 
-// A launcher's word that a half has ended is of no effect while the kernel takes back the ways of
-// its job, which then ends once.
+// TestHalfEndsWhileWaysAreClosed checks that a launcher's report of the end of its half has no
+// effect while the kernel closes the ways of the job, which then ends once.
 func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
@@ -112,8 +113,8 @@ func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
 		pingPong(t, other[0], other[2])
 	}
 	for range 4 {
-		if said, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || said != "heard" {
-			t.Fatalf("%q, %v; want the word to be heard", said, err)
+		if answer, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || answer != "heard" {
+			t.Fatalf("%q, %v; want the word to be heard", answer, err)
 		}
 	}
 	<-table.begun

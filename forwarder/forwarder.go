@@ -30,10 +30,10 @@
 // forwarders and asking the kernel are done aside (aside), and their completion is posted to a
 // loop.
 //
-// Locks, in the order in which they may be taken: a job's (runner.mu, for its state machine and its
-// peers; no thread holds those of two jobs), Forwarder.mu (for what all jobs share, a few lines at
-// a time), then those of package relay, and last those of packages loop and budget. None of the
-// first two is taken on a frame's way between ranks. TestLockOrder checks the order.
+// Locks are taken in this order: the lock of a job (runner.mu, for its state machine and its peers;
+// no thread holds those of two jobs), Forwarder.mu (for the state that all jobs share, for a few
+// lines at a time), those of package relay, and those of packages loop and budget. No frame between
+// ranks takes either of the first two. TestLockOrder checks the order.
 package forwarder
 
 import (
@@ -120,9 +120,9 @@ func New(cfg Config) (*Forwarder, error) {
 	return f, nil
 }
 
-// Serve takes links in and relays until ctx ends, Release is called, or the drained forwarder has
-// no job left; then it closes everything and returns nil (shutdown says what becomes of jobs). Any
-// other error means that it could not start. Call it once.
+// Serve accepts links and relays until ctx ends, Release is called, or the drained forwarder has no
+// job left; then it closes everything and returns nil (see shutdown for the jobs). Any other error
+// means that it could not start. Serve must be called once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (f *Forwarder) makeLoops() error {
 		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now,
 			System: f.cfg.loops}
 		if i == 0 {
-			c.Log = f.log // one loop logs for all what the system does not grant
+			c.Log = f.log // one loop logs refused nice values for all
 		}
 		l, err := loop.New(c)
 		if err != nil {
@@ -273,7 +273,8 @@ func (f *Forwarder) inOrder() []*peer {
 // gives it links.
 type Driven struct{ f *Forwarder }
 
-// NewDriven makes a forwarder with one loop. The configuration's listeners are only named.
+// NewDriven returns a forwarder with one loop. Of the configuration's listeners only the names are
+// used.
 func NewDriven(cfg Config, sys System) (*Driven, error) {
 	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = sys, sys.Go, sys, 1, PollEvent
 	cfg.files = math.MaxInt // links in memory need no files
@@ -292,8 +293,8 @@ func NewDriven(cfg Config, sys System) (*Driven, error) {
 // Take gives the forwarder a link that another end has opened.
 func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.mayConnect, (*peer).challenge) }
 
-// Turn is one turn of the event loop, which may wait.
+// Turn performs one turn of the event loop, which may wait.
 func (d *Driven) Turn() { d.f.workers[0].Loop.Turn() }
 
-// Status is Forwarder.Status.
+// Status returns Forwarder.Status.
 func (d *Driven) Status() Status { return d.f.Status() }

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// FuzzStream sends the input over a link, before or after the join, cut into pieces at random. The
-// forwarder must stay alive, keep serving another job, and leave nothing behind; what comes out at
-// the peer must be whole frames from the right source.
+// FuzzStream sends the input over a link, before or after the join, split into random pieces. The
+// forwarder must stay alive, serve another job, and leave nothing behind; the peer must receive
+// whole frames from the right source.
 func FuzzStream(f *testing.F) {
 	f.Add(true, uint64(1), eager(0, 1, 1, []byte("hello")))
 	f.Add(true, uint64(2), append(data(0, 1, 5, make([]byte, 5000)), eager(0, 1, 1, nil)...))

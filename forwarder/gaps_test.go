@@ -16,8 +16,8 @@ func brokenRow(t *testing.T, secret string) *chain {
 	return newChainOf(t, secret, fourInARow, [][]uint16{{0, 1}, {1, 2}, {2, 3}}, 2)
 }
 
-// lacks waits until a forwarder knows of a link that is missing.
-func (b *bench) lacks(id, want string) {
+// missing waits until a forwarder knows of a missing link.
+func (b *bench) missing(id, want string) {
 	b.t.Helper()
 	var last string
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -33,8 +33,8 @@ func (b *bench) lacks(id, want string) {
 	b.t.Fatalf("the forwarder does not learn %q, but %q", want, last)
 }
 
-// TestGapsTold: a forwarder that does not reach another one goes on trying; ranks that join
-// elsewhere and lose patience meanwhile are told why, and what to do.
+// TestGapsTold checks that a forwarder that does not reach another one keeps trying, and that ranks
+// that join elsewhere and time out meanwhile are told the reason and the remedy.
 func TestGapsTold(t *testing.T) {
 	for secret, want := range map[string]string{
 		"s3cret": "the forwarder z1 says: no link to the forwarder z2 (memnet: ",
@@ -49,9 +49,9 @@ func TestGapsTold(t *testing.T) {
 			errs <- err
 		}
 		go join(0, 0, 0, patience)
-		ch.benches[0].lacks("j", "no link to the forwarder z2, which this one dials once a rank has joined it")
+		ch.benches[0].missing("j", "no link to the forwarder z2, which this one dials once a rank has joined it")
 		go join(1, 0, 1, patience)
-		ch.benches[0].lacks("j", want)
+		ch.benches[0].missing("j", want)
 		go join(0, 1, 0, time.Millisecond)
 		for range 3 {
 			if err := <-errs; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), job.Unreachable) {

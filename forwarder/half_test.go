@@ -28,8 +28,8 @@ func gone(t *testing.T, err error, want string) {
 	}
 }
 
-// TestHalfEnds: a launcher ends its job while it gathers, before it is here, and while it runs; who
-// has not the job's secret does nothing.
+// TestHalfEnds checks that a launcher can end its job while it gathers, before it is here, and
+// while it runs, and that a launcher without the job's secret has no effect.
 func TestHalfEnds(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	gathering := func() chan error {
@@ -54,7 +54,7 @@ func TestHalfEnds(t *testing.T) {
 	_, err := b.dial(identity("j", "a", 1, twoClusters...)) // a rank that is late
 	gone(t, err, "before this half came: cluster b is why")
 
-	// Cluster b begins anew, so a does, too.
+	// Cluster b starts again, so a does, too.
 	r := b.join("j", twoClusters[1], twoClusters[0])
 	pingPong(t, r[0], r[3])
 	if s, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || s != "heard" {
@@ -90,7 +90,7 @@ func TestHalfEnds(t *testing.T) {
 	gone(t, err, "before this half came")
 }
 
-// TestHalfIsSuspended: the job's patience is how long that may take.
+// TestHalfIsSuspended checks that a half may be suspended for the job's patience.
 func TestHalfIsSuspended(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	run := func(p time.Duration) (ranks []*rank) {

@@ -45,7 +45,7 @@ func tcpNetwork() network {
 	}
 }
 
-// shiftedClock is the system's, put forward.
+// shiftedClock is the system's clock, put forward.
 type shiftedClock struct {
 	clock.System
 	by atomic.Int64 // nanoseconds

@@ -23,7 +23,7 @@ type chain struct {
 	layout  []wire.Cluster
 	zippers []wire.Zipper
 	benches []*bench
-	rows    int // that the job says it has
+	rows    int // the number of rows that the job claims to have
 }
 
 // newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are
@@ -32,7 +32,7 @@ func newChain(t *testing.T, layout []wire.Cluster, on [][]uint16, without ...int
 	return newChainOf(t, "", layout, on, without...)
 }
 
-// newChainOf is the same for forwarders with an operator's secret.
+// newChainOf does the same for forwarders with an operator's secret.
 func newChainOf(t *testing.T, secret string, layout []wire.Cluster, on [][]uint16, without ...int) *chain {
 	ch := &chain{t: t, net: memnet.New(memnet.Options{Partial: 5, Buffer: 64 << 10}), layout: layout}
 	dial := func(ctx context.Context, addr string, failed func(error)) (transport.Link, error) {
@@ -122,8 +122,8 @@ func (ch *chain) joinAll(job string) []map[int]*rank {
 
 var threeInARow = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 2}}
 
-// TestHops: everybody who has to pass two forwarders sends to everybody there, both ways at once,
-// and to the middle.
+// TestHops checks messages between all pairs of ranks two forwarders apart, in both directions at
+// once, and to the ranks between them.
 func TestHops(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 	links := ch.joinAll("j")
@@ -179,7 +179,8 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// TestHopsTree: a star around one network and a chain behind it; ranks three forwarders apart.
+// TestHopsTree checks a star around one network with a chain behind it, and ranks three forwarders
+// apart.
 func TestHopsTree(t *testing.T) {
 	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}, {Name: "d", Size: 1},
 		{Name: "e", Size: 1}}
@@ -210,7 +211,8 @@ func TestHopsTree(t *testing.T) {
 	}
 }
 
-// TestHopsDeath: the end of a rank, or of a forwarder, reaches those two forwarders away, by name.
+// TestHopsDeath checks that the end of a rank, or of a forwarder, is reported two forwarders away,
+// with its name.
 func TestHopsDeath(t *testing.T) {
 	t.Run("rank", func(t *testing.T) {
 		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
@@ -246,7 +248,8 @@ func TestHopsDeath(t *testing.T) {
 	})
 }
 
-// TestHopsRefused: what cannot work is refused where it is seen, and everybody who waits is told.
+// TestHopsRefused checks that impossible jobs are refused by the forwarder that detects it, and
+// that all waiting ranks are told.
 func TestHopsRefused(t *testing.T) {
 	on := [][]uint16{{0, 1}, {1, 2}}
 	t.Run("loop", func(t *testing.T) {
@@ -308,8 +311,8 @@ func TestHopsRefused(t *testing.T) {
 	})
 }
 
-// TestBridgeLies: a forwarder that sends what it must not loses the bridge, and the job ends with
-// its name.
+// TestBridgeLies checks that a forwarder that sends forbidden frames loses the bridge, and that the
+// job ends with its name.
 func TestBridgeLies(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"source that is here": eager(0, 1, 1, nil),
@@ -332,8 +335,8 @@ func TestBridgeLies(t *testing.T) {
 	}
 }
 
-// TestBridgeLiesEarly: nonsense from a forwarder ends a job that still gathers at once, before and
-// after the forwarders know each other.
+// TestBridgeLiesEarly checks that malformed frames from a forwarder end a gathering job at once,
+// before and after the forwarders know each other.
 func TestBridgeLiesEarly(t *testing.T) {
 	nonsense := bytes.Repeat([]byte{200}, wire.HeaderLen)
 	wait := func(ch *chain) <-chan error {
@@ -388,8 +391,8 @@ func TestBridgeLiesEarly(t *testing.T) {
 	})
 }
 
-// TestBridgeRefused: a stranger whose link between forwarders is refused leaves no job behind,
-// however long it says that it would wait.
+// TestBridgeRefused checks that a stranger whose link between forwarders is refused leaves no job
+// behind, regardless of the time-out that it asks for.
 func TestBridgeRefused(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}, 1)
 	b := ch.benches[0]
@@ -416,7 +419,7 @@ func TestBridgeRefused(t *testing.T) {
 	b.settled()
 }
 
-// certificate is what a forwarder has that such a rank has joined.
+// certificate returns the certificate with which a forwarder proves that such a rank has joined it.
 func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
 	j, err := handshake.NewJoiner(id, handshake.Nonce())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestBeyondCredit: who sends more than any credit allows is put out; the stalled rank and other
-// jobs are not.
+// TestBeyondCredit checks that a rank that sends more than any credit allows is disconnected, and
+// that the stalled rank and other jobs are not.
 func TestBeyondCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		frame func(i int) []byte
@@ -49,8 +49,8 @@ func TestBeyondCredit(t *testing.T) {
 	}
 }
 
-// TestBadFrames: nonsense ends the link it came over, with a reason, and the job of that link;
-// nothing else.
+// TestBadFrames checks that a malformed frame ends the link that it arrives over, with a reason,
+// and the job of that link, but nothing else.
 func TestBadFrames(t *testing.T) {
 	raw := func(change func(*wire.Header)) []byte {
 		h := wire.Header{Type: wire.TypeAck, Src: 0, Dst: 2}
@@ -136,7 +136,7 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 	b.settled()
 }
 
-// TestPingFlood: answers that nobody reads do not pile up for ever.
+// TestPingFlood checks that the number of unread answers is bounded.
 func TestPingFlood(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Buffer: 1000}), func(c *Config) { c.ControlLimit = 20_000; c.Linger = 200 * time.Millisecond })
 	r := b.join("j", twoClusters...)

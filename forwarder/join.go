@@ -68,16 +68,16 @@ func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 	case role.Introducing:
 		p.introduced(h, body)
 	case role.Bridging:
-		p.heard(h, body)
+		p.handleFrame(h, body)
 	case role.Running:
 		return false
 	}
 	return true
 }
 
-// heard gives the job a frame of another forwarder. It checks the order of RailStates, because they
-// are numbered from before the job runs until the connection ends.
-func (p *peer) heard(h wire.Header, body []byte) {
+// handleFrame gives the job a frame of another forwarder. It checks the order of RailStates,
+// because they are numbered from before the job runs until the connection ends.
+func (p *peer) handleFrame(h wire.Header, body []byte) {
 	room := h.Type == wire.TypeJoin && p.f.memory.Keep(int64(len(body)))
 	if h.Type == wire.TypeRailState {
 		s, err := wire.ParseRailState(body)
@@ -129,7 +129,7 @@ func (p *peer) asked(e *handshake.Event) {
 	case handshake.Bridged:
 		p.decided(p.f.bridges(p, e))
 	case handshake.HalfReported:
-		p.decided(p.said(e.Half))
+		p.decided(p.report(e.Half))
 	}
 }
 
@@ -221,8 +221,8 @@ func (p *peer) notIntroduced(why *handshake.Refused) {
 	p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Refused{Conn: p.id, Code: code, Reason: reason}})
 }
 
-// said handles a launcher's report and has the launcher leave.
-func (p *peer) said(h *wire.Half) *handshake.Refused {
+// report handles a launcher's report and makes the launcher leave.
+func (p *peer) report(h *wire.Half) *handshake.Refused {
 	text, refused := p.f.hear(h)
 	if refused != nil {
 		return refused

@@ -62,8 +62,8 @@ func TestRefusedJoins(t *testing.T) {
 	}
 }
 
-// TestSameID: who takes a job's id with another secret, even first, has a job of his own. He stops
-// nobody and ends nothing, and those who wait are told that he is there.
+// TestSameID checks that a user who takes a job's id with another secret, even first, gets a
+// separate job that neither delays nor ends the other. Waiting ranks are told that it exists.
 func TestSameID(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	stranger := identity("j", "a", 0, twoClusters...)
@@ -84,7 +84,7 @@ func TestSameID(t *testing.T) {
 		s.Jobs[0].Key == s.Jobs[1].Key {
 		t.Errorf("the status has %+v", s.Jobs)
 	}
-	// While it runs somebody else comes with its id: he waits for others of his own.
+	// While it runs, another user takes its id, and waits for ranks of the same secret.
 	alone := identity("j", "b", 1, twoClusters...)
 	alone.Secret, alone.TimeoutMS = "y", 100
 	_, err := b.dial(alone)
@@ -100,8 +100,8 @@ func TestSameID(t *testing.T) {
 	}
 }
 
-// TestTickets: only who brings a good ticket is in, and who comes back to a running job needs none
-// that is still good, but the job's key.
+// TestTickets checks that only ranks with valid tickets may join, and that a rank that returns to a
+// running job needs the job's key but no ticket that is still valid.
 func TestTickets(t *testing.T) {
 	var expired atomic.Bool
 	b := start(t, tcpNetwork(), func(c *Config) {
@@ -155,8 +155,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestHopelessJobEnds: when a process with the job's secret was started for another layout, data
-// model or settings, nobody waits for the time-out.
+// TestHopelessJobEnds checks that a job ends without waiting for the time-out when a process with
+// the job's secret was started for another layout, data model or settings.
 func TestHopelessJobEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*handshake.Identity)
@@ -194,7 +194,8 @@ func TestHopelessJobEnds(t *testing.T) {
 	}
 }
 
-// TestTimeoutTellsEverybody: the first patience that ends counts for all.
+// TestTimeoutTellsEverybody checks that the shortest time-out counts for all ranks, and that all
+// are told.
 func TestTimeoutTellsEverybody(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	errs := make(chan error)
@@ -239,7 +240,7 @@ func TestRankLeavesBeforeStart(t *testing.T) {
 	b.join("j", twoClusters...)
 }
 
-// TestNoJoin: who connects and says nothing is shown out.
+// TestNoJoin checks that a client that connects and sends nothing is disconnected.
 func TestNoJoin(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.JoinTimeout = 100 * time.Millisecond })
 	l, err := b.dialer.Dial(context.Background(), b.ln.Addr())
@@ -254,7 +255,7 @@ func TestNoJoin(t *testing.T) {
 	}
 }
 
-// TestTwoJobs: same cluster names, other secrets, same time.
+// TestTwoJobs checks two jobs at the same time with the same cluster names and different secrets.
 func TestTwoJobs(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Partial: 3}), nil)
 	var wg sync.WaitGroup
@@ -329,8 +330,8 @@ func slowStarts(t *testing.T, ranks int, play func(i int, x *rank), end func(Sum
 	}
 }
 
-// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at
-// once; each of them must see its Layout before that.
+// TestNoFrameBeforeLayout checks that each rank gets its Layout first, although the first rank that
+// is told of the job's start sends to all others at once.
 func TestNoFrameBeforeLayout(t *testing.T) {
 	const ranks = 8
 	slowStarts(t, ranks, func(i int, x *rank) {
@@ -349,8 +350,8 @@ func TestNoFrameBeforeLayout(t *testing.T) {
 	})
 }
 
-// TestBadFrameAtStart: nonsense from a rank that has its Layout before the others have theirs ends
-// the job all the same.
+// TestBadFrameAtStart checks that a malformed frame from a rank that has its Layout before the
+// others have theirs ends the job all the same.
 func TestBadFrameAtStart(t *testing.T) {
 	slowStarts(t, 8, func(i int, x *rank) {
 		if i == 0 {

@@ -12,96 +12,99 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Defaults of Config that are about jobs; those about bytes are in package relay, those about how
-// loops wait in package loop.
+// Defaults of Config for jobs, and other limits. Package relay has those for bytes, package loop
+// those of waiting.
 const (
-	// JoinTimeout is from a link's start to its Join, 10 s. Longer: whoever connects and says
-	// nothing keeps a descriptor; shorter: a rank on a slow network is refused.
+	// JoinTimeout is the maximum time from a link's start to its Join, 10 s. With a longer one,
+	// silent clients occupy descriptors; with a shorter one, ranks on slow networks are refused.
 	JoinTimeout = 10 * time.Second
 
-	// Patience is how long after the last join ranks are told what is missing, 5 s: longer than an
-	// ordinary start takes.
+	// Patience is the time after the last join at which ranks are told what is missing, 5 s: longer
+	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
-	// maxTick is how often, at least, a loop looks at the clock for its connections, 1 s.
+	// maxTick is the maximum time between two checks of a loop's timeouts, 1 s.
 	maxTick = time.Second
 
-	// ticksIn is how often it does so in the shortest time-out. More: time-outs are kept more
-	// exactly; fewer: idle loops wake less.
+	// ticksIn is the number of checks within the shortest time-out. With more, time-outs are more
+	// exact; with fewer, idle loops wake less often.
 	ticksIn = 4
 
-	// acceptAgain: a listener that cannot take links in is tried again so much later, 100 ms.
+	// acceptAgain is the pause before a listener that cannot accept links is retried, 100 ms.
 	acceptAgain = 100 * time.Millisecond
 
-	// keepSummaries is how many ended jobs Status remembers.
+	// keepSummaries is the number of ended jobs in Status.
 	keepSummaries = 32
 
-	// maxClusters is how many clusters of a job Status tells one by one, 16: a page that people
-	// read.
+	// maxClusters is the number of clusters of a job that Status lists, 16, because users read the
+	// page.
 	maxClusters = 16
 
-	// admitRoom is the room in which a job's Layouts are made, to begin with, 4 KiB: that of most
-	// jobs, with a Proof and a Count.
+	// admitRoom is the initial size of the buffer for a job's Layouts, 4 KiB: enough for most jobs,
+	// with a Proof and a Count.
 	admitRoom = 4 << 10
 
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
 
-	// maxLoops is the most event loops that DefaultLoops gives; more do not pay before the network
-	// is the limit.
+	// maxLoops is the maximum of DefaultLoops; more loops do not pay before the network is the
+	// limit.
 	maxLoops = 4
 )
 
 // Defaults of Config that bound strangers.
 const (
-	// MaxTimeout is how long a job may gather, 1 h: batch systems start halves minutes apart.
+	// MaxTimeout is the maximum time for which a job may gather, 1 h: batch systems start halves
+	// minutes apart.
 	MaxTimeout = time.Hour
 
-	// MaxRanks of a job. The format has room for sixteen times as many; a job's tables take memory
-	// for each.
+	// MaxRanks is the maximum number of ranks of a job. The format has room for sixteen times as
+	// many; a job's tables take memory for each.
 	MaxRanks = 1 << 16
 
-	// MaxGathering jobs at once, and MaxGatheringFrom one address, which may be a centre's. More:
-	// status and its page grow; fewer: users of a busy centre wait for each other.
+	// MaxGathering is the maximum number of jobs that gather, and MaxGatheringFrom that from one
+	// address, which may be a whole centre's. With larger numbers the status and its page grow;
+	// with smaller ones users of a busy centre wait for each other.
 	MaxGathering     = 1024
 	MaxGatheringFrom = 64
 
-	// MaxUnjoined links that have not joined, and MaxUnjoinedFrom one address. Each may keep a
-	// buffer of wire.MaxJoin. Fewer: ranks of a large job that come all at once close each other.
+	// MaxUnjoined is the maximum number of links that have not joined, and MaxUnjoinedFrom that
+	// from one address. Each link may hold a buffer of wire.MaxJoin. With smaller numbers, ranks of
+	// a large job that arrive together displace each other.
 	MaxUnjoined     = 8192
 	MaxUnjoinedFrom = 4096
 
-	// otherFiles is how many files a forwarder has open beside its links, at most: 40 connections
-	// of the status address (package monitor), and those of its loops, listeners and logs.
+	// otherFiles is the maximum number of open files other than links: 40 connections of the status
+	// address (package monitor), and those of loops, listeners and logs.
 	otherFiles = 80
 )
 
-// tick is how often the loops look at the clock.
+// tick returns the time between two checks of the loops' timeouts.
 func (c *Config) tick() time.Duration {
 	return min(maxTick, c.PingInterval/ticksIn, c.Linger/ticksIn, c.JoinTimeout/ticksIn)
 }
 
-// timeout is how long a rank waits for the others, here.
+// timeout returns the time for which a rank waits here for the others.
 func (c *Config) timeout(j *wire.Join) time.Duration {
-	if job.Leaves(j) { // others that are in the same position are there soon
+	if job.Leaves(j) { // other ranks in the same position arrive soon
 		return job.ComesBack
 	}
 	return min(time.Duration(j.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
 
-// terms is the part that is about who may join.
+// terms returns the part of the configuration with the conditions of joining.
 func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {
 	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket,
 		Strict: c.strict}
 }
 
-// strangers is the part of the configuration that bounds them.
+// strangers returns the part of the configuration that bounds strangers.
 func (c *Config) strangers() strangers.Limits {
 	return strangers.Limits{Unjoined: c.MaxUnjoined, UnjoinedFrom: c.MaxUnjoinedFrom, LinksFrom: c.MaxLinksFrom,
 		Gathering: c.MaxGathering, GatheringFrom: c.MaxGatheringFrom}
 }
 
-// jobMemory is what a job with so many links may keep.
+// jobMemory returns the budget in bytes of a job with a number of links.
 func (c *Config) jobMemory(links int) int64 {
 	if c.JobMemory > 0 {
 		return c.JobMemory
@@ -109,10 +112,10 @@ func (c *Config) jobMemory(links int) int64 {
 	return min(c.Memory, max(budget.JobLeast, int64(links)*budget.LinkShare))
 }
 
-// joiningMemory is how many bytes all links that have not joined may keep together.
+// joiningMemory returns the budget in bytes of all links that have not joined.
 func (c *Config) joiningMemory() int64 { return min(budget.JoiningMost, c.Memory/budget.JoiningShare) }
 
-// relay is the part of the configuration that is about bytes.
+// relay returns the part of the configuration for package relay.
 func (c *Config) relay(memory *budget.Budget) relay.Config {
 	return relay.Config{Memory: memory,
 		Joining:    budget.New(c.joiningMemory()),

@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// flood has a rank send as much as is taken of it in a while, at most so many bytes.
+// flood sends frames of a rank as long as they are accepted, at most a number of bytes.
 func flood(r *rank, dst, most int) {
 	frame := data(int(r.Rank), dst, 1, make([]byte, 128<<10))
 	for sent := 0; sent < most; {
@@ -23,13 +23,14 @@ func flood(r *rank, dst, most int) {
 		}
 		p := []unix.PollFd{{Fd: int32(r.link.WriteFD()), Events: unix.POLLOUT}}
 		if n, _ := unix.Poll(p, 300); n == 0 {
-			break // it is not read
+			break // the forwarder does not read it
 		}
 	}
 }
 
-// Six sockets of a stranger, whose ranks send to each other and do not read, take no more than a
-// job's share; another job on the forwarder goes on as before.
+// TestMemoryOfStrangers checks that six sockets of a stranger, whose ranks send to each other and
+// do not read, take no more than a job's share, and that another job on the forwarder goes on as
+// before.
 func TestMemoryOfStrangers(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.PeerTimeout = time.Minute })
 	bad := b.join("bad", wire.Cluster{Name: "a", Size: 3}, wire.Cluster{Name: "b", Size: 3})
@@ -37,7 +38,7 @@ func TestMemoryOfStrangers(t *testing.T) {
 	for i := range 6 {
 		flood(bad[i], (i+3)%6, 60<<20)
 	}
-	const most = 16<<20 + 6*(1<<20) // and what comes with the last look at each
+	const most = 16<<20 + 6*(1<<20) // including one more read from each
 	used := b.f.memory.Used()
 	if used > most || used < 8<<20 {
 		t.Errorf("six ranks that do not read keep %d bytes, at most %d wanted", used, most)
@@ -68,7 +69,7 @@ func TestMemoryOfStrangers(t *testing.T) {
 	}
 }
 
-// What a forwarder remembers of those who join has bounds, and is given back.
+// TestMemoryOfJoins checks that the memory for Joins is bounded, and is released.
 func TestMemoryOfJoins(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.Memory, c.MaxGatheringFrom = 64<<10, 400 })
 	ctx, cancel := context.WithCancel(context.Background())

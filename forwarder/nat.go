@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have
+// NAT lets the kernel forward connections: a *nat.Table. Ranks of different clusters then have
 // direct links, each of which begins at a port of this host. Frames are relayed here only while
-// such a link is not there.
+// such a link is missing.
 type NAT interface {
 	// OpenWays opens ways until the closer is closed, and returns where each begins. Both calls may
 	// take as long as the kernel does: neither is made on an event loop, nor with a lock held.

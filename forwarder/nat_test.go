@@ -18,7 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// passed is a NAT that passes nothing on, and tells what it was asked for.
+// passed is a NAT that forwards nothing, and records its calls.
 type passed struct {
 	mu     sync.Mutex
 	ways   []nat.Way
@@ -96,8 +96,8 @@ func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Ide
 	return ranks
 }
 
-// Ways lead to ranks that other ranks dial, on the hosts where their links come from, and nowhere
-// else.
+// TestNAT checks that ways lead to ranks that other ranks dial, on the hosts from which their links
+// come, and to no other destination.
 func TestNAT(t *testing.T) {
 	table := &passed{}
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
@@ -143,8 +143,8 @@ func TestNAT(t *testing.T) {
 	}
 }
 
-// A rank with a door of its own for a cluster needs no other; who has several forwarders, or too
-// many peers, or a kernel that refuses, gets none.
+// TestNATNot checks that no ways are opened for a rank with its own door for a cluster, for ranks
+// with several forwarders or too many peers, or if the kernel refuses.
 func TestNATNot(t *testing.T) {
 	here := func(int) string { return "127.0.0.1:5000" }
 	for _, c := range []struct {
@@ -152,8 +152,8 @@ func TestNATNot(t *testing.T) {
 		err    error
 		change func(*handshake.Identity)
 		layout []wire.Cluster
-		asked  int      // ways
-		doors  []string // of the first rank
+		asked  int      // the number of ways that are requested
+		doors  []string // the doors of the first rank
 	}{
 		{"own door", nil, func(id *handshake.Identity) {
 			if id.Cluster == "a" {
@@ -197,7 +197,7 @@ func TestNATNot(t *testing.T) {
 	}
 }
 
-// Ranks without the means answer that they take no connections.
+// TestNATUnanswered checks that ranks without support answer that they accept no connections.
 func TestNATUnanswered(t *testing.T) {
 	table := &passed{}
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
@@ -207,12 +207,12 @@ func TestNATUnanswered(t *testing.T) {
 	}
 }
 
-// slowTable is a kernel that answers when it is told to.
+// slowTable is a kernel that answers on request.
 type slowTable struct {
 	passed
-	begun  chan bool // a call has come
-	answer chan bool // it may return
-	over   chan bool // a Close has returned
+	begun  chan bool // receives a value for each call
+	answer chan bool // lets a call return
+	over   chan bool // receives a value when a Close has returned
 }
 
 func newSlowTable() *slowTable {
@@ -233,8 +233,8 @@ func (s *slowTable) Close() error {
 	return s.passed.Close()
 }
 
-// A kernel that takes long to open ways, or to take them back, keeps the job waiting that they are
-// for, and no frame of another one on the same loop.
+// TestSlowKernel checks that a kernel that takes long to open or close ways delays only the job of
+// the ways, and no frame of another job on the same loop.
 func TestSlowKernel(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
@@ -271,8 +271,8 @@ func TestSlowKernel(t *testing.T) {
 	}
 }
 
-// A rank that leaves while the kernel is asked has the job wait again, and what was opened is
-// closed.
+// TestLeavesWhileKernelIsAsked checks that a job waits again if a rank leaves while the kernel is
+// asked, and that the opened ways are closed.
 func TestLeavesWhileKernelIsAsked(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })

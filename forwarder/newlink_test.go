@@ -6,8 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
-// A further connection between forwarders that is there when its job is over is closed, and not
-// kept: a forwarder that stopped then ended a second time.
+// TestConnectionTooLate checks that a further connection between forwarders that is opened when its
+// job is over is closed; otherwise a forwarder that stopped would end a second time.
 func TestConnectionTooLate(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 	f := ch.benches[0].f

@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// What an administrator does to a forwarder that works: Reload changes its policy, Drain ends it
-// with its last job, Release ends it and leaves its jobs to the next forwarder, and Alive checks
-// that it works.
+// This file has the operations of an administrator on a running forwarder: Reload changes its
+// policy, Drain ends it with its last job, Release ends it and leaves its jobs to the next
+// forwarder, and Alive checks that it works.
 
 // policy is the configuration with the fields of the latest Reload. All other fields are as at the
 // start of the forwarder (reloaded).
@@ -66,7 +66,7 @@ func (f *Forwarder) Reload(cfg Config) error {
 	return nil
 }
 
-const drainReason = "this forwarder is being drained and takes no new jobs: use another one, or try again when it has been started anew"
+const drainReason = "this forwarder is being drained and takes no new jobs: use another one, or try again when it has been restarted"
 
 // Drain makes the forwarder refuse new jobs. Present jobs go on, including those that gather. When
 // the last one has ended Serve returns. Safe for concurrent use.

@@ -95,7 +95,7 @@ func (p *peer) leave() {
 func (p *peer) belong(r *runner, zipper int) { p.run, p.zipper, p.deadline = r, zipper, time.Time{} }
 
 // introduce begins the exchange with another forwarder on a connection that was dialled from here.
-// cert is what a rank of the job has shown.
+// cert is the certificate that a rank of the job has shown.
 func (p *peer) introduce(cert *handshake.Certificate, number int) {
 	p.to(role.Introducing)
 	p.bridger = handshake.NewBridger(*cert, p.zipper, number, p.f.policy.Load().terms, handshake.Nonce())

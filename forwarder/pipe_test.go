@@ -14,9 +14,9 @@ func (b *bench) inUse() int {
 	return n
 }
 
-// TestPipes: segments for a rank that does not read for a while, more than there are pipes for,
-// come whole and in order: through pipes, through pipes that are full before a segment is in them,
-// and without.
+// TestPipes checks that segments for a rank that does not read for a while, more than there are
+// pipes for, arrive whole and in order: through pipes, through pipes that are full before a segment
+// is in them, and without pipes.
 func TestPipes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -65,8 +65,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestPipesLost: ranks that end in the middle of a segment, or with segments waiting for them,
-// leave no pipe behind.
+// TestPipesLost checks that ranks that end in the middle of a segment, or with segments queued for
+// them, leave no pipe behind.
 func TestPipesLost(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)

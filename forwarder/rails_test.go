@@ -12,7 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// dual is an identity that says it joins two forwarders.
+// dual returns an identity that joins two forwarders.
 func dual(cluster string, rank int) handshake.Identity {
 	id := identity("dual", cluster, rank, twoClusters...)
 	id.Rails, id.Instance = 2, uint64(1000+len(cluster)*10+rank)+uint64(cluster[0])<<32
@@ -54,8 +54,8 @@ func (r *rank) expectState(of uint32, up bool) wire.RailState {
 	return s
 }
 
-// A lost link of a job with several forwarders: everybody is told, the job goes on, and the same
-// process (no other) may come back.
+// TestRankComesBack checks a lost link of a job with several forwarders: all ranks are told, the
+// job goes on, and the same process (no other) may return.
 func TestRankComesBack(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := joinDual(b)
@@ -65,7 +65,7 @@ func TestRankComesBack(t *testing.T) {
 			t.Errorf("reason %q", s.Reason)
 		}
 	}
-	r[0].send(eager(0, 3, 1, pattern(10, 0))) // thrown away
+	r[0].send(eager(0, 3, 1, pattern(10, 0))) // dropped
 	r[0].send(eager(0, 2, 1, pattern(10, 1)))
 	if h, _ := r[2].expect(wire.TypeEager); h.Src != 0 {
 		t.Fatalf("frame from %d", h.Src)
@@ -86,7 +86,7 @@ func TestRankComesBack(t *testing.T) {
 	if back.Rank != 3 {
 		t.Fatalf("back as rank %d", back.Rank)
 	}
-	back.expectState(2, false) // what happened meanwhile
+	back.expectState(2, false) // the departure in between
 	r[0].expectState(3, true)
 	r[0].send(eager(0, 3, 2, pattern(10, 2)))
 	if h, _ := back.expect(wire.TypeEager); h.Seq != 2 {
@@ -115,8 +115,8 @@ func TestRankComesBack(t *testing.T) {
 	}
 }
 
-// A bad frame ends the link that it came over, and its sender is told why: a bad line may have made
-// it. Too many end the job.
+// TestBadFrameEndsLink checks that a bad frame ends the link that it arrives over, and that its
+// sender is told why, because a bad line may have caused it. Too many end the job.
 func TestBadFrameEndsLink(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := joinDual(b)
@@ -148,7 +148,8 @@ func TestBadFrameEndsLink(t *testing.T) {
 	}
 }
 
-// A forwarder that stops says Bye, not Abort, to a job that has others.
+// TestShutdownReleases checks that a forwarder that stops sends Bye, not Abort, to a job that has
+// other forwarders.
 func TestShutdownReleases(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.Linger = 200 * time.Millisecond })
 	r := joinDual(b)
@@ -159,7 +160,7 @@ func TestShutdownReleases(t *testing.T) {
 	}
 }
 
-// All ranks must name the same number of forwarders.
+// TestRailsDisagree checks that all ranks must name the same number of forwarders.
 func TestRailsDisagree(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	ctx, cancel := context.WithCancel(context.Background())

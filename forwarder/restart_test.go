@@ -8,9 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestRestartAmongJobs checks that a forwarder which is started in another's place takes up more
-// jobs than may gather at once: a refusal of those that come too early is not final, and they run
-// when they come again.
+// TestRestartAmongJobs checks that a forwarder that replaces another one resumes more jobs than may
+// gather at once: a refusal of early ones is not final, and they run when they join again.
 func TestRestartAmongJobs(t *testing.T) {
 	net := tcpNetwork()
 	first := start(t, net, nil)

@@ -9,15 +9,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// row is threeInARow as one of two rows.
+// row returns threeInARow as one of two rows.
 func row(t *testing.T) (*chain, []map[int]*rank) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 	ch.rows = 2
 	return ch, ch.joinAll("j")
 }
 
-// A job of several rows goes on without a rank's link: those who would have come through that
-// forwarder are told, two forwarders away too, and others are not.
+// TestRowLosesLink checks that a job of several rows goes on without a rank's link: ranks that are
+// reached through that forwarder are told, even two forwarders away, and others are not.
 func TestRowLosesLink(t *testing.T) {
 	ch, links := row(t)
 	a0, a1, b0, b1, c0, c1 := links[0][0], links[1][0], links[2][0], links[2][1], links[3][1], links[4][1]
@@ -50,7 +50,8 @@ func TestRowLosesLink(t *testing.T) {
 	}
 }
 
-// The same without a bridge: each side loses the ranks behind it and nobody else.
+// TestRowLosesBridge checks that without a bridge each side loses the ranks behind it and no
+// others.
 func TestRowLosesBridge(t *testing.T) {
 	for name, lose := range map[string]func(f *Forwarder){
 		"lost": func(f *Forwarder) {
@@ -103,7 +104,7 @@ func TestRowLosesBridge(t *testing.T) {
 	}
 }
 
-// An Abort in a row reaches a forwarder that has no rank left to reach.
+// TestRowAborts checks that an Abort in a row reaches a forwarder that has no rank left to reach.
 func TestRowAborts(t *testing.T) {
 	ch, links := row(t)
 	for v := range 2 {
@@ -126,8 +127,9 @@ func TestRowAborts(t *testing.T) {
 	}
 }
 
-// What a forwarder says about ranks that are not behind it is not believed: the link is lost, as by
-// any damage. If nobody can come back it ends the job, as does anything of this kind.
+// TestRowLies checks that a forwarder's reports about ranks that are not behind it are rejected:
+// the link is lost, as by any damage. If no rank can return, that ends the job, as does any such
+// report.
 func TestRowLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, before int // before: so many others were left out on the way
@@ -163,7 +165,7 @@ func TestRowLies(t *testing.T) {
 	}
 }
 
-// An operator who serves certain jobs serves all their rows.
+// TestRowsOfServedJobs checks that an operator who serves certain jobs serves all their rows.
 func TestRowsOfServedJobs(t *testing.T) {
 	p := &policy{Config: Config{Jobs: []string{"j"}, MaxRanks: 1}}
 	for id, ok := range map[string]bool{"j": true, handshake.RowID("j", 0): true, handshake.RowID("j", 2): true,

@@ -72,7 +72,7 @@ func (r *runner) handle(e job.Event) {
 		case job.Incomplete:
 			r.incomplete()
 		case job.Over:
-			r.bury()
+			r.conclude()
 		default:
 			r.do(a)
 		}
@@ -147,8 +147,8 @@ func (r *runner) incomplete() {
 	})
 }
 
-// bury removes a job that has run and has no connections left, and records its summary.
-func (r *runner) bury() {
+// conclude removes a job that has run and has no connections left, and records its summary.
+func (r *runner) conclude() {
 	now := r.f.cfg.clock.Now()
 	last := r.status()
 	s := report.Summarize(&last, r.key, r.job.View().Code, now)

@@ -20,11 +20,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write the transcripts anew")
+var update = flag.Bool("update", false, "write the transcripts again")
 
-// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they
-// give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
-// "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
+// TestScripts runs the scripts testdata/*.txt: lines that begin with "> " are commands, the others
+// are their output. One thread drives all: forwarders' loops are stepped, the clock stands still
+// except for "wait", and operations of forwarders that block (dial, ask the kernel) wait for
+// "aside". Commands:
 //
 //	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D] [gathering=N]  starts one; far is
 //	                                               the round trip to those that it dials; gathering
@@ -93,13 +94,13 @@ type script struct {
 	t      *testing.T
 	now    *steppedClock
 	zips   map[string]*scripted
-	order  []string // of zips
+	order  []string // the names of zips, in the order of their start
 	dead   []*scripted
 	ends   map[string]*processEnd
-	joined []string // of ends
+	joined []string // the names of ends, in the order of their joins
 	asides []func()
-	broken error // what is done aside fails with it
-	cuts   bool  // links that are dialled break at once
+	broken error // the error of the next operations that block
+	cuts   bool  // whether dialled links break at once
 	job    handshake.Identity
 	out    strings.Builder
 }
@@ -107,8 +108,8 @@ type script struct {
 // scripted is a forwarder without threads.
 type scripted struct {
 	f     *Forwarder
-	links map[string][]*memnet.Link // to other forwarders, as they were dialled
-	taken map[string][]*memnet.Link // that others have dialled
+	links map[string][]*memnet.Link // the links to other forwarders, in the order of dialling
+	taken map[string][]*memnet.Link // the links that other forwarders have dialled
 }
 
 // processEnd is a process's end of its link.

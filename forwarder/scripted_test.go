@@ -16,7 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// What forwarders in scripts have around them: links, a kernel, a clock and a log.
+// This file has the environment of forwarders in scripts: links, a kernel, a clock and a log.
 
 // describe shows a frame.
 func describe(h wire.Header, body []byte) string {
@@ -72,14 +72,14 @@ func (silent) Close() error                    { return nil }
 // named is a link of whose other end the name is known, on an IP network.
 type named struct {
 	*memnet.Link
-	name string
-	far  time.Duration // the round trip; 0: not known
+	name      string
+	roundTrip time.Duration // the round trip; 0: not known
 }
 
 func (n named) Remote() string { return n.name }
 
 func (n named) Path() (p transport.Path, known bool) {
-	return transport.Path{RoundTrip: n.far}, n.far > 0
+	return transport.Path{RoundTrip: n.roundTrip}, n.roundTrip > 0
 }
 
 func (n named) Far() {}

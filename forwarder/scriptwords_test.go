@@ -130,9 +130,9 @@ func (s *script) do(w []string) {
 func (s *script) forwarder(p []string, opt map[string]string) {
 	name := p[0]
 	z := &scripted{links: map[string][]*memnet.Link{}, taken: map[string][]*memnet.Link{}}
-	var far time.Duration
+	var roundTrip time.Duration
 	if d := opt["far"]; d != "" {
-		far = s.duration(d)
+		roundTrip = s.duration(d)
 	}
 	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}, zap.WithClock(s.now)),
 		clock: s.now, strict: true,
@@ -155,8 +155,8 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 			if s.cuts {
 				a.Cut()
 			}
-			other.f.take(named{b, from, far}, other.f.mayConnect, (*peer).challenge)
-			return named{a, to, far}, nil
+			other.f.take(named{b, from, roundTrip}, other.f.mayConnect, (*peer).challenge)
+			return named{a, to, roundTrip}, nil
 		},
 		JobEnd: func(j Summary) {
 			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)

@@ -20,7 +20,7 @@ type sealedRank struct {
 	link  *seal.Channel
 }
 
-// sealedIdentity is one rank's of a sealed job of two clusters of one rank each.
+// sealedIdentity returns the identity of a rank of a sealed job of two clusters of one rank each.
 func sealedIdentity(t *testing.T, v int) handshake.Identity {
 	id := identity("j", name(v), 0, wire.Cluster{Name: name(0), Size: 1}, wire.Cluster{Name: name(1), Size: 1})
 	id.Level, id.Instance = wire.LevelSealed, uint64(v)+50
@@ -84,8 +84,8 @@ func (r *sealedRank) hear(typ wire.Type) []byte {
 	return body
 }
 
-// TestSealedLink: a sealed job's frames between rank and forwarder are sealed, those between ranks
-// pass, and a rank's Abort comes with its word.
+// TestSealedLink checks that frames between a rank and the forwarder are sealed in a sealed job,
+// those between ranks are forwarded, and a rank's Abort carries its proof.
 func TestSealedLink(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.joinSealed(t)
@@ -107,7 +107,7 @@ func TestSealedLink(t *testing.T) {
 	}
 }
 
-// TestSealedBye: the good-byes of a sealed job.
+// TestSealedBye checks Bye and ByeAck of a sealed job.
 func TestSealedBye(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.joinSealed(t)
@@ -121,8 +121,8 @@ func TestSealedBye(t *testing.T) {
 	}
 }
 
-// TestInventedControl: what others put on a rank's link is a bad frame, whatever it says, and what
-// it says is not done.
+// TestInventedControl checks that frames that another party inserts into a rank's link are bad
+// frames without effect, whatever their type.
 func TestInventedControl(t *testing.T) {
 	abort := &wire.Abort{Code: 7, Rank: 0, Reason: "gotcha", By: 0}
 	for what, invent := range map[string]func(r *sealedRank){

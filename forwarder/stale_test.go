@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestStaleByeKeepsNewRoute: a Bye that is read from a connection after its rank has opened another
-// one neither removes the new route nor counts as the rank's departure, in jobs of one hop and of
-// several.
+// TestStaleByeKeepsNewRoute checks that a Bye that is read from a connection after its rank has
+// opened another one neither removes the new route nor counts as the rank's departure, in jobs of
+// one hop and of several.
 func TestStaleByeKeepsNewRoute(t *testing.T) {
 	for name, job := range map[string]string{
 		"one hop":      "job j a=1 b=1 patience=30s",

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// These types are what a forwarder reports about itself and its jobs.
+// These types are the reports of a forwarder about itself and its jobs.
 type (
 	Status        = report.Status
 	JobStatus     = report.JobStatus

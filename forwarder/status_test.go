@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestStatusOfManyClusters: as many clusters as a stranger may say make no status that nobody can
-// read, neither while the job gathers nor when everybody has sent to everybody.
+// TestStatusOfManyClusters checks that the status stays readable with as many clusters as a
+// stranger may name, both while the job gathers and after messages between all pairs of ranks.
 func TestStatusOfManyClusters(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	var layout []wire.Cluster
@@ -68,7 +68,8 @@ func TestStatusOfManyClusters(t *testing.T) {
 	<-errs
 }
 
-// TestTotalsStay: what a job did stays known when it is over, and refusals are counted by why.
+// TestTotalsStay checks that the totals keep the counts of a job that has ended, and count refusals
+// by reason.
 func TestTotalsStay(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}

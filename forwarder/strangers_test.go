@@ -46,8 +46,8 @@ type counter struct{ n atomic.Int64 }
 func (c *counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 func (c *counter) Sync() error                 { return nil }
 
-// TestFloods: while one address does all that it may, a job joins from another one within 2 s, the
-// status answers, and the log stays small.
+// TestFloods checks that while one address does all that it may, a job joins from another one
+// within 2 s, the status answers, and the log stays small.
 func TestFloods(t *testing.T) {
 	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}
 	join := func(id handshake.Identity, part int) func(net.Conn, int) {
@@ -132,8 +132,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestOldestGoes: of one address's links that have not joined the oldest is told why it is closed;
-// those of others stay.
+// TestOldestGoes checks that of one address's links that have not joined the oldest is closed and
+// told why, and that those of other addresses stay.
 func TestOldestGoes(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.MaxUnjoinedFrom = 2 })
 	other, err := b.stranger("127.0.0.3")
@@ -160,7 +160,7 @@ func TestOldestGoes(t *testing.T) {
 	}
 }
 
-// TestBounds: what is beyond the configuration is refused with a reason.
+// TestBounds checks that joins beyond the bounds of the configuration are refused with a reason.
 func TestBounds(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) {
 		c.MaxRanks, c.MaxGatheringFrom, c.MaxLinksFrom, c.MaxTimeout = 4, 1, 3, 300*time.Millisecond

@@ -124,7 +124,7 @@ func (r *rank) drain(n int) error {
 	return nil
 }
 
-// TestStreams: everybody sends to everybody at once, in every network.
+// TestStreams checks messages between all pairs of ranks at once, in every network.
 func TestStreams(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStalledReader: a rank that does not read keeps nobody else from being served while what waits
-// for it fits, and loses nothing.
+// TestStalledReader checks that a rank that does not read delays no other rank while its queue is
+// within bounds, and that it loses nothing.
 func TestStalledReader(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
@@ -216,8 +216,8 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestSmallOvertakesBulk: what waits for a slow reader is sorted: small frames first, order kept
-// inside a class.
+// TestSmallOvertakesBulk checks the order of the queue for a slow reader: small frames first, and
+// the order of arrival inside a class.
 func TestSmallOvertakesBulk(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Buffer: 1000}), nil)
 	r := b.join("j", twoClusters...)
@@ -227,7 +227,7 @@ func TestSmallOvertakesBulk(t *testing.T) {
 	for i := range 10 {
 		r[0].send(eager(0, 2, i+1, nil))
 	}
-	r[0].send(eager(0, 3, 1, nil)) // when this is through, all of the above is queued
+	r[0].send(eager(0, 3, 1, nil)) // once this has arrived, all of the above is queued
 	r[3].expect(wire.TypeEager)
 	if _, body := r[2].expect(wire.TypeData); body[8] != 0 {
 		t.Errorf("first frame is number %d", body[8])

@@ -18,20 +18,20 @@ func (f *Forwarder) aside(work, done func()) {
 	spawn(func() {
 		work()
 		if done != nil && !f.workers[0].Loop.Post(done) {
-			done() // the loops have ended: nobody is in its way
+			done() // the loops have ended, so no other thread interferes
 		}
 	})
 }
 
-// observe tells a meter, if anybody wants to know.
+// observe passes a value to a meter unless that is nil.
 func observe(m relay.Observer, d time.Duration) {
 	if m != nil {
 		m.Observe(d.Seconds())
 	}
 }
 
-// System is what a Driven forwarder has of the operating system. Its clock calls functions between
-// two turns of the forwarder.
+// System has the services of the operating system for a Driven forwarder. Its clock calls functions
+// between two turns of the forwarder.
 type System interface {
 	loop.System
 	clock.Clock

@@ -55,7 +55,7 @@ type fixture struct {
 	l    *Loop
 	now  time.Time
 	a, b *end
-	w    *Watch // watches the end a
+	w    *Watch // the registration of a with l
 }
 
 func newFixture(t *testing.T) *fixture {
