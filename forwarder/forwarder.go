@@ -5,26 +5,26 @@
 // routes. It turns what happens into events, and carries out the actions that they ask for
 // (package action).
 //
-//	forwarder   control.go, join.go: what comes over a connection; enter.go: which job it is for;
+//	forwarder   control.go, join.go: frames of a connection; enter.go: the job of a Join;
 //	            runner.go: a job's lock and events; actions.go: its actions; status.go, operate.go:
-//	            what an administrator sees, and does
+//	            reports for administrators, and their operations
 //	job         one job: gathering, running, ending
 //	bridge      the link between two forwarders for a job
-//	action      what these two ask for
-//	plane       what the loops use of a running job without its lock
+//	action      the requests of these two
+//	plane       the part of a running job that the loops use without its lock
 //	relay       bytes from one connection to another
-//	budget      how much they may keep meanwhile
+//	budget      the memory that they may hold
 //	loop        the event loops
-//	role        what the other end of a connection is
+//	role        the role of a connection's other end
 //	index       the jobs, by id
-//	nat         the kernel's table of connections that it passes on
-//	report      what a forwarder tells of itself and of its jobs
-//	loglimit    how much is logged
-//	reach       which addresses it dials
-//	trunk       how many connections there are to be between two forwarders
-//	strangers   how much those who connect may have
-//	halves      which halves have ended without their job
-//	clock       where the time comes from
+//	nat         the kernel's table of connections that it forwards
+//	report      reports of a forwarder about itself and its jobs
+//	loglimit    bounds of the log
+//	reach       bounds of the addresses that it dials
+//	trunk       the number of connections between two forwarders
+//	strangers   bounds of the resources of clients
+//	halves      the halves that have ended without their job
+//	clock       the source of the time
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other
 // forwarders and asking the kernel are done aside (aside), and their completion is posted to a

@@ -12,14 +12,14 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// tell tells the forwarder how cluster b of job j stands.
+// tell reports the state of cluster b of job j to the forwarder.
 func (b *bench) tell(secret string, state wire.HalfState, ran time.Duration) (string, error) {
 	return dial.Tell(context.Background(), b.ln.Addr(), wire.Half{State: state, Code: 7, Job: "j", Cluster: "b",
 		Reason:    "cluster b is why",
 		TimeoutMS: 60000, RanMS: uint32(ran.Milliseconds())}, secret, patience)
 }
 
-// gone checks what a rank of cluster a is told.
+// gone checks the reason that a rank of cluster a gets.
 func gone(t *testing.T, err error, want string) {
 	t.Helper()
 	var r *handshake.Refused

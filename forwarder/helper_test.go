@@ -107,7 +107,7 @@ func (b *bench) ended() Summary {
 	}
 }
 
-// named gives the first job of an id; nil: there is none.
+// named returns the first job of an id, or nil.
 func (f *Forwarder) named(id string) *runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *Forwarder) named(id string) *runner {
 	return f.jobs[id][0]
 }
 
-// first gives the first connection of a job's bridge to a forwarder; nil: there is none.
+// first returns the first connection of a job's bridge to a forwarder, or nil.
 func (r *runner) first(zipper int) *peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +155,8 @@ func (b *bench) dialContext(ctx context.Context, id handshake.Identity) (*rank, 
 	return &rank{b.t, l, layout}, nil
 }
 
-// join joins all ranks of a job and returns them by virtual rank. The first one of the first
-// cluster is there before all others.
+// join joins all ranks of a job and returns them by virtual rank. The first rank of the first
+// cluster joins before all others.
 func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 	b.t.Helper()
 	type result struct {
@@ -188,7 +188,7 @@ func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 	return ranks
 }
 
-// opened waits until a job is there.
+// opened waits until a job has been opened.
 func (b *bench) opened(job string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -238,7 +238,7 @@ func (r *rank) readFull(p []byte) error {
 	return nil
 }
 
-// recv gives the next frame that is not a Count.
+// recv returns the next frame that is not a Count.
 func (r *rank) recv() (h wire.Header, body []byte, err error) {
 	var head [wire.HeaderLen]byte
 	for {
@@ -337,7 +337,7 @@ func (r *rank) bye() {
 			r.t.Fatalf("rank %d waits for ByeAck: %v", r.Rank, err)
 		}
 		s, err := wire.ParseRailState(body)
-		others := h.Type == wire.TypeRailState && err == nil && s.Departed // those that left before
+		others := h.Type == wire.TypeRailState && err == nil && s.Departed // the state of a rank that left before
 		if h.Type == wire.TypeByeAck {
 			break
 		}
@@ -386,7 +386,7 @@ func (b *bench) settled() {
 	}
 }
 
-// peerOf is the other end of a connection; nil for none.
+// peerOf returns the other end of a connection, or nil.
 func peerOf(c *relay.Conn) *peer {
 	if c == nil {
 		return nil

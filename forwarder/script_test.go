@@ -165,7 +165,7 @@ func (s *script) leave(e *processEnd) {
 	e.link.Close()
 }
 
-// settle has forwarders and processes do what they can, until nobody can do more.
+// settle lets forwarders and processes run until none can do more.
 func (s *script) settle() {
 	for busy := true; busy; {
 		busy = false
@@ -191,7 +191,7 @@ func (s *script) wait(d time.Duration) {
 	}
 }
 
-// read takes what has come to a process.
+// read handles the frames that have arrived at a process.
 func (s *script) read(e *processEnd) bool {
 	p := make([]byte, 64<<10)
 	n, err := e.link.TryRead(p)
@@ -221,7 +221,8 @@ func (s *script) read(e *processEnd) bool {
 	}
 }
 
-// came shows a frame and does with it what a process would. Pings and their answers are not shown.
+// came prints a frame and responds to it as a process would. Pings and their answers are not
+// printed.
 func (s *script) came(e *processEnd, h wire.Header, body []byte) {
 	if h.Type != wire.TypePing {
 		s.printf("  %s→%s %s", e.zip, e.name, describe(h, body))

@@ -18,7 +18,7 @@ import (
 
 // This file has the environment of forwarders in scripts: links, a kernel, a clock and a log.
 
-// describe shows a frame.
+// describe returns the text of a frame.
 func describe(h wire.Header, body []byte) string {
 	switch h.Type {
 	case wire.TypeEager, wire.TypeData:
@@ -62,14 +62,14 @@ func describe(h wire.Header, body []byte) string {
 	return h.Type.String()
 }
 
-// silent is a listener that nobody asks: links are given to the forwarder.
+// silent is a listener without links: links are given to the forwarder.
 type silent struct{ addr string }
 
 func (silent) Accept() (transport.Link, error) { return nil, transport.ErrClosed }
 func (l silent) Addr() string                  { return l.addr }
 func (silent) Close() error                    { return nil }
 
-// named is a link of whose other end the name is known, on an IP network.
+// named is a link on an IP network, with the name of its other end.
 type named struct {
 	*memnet.Link
 	name      string
@@ -88,7 +88,7 @@ func (n named) Home() (here, there netip.Addr) {
 	return netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("10.0.0.1")
 }
 
-// scriptNAT is a kernel that opens all, or does not.
+// scriptNAT is a kernel that opens all ways, or none.
 type scriptNAT struct{ s *script }
 
 func (n scriptNAT) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
@@ -107,7 +107,7 @@ func (n scriptNAT) Close() error {
 	return nil
 }
 
-// steppedClock stands still but for advance.
+// steppedClock is a clock that stands still except for advance.
 type steppedClock struct {
 	now    time.Time
 	timers []*steppedTimer
@@ -153,7 +153,7 @@ func (c *steppedClock) advance(d time.Duration) {
 	}
 }
 
-// scriptLog shows what a forwarder logs.
+// scriptLog prints the log of a forwarder.
 type scriptLog struct {
 	s   *script
 	zip string

@@ -70,7 +70,7 @@ func (r *sealedRank) say(typ wire.Type, body wire.Body) {
 	r.send(b)
 }
 
-// hear reads a frame of the forwarder's, which has to be sealed.
+// hear reads a frame of the forwarder's own, which must be sealed.
 func (r *sealedRank) hear(typ wire.Type) []byte {
 	r.t.Helper()
 	h, sealed := r.expect(typ)

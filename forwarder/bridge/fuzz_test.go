@@ -17,23 +17,23 @@ import (
 // link is a connection as the forwarder sees it.
 type link struct {
 	dialled    bool
-	introduced bool // introduced: it is the bridge's.
+	introduced bool // introduced says that the bridge has the connection.
 	used       bool
 	finished   bool
-	ended      bool // ended: the bridge has asked for its end.
+	ended      bool // ended says that the bridge has requested its end.
 }
 
-// walker gives a bridge random events, and checks what it asks for.
+// walker applies random events to a bridge, and checks the actions that it requests.
 type walker struct {
 	*Bridge
 	r      *rand.Rand
 	clock  time.Time
-	calm   int // calm: of so many events that disturb the bridge one is given.
+	calm   int // calm is the number of disturbing events out of which one is applied.
 	next   action.Conn
 	links  map[action.Conn]*link
 	timers map[action.Kind]bool
 	dials  []Dial
-	ends   bool // ends: the job ends, and the bridge with it.
+	ends   bool // ends says that the job ends, and the bridge with it.
 	log    []string
 	faults []string
 }
@@ -42,7 +42,7 @@ func (w *walker) fault(format string, args ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, args...))
 }
 
-// on finds the connection of an action.
+// on returns the connection of an action.
 func (w *walker) on(c action.Conn, a any) *link {
 	if l := w.links[c]; l != nil {
 		return l
@@ -112,7 +112,7 @@ func (w *walker) carryOut(a action.Action) {
 	}
 }
 
-// check checks what has to hold after each event.
+// check checks the invariants after each event.
 func (w *walker) check() {
 	used := len(w.conns.inUse)
 	switch w.state {
@@ -171,7 +171,7 @@ func (w *walker) path() (l trunk.Link) {
 	return l
 }
 
-// step gives one event that may come now.
+// step applies one event that is possible now.
 func (w *walker) step() {
 	any := func(*link) bool { return true }
 	coming := func(l *link) bool { return l.introduced && !l.used }
@@ -240,7 +240,7 @@ func (w *walker) step() {
 	}
 }
 
-// expire lets a timer expire, or gives a frame that is not expected.
+// expire lets a timer expire, or applies an unexpected frame.
 func (w *walker) expire() {
 	var list []action.Kind
 	for k := range w.timers {
@@ -263,7 +263,7 @@ func (w *walker) expire() {
 	}
 }
 
-// walk gives a bridge so many random events, and returns how many were given.
+// walk applies a number of random events to a bridge, and returns the number applied.
 func walk(t *testing.T, r *rand.Rand, most int) int {
 	t.Helper()
 	goesOn := r.IntN(4) > 0
@@ -282,8 +282,8 @@ func walk(t *testing.T, r *rand.Rand, most int) int {
 	return most
 }
 
-// TestHandleRandom gives bridges random events, 10^5 in all and 10^7 in the long form, and checks
-// after each what has to hold whatever happens.
+// TestHandleRandom applies random events to bridges, 10^5 in all and 10^7 in the long form, and
+// checks the invariants after each.
 func TestHandleRandom(t *testing.T) {
 	total := 100_000
 	if os.Getenv("ZIPPER_LONG") != "" {

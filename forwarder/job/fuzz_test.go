@@ -16,12 +16,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// arrangements are the jobs that random events are for.
+// arrangements has the jobs to which random events are applied.
 var arrangements = []struct {
 	name    string
 	layout  []wire.Cluster
 	nets    []string
-	zippers [][]uint16 // zippers has the networks that each forwarder is on; nil: one hop.
+	zippers [][]uint16 // zippers has the networks of each forwarder; nil for one hop.
 	rails   uint16
 	ways    bool
 }{
@@ -35,7 +35,7 @@ var arrangements = []struct {
 	{"short row", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false},
 }
 
-// joinOf makes the Join of a rank; here is its forwarder's index.
+// joinOf returns the Join of a rank. here is its forwarder's index.
 func joinOf(kind int, cluster int, rank uint32, here uint16, patience uint32) *wire.Join {
 	a := &arrangements[kind]
 	j := &wire.Join{Version: wire.Version, TimeoutMS: 20000, Patience: patience, Job: "j", Cluster: a.layout[cluster].Name,
@@ -51,8 +51,8 @@ func joinOf(kind int, cluster int, rank uint32, here uint16, patience uint32) *w
 	return j
 }
 
-// walk gives one job random events, from source, until it has ended or so many are over, and
-// returns how many were.
+// walk applies random events from source to one job, until the job has ended or a number of events
+// is reached. It returns the number of events.
 func walk(t *testing.T, r *rand.Rand, most int) int {
 	t.Helper()
 	kind := r.IntN(len(arrangements))
@@ -89,15 +89,15 @@ type walker struct {
 	kind     int
 	here     uint16
 	patience uint32
-	calm     int // calm: of so many events that disturb the job one is given.
+	calm     int // calm is the number of disturbing events out of which one is applied.
 	next     action.Conn
 	log      []Event
 }
 
 func (w *walker) join() *wire.Join { return w.joinFrom(-1, w.here) }
 
-// joinFrom is the Join of a rank that is reached over a forwarder, or has its link here (-1); in an
-// odd walk, of any.
+// joinFrom returns the Join of a rank that is reached over a forwarder, or that has its link here
+// (-1). An odd walk takes any rank.
 func (w *walker) joinFrom(via int, here uint16) *wire.Join {
 	layout := arrangements[w.kind].layout
 	var ranks [][2]int
@@ -116,14 +116,14 @@ func (w *walker) joinFrom(via int, here uint16) *wire.Join {
 	return joinOf(w.kind, one[0], uint32(one[1]), here, w.patience)
 }
 
-// fresh is a new connection.
+// fresh returns a new connection.
 func (w *walker) fresh(r role) action.Conn {
 	w.next++
 	w.ends[w.next] = &end{role: r, rank: -1, zipper: -1}
 	return w.next
 }
 
-// some picks a connection with one of these roles; 0: there is none.
+// some returns a random connection with one of the roles, or 0 if none has one.
 func (w *walker) some(roles ...role) action.Conn {
 	var list []action.Conn
 	for c, x := range w.ends {
@@ -259,7 +259,7 @@ func (w *walker) half() {
 	}
 }
 
-// kernel answers what the kernel was asked for.
+// kernel answers a request to the kernel.
 func (w *walker) kernel() {
 	for n := range w.asked {
 		delete(w.asked, n)
@@ -333,7 +333,7 @@ func (w *walker) crossing() {
 	}
 }
 
-// hear makes a frame over a connection that is not in use yet.
+// hear applies a frame over a connection that is not in use yet.
 func (w *walker) hear() {
 	c := w.some(bridging)
 	if c == 0 {
@@ -378,8 +378,8 @@ func (w *walker) link() (l trunk.Link) {
 	return l
 }
 
-// TestHandleRandom gives jobs random events, 10^5 in all and 10^7 in the long form, and checks
-// after each what has to hold whatever happens.
+// TestHandleRandom applies random events to jobs, 10^5 in all and 10^7 in the long form, and checks
+// the invariants after each.
 func TestHandleRandom(t *testing.T) {
 	total := 100_000
 	if os.Getenv("ZIPPER_LONG") != "" {

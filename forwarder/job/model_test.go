@@ -24,7 +24,7 @@ import (
 //  4. The end of a connection that nothing depends on any more is explored in one order with all
 //     other events (world.alone).
 
-// choice is something that can happen in a world.
+// choice is a possible event in a world.
 type choice struct {
 	kind  string
 	a, b  int
@@ -33,7 +33,7 @@ type choice struct {
 
 func (c choice) String() string { return fmt.Sprintf("%s %d %d %v", c.kind, c.a, c.b, c.timer) }
 
-// fault reports whether it counts as a fault.
+// fault reports whether the event counts as a fault.
 func (c choice) fault() bool {
 	return slices.Contains([]string{"lose", "die", "restart", "cut", "undialled"}, c.kind)
 }
@@ -44,7 +44,7 @@ func (c choice) late() bool {
 	return c.kind == "timer" && (c.timer.Kind == action.Gathering || c.timer.Kind == action.Large)
 }
 
-// node is a state of a search, and the way to it.
+// node is a state of a search, and the path to it.
 type node struct {
 	parent int
 	by     choice
@@ -55,16 +55,16 @@ type node struct {
 type search struct {
 	*testing.T
 	kind   int
-	faults int             // faults is how many there may be.
-	level  int             // level is how many there have been.
-	nodes  []node          // nodes are the states that were found, the first one first.
+	faults int             // faults is the maximum number of faults.
+	level  int             // level is the number of faults so far.
+	nodes  []node          // nodes has the states that were found, oldest first.
 	queue  []int           // queue has the nodes of this level that are not explored yet.
 	known  map[uint64]bool // known has the hashes of this level's nodes and of those before it.
 	later  map[uint64]int  // later has the nodes of the next level by their hashes.
 }
 
-// explore explores the worlds of an arrangement with at most so many faults, level by level, or the
-// first states of them, most in number.
+// explore explores the worlds of an arrangement with at most a number of faults, level by level.
+// most bounds the number of states.
 func explore(t *testing.T, kind, faults, most int) {
 	t.Helper()
 	first := newWorld(kind).hash()
@@ -101,7 +101,7 @@ func (s *search) path(n int) (list []choice) {
 	return list
 }
 
-// expand finds the states that may follow a node, and checks them.
+// expand finds the successors of a node, and checks them.
 func (s *search) expand(n int) {
 	way := s.path(n)
 	w := replay(s.kind, way)
@@ -129,7 +129,7 @@ func (s *search) expand(n int) {
 	}
 }
 
-// found notes a state, unless it is known.
+// found records a state unless it is known.
 func (s *search) found(x node) {
 	_, waits := s.later[x.hash]
 	switch {
@@ -143,7 +143,7 @@ func (s *search) found(x node) {
 	}
 }
 
-// replay returns the world of an arrangement in which these events have happened.
+// replay returns the world of an arrangement after a sequence of events.
 func replay(kind int, way []choice) *world {
 	w := newWorld(kind)
 	for _, c := range way {
@@ -153,11 +153,11 @@ func replay(kind int, way []choice) *world {
 }
 
 // TestModel explores jobs of two clusters, of one and of two ranks, over one forwarder, over two
-// side by side, and over a row of two: whatever the order of joins, byes, losses, timers and
-// restarts, no transition is illegal, no job ends twice, no frame goes to a rank that has left, and
-// everybody ends. The short form has all states of one forwarder with up to two faults and of the
-// others without one. The long form (ZIPPER_LONG=1) has all states of two side by side with up to
-// two, and a million states of rows, which have more than that with one fault.
+// side by side, and over a row of two. In any order of joins, byes, losses, timers and restarts, no
+// transition is illegal, no job ends twice, no frame goes to a rank that has left, and all ranks
+// end. The short form has all states of one forwarder with up to two faults and of the others
+// without faults. The long form (ZIPPER_LONG=1) has all states of two side by side with up to two
+// faults, and a million states of rows, which have more than that with one fault.
 func TestModel(t *testing.T) {
 	long := os.Getenv("ZIPPER_LONG") != ""
 	for _, c := range []struct{ kind, faults, long, most int }{

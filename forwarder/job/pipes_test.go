@@ -8,16 +8,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// pipe is a connection between two forwarders, as yet without its other end if there is none.
+// pipe is a connection between two forwarders. Its other end may not exist yet.
 type pipe struct {
-	from, to int // from has dialled.
+	from, to int // the indices of the forwarders; from has dialled
 	ends     [2]action.Conn
 	number   int
-	queue    [2][][]byte // queue has what was sent to each end.
-	closed   [2]bool     // closed: that end is closed, and its forwarder knows.
-	ending   [2]bool     // ending: that end is to be closed.
+	queue    [2][][]byte // queue has the frames that were sent to each end.
+	closed   [2]bool     // closed says that the end is closed, and its forwarder knows.
+	ending   [2]bool     // ending says that the end is to be closed.
 	cut      bool
-	asked    bool // asked: the other end has been asked to take it.
+	asked    bool // asked says that the other end has been asked to accept the connection.
 	answer   *bridge.Refused
 	answered bool
 }
@@ -45,7 +45,7 @@ func (w *world) choicesOf(n int, p *pipe) (list []choice) {
 	return list
 }
 
-// dials opens a connection to another forwarder, or does not.
+// dials opens a connection to another forwarder, or fails to.
 func (w *world) dials(c choice) {
 	z := w.zips[c.a]
 	d := z.dials[0]
@@ -66,10 +66,10 @@ func (w *world) dials(c choice) {
 	z.handle(Crossed{d.Zipper, bridge.Dialled{Conn: z.next, Number: d.Number}})
 }
 
-// asks has the other end take a connection that was dialled, or refuse it.
+// asks lets the other end accept a dialled connection, or refuse it.
 func (w *world) asks(p *pipe) {
 	p.asked = true
-	var first *wire.Join // that the dialler shows
+	var first *wire.Join // the Join that the dialler shows
 	for _, r := range w.ranks {
 		if r.cluster == p.from && first == nil {
 			first = w.join(r, r.links[0])
@@ -99,7 +99,7 @@ func (w *world) asks(p *pipe) {
 	}
 }
 
-// answers tells the dialler what became of it.
+// answers reports the result to the dialler.
 func (w *world) answers(p *pipe) {
 	p.answered = true
 	z := w.zips[p.from]
@@ -122,7 +122,7 @@ func (w *world) answers(p *pipe) {
 	z.handle(Crossed{p.to, bridge.Introduced{Conn: p.ends[0]}})
 }
 
-// delivers gives an end the next frame.
+// delivers passes the next frame to an end.
 func (w *world) delivers(p *pipe, side int) {
 	b := p.queue[side][0]
 	p.queue[side] = p.queue[side][1:]
@@ -155,7 +155,7 @@ func (w *world) delivers(p *pipe, side int) {
 	}
 }
 
-// endsPipe tells a forwarder that its end of a connection is closed.
+// endsPipe reports to a forwarder that its end of a connection is closed.
 func (w *world) endsPipe(p *pipe, side int) {
 	p.closed[side], p.queue[side] = true, nil
 	f := p.to

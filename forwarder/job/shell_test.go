@@ -27,30 +27,30 @@ type end struct {
 	role     role
 	rank     int  // rank is -1 for another forwarder.
 	zipper   int  // zipper is -1 for a rank.
-	in       bool // in: it has been the job's.
+	in       bool // in says that it has belonged to the job.
 	left     bool
-	finished bool // finished: a last frame was sent.
-	ended    bool // ended: it is to be closed.
+	finished bool // finished says that a last frame was sent.
+	ended    bool // ended says that it is to be closed.
 }
 
-// shell carries out the actions of one job as the forwarder does, and checks that each is one that
-// it may ask for.
+// shell carries out the actions of one job as the forwarder does, and checks that each is allowed.
 type shell struct {
 	job        *Job
 	now        time.Time
 	ends       map[action.Conn]*end
 	timers     map[action.Timer]bool
 	table      map[uint32]action.Conn
-	asked      map[int]bool // asked are the questions to the kernel that are not answered.
-	open       map[int]bool // open are those that have something open.
-	closing    bool         // closing: the kernel takes back the last one.
+	asked      map[int]bool // asked has the requests to the kernel that are not answered.
+	open       map[int]bool // open has the requests whose ways are open.
+	closing    bool         // closing says that the kernel closes the last ways.
 	dials      []bridge.Dial
 	booked     int64
 	over       int
 	incomplete int
-	sent       func(c action.Conn, frame []byte) // sent is told of each frame; nil: nobody is.
-	finished   func(c action.Conn)               // finished is told when a connection is to be closed.
-	faults     []string
+	sent       func(c action.Conn, frame []byte) // sent is called for each frame, unless nil.
+	// finished is called when a connection is to be closed, unless nil.
+	finished func(c action.Conn)
+	faults   []string
 }
 
 func newShell(now time.Time, cfg Config, first *wire.Join) (*shell, *handshake.Refused) {
@@ -64,12 +64,12 @@ func newShell(now time.Time, cfg Config, first *wire.Join) (*shell, *handshake.R
 	return s, nil
 }
 
-// fault notes that the job has asked for what it must not.
+// fault records a forbidden action of the job.
 func (s *shell) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-// handle gives the job an event.
+// handle applies an event to the job.
 func (s *shell) handle(e Event) {
 	was := s.job.State()
 	actions := s.job.Handle(s.now, e)
@@ -86,7 +86,7 @@ func (s *shell) handle(e Event) {
 	s.check(e)
 }
 
-// check checks what has to hold after each event.
+// check checks the invariants after each event.
 func (s *shell) check(e Event) {
 	live := 0
 	for c, x := range s.ends {
@@ -238,7 +238,7 @@ func (s *shell) start(a *Start) {
 	}
 }
 
-// on finds the connection of an action.
+// on returns the connection of an action.
 func (s *shell) on(c action.Conn, a any) *end {
 	if x := s.ends[c]; x != nil {
 		return x
@@ -273,7 +273,7 @@ func (s *shell) lose(c action.Conn, cause error, silent bool) {
 	x := s.ends[c]
 	delete(s.ends, c)
 	if x == nil || x.role == stranger || x.role == leaving && !x.in {
-		return // it was never the job's
+		return // it never belonged to the job
 	}
 	if x.role == running {
 		// its routes may be used until the job knows of its end

@@ -12,39 +12,40 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// world is a few forwarders with one job, and its ranks.
+// world has a few forwarders with one job, and its ranks.
 type world struct {
 	kind   int // kind is the arrangement.
 	faults int
 	zips   []*forwarder
 	ranks  []*process
-	pipes  []*pipe // pipes are the open connections between forwarders, in the order in which they were dialled.
-	wrong  []string
-	room   []byte // room is that in which states are encoded.
+	// pipes has the open connections between forwarders, in the order of dialling.
+	pipes []*pipe
+	wrong []string
+	room  []byte // room is the buffer in which states are encoded.
 }
 
-// forwarder is one with at most one job.
+// forwarder is a forwarder with at most one job.
 type forwarder struct {
 	*shell
 	next action.Conn
 	ends int // ends counts the jobs that have ended here.
 }
 
-// process is a rank.
+// process is a process of the job, with its rank.
 type process struct {
 	cluster int
 	rank    uint32
-	links   []*rankLink // links are those to the forwarders that it joins.
-	began   bool        // began: it has joined a forwarder.
+	links   []*rankLink // links has the links to the forwarders that it joins.
+	began   bool        // began says that it has joined a forwarder.
 	dead    bool
-	over    bool // over: it was told that the job is over, or refused.
+	over    bool // over says that it was told that the job is over, or was refused.
 }
 
 // rankLink is a rank's link to a forwarder.
 type rankLink struct {
 	zip  int
-	conn action.Conn // conn is 0 if there is none now.
-	bye  bool        // bye: it has said so.
+	conn action.Conn // conn is the connection, or 0 if none is open.
+	bye  bool        // bye says that it has sent Bye.
 }
 
 const modelPatience = 2000
@@ -76,7 +77,7 @@ func newWorld(kind int) *world {
 	return w
 }
 
-// join is a rank's.
+// join returns the Join of a rank.
 func (w *world) join(p *process, l *rankLink) *wire.Join {
 	here := uint16(0)
 	if len(arrangements[w.kind].zippers) > 0 {
@@ -173,7 +174,7 @@ func (w *world) alone(list []choice) (choice, bool) {
 	return choice{}, false
 }
 
-// happen has something happen.
+// happen performs a choice.
 func (w *world) happen(c choice) {
 	if c.fault() {
 		w.faults++
@@ -232,7 +233,7 @@ func (w *world) happen(c choice) {
 	}
 }
 
-// open gives a forwarder a job.
+// open opens a job at a forwarder.
 func (w *world) open(f int, first *wire.Join) *forwarder {
 	z := w.zips[f]
 	if z.shell == nil || z.job.State() == Ended {
@@ -242,7 +243,7 @@ func (w *world) open(f int, first *wire.Join) *forwarder {
 			return z
 		}
 		z.shell = s
-		for _, p := range w.pipes { // those of the job that has ended are closed
+		for _, p := range w.pipes { // the connections of the job that has ended are closed
 			for side, at := range []int{p.from, p.to} {
 				if at == f && p.ends[side] != 0 {
 					p.ending[side], p.queue[side] = true, nil
@@ -254,14 +255,14 @@ func (w *world) open(f int, first *wire.Join) *forwarder {
 	return z
 }
 
-// connect has the world hear what a forwarder sends and closes.
+// connect subscribes the world to the frames and closed connections of a forwarder.
 func (w *world) connect(f int) {
 	s := w.zips[f].shell
 	s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
 	s.finished = func(c action.Conn) { w.finished(f, c) }
 }
 
-// joins has a rank join a forwarder.
+// joins lets a rank join a forwarder.
 func (w *world) joins(p *process, l *rankLink) {
 	z := w.open(l.zip, w.join(p, l))
 	z.next++
@@ -271,7 +272,7 @@ func (w *world) joins(p *process, l *rankLink) {
 	z.handle(Joined{Conn: l.conn, Link: "l", Join: w.join(p, l), Timeout: 20 * time.Second, Bytes: 10, Room: true})
 }
 
-// loses takes a rank's link away.
+// loses breaks a rank's link.
 func (w *world) loses(l *rankLink, cause error) {
 	c := l.conn
 	l.conn = 0
@@ -280,7 +281,7 @@ func (w *world) loses(l *rankLink, cause error) {
 	}
 }
 
-// of finds whose connection one of a forwarder's is.
+// of returns the process, or the pipe and the side, at the other end of a forwarder's connection.
 func (w *world) of(f int, c action.Conn) (p *process, pi *pipe, side int) {
 	for _, p := range w.ranks {
 		for _, l := range p.links {
@@ -300,7 +301,7 @@ func (w *world) of(f int, c action.Conn) (p *process, pi *pipe, side int) {
 	return nil, nil, 0
 }
 
-// sent takes a frame that a forwarder sends.
+// sent handles a frame that a forwarder sends.
 func (w *world) sent(f int, c action.Conn, frame []byte) {
 	p, pi, side := w.of(f, c)
 	switch {
@@ -311,8 +312,8 @@ func (w *world) sent(f int, c action.Conn, frame []byte) {
 	}
 }
 
-// finished closes a connection that the job does not want any more. A rank that was refused is
-// over; one whose link is closed opens another one.
+// finished closes a connection that the job does not need any more. A rank that was refused is
+// over; a rank whose link is closed opens another one.
 func (w *world) finished(f int, c action.Conn) {
 	p, pi, side := w.of(f, c)
 	switch {
@@ -348,7 +349,7 @@ func (w *world) restarts(f int) {
 	}
 }
 
-// stuck says what is left of a world in which nothing can happen any more.
+// stuck describes the rest of a world without further events.
 func (w *world) stuck() string {
 	var left []string
 	for f, z := range w.zips {
