@@ -110,7 +110,7 @@ func TestHalfDead(t *testing.T) {
 	answers(r[:3]...)
 	gets(r[3], wire.TypePing)
 	idle(30 * time.Second)
-	answers(r[:3]...) // and nobody is dead
+	answers(r[:3]...) // and no rank is dead
 	idle(30 * time.Second)
 	for _, x := range r[:3] {
 		_, body := x.expect(wire.TypeAbort)

@@ -305,7 +305,7 @@ func TestLeavesWhileKernelIsAsked(t *testing.T) {
 	<-table.begun // asked once more
 	table.answer <- true
 	table.answer <- true
-	<-table.begun // to close what nobody uses
+	<-table.begun // the call that closes the unused ways
 	table.answer <- true
 	<-table.over
 	a, c := <-stays, <-again

@@ -35,7 +35,7 @@ func TestRowLosesLink(t *testing.T) {
 	b1.expectState(0, false) // its way there is another; the engine knows
 	b0.link.Close()
 	a1.expectState(2, false)
-	c0.send(eager(3, 2, 1, nil)) // b1 is there: nobody behind z1 was told
+	c0.send(eager(3, 2, 1, nil)) // b1 is reachable: no rank behind z1 was told
 	b1.expect(wire.TypeEager)
 	a1.send(eager(1, 3, 1, nil))
 	c0.expect(wire.TypeEager)

@@ -10,15 +10,15 @@ import (
 // A restarted forwarder does not know the jobs that run over it. Ranks on its networks dial it and
 // join, as if the job began. The other forwarders still run the job.
 //
-//   1. The dialling end opens a connection with number 0, as for a job that begins. The dialling end
-//      is either the new forwarder, once a rank has joined it, or the old one, which has been told
-//      that the new forwarder does not know the job (refused; the other end opens the job for it).
-//   2. The old forwarder drops its former connections, which are dead. It sends the new one at once
-//      all that the new one gathers through the old one (Regathers): the ranks that have left, the
-//      Joins of all ranks, and a Ready of each other forwarder.
-//   3. Once the new forwarder has all ranks, it sends Ready and its job runs. Then the old forwarder
-//      uses the connection like any that replaces a lost one (trunk.go), and all ranks retransmit
-//      unacknowledged messages.
+//  1. The dialling end opens a connection with number 0, as for a job that begins. The dialling end
+//     is either the new forwarder, once a rank has joined it, or the old one, which has been told
+//     that the new forwarder does not know the job (refused; the other end opens the job for it).
+//  2. The old forwarder drops its former connections, which are dead. It sends the new one at once
+//     all that the new one gathers through the old one (Regathers): the ranks that have left, the
+//     Joins of all ranks, and a Ready of each other forwarder.
+//  3. Once the new forwarder has all ranks, it sends Ready and its job runs. Then the old forwarder
+//     uses the connection like any that replaces a lost one (trunk.go), and all ranks retransmit
+//     unacknowledged messages.
 //
 // One end of a bridge is always the dialling one, and it shows the Join of a rank. A forwarder that
 // was restarted after all its ranks had left has no Join to show, and could not gather the job for

@@ -16,25 +16,25 @@ import (
 
 // A bridge of a running job is a trunk of one or more connections:
 //
-//   1. The forwarder that has dialled the first one determines their number by the round trip (begin;
-//      package trunk), and dials the others (dial.go). It shows the same certificate, and the
-//      connection's number.
-//   2. The other end answers Ready when its job runs and the connection is warm (admit). Only then do
-//      both ends send frames of the job over the connection, so no frame arrives before the job runs
-//      there.
-//   3. The first connection in use carries small frames, and those between forwarders; the others
-//      carry bulk (package relay defines which frames may overtake others). Bye is sent over each
-//      connection. Once it has arrived over all, no more frames of the job follow.
-//   4. While connections wait for room in the kernel's buffers, more are opened. A connection that
-//      loses packets is adapted to a long path (measured).
-//   5. A lost connection is redialled under another number: 0 is for the gathering. Its frames in
-//      flight are lost: ranks are told that those behind the bridge are out of reach and back again,
-//      and retransmit unacknowledged messages (Repeat). If the first connection is lost, the next one
-//      replaces it (Move).
-//   6. If all are lost, the ranks behind the bridge are out of reach (Severed) until one is back
-//      (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
-//      rows go on.
-//   7. The other end may have been restarted and may not know the job (restart.go).
+//  1. The forwarder that has dialled the first one determines their number by the round trip (begin;
+//     package trunk), and dials the others (dial.go). It shows the same certificate, and the
+//     connection's number.
+//  2. The other end answers Ready when its job runs and the connection is warm (admit). Only then do
+//     both ends send frames of the job over the connection, so no frame arrives before the job runs
+//     there.
+//  3. The first connection in use carries small frames, and those between forwarders; the others
+//     carry bulk (package relay defines which frames may overtake others). Bye is sent over each
+//     connection. Once it has arrived over all, no more frames of the job follow.
+//  4. While connections wait for room in the kernel's buffers, more are opened. A connection that
+//     loses packets is adapted to a long path (measured).
+//  5. A lost connection is redialled under another number: 0 is for the gathering. Its frames in
+//     flight are lost: ranks are told that those behind the bridge are out of reach and back again,
+//     and retransmit unacknowledged messages (Repeat). If the first connection is lost, the next one
+//     replaces it (Move).
+//  6. If all are lost, the ranks behind the bridge are out of reach (Severed) until one is back
+//     (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
+//     rows go on.
+//  7. The other end may have been restarted and may not know the job (restart.go).
 //
 // If the ranks of a job cannot retransmit (the classic protocol, or no patience), the job fails
 // with the first lost connection.

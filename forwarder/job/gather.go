@@ -65,7 +65,7 @@ func (g *gathering) as(rank int) *place {
 }
 
 // join gives a verified Join its place, or returns why it is refused. kept says that its bytes are
-// booked to the job.
+// charged to the job.
 func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	if v, same := g.gather.Same(e.Join); same && g.takesOver(e, v) {
 		return false, nil

@@ -34,7 +34,7 @@ func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 }
 
 // joined admits a verified joiner, or returns why it is refused. kept says that its bytes are
-// booked to the job.
+// charged to the job.
 func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 	back := j.state == Running && j.goesOn()
 	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was admitted before

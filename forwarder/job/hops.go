@@ -14,14 +14,14 @@ import (
 // on its own network, and forwarders on the same network have a bridge for the job. Such a job
 // gathers as follows:
 //
-//   1. The Join of the first rank contains the tree and every forwarder's addresses. The forwarder
-//      dials those neighbours that vrank.Dials assigns to it and shows them that rank's Join
-//      (joinedHere); the other neighbours dial it (Offered).
-//   2. Joins are forwarded to the forwarders that the rank does not join itself, so that each gathers
-//      the whole job (spread, joinedThere). Notices about missing links are forwarded too (gaps.go).
-//   3. A forwarder that has gathered all ranks tells the others with Ready (sees), and starts once all
-//      forwarders are ready. Ready goes out on every bridge before the forwarder starts, so no frame
-//      of the job overtakes it, and no frame arrives at a forwarder that has not started.
+//  1. The Join of the first rank contains the tree and every forwarder's addresses. The forwarder
+//     dials those neighbours that vrank.Dials assigns to it and shows them that rank's Join
+//     (joinedHere); the other neighbours dial it (Offered).
+//  2. Joins are forwarded to the forwarders that the rank does not join itself, so that each gathers
+//     the whole job (spread, joinedThere). Notices about missing links are forwarded too (gaps.go).
+//  3. A forwarder that has gathered all ranks tells the others with Ready (sees), and starts once all
+//     forwarders are ready. Ready goes out on every bridge before the forwarder starts, so no frame
+//     of the job overtakes it, and no frame arrives at a forwarder that has not started.
 //
 // A job that loses a rank or a bridge while it gathers ends for all, because a Join cannot be
 // withdrawn. A forwarder that is restarted while a job runs gathers the job again (bridge,

@@ -241,7 +241,7 @@ func echo(t *testing.T, host netip.Addr, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(ln.Addr().String())
 }
 
-// ask returns what is said there, or why nobody is.
+// ask returns the answer from an address, or the error.
 func ask(at netip.AddrPort) string {
 	c, err := net.DialTimeout("tcp", at.String(), 5*time.Second)
 	if err != nil {

@@ -18,7 +18,7 @@ type output struct {
 	mu     sync.Mutex
 	link   transport.Link
 	lender transport.Lender // the link, if it supports blocks; otherwise nil
-	// the link, if it can place payload in receive buffers; otherwise nil
+	// placer is the link, if it can place payload in receive buffers; otherwise nil.
 	placer  transport.Placer
 	piper   transport.Piper // the link, if it supports pipes; otherwise nil
 	pool    *pool
