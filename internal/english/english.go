@@ -28,9 +28,6 @@ const (
 	Name Rule = "name"
 )
 
-// Rules lists all kinds of findings, in the order of the columns of testdata/rooms.txt.
-var Rules = []Rule{Clause, Doc, Field, Word, Name}
-
 // Finding is one place that breaks a rule.
 type Finding struct {
 	Line int    // the line in the file, from 1

@@ -1,13 +1,11 @@
 package english
 
 import (
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,15 +14,7 @@ import (
 	"testing"
 )
 
-var (
-	update = flag.Bool("update", false, "lower the counts in testdata/rooms.txt to those of the tree")
-	below  = flag.String("show", "", "print the findings in the files below this folder of the tree")
-)
-
-const (
-	root  = "../.."
-	rooms = "testdata/rooms.txt"
-)
+const root = "../.."
 
 // exceptions are places that break a rule for a reason. Each is used, or the test fails.
 var exceptions = []struct {
@@ -36,63 +26,16 @@ var exceptions = []struct {
 	{"forwarder/bridge/restart.go", "job anew", "a message of the log that operators may search for"},
 }
 
-// TestTree checks that the tree has no finding, except in the rooms of testdata/rooms.txt: folders
-// that are still to be rewritten, with the number of findings that they have today.
+// TestTree checks that the tree has no finding without an exception.
 func TestTree(t *testing.T) {
 	found := findings(t)
 	if len(found) == 0 {
 		t.Fatal("no findings at all: does the test read the tree?")
 	}
 	except(t, found)
-	allowed, err := readRooms()
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := map[string]counts{}
-	for file, all := range found {
-		room := roomOf(file, allowed)
-		if room == "" {
-			for _, f := range all {
-				t.Errorf("%s:%d: %s: %s", file, f.Line, f.Rule, f.Text)
-			}
-			continue
-		}
-		if have[room] == nil {
-			have[room] = counts{}
-		}
-		for _, f := range all {
-			have[room][f.Rule]++
-		}
-	}
-	for _, room := range slices.Sorted(maps.Keys(allowed)) {
-		for _, rule := range Rules {
-			switch n, most := have[room][rule], allowed[room][rule]; {
-			case n > most:
-				t.Errorf("%s has %d findings of the rule %q, more than %d in %s; see them with: "+
-					"go test -v ./internal/english -show=%s", room, n, rule, most, rooms, room)
-				have[room][rule] = most
-			case n < most && !*update:
-				t.Errorf("%s has %d findings of the rule %q, fewer than %d in %s; lower that with: "+
-					"go test ./internal/english -update", room, n, rule, most, rooms)
-			}
-		}
-	}
-	if *update {
-		if err := writeRooms(have); err != nil {
-			t.Fatal(err)
-		}
-	}
-	show(found)
-}
-
-// show prints the findings below the folder that -show names.
-func show(found map[string][]Finding) {
 	for _, file := range slices.Sorted(maps.Keys(found)) {
-		if *below == "" || *below != "." && file != *below && !strings.HasPrefix(file, *below+"/") {
-			continue
-		}
 		for _, f := range slices.SortedFunc(slices.Values(found[file]), func(a, b Finding) int { return a.Line - b.Line }) {
-			fmt.Printf("%s:%d: %s: %s\n", file, f.Line, f.Rule, f.Text)
+			t.Errorf("%s:%d: %s: %s", file, f.Line, f.Rule, f.Text)
 		}
 	}
 }
@@ -164,69 +107,6 @@ func findings(t *testing.T) map[string][]Finding {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// counts has the number of findings of each rule.
-type counts map[Rule]int
-
-// roomOf returns the innermost room that has a file, or "". The room "." has the files of the root
-// only.
-func roomOf(file string, rooms map[string]counts) string {
-	dir := path.Dir(file)
-	for ; rooms[dir] == nil && dir != "."; dir = path.Dir(dir) {
-	}
-	if rooms[dir] == nil || dir == "." && strings.Contains(file, "/") {
-		return ""
-	}
-	return dir
-}
-
-// readRooms reads the table of rooms: a heading, then lines of a folder and its counts.
-func readRooms() (map[string]counts, error) {
-	text, err := os.ReadFile(rooms)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]counts{}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
-		c, room, n := counts{}, "", make([]int, len(Rules))
-		to := []any{&room}
-		for i := range n {
-			to = append(to, &n[i])
-		}
-		if _, err := fmt.Sscan(line, to...); err != nil {
-			return nil, fmt.Errorf("%s: %q: %w", rooms, line, err)
-		}
-		for i, rule := range Rules {
-			c[rule] = n[i]
-		}
-		all[room] = c
-	}
-	return all, nil
-}
-
-// writeRooms writes the table without the rooms that have no findings.
-func writeRooms(all map[string]counts) error {
-	b := fmt.Appendf(nil, "%-26s", "room")
-	for _, rule := range Rules {
-		b = fmt.Appendf(b, "%8s", rule)
-	}
-	b = append(b, '\n')
-	for _, room := range slices.Sorted(maps.Keys(all)) {
-		sum := 0
-		for _, n := range all[room] {
-			sum += n
-		}
-		if sum == 0 {
-			continue
-		}
-		b = fmt.Appendf(b, "%-26s", room)
-		for _, rule := range Rules {
-			b = fmt.Appendf(b, "%8d", all[room][rule])
-		}
-		b = append(b, '\n')
-	}
-	return os.WriteFile(rooms, b, 0o644)
 }
 
 // since is when TestSubjects came to be. Older commits are published and stay as they are.
