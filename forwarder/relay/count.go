@@ -127,7 +127,7 @@ func counts(c *Conn, body []byte, at uint64) error {
 		err = c.came.Take(x, at)
 	}
 	if err != nil {
-		return fmt.Errorf("not what was sent has come: %w", err)
+		return fmt.Errorf("the bytes that arrived are not the bytes that were sent: %w", err)
 	}
 	return nil
 }

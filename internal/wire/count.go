@@ -41,11 +41,11 @@ func (c *Counted) Take(x Count, at uint64) error {
 	}
 	switch extra := int64(at - c.before - x.Bytes); {
 	case extra < 0:
-		return fmt.Errorf("%d bytes that were sent have not come", -extra)
+		return fmt.Errorf("%d bytes that were sent have not arrived", -extra)
 	case extra > 0:
-		return fmt.Errorf("%d bytes have come that were not sent", extra)
+		return fmt.Errorf("%d bytes arrived that were not sent", extra)
 	case x.Number != c.last:
-		return fmt.Errorf("count %d has come in place of %d", x.Number, c.last)
+		return fmt.Errorf("count %d arrived instead of count %d", x.Number, c.last)
 	}
 	return nil
 }

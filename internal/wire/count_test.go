@@ -13,12 +13,12 @@ func TestCounted(t *testing.T) {
 		all  []come // the last one is wrong
 		want string
 	}{
-		{"left out", []come{{1, 0, 100}, {2, 500, 600}, {3, 700, 760}}, "40 bytes that were sent have not come"},
-		{"twice", []come{{1, 50, 0}, {2, 150, 140}}, "40 bytes have come that were not sent"},
-		{"the first", []come{{2, 60, 60}}, "count 2 has come in place of 1"},
-		{"with what was sent", []come{{1, 0, 0}, {3, 120, 60}}, "60 bytes that were sent have not come"},
-		{"repeated", []come{{1, 0, 0}, {2, 60, 60}, {2, 60, 120}}, "60 bytes have come that were not sent"},
-		{"exchanged", []come{{1, 0, 0}, {3, 60, 60}}, "count 3 has come in place of 2"},
+		{"left out", []come{{1, 0, 100}, {2, 500, 600}, {3, 700, 760}}, "40 bytes that were sent have not arrived"},
+		{"twice", []come{{1, 50, 0}, {2, 150, 140}}, "40 bytes arrived that were not sent"},
+		{"the first", []come{{2, 60, 60}}, "count 2 arrived instead of count 1"},
+		{"with what was sent", []come{{1, 0, 0}, {3, 120, 60}}, "60 bytes that were sent have not arrived"},
+		{"repeated", []come{{1, 0, 0}, {2, 60, 60}, {2, 60, 120}}, "60 bytes arrived that were not sent"},
+		{"exchanged", []come{{1, 0, 0}, {3, 60, 60}}, "count 3 arrived instead of count 2"},
 	} {
 		var k Counted
 		for i, x := range c.all {

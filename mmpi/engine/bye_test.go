@@ -64,7 +64,7 @@ func TestInventedByeOfRankEndsTheRank(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); engines[0].Err() == nil && time.Now().Before(end); {
 		engines[0].Progress(time.Millisecond)
 	}
-	if err := engines[0].Err(); err == nil || !strings.Contains(err.Error(), "said good-bye unasked") ||
+	if err := engines[0].Err(); err == nil || !strings.Contains(err.Error(), "confirmed a goodbye that was not sent") ||
 		!strings.Contains(err.Error(), "has left job") {
 		t.Errorf("the rank that has not said it: %v", err)
 	}

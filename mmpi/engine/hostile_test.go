@@ -62,7 +62,7 @@ func TestHostileFramesEndTheLink(t *testing.T) {
 		{"empty segment", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data(1<<32|3, 0), 0)}, "Data"},
 		{"too many orphans", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(5, 1, 0, 1, 1), 0), raw(wire.TypeRTS, 2, 0, envelope(5, 1, 0, 1, 2), 0), raw(wire.TypeRTS, 3, 0, envelope(5, 1, 0, 1, 3), 0)}, "unknown here"},
 		{"layout again", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 1}}, Libraries: []string{"x"}})}, "unexpected Layout"},
-		{"good-bye unasked", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeByeAck, Src: wire.Nobody, Dst: wire.Nobody}, nil)}, "unasked"},
+		{"good-bye unasked", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeByeAck, Src: wire.Nobody, Dst: wire.Nobody}, nil)}, "a goodbye that was not sent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFabric(t, []int{1, 1}, Limits{Eager: 64, EagerWindow: 1000, Orphans: 2})

@@ -10,7 +10,7 @@ import (
 )
 
 // blamed matches messages that give another cause than a bad buffer, and stack traces of Go.
-var blamed = regexp.MustCompile(`bad address|it is opened again|times in a row|cannot be registered|goroutine |runtime\.|fatal error|survived`)
+var blamed = regexp.MustCompile(`bad address|it is reopened|times in a row|cannot be registered|goroutine |runtime\.|fatal error|survived`)
 
 // TestBadBuffer lets the last rank pass MPI a buffer that is not mapped, in messages that a copy, a
 // read, a pipe and a collective transfer. The rank ends by the signal that it gets natively, with a

@@ -121,7 +121,7 @@ func TestForgedBye(t *testing.T) {
 			if r.Status == 0 {
 				t.Fatalf("a rank that has not ended is missed by nobody:\n%v", r)
 			}
-			b.Fails(r, r.Status, "said good-bye unasked", "has left job")
+			b.Fails(r, r.Status, "confirmed a goodbye that was not sent", "has left job")
 		})
 	}
 }

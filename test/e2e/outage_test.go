@@ -104,7 +104,7 @@ func TestLabOutage(t *testing.T) {
 	begin := time.Now()
 	l.lab("line", "cut", cut.String())
 	b.WaitFor(cut, "the user to be told that the link is cut", func() bool {
-		return strings.Contains(one.p.Stderr(), "it is opened again, and what may be lost is sent again")
+		return strings.Contains(one.p.Stderr(), "it is reopened, and data that may be lost is sent again")
 	})
 	before := one.rounds()
 	time.Sleep(time.Until(begin.Add(cut)))

@@ -36,7 +36,7 @@ func TestForwarderRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := b.OK(p.Wait())
-			if !strings.Contains(r.Stderr, "the forwarder is shutting down; it is opened again") {
+			if !strings.Contains(r.Stderr, "the forwarder is shutting down; it is reopened") {
 				t.Errorf("the user is not told:\n%v", r)
 			}
 			b.NothingLeft(id)

@@ -254,7 +254,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		return r.count.check(body, r.in.at)
 	case wire.TypeByeAck:
 		if r.State() != failover.ByeSent {
-			return malformed{errors.New("the forwarder said good-bye unasked")}
+			return malformed{errors.New("the forwarder confirmed a goodbye that was not sent")}
 		}
 		r.ByeAcked()
 	case wire.TypeRailState:

@@ -56,7 +56,7 @@ func (c *counter) check(body []byte, before uint64) error {
 		err = c.arrived.Take(x, before)
 	}
 	if err != nil {
-		return malformed{fmt.Errorf("not what was sent has come: %w", err)}
+		return malformed{fmt.Errorf("the bytes that arrived are not the bytes that were sent: %w", err)}
 	}
 	return nil
 }

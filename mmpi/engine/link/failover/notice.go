@@ -18,7 +18,7 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 	case r.warned || t.Warn == nil || t.closed:
 	case t.resumes:
 		r.warned = true
-		t.Warn(why + "; it is opened again, and what may be lost is sent again (said once)")
+		t.Warn(why + "; it is reopened, and data that may be lost is sent again (reported once)")
 	case t.speaks():
 		r.warned = true
 		t.Warn(fmt.Sprintf("%s; %d of %d forwarders in use, it is tried again", why, t.reach.linked(), len(t.reach.forwarders)))
@@ -68,7 +68,7 @@ func (t *Tracker) warnCut(now time.Duration) {
 		t.reach.anyTo(rank, func(r *Rail) bool {
 			if x := r.unreachable[rank]; x.Cut && now-since > cutAfter && !t.warnedCut {
 				t.warnedCut = true
-				t.Warn(fmt.Sprintf("%s; it is opened again, and what may be lost is sent again", x.Reason))
+				t.Warn(fmt.Sprintf("%s; it is reopened, and data that may be lost is sent again", x.Reason))
 			}
 			return false
 		})
