@@ -7,10 +7,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// pattern returns n bytes that identify a rank.
+// pattern returns n bytes that depend on rank who, so that the data of different ranks differ.
 func pattern(who, n int) []byte { return part(who, 0, n) }
 
-// part returns n bytes of a rank's pattern, starting at byte from.
+// part returns bytes from to from+n-1 of the pattern of rank who.
 func part(who, from, n int) []byte {
 	b := make([]byte, n)
 	value, left := byte(who*37+from*11+from/251), 251-from%251 // byte i is who*37 + i*11 + i/251
@@ -24,9 +24,10 @@ func part(who, from, n int) []byte {
 	return b
 }
 
-// collective returns the arguments of a collective of n ranks with m bytes each, as rank me passes
-// them, and the correct result. The result is nil where rank me receives none. The operator is
-// addition modulo 256.
+// collective returns the arguments of the collective operation op of n ranks with m bytes each, as
+// rank me passes them, and the correct content of its receive buffer. The content is nil where rank
+// me receives none. root is the root of rooted operations. The operator of reductions is addition
+// modulo 256.
 func collective(op collectives.Op, n, m, root, me int) (a engine.Coll, want []byte) {
 	counts, displs := make([]int64, n), make([]int64, n)
 	for r := range n {

@@ -34,7 +34,7 @@ const (
 var kinds = [...]string{"cut a connection", "stall a connection", "stop a process", "restart a forwarder",
 	"change a bit", "kill a rank", "abort by a rank"}
 
-// String returns the fault as text for people.
+// String returns the fault as text for people: its kind, start, victim number and duration.
 func (f Fault) String() string {
 	return fmt.Sprintf("%v %s #%d for %v", f.At, kinds[f.Kind], f.Who, f.For)
 }
@@ -69,7 +69,8 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 }
 
-// inject carries out one fault now. It does nothing if no victim is left.
+// inject carries out fault f now, on a rank, forwarder or connection of the job. It does nothing if
+// no victim is left.
 func (j *job) inject(f Fault) {
 	k := j.k
 	pick := func(n int) int { return f.Who % n }
@@ -116,8 +117,8 @@ func (j *job) inject(f Fault) {
 	}
 }
 
-// markHarmed notes that a fault ends a rank, so that the job is expected to fail. If the rank is
-// already finishing, the job may also succeed.
+// markHarmed notes that a fault ends rank r, so that the job is expected to fail. If r is already
+// finishing, the job may also succeed.
 func (j *job) markHarmed(r *rank) {
 	r.harmed = true
 	switch {

@@ -28,24 +28,25 @@ const (
 
 // job is the state of one run.
 type job struct {
-	plan     Plan
-	k        *kernel.Kernel
-	env      jobenv.Job
-	clusters []wire.Cluster
-	zips     []*process.Forwarder
-	world    process.World
-	ranks    []*rank
-	ends     []*kernel.End    // the dialling end of each connection
-	direct   [][2]int         // pairs of ranks with a direct link
-	why      string           // reason why the job must fail; empty if it must succeed
-	excused  bool             // the job may fail, but need not
-	in       int              // number of ranks that have joined
-	ending   int              // number of ranks whose program has finished
-	last     time.Duration    // time at which the last rank's program finished
-	dead     int              // number of ranks whose processes have ended
-	moves    int              // counter that rises with each step that a rank's program makes
-	history  *strings.Builder // transcript of the run; nil if it is not wanted
-	broken   error            // first violation of an invariant; nil if there is none
+	plan     Plan                 // plan from which the run was made
+	k        *kernel.Kernel       // simulated world in which the job runs
+	env      jobenv.Job           // description of the job that launchers give to ranks
+	clusters []wire.Cluster       // clusters of the job in the form that frames use, by index
+	zips     []*process.Forwarder // forwarders of the job, in the order of Plan.forwarders
+	world    process.World        // environment that forwarders and ranks share
+	ranks    []*rank              // ranks of the job, by rank in the whole job
+	ends     []*kernel.End        // the dialling end of each connection
+	direct   [][2]int             // pairs of ranks with a direct link
+	why      string               // reason why the job must fail; empty if it must succeed
+	excused  bool                 // the job may fail, but need not
+	in       int                  // number of ranks that have joined
+	// Number of ranks whose program has finished and which have called Finish.
+	ending  int
+	last    time.Duration    // virtual time at which the program of the last rank finished
+	dead    int              // number of ranks whose processes have ended
+	moves   int              // counter that rises with each step that a rank's program makes
+	history *strings.Builder // transcript of the run; nil if it is not wanted
+	broken  error            // first violation of an invariant; nil if there is none
 }
 
 // Outcome is the result of a run.
@@ -53,13 +54,13 @@ type Outcome struct {
 	Err     error         // violation of an invariant; nil if the run is correct
 	Failed  bool          // whether the job ended with an error that its faults allow
 	Virtual time.Duration // virtual duration of the run
-	Steps   uint64
-	Trace   uint64 // hash of the events; equal in runs that did the same
-	History string
+	Steps   uint64        // number of events that the kernel handled
+	Trace   uint64        // hash of the events; equal in runs that did the same
+	History string        // transcript of the run; empty unless Run was called with tell
 }
 
-// Run executes a plan in virtual time and returns its outcome. With tell the outcome has the
-// history of the run.
+// Run executes plan p in virtual time and returns its outcome. If tell is true the outcome has the
+// history of the run as text.
 func Run(p Plan, tell bool) (o Outcome) {
 	j := &job{plan: p, k: kernel.New(p.Seed), env: env(&p)}
 	if tell {
@@ -156,7 +157,8 @@ func (j *job) finishes() {
 	}
 }
 
-// say appends a line to the history.
+// say appends a line to the history of the run, which is formatted as by Printf. It does nothing if
+// no history is wanted.
 func (j *job) say(format string, args ...any) {
 	if j.history != nil {
 		fmt.Fprintf(j.history, "%12v ", j.k.Now())
@@ -164,7 +166,8 @@ func (j *job) say(format string, args ...any) {
 	}
 }
 
-// dial opens a connection and registers it, so that faults can hit it.
+// dial opens a connection from process p to the listener at addr over the plan's network, and
+// registers it, so that faults can hit it.
 func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
 	e, err := p.Dial(ctx, addr, j.plan.Path)
 	if err == nil {
@@ -184,7 +187,7 @@ func (j *job) processes() (list []*kernel.Process) {
 	return list
 }
 
-// waiting lists the ranks that have not ended.
+// waiting returns the ranks whose processes have not ended as text for an error message.
 func (j *job) waiting() string {
 	var list []string
 	for _, r := range j.ranks {
@@ -195,7 +198,8 @@ func (j *job) waiting() string {
 	return strings.Join(list, ", ")
 }
 
-// check compares the counters of each engine that has run since the last check.
+// check compares the counters of each engine that has run since the last check, and stores the
+// first violation in j.broken.
 func (j *job) check() {
 	for _, r := range j.ranks {
 		if r.Engine == nil || r.Proc.Dead() || j.broken != nil || r.Proc.Turns() == r.checked {
@@ -208,7 +212,8 @@ func (j *job) check() {
 	}
 }
 
-// settle runs the world until the forwarders have released the job, or until a time limit.
+// settle runs the world after the ranks have ended, until the forwarders have released the job, or
+// until a time limit.
 func (j *job) settle() {
 	end := j.k.Now() + 2*timeout // a restarted forwarder waits that long for its ranks
 	j.k.Run(func() bool { return j.k.Now() > end || j.leftovers() == nil })

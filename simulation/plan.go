@@ -20,19 +20,20 @@ import (
 
 // Plan describes one run before it starts.
 type Plan struct {
-	Seed     uint64
-	Net      string // kind of network: star, rails, row or wan
-	Sizes    []int  // number of ranks of each cluster
+	Seed  uint64
+	Net   string // kind of network: star, rails, row or wan
+	Sizes []int  // number of ranks of each cluster, by index of the cluster
+	// Zippers with their ports on networks; nil if every forwarder joins all clusters.
 	Zippers  []jobenv.Zipper
-	Networks []string
-	Rows     int  // number of forwarders side by side
-	Direct   bool // some pairs of ranks have a direct link
-	Checked  bool // frames between ranks have checksums
-	Path     kernel.Path
-	Small    bool // small windows and limits in the engines
-	Rounds   int
-	Faults   []Fault
-	Early    bool // faults happen while ranks join, so joining may fail
+	Networks []string    // names of networks without ranks
+	Rows     int         // number of forwarders between the same clusters, side by side
+	Direct   bool        // some pairs of ranks have a direct link
+	Checked  bool        // frames between ranks have checksums
+	Path     kernel.Path // properties of all connections, such as rate, delay and buffer
+	Small    bool        // small windows and limits in the engines
+	Rounds   int         // number of rounds of communication in the program of each rank
+	Faults   []Fault     // planned faults; nil if there are none
+	Early    bool        // faults happen while ranks join, so joining may fail
 	// Late says that faults begin when all ranks have joined and the first one has finished its
 	// program.
 	Late  bool
@@ -43,7 +44,7 @@ type Plan struct {
 // cluster returns the name of cluster i, a letter.
 func cluster(i int) string { return string(rune('a' + i)) }
 
-// Draw returns the plan that belongs to a seed.
+// Draw returns the plan of seed. Equal seeds give equal plans.
 func Draw(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0x91a7))
 	p := Plan{Seed: seed, Rounds: 1 + r.IntN(4), Small: r.IntN(2) == 0, Checked: r.IntN(3) == 0, Rows: 1}
@@ -94,7 +95,7 @@ func Draw(seed uint64) Plan {
 	return p
 }
 
-// size returns the number of ranks.
+// size returns the number of ranks of the job, over all clusters.
 func (p *Plan) size() (n int) {
 	for _, s := range p.Sizes {
 		n += s
@@ -102,7 +103,7 @@ func (p *Plan) size() (n int) {
 	return n
 }
 
-// forwarders returns the addresses of all forwarders.
+// forwarders returns the first address of each forwarder of the plan.
 func (p *Plan) forwarders() (list []string) {
 	for _, z := range p.Zippers {
 		list = append(list, z.Ports[0].Address)

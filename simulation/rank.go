@@ -29,7 +29,8 @@ type rank struct {
 	checked   uint64        // Proc.Turns at the last check of the engine's counters
 }
 
-// newRank creates a rank and its main thread, which joins the job and runs the program.
+// newRank creates rank number in the whole job, which has index in for its cluster, native rank
+// local and native MPI b. It starts its main thread, which joins the job and runs the program.
 func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 	r := &rank{job: j, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
 		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
@@ -42,7 +43,7 @@ func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 	return r
 }
 
-// end kills the rank's process.
+// end kills the rank's process and counts it as ended, unless it is dead already.
 func (r *rank) end() {
 	if !r.Proc.Dead() {
 		r.job.dead++
@@ -71,7 +72,7 @@ func (r *rank) main(in, local int) error {
 	return nil
 }
 
-// enter joins the job and starts the engine.
+// enter joins the job as native rank local of cluster number in, and starts the rank's engine.
 func (r *rank) enter(in, local int) error {
 	p := &r.job.plan
 	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),
@@ -84,13 +85,13 @@ func (r *rank) enter(in, local int) error {
 	return r.Enter(&e, r.job.clusters)
 }
 
-// directAddr returns the address at which a rank listens for a direct link from another one.
+// directAddr returns the address at which rank listens for a direct link that rank other dials.
 func directAddr(rank, other int) string { return fmt.Sprintf("%s%d-%d", addrPrefix, rank, other) }
 
 const addrPrefix = "directAddr"
 
-// directs returns the openers of the rank's direct links by peer rank. A nil opener means that the
-// peer dials.
+// directs returns the functions that open the rank's direct links, by rank of the peer. A nil
+// function means that the peer dials. The map is nil if there are no direct links.
 func (r *rank) directs() map[int]engine.Opener {
 	if !r.job.plan.Direct {
 		return nil
@@ -119,7 +120,7 @@ func (r *rank) directs() map[int]engine.Opener {
 	return list
 }
 
-// pairs returns the ranks with which a rank has a direct link.
+// pairs returns the ranks to which the given rank has a direct link, which bypasses forwarders.
 func (j *job) pairs(rank int) (list []int) {
 	for _, p := range j.direct {
 		if i := slices.Index(p[:], rank); i >= 0 {
@@ -129,7 +130,7 @@ func (j *job) pairs(rank int) (list []int) {
 	return list
 }
 
-// env returns the job as launchers describe it.
+// env returns the job of plan p in the form in which launchers describe a job to its ranks.
 func env(p *Plan) jobenv.Job {
 	j := jobenv.Job{ID: "simulated", Secret: "s3cret", Networks: p.Networks, Zippers: p.Zippers, Timeout: time.Minute}
 	for i, n := range p.Sizes {

@@ -18,9 +18,9 @@ import (
 // ranks know the correct results beforehand.
 type worker struct {
 	*rank
-	e      *engine.Engine
-	c      *engine.Comm
-	n      int
+	e      *engine.Engine // engine of the rank
+	c      *engine.Comm   // communicator of all ranks of the job
+	n      int            // number of ranks of the job
 	window *engine.Window // nil if the job uses no window
 	memory []byte         // memory of the window: two areas for each rank, then a sum
 }
@@ -80,10 +80,10 @@ func (w *worker) await(c *engine.Cell) error {
 	return c.Err()
 }
 
-// in returns the index of the rank's cluster.
+// in returns the index of the cluster of this rank.
 func (w *worker) in() int { c, _ := w.e.Place(w.Rank); return c }
 
-// compute lets time pass without calls of MPI, now and then.
+// compute lets a random virtual time pass without calls of MPI, in a random part of its calls.
 func (w *worker) compute() {
 	if w.rand.IntN(3) == 0 {
 		w.job.k.Sleep(time.Duration(w.rand.IntN(1 << (10 + w.rand.IntN(16)))))
@@ -112,8 +112,9 @@ func (w *worker) round(round int, all *rand.Rand) error {
 	return nil
 }
 
-// most draws the largest message size of a round, in bytes. Sizes of 100 KiB are rare. They are
-// left out where buffers are small, because they would take long and find nothing more.
+// most draws the largest message size of a round, in bytes: one of sizes, or seldom 100 KiB. The
+// latter is left out where buffers are small, because it would take long and find nothing more. All
+// ranks draw from equal states of all, so they get the same size.
 func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	if all.IntN(16) == 0 && w.job.plan.Path.Buffer > 8<<10 && !w.job.plan.Small {
 		return 100 << 10
@@ -121,8 +122,8 @@ func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	return sizes[all.IntN(len(sizes))]
 }
 
-// exchange sends the same number of messages to every other rank, in random order, and receives as
-// many.
+// exchange sends each messages of random sizes up to most bytes to every other rank, in random
+// order, and receives as many. It returns an error if a message is wrong.
 func (w *worker) exchange(each, most int) error {
 	var to []int
 	for d := range w.n {
@@ -186,11 +187,12 @@ func (w *worker) exchange(each, most int) error {
 }
 
 type receive struct {
-	cell engine.Cell
-	buf  []byte
+	cell engine.Cell // state of the receive until it completes
+	buf  []byte      // buffer of the receive
 }
 
-// text returns the payload of message num of a rank: rank, number and a pattern.
+// text returns the payload of size bytes of the message number num of rank from: rank, number and a
+// pattern.
 func text(from int, num uint32, size int) []byte {
 	b := pattern(from+int(num)*5, size)
 	binary.LittleEndian.PutUint32(b, uint32(from))
@@ -198,7 +200,7 @@ func text(from int, num uint32, size int) []byte {
 	return b
 }
 
-// wrong is the error of an incorrect result.
+// wrong is the error of an operation that completed with an incorrect result; its value says which.
 type wrong string
 
 // Error describes the incorrect result.
@@ -206,7 +208,9 @@ func (w wrong) Error() string { return "WRONG: " + string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
 
-// check waits for a message, which must be the next one of its source.
+// check waits for the message of receive v, which must be the next one of its source. got counts
+// the messages received so far, by source rank; check adds this one. It returns an error if the
+// content is wrong.
 func (w *worker) check(v *receive, got []uint32) error {
 	if err := w.await(&v.cell); err != nil {
 		return err
@@ -221,7 +225,8 @@ func (w *worker) check(v *receive, got []uint32) error {
 	return nil
 }
 
-// collect runs a collective and compares its result.
+// collect runs the collective operation op with m bytes for each rank and the given root on all
+// ranks. It returns an error if this rank's result is wrong.
 func (w *worker) collect(op collectives.Op, m, root int) error {
 	args, want := collective(op, w.n, m, root, w.Rank)
 	var cell engine.Cell
@@ -239,10 +244,12 @@ func (w *worker) collect(op collectives.Op, m, root int) error {
 
 func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0) }
 
-// oneSided runs a round of one-sided communication.
+// oneSided runs round number round of one-sided communication with operations of size bytes, and
+// checks the content of the window.
 func (w *worker) oneSided(round, size int) error {
 	r := rmatest.Round{Me: w.Rank, Processes: w.n, Number: round, Size: size, Space: space, Memory: w.memory,
-		To:      func(origin int) int { return (origin/2 + round) % w.n }, // two origins share a target
+		// Two origins share a target.
+		To:      func(origin int) int { return (origin/2 + round) % w.n },
 		Pattern: pattern, Operate: w.operate, Barrier: w.barrier,
 		Call: func(f func(d *rma.Node, token any) error) error {
 			var cell engine.Cell

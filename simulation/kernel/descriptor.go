@@ -10,15 +10,15 @@ import (
 // descriptor is an object on which threads sleep: an event, a timer, a connection, or a set of
 // others (epoll).
 type descriptor struct {
-	readable, writable func() bool
+	readable, writable func() bool // report whether a read or write would not block
 	// closed reports whether the other end has closed, broken whether the connection has failed.
 	// Both are nil if that cannot happen.
 	closed, broken func() bool
-	set            bool // whether an event is signalled
-	timer          *Timer
-	sleepers       []*Thread
-	epolls         []*interest
-	epoll          *epoll
+	set            bool        // whether an event is signalled
+	timer          *Timer      // timer that signals the event; nil if it is none
+	sleepers       []*Thread   // threads that sleep until one of their events holds
+	epolls         []*interest // interests of epoll descriptors in this descriptor
+	epoll          *epoll      // the epoll descriptor itself; nil if it is none
 }
 
 func (k *Kernel) open(d *descriptor) int {
@@ -26,7 +26,7 @@ func (k *Kernel) open(d *descriptor) int {
 	return len(k.fds) - 1
 }
 
-// fd returns the open descriptor with number n, or nil.
+// fd returns the open descriptor with number n, or nil if there is none.
 func (k *Kernel) fd(n int) *descriptor {
 	if n < 0 || n >= len(k.fds) {
 		return nil
@@ -36,7 +36,7 @@ func (k *Kernel) fd(n int) *descriptor {
 
 func never() bool { return false }
 
-// ready returns those of the poll events that hold now.
+// ready returns those bits of events, a set of poll events such as POLLIN, that hold now.
 func (d *descriptor) ready(events int16) (r int16) {
 	if events&unix.POLLIN != 0 && d.readable() {
 		r |= unix.POLLIN
@@ -73,7 +73,8 @@ func (d *descriptor) forget(t *Thread) {
 	}
 }
 
-// look fills in Revents and reports whether any event holds.
+// look sets Revents of every element of set to the events that hold now, and reports whether there
+// is any.
 func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	for i := range set {
 		p := &set[i]
@@ -92,7 +93,8 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 // the thread does not handle it, so a thread that exceeds this is stuck.
 const mostLooks = 20_000
 
-// poll is ppoll for the running thread.
+// poll has the running thread sleep until an event of set holds or d is over, as ppoll does. It
+// sets Revents. A negative d is unlimited.
 func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	t := k.running
 	t.catchUp()
@@ -115,7 +117,7 @@ func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	}
 }
 
-// leaves removes the thread from the descriptors on which it sleeps.
+// leaves removes thread t from the sleepers of all descriptors on which it sleeps.
 func (t *Thread) leaves() {
 	for _, d := range t.on {
 		d.forget(t)
@@ -123,14 +125,16 @@ func (t *Thread) leaves() {
 	t.on = t.on[:0]
 }
 
-// Event makes a descriptor that is readable from Signal until Drain.
+// Event makes an event and returns the number of its descriptor, which is readable from a call of
+// Signal until one of Drain. The error is always nil.
 func (k *Kernel) Event() (int, error) {
 	d := &descriptor{writable: never}
 	d.readable = func() bool { return d.set }
 	return k.open(d), nil
 }
 
-// Timer makes an event that is signalled some time after SetTimer.
+// Timer makes an event that becomes readable some time after System.SetTimer, and returns the
+// number of its descriptor. The error is always nil.
 func (p *Process) Timer() (int, error) {
 	k := p.k
 	fd, err := k.Event()
@@ -139,7 +143,7 @@ func (p *Process) Timer() (int, error) {
 	return fd, err
 }
 
-// Signal makes an event readable.
+// Signal makes the event with descriptor number fd readable.
 func (k *Kernel) Signal(fd int) {
 	if d := k.fd(fd); d != nil && !d.set {
 		d.set = true
@@ -147,14 +151,14 @@ func (k *Kernel) Signal(fd int) {
 	}
 }
 
-// Drain makes an event unreadable.
+// Drain makes the event with descriptor number fd unreadable.
 func (k *Kernel) Drain(fd int) {
 	if d := k.fd(fd); d != nil {
 		d.set = false
 	}
 }
 
-// Close closes a descriptor.
+// Close closes the descriptor with number fd.
 func (k *Kernel) Close(fd int) {
 	if d := k.fd(fd); d != nil {
 		if d.epoll != nil {
@@ -173,20 +177,22 @@ type System struct {
 // Now returns the virtual time.
 func (s System) Now() time.Duration { return s.k.Now() }
 
-// UntilMultiple returns the time until the next multiple of d.
+// UntilMultiple returns the time from now until the next multiple of d in virtual time.
 func (s System) UntilMultiple(d time.Duration) time.Duration { return d - s.k.Now()%d }
 
-// Go starts a thread and returns a function that waits for its end.
+// Go starts a thread of the process that calls fn, and returns a function that waits for its end.
+// The bool has no effect.
 func (s System) Go(fn func(), _ bool) (join func()) { return s.Process.Go(fn).Join }
 
-// Pause sleeps for d and reports whether ctx still holds.
+// Pause has the running thread sleep for d, and reports whether ctx is still neither cancelled nor
+// expired after that.
 func (s System) Pause(ctx context.Context, d time.Duration) bool {
 	s.k.Sleep(d)
 	return ctx.Err() == nil
 }
 
-// Hold polls while all other threads of the process stand still, as if the thread slept with the
-// program's lock.
+// Hold is Poll, but all other threads of the process stand still meanwhile, as if the running
+// thread slept while it held the lock that all program threads need.
 func (s System) Hold(set []unix.PollFd, d time.Duration) {
 	p := s.Process
 	p.holder = s.k.running
@@ -195,22 +201,24 @@ func (s System) Hold(set []unix.PollFd, d time.Duration) {
 	p.release()
 }
 
-// Poll waits until an event of set holds, for up to d.
+// Poll has the running thread sleep until an event of set holds, for up to d, and sets Revents. A
+// negative d is unlimited. The bool has no effect.
 func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d) }
 
-// Event makes an event, as Kernel.Event does.
+// Event makes an event and returns its descriptor number, as Kernel.Event does.
 func (s System) Event() (int, error) { return s.k.Event() }
 
-// Signal makes an event readable.
+// Signal makes the event with descriptor number fd readable.
 func (s System) Signal(fd int) { s.k.Signal(fd) }
 
-// Drain makes an event unreadable.
+// Drain makes the event with descriptor number fd unreadable.
 func (s System) Drain(fd int) { s.k.Drain(fd) }
 
-// Close closes a descriptor.
+// Close closes the descriptor with number fd.
 func (s System) Close(fd int) { s.k.Close(fd) }
 
-// SetTimer sets the timer fd, so that it becomes readable after FlushAfter.
+// SetTimer starts the timer with descriptor number fd, so that it becomes readable after
+// FlushAfter.
 func (s System) SetTimer(fd int) {
 	if d := s.k.fd(fd); d != nil {
 		d.timer.Reset(s.FlushAfter)

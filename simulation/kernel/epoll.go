@@ -8,28 +8,29 @@ import (
 
 // epoll is a descriptor that watches others.
 type epoll struct {
-	k     *Kernel
-	self  *descriptor
-	all   map[int]*interest
-	maybe []*interest // interests to look at: those that have changed since they were last seen not ready
+	k    *Kernel           // kernel whose descriptors are watched
+	self *descriptor       // descriptor of the epoll, which is readable while an interest is ready
+	all  map[int]*interest // interests by number of the watched descriptor
+	// Interests to look at: those that have changed since they were last seen not ready.
+	maybe []*interest
 }
 
 type interest struct {
-	e     *epoll
-	d     *descriptor
-	event unix.EpollEvent
-	gone  bool
-	maybe bool // the interest is in epoll.maybe
+	e     *epoll          // epoll that has the interest
+	d     *descriptor     // watched descriptor
+	event unix.EpollEvent // watched events, and the data that Wait returns with them
+	gone  bool            // the interest has been deleted
+	maybe bool            // the interest is in epoll.maybe
 }
 
-// Epoll makes an epoll descriptor and returns its number.
+// Epoll makes an epoll descriptor and returns its number. The error is always nil.
 func (k *Kernel) Epoll() (int, error) {
 	e := &epoll{k: k, all: map[int]*interest{}}
 	e.self = &descriptor{readable: e.readable, writable: never, epoll: e}
 	return k.open(e.self), nil
 }
 
-// ready returns those of the events that hold now.
+// ready returns those bits of the watched events, such as EPOLLIN, that hold now.
 func (i *interest) ready() uint32 {
 	if i.gone {
 		return 0
@@ -60,7 +61,8 @@ func (e *epoll) readable() bool {
 	return false
 }
 
-// Control adds, changes or deletes an interest, as epoll_ctl does.
+// Control adds, changes or deletes the interest of the epoll descriptor epfd in descriptor fd,
+// according to op (EPOLL_CTL_ADD, MOD or DEL), as epoll_ctl does.
 func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
 	e, d := k.fds[epfd].epoll, k.fd(fd)
 	i := e.all[fd]
@@ -86,7 +88,7 @@ func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
 	return nil
 }
 
-// forget removes the interest from its descriptor.
+// forget removes the interest from the list of its watched descriptor.
 func (i *interest) forget() {
 	i.gone = true
 	for n, o := range i.d.epolls {
@@ -97,8 +99,9 @@ func (i *interest) forget() {
 	}
 }
 
-// Wait fills in ready events for the running thread and returns their number, as epoll_wait does.
-// The order of ready events is drawn.
+// Wait has the running thread sleep until a watched descriptor of epfd is ready, for up to ms
+// milliseconds (without limit if ms is negative). It fills in events in random order and returns
+// their number, as epoll_wait does.
 func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 	e := k.fds[epfd].epoll
 	if ms > 0 {
@@ -111,7 +114,8 @@ func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 		r := i.ready()
 		switch {
 		case n == len(events):
-			e.maybe = append(e.maybe[at:len(e.maybe):len(e.maybe)], still...) // the rest is looked at first next time
+			// The rest is looked at first next time.
+			e.maybe = append(e.maybe[at:len(e.maybe):len(e.maybe)], still...)
 			k.shuffle(events)
 			return n
 		case r != 0:

@@ -8,22 +8,25 @@ import (
 // Host is a machine with cores that the threads of all its processes share. The threads of a
 // process without a host take no processor time, and the delay until they run is drawn.
 type Host struct {
-	Name  string
-	Cores int
+	Name  string // name of the machine
+	Cores int    // number of cores
 	// Share is the host that owns the cores, if several hosts are one machine. It is nil for hosts
 	// of their own.
 	Share *Host
-	Costs Costs
-	Links Links         // costs of packets on links of the machine itself; only used in the host that owns the cores
+	Costs Costs // processor times of operations of threads
+	// Costs of packets on links of the machine itself; only used in the host that owns the cores.
+	Links Links
 	Used  time.Duration // processor time used so far
 
 	busy       int             // number of cores in use
 	computing  int             // number of cores in use by threads in Compute
 	interrupts []time.Duration // time until which each core handles interrupts
-	debt       time.Duration   // time that interrupts took from running threads and that these have not yet spent
-	waiting    []*Thread       // threads that wait for a core, in FIFO order
-	behind     []*Thread       // threads in Compute that wait for a core, after those in waiting
-	late       map[string]time.Duration
+	// Time that interrupts took from running threads and that these have not yet spent.
+	debt    time.Duration
+	waiting []*Thread // threads that wait for a core, in FIFO order
+	// Threads in Compute that wait for a core, after those in waiting.
+	behind []*Thread
+	late   map[string]time.Duration // result of Late, by name of the sending host
 }
 
 // Late returns for how long packets from a host have waited here for a processor, in total. It
@@ -41,8 +44,8 @@ type Costs struct {
 // Links are the processor times that a packet takes in interrupts, on links that are inside the
 // machine, as in a lab of network namespaces. The packet arrives after them.
 type Links struct {
-	Packet time.Duration
-	Byte   float64 // time for each byte, in nanoseconds
+	Packet time.Duration // processor time of the interrupt for a packet of any size
+	Byte   float64       // time for each byte, in nanoseconds
 }
 
 // interrupt returns the time at which a packet of n bytes that arrives now is ready to be read.
@@ -68,13 +71,14 @@ func (h *Host) interrupt(now time.Duration, n int) time.Duration {
 	return *first
 }
 
-// On assigns a process to a host. It must be called before the process has threads.
+// On makes h the host whose cores the threads of process p use. It must be called before p has
+// threads.
 func (p *Process) On(h *Host) { p.host = h }
 
-// Host returns the host of a process, or nil.
+// Host returns the host of process p, or nil if its threads take no processor time.
 func (p *Process) Host() *Host { return p.host }
 
-// cores returns the host that owns the cores.
+// cores returns the host that owns the cores: h.Share if h is part of another machine, or h itself.
 func (h *Host) cores() *Host {
 	if h.Share != nil {
 		return h.Share
@@ -102,7 +106,7 @@ func (t *Thread) enter() {
 	t.p.onCore++
 }
 
-// leave passes the thread's core to the next one in the queue.
+// leave gives up the thread's core, which the next thread in the host's queue gets.
 func (t *Thread) leave() {
 	if t.p.host == nil || !t.onCore {
 		return
@@ -154,7 +158,7 @@ func (k *Kernel) Compute(d time.Duration) {
 	}
 }
 
-// compute has the thread compute for d without a pause.
+// compute lets thread t use a core of host h for the time d without a pause.
 func (t *Thread) compute(h *Host, d time.Duration) {
 	t.spent += d
 	t.computes = true
@@ -168,12 +172,12 @@ func (t *Thread) compute(h *Host, d time.Duration) {
 
 // unread is a received packet that has not been read.
 type unread struct {
-	came time.Duration
-	size int
-	late bool // all cores were busy or the reader was running when it arrived
+	came time.Duration // time at which the packet arrived
+	size int           // number of bytes that are left to be read
+	late bool          // all cores were busy or the reader was running when it arrived
 }
 
-// landed notes that a packet of n bytes can be read.
+// landed notes that a packet of n bytes has arrived at the reader's end of pipe q and can be read.
 func (q *pipe) landed(n int) {
 	if p := q.to.p; p.host != nil && q.from.p.host != nil {
 		h := p.host.cores()
@@ -201,14 +205,16 @@ func (q *pipe) taken(n int) {
 	}
 }
 
-// Spend adds d to the processor time that the running thread has used.
+// Spend adds d to the processor time that the running thread has used. It has no effect if its
+// process has no host.
 func (k *Kernel) Spend(d time.Duration) {
 	if t := k.running; t != nil && t.p.host != nil {
 		t.spent += d
 	}
 }
 
-// spendOn adds the cost of a call that has moved n bytes.
+// spendOn adds the processor time of a read or write that has moved n bytes to that of the running
+// thread.
 func (k *Kernel) spendOn(n int) {
 	if t := k.running; t != nil && t.p.host != nil {
 		c := &t.p.host.Costs

@@ -12,26 +12,28 @@ import (
 	"time"
 )
 
-// Kernel is one simulated world.
+// Kernel is one simulated world: virtual time, planned events, processes with threads, descriptors
+// and connections.
 type Kernel struct {
 	Rand *rand.Rand // source of the kernel's decisions; programs should have their own
 
-	now     time.Duration
-	events  queue
-	seq     uint64
+	now     time.Duration // virtual time since the start
+	events  queue         // planned actions, the earliest first
+	seq     uint64        // number of events planned so far
 	fds     []*descriptor // open descriptors by number; nil if closed
-	running *Thread
-	steps   uint64
-	looks   int    // polls by threads since the last event
-	stuck   string // name of a process whose thread polls without end; empty if there is none
-	trace   Hash
-	places  map[string]*Listener
+	running *Thread       // thread that runs now; nil if none does
+	steps   uint64        // number of events handled so far
+	looks   int           // polls by threads since the last event
+	// Name of a process whose thread polls without end; empty if there is none.
+	stuck  string
+	trace  Hash                 // hash of the events so far
+	places map[string]*Listener // listeners by address
 }
 
 // firstFD is the number of the first descriptor.
 const firstFD = 4
 
-// New creates a world from a seed.
+// New creates a world without processes, whose random decisions follow from seed.
 func New(seed uint64) *Kernel {
 	return &Kernel{Rand: rand.New(rand.NewPCG(seed, 0x5eed)), fds: make([]*descriptor, firstFD),
 		places: map[string]*Listener{}}
@@ -46,7 +48,7 @@ func (k *Kernel) Now() time.Duration {
 	return k.now
 }
 
-// Steps returns the number of events so far.
+// Steps returns the number of events that the kernel has handled so far.
 func (k *Kernel) Steps() uint64 { return k.steps }
 
 // Stuck returns the name of a process with a thread that polls without ever sleeping, or "".
@@ -55,14 +57,14 @@ func (k *Kernel) Stuck() string { return k.stuck }
 // Trace returns a hash of the events so far. Runs with equal hashes have done the same.
 func (k *Kernel) Trace() uint64 { return uint64(k.trace) }
 
-// Note adds words to the hash that Trace returns.
+// Note adds the words b to the hash that Trace returns.
 func (k *Kernel) Note(b ...uint64) {
 	for _, x := range b {
 		k.trace.add(x)
 	}
 }
 
-// After calls fn once d is over, unless the timer that it returns is stopped.
+// After calls fn once the virtual time d is over, unless the returned timer is stopped before.
 func (k *Kernel) After(d time.Duration, fn func()) *Timer {
 	t := &Timer{k: k, fn: fn}
 	t.Reset(d)
@@ -86,7 +88,7 @@ func (k *Kernel) Run(over func() bool) {
 	}
 }
 
-// at plans a call of fn. The order of events with equal times is drawn.
+// at plans a call of fn at virtual time t. The order of events with equal times is random.
 func (k *Kernel) at(t time.Duration, fn func()) { k.plan(t, call(fn), 0) }
 
 func (k *Kernel) plan(t time.Duration, do action, n uint64) {
@@ -96,13 +98,14 @@ func (k *Kernel) plan(t time.Duration, do action, n uint64) {
 
 // Timer calls a function later, as a time.Timer does. After creates it.
 type Timer struct {
-	k     *Kernel
-	fn    func()
-	armed bool
+	k     *Kernel // kernel that calls fn
+	fn    func()  // function to be called
+	armed bool    // whether a call is planned
+	// Number of times that the timer was set or stopped, which detects outdated calls.
 	times uint64
 }
 
-// Stop cancels the call and reports whether it was planned.
+// Stop cancels the planned call of the timer's function, and reports whether there was one.
 func (t *Timer) Stop() bool {
 	was := t.armed
 	t.armed = false
@@ -110,7 +113,8 @@ func (t *Timer) Stop() bool {
 	return was
 }
 
-// Reset plans the call for d from now and reports whether one was planned before.
+// Reset plans the call of the timer's function for d from now, in place of an earlier plan, and
+// reports whether there was one.
 func (t *Timer) Reset(d time.Duration) bool {
 	was := t.Stop()
 	t.armed = true
@@ -130,10 +134,10 @@ type Hash uint64
 
 func (h *Hash) add(x uint64) { *h = (*h ^ Hash(x)) * 1099511628211 }
 
-// Thread returns the running thread, or nil.
+// Thread returns the simulated thread that runs now, or nil if none does.
 func (k *Kernel) Thread() *Thread { return k.running }
 
-// Running returns the process whose thread runs, or nil.
+// Running returns the process of the thread that runs now, or nil if none does.
 func (k *Kernel) Running() *Process {
 	if k.running == nil {
 		return nil

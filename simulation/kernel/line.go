@@ -6,32 +6,34 @@ import "time"
 // connections at a rate. Packets with the same key, a source or a destination, wait in a queue. The
 // queues are served in turn, about a packet at a time.
 type Line struct {
-	Name  string
-	Rate  float64       // bytes per second; 0 if unlimited
-	Burst int           // bytes that pass at once after a pause (a token bucket); with 0 each packet takes its time
+	Name string
+	Rate float64 // bytes per second; 0 if unlimited
+	// Bytes that pass at once after a pause (a token bucket); with 0 each packet takes its time.
+	Burst int
 	Bytes int64         // bytes passed so far
 	Busy  time.Duration // time during which packets were passing
 
-	k     *Kernel
-	queue map[string]*turn
-	turns []*turn // queues that have packets; the first is served next
-	free  time.Duration
-	armed time.Duration // time of the planned call of serve; 0 if none is planned
+	k     *Kernel          // kernel that plans the calls of serve
+	queue map[string]*turn // queues by key
+	turns []*turn          // queues that have packets; the first is served next
+	free  time.Duration    // earliest time at which the line can take the next packet
+	armed time.Duration    // time of the planned call of serve; 0 if none is planned
 }
 
-// turn is the queue of one key.
+// turn is the queue of packets with one key that wait for a line.
 type turn struct {
-	packets []*queued
+	packets []*queued     // packets that wait, in FIFO order
 	free    time.Duration // with Burst: earliest time of its next packet
 	left    int           // bytes that it may still send in this turn
 	last    time.Duration // time at which its last packet has passed
-	waited  time.Duration // total time for which packets have waited, in the queue and in front of it
+	// Total time for which packets have waited, in the queue and in front of it.
+	waited time.Duration
 }
 
 // queued is a packet in a queue.
 type queued struct {
 	passenger
-	size int
+	size int           // length of the packet in bytes
 	fair int           // bytes that its queue may send in a turn
 	came time.Duration // time at which the packet entered the queue
 }
@@ -43,12 +45,13 @@ type passenger interface{ passed() }
 // traffic classes.
 const keyBurst = 1600
 
-// Line creates a line with a rate in bytes per second and a burst in bytes.
+// Line creates a line with a rate in bytes per second (0 if unlimited) and a burst in bytes (0 if
+// each packet takes its time).
 func (k *Kernel) Line(name string, rate float64, burst int) *Line {
 	return &Line{Name: name, Rate: rate, Burst: burst, k: k, queue: map[string]*turn{}}
 }
 
-// turn returns the queue of a key.
+// turn returns the queue of packets with a key, and creates it if needed.
 func (l *Line) turn(key string) *turn {
 	t := l.queue[key]
 	if t == nil {
@@ -67,7 +70,8 @@ func (l *Line) Waited(key string) time.Duration {
 	return 0
 }
 
-// takes returns the time that n bytes take.
+// takes returns the time that n bytes need to pass the line at its rate; 0 if the rate is
+// unlimited.
 func (l *Line) takes(n int) time.Duration {
 	if l.Rate <= 0 {
 		return 0
@@ -75,7 +79,7 @@ func (l *Line) takes(n int) time.Duration {
 	return time.Duration(float64(n) / l.Rate * float64(time.Second))
 }
 
-// push puts a packet into the queue of a key.
+// push puts packet q at the end of the queue of key, and serves the line.
 func (l *Line) push(q *queued, key string) {
 	t := l.turn(key)
 	q.came = l.k.now
@@ -87,7 +91,8 @@ func (l *Line) push(q *queued, key string) {
 	l.serve()
 }
 
-// serve passes all packets whose time has come, and plans the next call.
+// serve passes all packets that the rate of the line allows by now, and plans the next call of
+// itself.
 func (l *Line) serve() {
 	now := l.k.now
 	for len(l.turns) > 0 {
@@ -109,7 +114,7 @@ func (l *Line) serve() {
 	}
 }
 
-// pass removes the first packet of queue i and sends it over the line.
+// pass removes the first packet of the queue l.turns[i] and sends it over the line.
 func (l *Line) pass(i int) {
 	t, now := l.turns[i], l.k.now
 	p := t.packets[0]
@@ -134,11 +139,12 @@ func (l *Line) pass(i int) {
 		l.free = max(l.free, now-l.takes(l.Burst)) + l.takes(n)
 		t.free = max(t.free, now-l.takes(keyBurst)) + l.takes(n)
 	}
-	t.last = max(at, t.last+1) // distinct times keep the order, because the order of events with equal times is drawn
+	// Distinct times keep the order, because the order of events with equal times is drawn.
+	t.last = max(at, t.last+1)
 	l.k.at(t.last, p.passed)
 }
 
-// arm plans a call of serve, unless an earlier one is planned.
+// arm plans a call of serve at virtual time at, unless an earlier one is planned.
 func (l *Line) arm(at time.Duration) {
 	if l.armed != 0 && l.armed <= at {
 		return

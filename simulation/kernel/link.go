@@ -26,14 +26,14 @@ type Path struct {
 
 // End is one end of a simulated TCP connection.
 type End struct {
-	k       *Kernel
-	p       *Process
-	fd      int
-	self    *descriptor
-	in, out *pipe
-	remote  string
-	closed  bool
-	dead    error // error of the broken connection, once this end knows of it
+	k       *Kernel     // kernel of the connection
+	p       *Process    // process to which this end belongs
+	fd      int         // number of the descriptor
+	self    *descriptor // descriptor, on which threads sleep
+	in, out *pipe       // directions to and from this end
+	remote  string      // name of the place of the other end
+	closed  bool        // this end has been closed by its process
+	dead    error       // error of the broken connection, once this end knows of it
 }
 
 var (
@@ -43,24 +43,25 @@ var (
 
 // pipe is one direction of a connection.
 type pipe struct {
-	k      *Kernel
-	path   Path
-	to     *End // reader
-	from   *End
+	k      *Kernel       // kernel that delivers the bytes
+	path   Path          // network that the bytes pass
+	to     *End          // reader
+	from   *End          // end of the writer
 	free   time.Duration // time at which the line can take more
 	last   time.Duration // arrival time of the bytes sent last
-	here   []byte
-	air    [][]byte // writes in flight; nil marks the end of the stream
-	bytes  int      // number of bytes in air
-	eof    bool
-	stuck  bool         // nothing arrives for a while
-	cut    bool         // nothing arrives any more
-	harm   func([]byte) // changes the next bytes that are sent; nil if none are to change
-	unread []unread     // sizes of the packets in here
+	here   []byte        // bytes that have arrived and that the reader has not read
+	air    [][]byte      // writes in flight; nil marks the end of the stream
+	bytes  int           // number of bytes in air
+	eof    bool          // the reader gets the end of the stream after the bytes in here
+	stuck  bool          // nothing arrives for a while
+	cut    bool          // nothing arrives any more
+	harm   func([]byte)  // changes the next bytes that are sent; nil if none are to change
+	unread []unread      // sizes of the packets in here
 	flow
 }
 
-// connect creates a connection between two processes.
+// connect creates a connection between processes a and b over path, and returns the end x of a and
+// the end y of b. nameA and nameB are the names that the other end's Remote returns.
 func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *End) {
 	x = &End{k: k, p: a, remote: nameB}
 	y = &End{k: k, p: b, remote: nameA}
@@ -87,7 +88,8 @@ func (q *pipe) room() int {
 	return q.path.Buffer - len(q.here) - q.bytes
 }
 
-// some returns how many of n bytes a read or write moves.
+// some returns how many of n bytes the current read or write moves: n, or now and then fewer if
+// Path.Pieces is set.
 func (q *pipe) some(n int) int {
 	if q.path.Pieces && n > 1 && q.k.Rand.IntN(4) == 0 {
 		return 1 + q.k.Rand.IntN(n)
@@ -95,7 +97,8 @@ func (q *pipe) some(n int) int {
 	return n
 }
 
-// Path implements transport.Distant.
+// Path implements transport.Distant: it returns the round-trip time of the connection, and whether
+// the time is known.
 func (e *End) Path() (p transport.Path, known bool) {
 	q := e.out
 	if q.way == nil {
@@ -107,7 +110,9 @@ func (e *End) Path() (p transport.Path, known bool) {
 // Far does nothing, because simulated packets are never lost. It implements transport.Distant.
 func (e *End) Far() {}
 
-// TryRead implements transport.Link, as do the methods below unless they say otherwise.
+// TryRead reads up to len(p) bytes that have arrived into p and returns their number. Without any
+// the error is transport.ErrAgain, or io.EOF at the end of the stream. It implements
+// transport.Link, as do the methods below unless they say otherwise.
 func (e *End) TryRead(p []byte) (int, error) {
 	q := e.in
 	switch {
@@ -136,7 +141,8 @@ func (e *End) TryRead(p []byte) (int, error) {
 	return 0, transport.ErrAgain
 }
 
-// TryWrite writes as many bytes as there is room for.
+// TryWrite writes as many of the bytes in bufs as there is room for, and returns their number.
+// Without room the error is transport.ErrAgain.
 func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	q := e.out
 	total := 0
@@ -175,7 +181,8 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 // in transport tcp.
 const backlogAfter = 500 * time.Microsecond
 
-// Bottleneck implements transport.Narrow.
+// Bottleneck implements transport.Narrow: it returns the rate in bytes per second at which the
+// network drains this end's writes while a backlog is queued, or 0 if there is none.
 func (e *End) Bottleneck() float64 {
 	switch q := e.out; {
 	case q.way != nil:
@@ -186,7 +193,7 @@ func (e *End) Bottleneck() float64 {
 	return 0
 }
 
-// send puts bytes on their way; nil marks the end of the stream.
+// send puts bytes b on their way to the reader; a nil b marks the end of the stream.
 func (q *pipe) send(b []byte) {
 	if q.way != nil {
 		q.sendOn(b)
@@ -210,7 +217,7 @@ func (q *pipe) send(b []byte) {
 func (q *pipe) stale(uint64) bool { return false }
 func (q *pipe) due()              { q.land() }
 
-// arrives delivers bytes that have passed a Way.
+// arrives delivers bytes b to the reader after they have passed the Way of the pipe.
 func (q *pipe) arrives(b []byte) {
 	q.air = append(q.air, b)
 	q.bytes += len(b)
@@ -225,7 +232,7 @@ func (q *pipe) takenIn(n int) time.Duration {
 	return q.k.now
 }
 
-// land delivers the next write that is in flight.
+// land makes the earliest write that is in flight readable at the reader's end.
 func (q *pipe) land() {
 	if q.stuck || len(q.air) == 0 || q.to.dead != nil {
 		return
@@ -251,12 +258,12 @@ func (q *pipe) land() {
 	q.to.self.changed()
 }
 
-// reset breaks both directions. The writer learns of it after the delay of the path.
+// reset breaks the connection in both directions at the writer's end, after the delay of the path.
 func (q *pipe) reset() {
 	q.k.at(q.k.now+q.path.Delay, func() { q.from.fail() })
 }
 
-// fail breaks the connection at this end.
+// fail breaks the connection at this end: its reads and writes fail from now on.
 func (e *End) fail() {
 	if e.closed || e.dead != nil {
 		return
@@ -266,16 +273,17 @@ func (e *End) fail() {
 	e.self.changed()
 }
 
-// FD returns the connection's descriptor.
+// FD returns the number of the connection's descriptor, which threads poll for reading.
 func (e *End) FD() int { return e.fd }
 
-// WriteFD returns the connection's descriptor.
+// WriteFD returns the number of the connection's descriptor, which threads poll for writing.
 func (e *End) WriteFD() int { return e.fd }
 
-// Arm does nothing.
+// Arm does nothing and returns false, because a simulated connection needs no preparation before a
+// thread polls it.
 func (e *End) Arm() bool { return false }
 
-// Remote returns the name of the other end.
+// Remote returns the name of the place of the other end.
 func (e *End) Remote() string { return e.remote }
 
 // Close closes this end. Written bytes still arrive, unless received bytes are unread: then the
@@ -300,8 +308,8 @@ func (q *pipe) part() {
 	q.k.at(max(q.last, q.k.now+q.path.Delay), func() { q.to.fail() })
 }
 
-// Cut breaks the connection, as a network failure does. This end notices after mine, the other one
-// after other. All bytes in flight are lost.
+// Cut breaks the connection, as a network failure does. This end notices after the time mine, the
+// other end after the time other. All bytes in flight are lost.
 func (e *End) Cut(mine, other time.Duration) {
 	if e.closed {
 		return
@@ -314,7 +322,8 @@ func (e *End) Cut(mine, other time.Duration) {
 	e.k.After(other, func() { peer.fail() })
 }
 
-// Stall delays the bytes that this end writes by up to d.
+// Stall holds back all bytes from this end to the other one for the time d, both those in flight
+// and those written later. It does nothing if they are held back already.
 func (e *End) Stall(d time.Duration) {
 	q := e.out
 	if q.stuck || e.dead != nil {
@@ -332,7 +341,8 @@ func (e *End) Stall(d time.Duration) {
 	})
 }
 
-// Harm passes the next bytes that this end writes to fn, which may change them.
+// Harm sets a function that is called once with the next bytes that this end writes, and may change
+// them.
 func (e *End) Harm(fn func([]byte)) { e.out.harm = fn }
 
 // Open reports whether both ends are open and the connection is intact.
@@ -342,14 +352,16 @@ func (e *End) Open() bool {
 
 // Listener accepts connections for a process.
 type Listener struct {
-	p    *Process
-	take func(*End)
+	p    *Process   // process that accepts the connections
+	take func(*End) // function that is called with the process's end of each new connection
 }
 
-// Listen has take called for each connection to addr. No thread runs during the call.
+// Listen makes process p accept connections to addr: fn is called with p's end of each one. No
+// simulated thread runs during a call of fn, so fn must not sleep.
 func (p *Process) Listen(addr string, fn func(*End)) { p.k.places[addr] = &Listener{p, fn} }
 
-// Dial opens a connection to addr over a path. The caller must be a thread of p.
+// Dial opens a connection to addr over a path, and returns the end of process p. The caller must be
+// a thread of p. It fails if no process listens at addr, or if ctx ends first.
 func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error) {
 	k := p.k
 	if path.Out != nil {
@@ -369,7 +381,8 @@ func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error
 	return a, nil
 }
 
-// Connect creates a connection between two processes without any delay.
+// Connect creates a connection over path between processes p and o, without waiting for a
+// handshake. It returns the end mine of p and the end other of o.
 func (p *Process) Connect(o *Process, path Path) (mine, other *End) {
 	return p.k.connect(p, o, path, p.Name, o.Name)
 }
@@ -377,7 +390,8 @@ func (p *Process) Connect(o *Process, path Path) (mine, other *End) {
 // Owner returns the process to which this end belongs.
 func (e *End) Owner() *Process { return e.p }
 
-// Delay returns for how long bytes of this end are in flight, apart from the time that lines take.
+// Delay returns for how long bytes that this end writes are in flight, without the time that lines
+// take.
 func (e *End) Delay() time.Duration {
 	if e.out.way != nil {
 		return e.out.way.Delay

@@ -4,10 +4,11 @@ import "time"
 
 // event is a planned action.
 type event struct {
-	at  time.Duration
-	tie uint32 // random number that orders events of the same time
+	at  time.Duration // virtual time of the event
+	tie uint32        // random number that orders events of the same time
+	// Number of the event, which rises; it orders events with the same time and tie.
 	seq uint64
-	do  action
+	do  action // action that is carried out
 	n   uint64 // argument of action.stale
 }
 

@@ -10,23 +10,23 @@ import (
 
 // Process is a group of threads that end together.
 type Process struct {
-	k       *Kernel
-	Name    string
-	host    *Host // nil if its threads take no processor time
-	threads []*Thread
+	k       *Kernel   // kernel that runs the threads
+	Name    string    // name of the process for people
+	host    *Host     // nil if its threads take no processor time
+	threads []*Thread // threads that have not ended
 	onCore  int       // number of threads on a core
 	holder  *Thread   // thread that sleeps with the program's lock, while all others stand still
 	held    []*Thread // threads that stand still and are due to run
 	stopped bool      // whether all threads stand still
 	turns   uint64    // number of times that a thread has run
-	dead    bool
-	ends    []*End
+	dead    bool      // whether the process has ended
+	ends    []*End    // ends of connections that the process has open
 }
 
 // Process creates a process without threads.
 func (k *Kernel) Process(name string) *Process { return &Process{k: k, Name: name} }
 
-// Kernel returns the kernel of the process.
+// Kernel returns the simulated world to which the process belongs.
 func (p *Process) Kernel() *Kernel { return p.k }
 
 // Turns returns how often a thread of the process has run. The state of the process is unchanged as
@@ -36,27 +36,28 @@ func (p *Process) Turns() uint64 { return p.turns }
 // Dead reports whether the process has ended.
 func (p *Process) Dead() bool { return p.dead }
 
-// Thread is one flow of control.
+// Thread is one flow of control of a simulated process, run as a coroutine.
 type Thread struct {
-	p        *Process
-	resume   func() (struct{}, bool)
-	end      func()
-	yield    func(struct{}) bool
-	sleeps   uint64 // number of times that the thread has slept or run
-	waking   bool   // an event that runs the thread is planned
-	asleep   bool
-	over     bool
-	joiners  []*Thread
-	on       []*descriptor // descriptors on which the thread sleeps
-	spent    time.Duration // processor time used since the thread last ran; only on a host
-	onCore   bool
-	computes bool
+	p       *Process                // process to which the thread belongs
+	resume  func() (struct{}, bool) // runs the coroutine until it sleeps or ends
+	end     func()                  // ends the coroutine
+	yield   func(struct{}) bool     // suspends the coroutine; called by the coroutine itself
+	sleeps  uint64                  // number of times that the thread has slept or run
+	waking  bool                    // an event that runs the thread is planned
+	asleep  bool                    // the thread sleeps
+	over    bool                    // the thread has ended
+	joiners []*Thread               // threads that wait in Join for the end of this one
+	on      []*descriptor           // descriptors on which the thread sleeps
+	// Processor time used since the thread last ran; only on a host.
+	spent    time.Duration
+	onCore   bool // the thread has a core of its host
+	computes bool // the thread is in Compute
 }
 
 // killed is the panic value that unwinds the thread of a killed process.
 type killed struct{}
 
-// Go starts a thread that calls fn.
+// Go starts a thread of process p that calls fn, and returns the thread.
 func (p *Process) Go(fn func()) *Thread {
 	t := &Thread{p: p, asleep: true}
 	t.resume, t.end = iter.Pull(func(yield func(struct{}) bool) {
@@ -77,7 +78,7 @@ func (p *Process) Go(fn func()) *Thread {
 	return t
 }
 
-// Join waits for a thread's end. The caller must be a thread.
+// Join has the running thread sleep until thread t has ended.
 func (t *Thread) Join() {
 	me := t.p.k.running
 	for me.catchUp(); !t.over; {
@@ -103,10 +104,11 @@ func (k *Kernel) Await(so func() bool) {
 	}
 }
 
-// Wake has a thread that sleeps in Await check its condition.
+// Wake has thread t, which sleeps in Await, check its condition once more.
 func (t *Thread) Wake() { t.wake() }
 
-// sleep returns when the thread is woken or d is over. A negative d is unlimited.
+// sleep suspends thread t until it is woken or the virtual time d is over. A negative d is
+// unlimited.
 func (t *Thread) sleep(d time.Duration) {
 	t.catchUp()
 	if t.p.dead {
@@ -122,10 +124,10 @@ func (t *Thread) sleep(d time.Duration) {
 	}
 }
 
-// stale reports whether the sleep with this number has ended.
+// stale reports whether the sleep with this number, a former value of t.sleeps, has ended.
 func (t *Thread) stale(sleep uint64) bool { return t.sleeps != sleep }
 
-// due wakes the thread after its sleep.
+// due wakes the thread because the time of its sleep is over.
 func (t *Thread) due() { t.wake() }
 
 // resumption is the action that runs a thread.
@@ -134,7 +136,7 @@ type resumption Thread
 func (g *resumption) stale(uint64) bool { return g.over || g.p.dead }
 func (g *resumption) due()              { (*Thread)(g).run() }
 
-// runAt plans to run the thread at a time.
+// runAt plans to run thread t at virtual time at.
 func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*resumption)(t), 0) }
 
 // wake schedules a sleeping thread to run after the latency of its process.
@@ -146,8 +148,8 @@ func (t *Thread) wake() {
 	t.runAt(t.p.k.Now() + t.p.latency())
 }
 
-// latency returns the time from waking a thread until it runs. It is drawn: mostly microseconds,
-// and now and then as long as other threads may have the core.
+// latency returns the time from waking a thread of the process until it runs. It is random: mostly
+// microseconds, and now and then as long as other threads may have the core.
 func (p *Process) latency() time.Duration {
 	k := p.k
 	if p.host != nil {

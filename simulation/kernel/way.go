@@ -9,17 +9,18 @@ import (
 // Way describes how the bytes of a connection get from one end to the other, as with TCP: in
 // packets over lines, as many at a time as the window allows. No packet is lost.
 type Way struct {
-	Lines  []Passage
+	Lines  []Passage     // lines that a packet passes, in order
 	Delay  time.Duration // time apart from the time that lines take
 	Packet int           // payload bytes of a packet
-	Unsent int           // bytes accepted from a writer and not yet in flight, beyond which the writer waits
-	Window int           // bytes in flight or unread, at most
+	// Bytes accepted from a writer and not yet in flight, beyond which the writer waits.
+	Unsent int
+	Window int // bytes in flight or unread, at most
 }
 
 // Passage is a line and the key of a queue in it.
 type Passage struct {
-	Line *Line
-	Key  string
+	Line *Line  // line that packets pass
+	Key  string // key of the queue of the line in which they wait
 }
 
 // firstPackets is the number of packets that a new connection may have in flight.
@@ -36,19 +37,21 @@ const (
 
 // flow is the state of a pipe that uses a Way.
 type flow struct {
-	way     *Way
-	arrived func([]byte)              // called with bytes that have arrived; nil marks the end of the stream
-	there   func(n int) time.Duration // returns when the reader's machine has processed n bytes that come now
-	takes   func()                    // called when the writer may write
-	pending [][]byte                  // writes not yet in flight; nil marks the end of the stream
-	notsent int                       // number of bytes in pending
-	flight  int                       // bytes that the sender has not seen acknowledged
-	local   int                       // bytes in the first line
-	most    int                       // congestion window in bytes, which grows by slow start
-	full    bool                      // the writer waits for room
-	limited bool                      // the reader's window limits the sender
-	pumps   bool                      // a call of pump is planned
-	lands   time.Duration
+	way *Way // path that the packets take; nil if the pipe has none
+	// Called with bytes that have arrived; nil marks the end of the stream.
+	arrived func([]byte)
+	// Returns when the reader's machine has processed n bytes that come now.
+	there   func(n int) time.Duration
+	takes   func()        // called when the writer may write
+	pending [][]byte      // writes not yet in flight; nil marks the end of the stream
+	notsent int           // number of bytes in pending
+	flight  int           // bytes that the sender has not seen acknowledged
+	local   int           // bytes in the first line
+	most    int           // congestion window in bytes, which grows by slow start
+	full    bool          // the writer waits for room
+	limited bool          // the reader's window limits the sender
+	pumps   bool          // a call of pump is planned
+	lands   time.Duration // time at which the reader's machine has processed the last packet
 	held    bool          // pending bytes wait for room in the first line
 	since   time.Duration // time since which they wait
 
@@ -61,10 +64,11 @@ type flow struct {
 	trip, least time.Duration
 }
 
-// holds returns the number of bytes in the socket.
+// holds returns the number of bytes that the sender's socket holds: unsent, or sent and not
+// acknowledged.
 func (q *pipe) holds() int { return q.notsent + q.flight }
 
-// vacant returns how many more bytes the socket takes.
+// vacant returns how many more bytes the sender's socket accepts.
 func (q *pipe) vacant() int {
 	n := q.way.Unsent - q.notsent
 	if b := q.socket.Bound(); b > 0 {
@@ -73,14 +77,15 @@ func (q *pipe) vacant() int {
 	return n
 }
 
-// writable reports whether the writer is notified. As with TCP, a third of the socket must be free.
+// writable reports whether the writer is told that it can write. As with TCP, a third of the socket
+// must be free.
 func (q *pipe) writable() bool {
 	b := q.socket.Bound()
 	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)
 }
 
-// wrote reports a write of n bytes to the bound of the socket. full says that the socket takes no
-// more now.
+// wrote reports a write of n bytes to the queue that bounds the bytes in the socket. full says that
+// the socket takes no more now.
 func (q *pipe) wrote(n int, full bool) {
 	if q.way == nil || !q.socket.Wrote(n, full) {
 		return
@@ -88,7 +93,7 @@ func (q *pipe) wrote(n int, full bool) {
 	q.socket.Measured(standing.Sample{At: q.k.now, Acked: q.acked, Busy: q.inUse(), Trip: q.trip, Least: q.least})
 }
 
-// inUse returns the total time for which the socket has held bytes.
+// inUse returns the total time for which the sender's socket has held bytes, up to now.
 func (q *pipe) inUse() time.Duration {
 	if q.holds() > 0 {
 		return q.busy + q.k.now - q.began
@@ -96,7 +101,8 @@ func (q *pipe) inUse() time.Duration {
 	return q.busy
 }
 
-// acknowledged handles the acknowledgement of n bytes that were sent at a given time.
+// acknowledged handles the acknowledgement of n bytes that were sent at virtual time sent: it
+// updates the window and the round-trip times.
 func (q *pipe) acknowledged(n int, sent time.Duration) {
 	trip := q.k.now - sent
 	switch q.flight -= n; {
@@ -113,7 +119,8 @@ func (q *pipe) acknowledged(n int, sent time.Duration) {
 	}
 }
 
-// localMost returns how many bytes may be in the first line.
+// localMost returns how many bytes of the connection may be in the first line, the sending host's
+// adapter.
 func (q *pipe) localMost() int {
 	n := localPackets * q.way.Packet
 	if q.least > 0 {
@@ -130,7 +137,7 @@ func (q *pipe) on(w *Way, arrived func([]byte), there func(int) time.Duration, t
 	}
 }
 
-// sendOn queues bytes for the Way and plans a call of pump.
+// sendOn queues bytes b for the Way and plans a call of pump. A nil b marks the end of the stream.
 func (q *pipe) sendOn(b []byte) {
 	if q.holds() == 0 {
 		q.began = q.k.now
@@ -177,12 +184,14 @@ func (q *pipe) pump() {
 	}
 }
 
-// hold notes whether bytes wait for the first line although the window is open.
+// hold notes whether bytes now wait for room in the first line although the congestion window would
+// allow sending them.
 func (q *pipe) hold() {
 	q.held, q.since = q.local >= q.localMost() && len(q.pending) > 0 && !q.stuck, q.k.now
 }
 
-// letGo adds the waiting time of these bytes to the line's.
+// letGo adds the time since hold noted that bytes wait for the first line to that line's waiting
+// time.
 func (q *pipe) letGo() {
 	if q.held && len(q.way.Lines) > 0 {
 		p := q.way.Lines[0]
@@ -193,13 +202,13 @@ func (q *pipe) letGo() {
 
 // packet is a packet in flight.
 type packet struct {
-	of   *pipe
-	hop  int
+	of   *pipe         // pipe whose bytes the packet has
+	hop  int           // number of lines that the packet has passed
 	sent time.Duration // time at which it was handed to the first line
 	data []byte        // nil marks the end of the stream
 }
 
-// enter puts the packet into the queue of its next line.
+// enter puts the packet into the queue of the next line of its Way.
 func (p *packet) enter() {
 	w := p.of.way
 	next := w.Lines[p.hop]
@@ -243,14 +252,15 @@ func (p *packet) passed() {
 	q.k.at(q.k.now+q.way.Delay, p.come)
 }
 
-// come delivers the packet once the reader's machine has processed it.
+// come delivers the packet to the reader once the reader's machine has processed it.
 func (p *packet) come() {
 	q := p.of
 	q.lands = max(q.there(len(p.data)), q.lands+1) // distinct times keep the order
 	q.k.at(q.lands, p.arrive)
 }
 
-// arrive delivers the packet, and acknowledges it to the sender after the delay.
+// arrive delivers the packet to the reader, and acknowledges it to the sender after the delay of
+// the Way.
 func (p *packet) arrive() {
 	q, n := p.of, len(p.data)
 	q.arrived(p.data)
