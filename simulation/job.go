@@ -40,7 +40,7 @@ type job struct {
 	why      string               // reason why the job must fail; empty if it must succeed
 	excused  bool                 // the job may fail, but need not
 	in       int                  // number of ranks that have joined
-	// Number of ranks whose program has finished and which have called Finish.
+	// ending is the number of ranks whose program has finished and which have called Finish.
 	ending  int
 	last    time.Duration    // virtual time at which the program of the last rank finished
 	dead    int              // number of ranks whose processes have ended

@@ -27,15 +27,15 @@ import (
 // latencies in seconds.
 type Cluster struct {
 	Name  string
-	Hosts []string
-	Cores int
+	Hosts []string  // names of the hosts that were measured
+	Cores int       // cores of each host
 	Lone  []float64 // rates of a lone message from host to host
 	// OutAlone and OutBusy are rates of a message out of a host that receives nothing, and out of
 	// one that receives from several hosts; empty if not measured.
 	OutAlone, OutBusy []float64
 	Latency           []float64 // one-way latency of small messages
-	Graphs            []Timed
-	Costs             []Costs // costs of the hosts' processors; empty if not measured
+	Graphs            []Timed   // messages that start together, with their measured times
+	Costs             []Costs   // costs of the hosts' processors; empty if not measured
 }
 
 // Costs are the processor times of operations, in seconds.
@@ -52,17 +52,19 @@ type Links struct{ Packet, Byte float64 }
 // Zipper has the measurements of one zipper node. Maps are by cluster, or by direction "a>b".
 type Zipper struct {
 	Name    string
-	Cores   int
-	In, Out map[string][]float64 // lone messages into and out of the zipper
-	// Single is one message through the forwarder. Both is the same with one in the other
-	// direction. Many is the sum of several messages from different hosts.
+	Cores   int                  // cores of the node
+	In, Out map[string][]float64 // rates of lone messages into and out of the zipper
+	// Single has rates of one message through the forwarder, Both of two messages in opposite
+	// directions, and Many of several messages from different hosts together.
 	Single, Both, Many map[string][]float64
-	Bytes              int       // size of each of these messages; 0 if so large that Segment does not matter
-	Through            []float64 // latency of a small message from cluster to cluster, in seconds
+	// Bytes is the size in bytes of each message of Single, Both and Many; 0 if so large that
+	// Segment does not matter.
+	Bytes   int
+	Through []float64 // latency of a small message from cluster to cluster, in seconds
 	// Handshake is the delay before the first byte of a message of more than Eager bytes, in
 	// seconds; empty if not known.
 	Handshake []float64
-	Eager     int
+	Eager     int // size of the longest message without that delay, in bytes
 	// Copies are rates at which one thread copies memory there, in bytes/s.
 	Copies []float64
 	Costs  []Costs // costs of the node's processors; empty if not measured
@@ -76,14 +78,17 @@ type Zipper struct {
 
 // Samples has all measurements of a calibration.
 type Samples struct {
-	Name     string
+	Name     string // name of the platform
 	Clusters []Cluster
 	Zippers  []Zipper
 	Striped  Striped // without rates if not measured
 	// Packet and Burst describe how adapters pass bytes, for simulation; 0 if not known.
+	// Packet size, and bytes that pass at once after a pause, of adapters; for simulation; 0 if
+	// not known.
 	Packet, Burst int
 	Machine       int // number of cores, if all hosts are one machine; 0 if each has its own
-	Links         Links
+	// Links has the processor times of links inside the machine, if all hosts are one machine.
+	Links Links
 }
 
 // These are thresholds of the decisions below. Rates that differ by less are equal.
@@ -107,7 +112,8 @@ func Write(w io.Writer, s Samples) (*platform.Platform, error) {
 	return p, err
 }
 
-// rate returns a mean with its 95 % interval as a comment.
+// rate returns the mean of samples, which are rates in bytes/s, and its 95 % interval as text for a
+// comment in the platform file. The error contains the parameter what if there are no samples.
 func rate(what string, samples []float64) (fit.Value, string, error) {
 	m, err := fit.Mean(samples)
 	if err == nil && m.Value <= 0 {
@@ -264,7 +270,8 @@ func (z *Zipper) write(w io.Writer) error {
 	return nil
 }
 
-// processor writes the means of the measured costs.
+// processor writes the means of the measured processor times in list to w, as fields of the
+// platform file. It writes nothing if the list is empty.
 func processor(w io.Writer, list []Costs) {
 	if len(list) == 0 {
 		return
@@ -279,8 +286,8 @@ func processor(w io.Writer, list []Costs) {
 		1e6*m.Call, 1e9*m.Byte)
 }
 
-// memory writes the bandwidth of a zipper's memory, in copies. A relayed byte is copied out of the
-// kernel and back into it.
+// memory writes the bandwidth of a zipper's memory, as its measured rate of copies, to the platform
+// file w. A relayed byte is copied out of the kernel and back into it.
 func (z *Zipper) memory(w io.Writer) error {
 	if len(z.Copies) == 0 {
 		return nil

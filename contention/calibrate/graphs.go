@@ -17,9 +17,9 @@ import (
 
 // Graph is a set of messages of one size that start together among a cluster's hosts.
 type Graph struct {
-	Name  string
-	Hosts int // number of hosts, which are numbered from 0
-	Edges []penalty.Edge
+	Name  string         // name of the figure of the paper
+	Hosts int            // number of hosts, which are numbered from 0
+	Edges []penalty.Edge // messages, by the numbers of their hosts
 }
 
 // Graphs returns the graphs of Martinasso and Méhaut that separate the readings of rule (b). In
@@ -43,12 +43,12 @@ func Graphs() []Graph {
 // Timed is a graph with the finish times of its messages.
 type Timed struct {
 	Graph
-	Bytes   int
-	Seconds [][]float64 // per repetition, per edge
+	Bytes   int         // size of each message in bytes
+	Seconds [][]float64 // finish times in seconds, by repetition and then by index in Edges
 }
 
-// means returns the mean times of the messages, and the largest half width of a 95 % interval
-// relative to its mean.
+// means returns the mean finish time of each message in seconds, and the largest half width of a 95
+// % interval relative to its mean.
 func (t *Timed) means() (means []float64, width float64, err error) {
 	for i := range t.Edges {
 		var list []float64
@@ -72,8 +72,9 @@ func (t *Timed) means() (means []float64, width float64, err error) {
 	return means, width, nil
 }
 
-// predicted returns the times by a sharing rule with a reading of rule (b). lone is the rate of a
-// lone message.
+// predicted returns the finish time in seconds of each message by the sharing rule with the given
+// name. r is the reading of rule (b) of the penalty model (penalty.Reading). lone is the rate of a
+// lone message in bytes/s.
 func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float64, error) {
 	p, err := platform.Read(strings.NewReader(fmt.Sprintf("clusters: [{name: c, hosts: %d, nic: %.0f, rule_b: %q}]",
 		t.Hosts, lone, r)))
@@ -96,8 +97,9 @@ func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float
 	return times, nil
 }
 
-// penalties returns the penalties of the first step, each with its standard error over the
-// repetitions. Those of later steps come from the reading.
+// penalties returns the penalty of each message while all are under way, which is its measured
+// slowdown against a lone message of rate lone in bytes/s, with the standard error over the
+// repetitions. Penalties after the first finish come from the penalty model with reading r.
 func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) {
 	samples := make([][]float64, len(t.Edges))
 	for _, s := range t.Seconds {
@@ -131,7 +133,8 @@ func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) 
 	return list, nil
 }
 
-// off returns the root mean square of predicted/measured - 1.
+// off returns the root mean square of predicted[i]/measured[i] - 1, the relative error of a
+// prediction.
 func off(predicted, measured []float64) float64 {
 	sum := 0.0
 	for i := range measured {
@@ -141,8 +144,10 @@ func off(predicted, measured []float64) float64 {
 	return math.Sqrt(sum / float64(len(measured)))
 }
 
-// ruleB writes the reading of rule (b) that is nearest to the measured times, and its uncertainty.
-// If no reading is near, the rule as a whole does not hold, and the default stays.
+// ruleB writes to the platform file w the reading of rule (b) of the penalty model
+// (penalty.Reading) whose predictions are nearest to the measured times of the cluster's graphs,
+// and its uncertainty. lone is the rate of a lone message in bytes/s. If no reading is near, the
+// rule as a whole does not hold, and the default stays.
 func (c *Cluster) ruleB(w io.Writer, lone float64) error {
 	if len(c.Graphs) == 0 {
 		return nil

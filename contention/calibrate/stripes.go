@@ -14,14 +14,14 @@ import (
 // Striped has measurements of a job that uses all zippers, with messages between pairs of hosts
 // that would all use the same zipper if pairs took turns.
 type Striped struct {
-	Pairs [][2]string
-	Bytes int
-	Min   int       // size of the smallest message that is cut, in bytes
-	Rates []float64 // total rate while the slowest message ran, in bytes/s
+	Pairs [][2]string // sender and receiver of each message
+	Bytes int         // size of each message in bytes
+	Min   int         // size of the smallest message that is cut, in bytes
+	Rates []float64   // total rate while the slowest message ran, in bytes/s
 }
 
-// rails writes the policy whose prediction, on the platform written so far, is nearest to the
-// measured rate.
+// rails writes to the platform file w the policy for messages over several zippers (platform.Rails)
+// whose prediction is nearest to the measured rate. soFar is the platform file as written so far.
 func (s *Samples) rails(w io.Writer, soFar string) error {
 	if len(s.Striped.Rates) == 0 {
 		return nil
@@ -57,7 +57,8 @@ func (s *Samples) rails(w io.Writer, soFar string) error {
 	return nil
 }
 
-// predicted returns the total rate by max-min sharing on a platform.
+// predicted returns the total rate of the messages in bytes/s by max-min sharing on the platform in
+// file, the text of a platform file.
 func (s *Striped) predicted(file string) (float64, error) {
 	p, err := platform.Read(strings.NewReader(file))
 	if err != nil {

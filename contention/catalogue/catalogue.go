@@ -11,21 +11,21 @@ package catalogue
 
 import "math"
 
-// Info describes a model.
+// Info describes a communication model of the survey in words.
 type Info struct {
-	Number     int // number in the survey's Table 1, in order of time
-	Name       string
-	Year       int
+	Number     int    // number in the survey's Table 1, in order of time
+	Name       string // name of the model
+	Year       int    // year of its publication
 	Base       string // foundational or derived
 	Parameters string // names, with units
 	Level      string // hardware or middleware parameters
-	Target     string
-	Formula    string // time of one message
-	Use        string
+	Target     string // networks or machines that it is for
+	Formula    string // formula of the time of one message
+	Use        string // purpose of the model
 	Note       string // contradictions and gaps of the source
 }
 
-// Models returns the survey's table.
+// Models returns the description of each model in the survey's Table 1.
 func Models() []Info {
 	return []Info{
 		{1, "Postal", 1992, "foundational", "lambda s", "hardware", "homogeneous clusters", "lambda", "latency only",
@@ -88,21 +88,22 @@ func Models() []Info {
 	}
 }
 
-// Postal is model 1: latency only.
+// Postal is model 1 of the survey: a message of any size takes Lambda seconds.
 type Postal struct{ Lambda float64 }
 
 func (p Postal) Time(float64) float64 { return p.Lambda }
 
-// Hockney is model 2.
+// Hockney is model 2 of the survey: a message of m bytes takes Alpha + Beta*m.
 type Hockney struct {
-	Alpha float64 // s
-	Beta  float64 // s/B
+	Alpha float64 // start-up time in seconds
+	Beta  float64 // time for each byte in seconds
 }
 
 func (h Hockney) Time(m float64) float64 { return h.Alpha + m*h.Beta }
 
-// BinomialBroadcast returns the time of a binomial broadcast. A process must be able to send and
-// receive at once, but never does two sends or two receives.
+// BinomialBroadcast returns the time in seconds of a binomial broadcast of m bytes among procs
+// processes. A process must be able to send and receive at once, but never does two sends or two
+// receives.
 func (h Hockney) BinomialBroadcast(m float64, procs int) float64 {
 	return h.Time(m) * rounds(procs)
 }
@@ -117,16 +118,19 @@ func rounds(procs int) float64 {
 	return float64(r)
 }
 
-// LogP is model 3. Os and Or are the sender's and receiver's overhead (o each where the model does
-// not separate them), Gap is the gap between messages.
+// LogP is model 3 of the survey, with times in seconds for small messages. L is the latency, Os and
+// Or are the overheads of sender and receiver (equal where the model does not separate them), and
+// Gap is the time between two messages of a sender.
 type LogP struct{ L, Os, Or, Gap float64 } // s
 
 func (l LogP) Time() float64 { return l.Os + l.L + l.Or }
 
-// Capacity returns the number of messages in flight.
+// Capacity returns the largest number of messages from or to one process that are in flight at
+// once.
 func (l LogP) Capacity() int { return int(math.Ceil(l.L / l.Gap)) }
 
-// LinearBroadcast returns (P-2)g + 2o + L.
+// LinearBroadcast returns the time in seconds in which one of procs processes sends a small message
+// to each other one: (P-2)g + 2o + L.
 func (l LogP) LinearBroadcast(procs int) float64 {
 	if procs < 2 {
 		return 0
@@ -134,40 +138,43 @@ func (l LogP) LinearBroadcast(procs int) float64 {
 	return float64(procs-2)*l.Gap + l.Time()
 }
 
-// LogGP is model 4.
+// LogGP is model 4 of the survey: LogP with a time for each byte after the first one of a message.
 type LogGP struct {
 	LogP
-	G float64 // s/B
+	G float64 // time for each byte in seconds
 }
 
 func (l LogGP) Time(m float64) float64 { return l.LogP.Time() + (m-1)*l.G }
 
-// Row returns the time of n messages of m bytes one after the other. For n = 2 it is the survey's
-// 2o + 2(m-1)G + g + L.
+// Row returns the time in seconds of n messages of m bytes one after the other. For n = 2 it is the
+// survey's 2o + 2(m-1)G + g + L.
 func (l LogGP) Row(n int, m float64) float64 {
 	return l.Time(m) + float64(n-1)*math.Max(l.Os, l.Gap+(m-1)*l.G)
 }
 
-// PRTT returns Hoefler's parametrized round trip: n messages of m bytes with d seconds of
-// computation between them, and one reply of m bytes at the end.
+// PRTT returns the time in seconds of Hoefler's parametrized round trip: n messages of m bytes with
+// d seconds of computation between them, and one reply of m bytes at the end.
 func (l LogGP) PRTT(n int, d, m float64) float64 {
 	return 2*l.Time(m) + float64(n-1)*math.Max(l.Os+d, l.Gap+(m-1)*l.G)
 }
 
-// LoPC is model 5; So includes the contention at the receiver.
+// LoPC is model 5 of the survey. Sl is the latency and So the overhead in seconds, which includes
+// the contention at the receiver.
 type LoPC struct{ Sl, So float64 }
 
 func (l LoPC) Time(float64) float64 { return l.Sl + l.So }
 
-// Banikazemi is model 6: constant and per-byte cost at the sender, the network
-// and the receiver.
+// Banikazemi is model 6 of the survey: the constant (c, in seconds) and per-byte (m, in s/B) cost
+// at the sender (S), in the network (X) and at the receiver (R).
 type Banikazemi struct{ Sc, Sm, Xc, Xm, Rc, Rm float64 }
 
 func (b Banikazemi) Time(m float64) float64 {
 	return b.Sc + b.Sm*m + b.Xc + b.Xm*m + b.Rc + b.Rm*m
 }
 
-// TamWang is model 7. All functions are of the packet size B; P is the number of running processes.
+// TamWang is model 7 of the survey: a message is cut into packets of B bytes. The functions return
+// times in seconds for a packet of m bytes: overheads Os and Or of sender and receiver, Gap between
+// packets, Ur of delivery to the user, and latency L with procs running processes, which are P.
 type TamWang struct {
 	Os, Gap, Or, Ur func(m float64) float64
 	L               func(m float64, procs int) float64
@@ -180,7 +187,8 @@ func (t TamWang) Time(m float64) float64 {
 	return t.Os(t.B) + (k-1)*t.Gap(t.B) + t.L(t.B, t.P) + t.Or(t.B) + t.Ur(t.B)
 }
 
-// Bhat is model 8: start-up time and inverse bandwidth of every pair.
+// Bhat is model 8 of the survey: T[i][j] is the start-up time in seconds and Beta[i][j] the time
+// per byte in s/B of a message from process i to process j.
 type Bhat struct{ T, Beta [][]float64 }
 
 func (b Bhat) Time(i, j int, m float64) float64 { return b.T[i][j] + b.Beta[i][j]*m }

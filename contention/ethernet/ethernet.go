@@ -16,12 +16,13 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// Link is one transfer between two nodes.
+// Link is one transfer, with a name, from one node to another.
 type Link struct{ Name, From, To string }
 
-// Build creates the network. rack returns the rack of a node. nic and backbone are capacities of
-// one direction in bytes per second (the measured ones of the paper: 940 Mbit/s NICs and copper,
-// 9400 Mbit/s optical). Flow i is link i.
+// Build creates the network of transfers over two-level Ethernet. rack returns the rack of a node.
+// nic and backbone are the capacities of one direction of an adapter and of a rack's link to the
+// other racks, in bytes per second (the measured ones of the paper: 940 Mbit/s NICs and copper,
+// 9400 Mbit/s optical). Flow i of the network is links[i].
 func Build[T num.Number[T]](links []Link, rack func(node string) string, nic, backbone T) (*sharing.Network[T], error) {
 	b := builder[T]{index: make(map[string]int)}
 	one := num.Int[T](1)
@@ -47,11 +48,13 @@ func Build[T num.Number[T]](links []Link, rack func(node string) string, nic, ba
 }
 
 type builder[T num.Number[T]] struct {
-	resources []sharing.Resource[T]
-	index     map[string]int
+	resources []sharing.Resource[T] // resources of the network so far
+	// index has the index in resources of the sending side of each port, by name of the port.
+	index map[string]int
 }
 
-// out returns the resource of the sending side of a port. The next resource is the receiving side.
+// out returns the index of the resource for the sending side of the port with a name, and creates
+// it if needed with a kind and a capacity in bytes/s. The next index is the receiving side.
 func (b *builder[T]) out(name string, kind sharing.Kind, capacity T) int {
 	i, ok := b.index[name]
 	if !ok {

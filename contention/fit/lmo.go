@@ -8,16 +8,18 @@ import (
 	"github.com/leidenzipper/zipper/contention/catalogue"
 )
 
-// Triple is a point-to-two measurement: From sends to A and B, which answer
-// with an empty message. Zero are times with 0 bytes, Sized with LMOData.Bytes.
+// Triple is the measurement of a processor that sends to two others, which answer with an empty
+// message.
 type Triple struct {
-	From, A, B  int
+	From, A, B int // numbers of the sender and of the two receivers
+	// Zero and Sized are the times in seconds, by repetition, with messages of 0 bytes and of
+	// LMOData.Bytes.
 	Zero, Sized []float64
 }
 
-// LMOData has the measurements for P processors. RTT0[i][j] are round trips of empty messages,
-// RTTm[i][j] of Bytes out and an empty answer (i < j suffices for RTT0; RTTm is needed where a rate
-// is wanted).
+// LMOData has the measurements for the processors 0 to P-1, in seconds. RTT0[i][j] are round trips
+// between i and j of empty messages by repetition, RTTm[i][j] of Bytes out and an empty answer (i <
+// j suffices for RTT0; RTTm is needed where a rate is wanted).
 type LMOData struct {
 	P          int
 	Bytes      float64
@@ -25,7 +27,9 @@ type LMOData struct {
 	Triples    []Triple
 }
 
-// LMO has the fitted parameters. Rates of pairs that were not measured are 0.
+// LMO has the fitted parameters: constant delay C[i] in seconds and per-byte delay T[i] in s/B of
+// each processor, latency L[i][j] in seconds and rate Beta[i][j] in B/s of each pair. Rates of
+// pairs that were not measured are 0.
 type LMO struct {
 	C, T    []Value
 	L, Beta [][]Value
@@ -102,7 +106,8 @@ func FitLMO(d LMOData) (LMO, error) {
 	return l, nil
 }
 
-// roundTrips returns means. A pair measured in one direction only counts for both.
+// roundTrips returns the means of samples of p processors, which has repetitions by sender and
+// receiver. A pair measured in one direction only counts for both.
 func roundTrips(p int, samples [][][]float64) ([][]Value, error) {
 	m := make([][]Value, p)
 	for i := range m {
@@ -136,8 +141,8 @@ func larger(a, b Value) Value {
 	return b
 }
 
-// average returns the mean of redundant values. Its error is the larger one of the error by their
-// spread and by their own errors.
+// average returns the mean of vs, redundant estimates of one value. Its error is the larger one of
+// the error by their spread and by their own errors.
 func average(vs []Value) Value {
 	var xs []float64
 	squares := 0.0

@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/catalogue"
 )
 
-// Hockney is alpha + beta*m, fitted by least squares to one-way times.
+// Hockney is the time Alpha + Beta*m of a message of m bytes, in seconds, fitted by least squares
+// to one-way times.
 type Hockney struct{ Alpha, Beta Value }
 
 func FitHockney(sizes, times []float64) (Hockney, error) {
@@ -20,23 +21,24 @@ func (h Hockney) Model() catalogue.Hockney {
 	return catalogue.Hockney{Alpha: h.Alpha.Value, Beta: h.Beta.Value}
 }
 
-// PRTT has the measurements of Hoefler's method as Netgauge makes them. Sizes are ascending,
-// Sizes[0] is 1; the times are lists of repetitions per size.
+// PRTT has the measurements of Hoefler's parametrized round trip, PRTT(n,d,m): n messages of m
+// bytes with d seconds between them, and one reply. Netgauge makes them in this way. Times are in
+// seconds, as lists of repetitions for each size.
 type PRTT struct {
-	Sizes []float64
-	N     int         // messages of a row, 16 in Netgauge
+	Sizes []float64   // message sizes in bytes, ascending; Sizes[0] is 1
+	N     int         // number of messages in a row; 16 in Netgauge
 	Delay float64     // seconds between the messages of Delayed; > g+(m-1)G
-	One   [][]float64 // PRTT(1,0,m)
-	Row   [][]float64 // PRTT(n,0,m)
-	// Delayed is PRTT(n,d,m) of Sizes[0].
+	One   [][]float64 // PRTT(1,0,m), by index in Sizes and then by repetition
+	Row   [][]float64 // PRTT(N,0,m), by index in Sizes and then by repetition
+	// Delayed is PRTT(N,Delay,m) for m = Sizes[0], by repetition.
 	Delayed []float64
 	// Or has times to receive a message that has arrived (measured as for PLogP: wait longer than
 	// the round trip, then time the receive).
 	Or []float64
 }
 
-// LogGP has both latencies: LRaw = PRTT(1,0,1)/2 contains the overheads and is an upper bound; L is
-// LRaw without both overheads.
+// LogGP has the fitted parameters of LogGP, in seconds and s/B. Of two latencies, LRaw =
+// PRTT(1,0,1)/2 contains the overheads and is an upper bound; L is LRaw without both overheads.
 type LogGP struct{ L, LRaw, Os, Or, Gap, G Value }
 
 func (l LogGP) Model() catalogue.LogGP {
@@ -44,8 +46,8 @@ func (l LogGP) Model() catalogue.LogGP {
 		G: l.G.Value}
 }
 
-// FitLogGP fits LogGP: Q(m) = (PRTT(n,d,m)-PRTT(1,0,m))/(n-1) is g+(m-1)G for d = 0, and o_s+d for
-// a large d.
+// FitLogGP fits LogGP to the measurements p: Q(m) = (PRTT(n,d,m)-PRTT(1,0,m))/(n-1) is g+(m-1)G for
+// d = 0, and o_s+d for a large d.
 func FitLogGP(p PRTT) (LogGP, error) {
 	var l LogGP
 	if p.N < 2 || len(p.Sizes) < 2 || p.Sizes[0] != 1 || len(p.One) != len(p.Sizes) || len(p.Row) != len(p.Sizes) {
@@ -87,25 +89,27 @@ func FitLogGP(p PRTT) (LogGP, error) {
 	return l, nil
 }
 
-// Kielmann has the measurements for PLogP.
+// Kielmann has the measurements for PLogP in seconds.
 type Kielmann struct {
-	Sizes []float64 // ascending, Sizes[0] is 0
+	Sizes []float64 // message sizes in bytes, ascending; Sizes[0] is 0
 	N     int       // number of messages in the saturated row of empty ones
-	Row   []float64 // RTT_n(0)
+	// Row has the times of N empty messages in a row and one reply (RTT_n(0)), by repetition.
+	Row []float64
 	// One is RTT_1(m), Os and Or are the overheads, as repetitions per size. The survey does not
 	// say how to measure o_s; the time of the send call is used.
 	One, Os, Or [][]float64
 }
 
-// PLogP has a value for every size.
+// PLogP has the fitted latency L, and for each of Sizes the gap G and the overheads Os and Or, in
+// seconds.
 type PLogP struct {
 	L         Value
 	Sizes     []float64
 	G, Os, Or []Value
 }
 
-// FitPLogP fits PLogP: RTT_n(m) = L + n*g(m) + L + g(0), so g(0) is the growth with n, L =
-// (RTT_n(0)-(n+1)g(0))/2 and g(m) = RTT_1(m)-RTT_1(0)+g(0).
+// FitPLogP fits PLogP to the measurements k: RTT_n(m) = L + n*g(m) + L + g(0), so g(0) is the
+// growth with n, L = (RTT_n(0)-(n+1)g(0))/2 and g(m) = RTT_1(m)-RTT_1(0)+g(0).
 func FitPLogP(k Kielmann) (PLogP, error) {
 	p := PLogP{Sizes: k.Sizes}
 	n := len(k.Sizes)
@@ -156,17 +160,17 @@ func (p PLogP) Model() catalogue.PLogP {
 	return catalogue.PLogP{L: p.L.Value, G: curve(p.G), Os: curve(p.Os), Or: curve(p.Or)}
 }
 
-// LogGPS is a LogGP fit on either side of the change of slope and the size of
-// the rendezvous jump.
+// LogGPS is a fit of the time of a message by its size: a line on either side of the size Small,
+// where the slope changes, and a jump at the size Sync, where rendezvous begins.
 type LogGPS struct {
-	O, Gs, Gl   Value
-	Small, Sync float64 // 0 if the data show no such size
+	O, Gs, Gl   Value   // constant part in seconds, and slopes up to Small and beyond it in s/B
+	Small, Sync float64 // sizes in bytes; 0 if the data show no such size
 }
 
-// FitLogGPS fits one-way times by size (ascending). The largest jump of time beyond the slope is
-// taken as the rendezvous threshold Sync if it exceeds jump (seconds). The best break of slope
-// below it is Small. O is the constant part: twice o' plus L, which cannot be separated by times
-// alone.
+// FitLogGPS fits one-way times in seconds by size in bytes (ascending). The largest jump of time
+// beyond the slope is taken as the rendezvous threshold Sync if it exceeds jump (seconds). The best
+// break of slope below it is Small. O is the constant part: twice o' plus L, which cannot be
+// separated by times alone.
 func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 	var l LogGPS
 	if len(sizes) != len(times) || len(sizes) < 4 {
@@ -207,15 +211,16 @@ func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 	return l, nil
 }
 
-// TauLop has the costs of one channel, by size and number of concurrent transfers.
+// TauLop has the fitted times of a message over one channel, such as shared memory, in seconds.
 type TauLop struct {
-	O []Value   // per size
-	L [][]Value // [size][tau-1]
+	O []Value   // overhead, by index of the message size
+	L [][]Value // time of one transfer while tau run at once, as [size index][tau-1]
 }
 
-// FitTauLop fits tau-Lop. overhead is o(m): half a round trip of an eager message, or of a
-// synchronous send for rendezvous. ring has ring times, as repetitions [size][tau-1], of messages
-// that take the given number of transfers each: L = (ring - o)/transfers.
+// FitTauLop fits tau-Lop. overhead has times in seconds by index of the message size and
+// repetition: half a round trip of an eager message, or of a synchronous send for rendezvous. ring
+// has times of tau concurrent messages in a ring, as [size index][tau-1][repetition]; each message
+// takes the given number of transfers: L = (ring - overhead)/transfers.
 func FitTauLop(overhead [][]float64, ring [][][]float64, transfers int) (TauLop, error) {
 	var t TauLop
 	if transfers < 1 || len(overhead) != len(ring) {

@@ -23,7 +23,8 @@ func (v Value) String() string { return fmt.Sprintf("%.6g ± %.2g", v.Value, v.E
 func (v Value) minus(w Value) Value   { return Value{v.Value - w.Value, math.Hypot(v.Err, w.Err)} }
 func (v Value) times(f float64) Value { return Value{v.Value * f, v.Err * math.Abs(f)} }
 
-// Mean returns the mean of independent samples and its standard error.
+// Mean returns the mean of independent samples and its standard error, or an error if there are
+// none.
 func Mean(samples []float64) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("no samples")
@@ -62,8 +63,8 @@ func HalfWidth(samples []float64, level float64) (float64, error) {
 	return t.Quantile((1+level)/2) * m.Err, nil
 }
 
-// Enough reports whether the half width of the 95 % interval is at most the given part of the mean:
-// 0.025 is the survey's rule, 0.01 that of Zhu et al. (full width 2 %).
+// Enough reports whether the half width of the 95 % interval of the samples' mean is at most part
+// (a fraction) of the mean: 0.025 is the survey's rule, 0.01 that of Zhu et al. (full width 2 %).
 func Enough(samples []float64, part float64) bool {
 	h, err := HalfWidth(samples, 0.95)
 	if err != nil {
@@ -80,7 +81,8 @@ type Line struct {
 	Residual float64
 }
 
-// Fit fits a line. It needs two different x; standard errors need three points.
+// Fit fits a line by least squares to the points (x[i], y[i]). It needs two different x; standard
+// errors need three points.
 func Fit(x, y []float64) (Line, error) {
 	if len(x) != len(y) || len(x) < 2 {
 		return Line{}, fmt.Errorf("a line needs two points: got %d and %d", len(x), len(y))
@@ -113,9 +115,9 @@ func Fit(x, y []float64) (Line, error) {
 	return l, nil
 }
 
-// Split finds where two lines fit points (x ascending) better than one: i is the first point of the
-// second line. Each side has at least three points. ok is false if one line is as good; two lines
-// must reduce the sum of squares to a quarter.
+// Split finds where two lines fit the points (x[k], y[k]), x ascending, better than one: i is the
+// index of the first point of the second line. Each side has at least three points. ok is false if
+// one line is as good; two lines must reduce the sum of squares to a quarter.
 func Split(x, y []float64) (i int, ok bool) {
 	squares := func(from, to int) float64 {
 		l, err := Fit(x[from:to], y[from:to])

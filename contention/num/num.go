@@ -33,7 +33,7 @@ type Number[T any] interface {
 	String() string
 }
 
-// Int converts n to T.
+// Int returns n as a number of type T.
 func Int[T Number[T]](n int64) T {
 	var z T
 	return z.FromInt(n)

@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// Generators returns the names that Generate knows, with a description of each.
+// Generators returns a description of each pattern that Generate knows, by its name.
 func Generators() map[string]string {
 	return map[string]string{
 		"ring":     "every rank sends to the next, the last to the first, all at once",
@@ -26,8 +26,9 @@ func Generators() map[string]string {
 // maxMessages bounds the number of messages that a short argument can generate.
 const maxMessages = 10_000_000
 
-// Generate returns the messages of "NAME:key=value,...". Keys: size (default 1 MiB) and ranks
-// (default all places) for all; root (0) for gather and scatter; d (1) and seed (1) for random.
+// Generate returns the messages of the pattern spec, "NAME:key=value,...", on the ranks whose hosts
+// are places. Keys: size (default 1 MiB) and ranks (default all places) for all; root (0) for
+// gather and scatter; d (1) and seed (1) for random.
 func Generate(spec string, places []string) ([]platform.Message, error) {
 	name, options, _ := strings.Cut(spec, ":")
 	if _, ok := Generators()[name]; !ok {

@@ -23,8 +23,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/lines"
 )
 
-// Read reads a pattern file. places has the host of each rank (platform.Places, or another
-// placement). Errors name the line.
+// Read returns the messages of a pattern file. places has the host of each rank (platform.Places,
+// or another placement). Errors name the line.
 func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	var list []platform.Message
 	waits := make(map[int][]string)
@@ -72,8 +72,8 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	return list, nil
 }
 
-// circular returns the index of the first message that can never start, because it waits for
-// messages that wait for each other in a cycle. It returns -1 if there is no such message.
+// circular returns the index of the first message in list that can never start, because it waits
+// for messages that wait for each other in a cycle. It returns -1 if there is no such message.
 func circular(list []platform.Message) int {
 	waits, next := make([]int, len(list)), make([][]int, len(list))
 	var free []int
@@ -138,7 +138,8 @@ func parse(f []string, places []string) (m platform.Message, after []string, err
 	return m, after, nil
 }
 
-// host returns the host of an endpoint: that of a rank, or a name that the platform checks later.
+// host returns the host of an endpoint s of a message in a pattern: places[n] if s is the rank n,
+// or s itself as the name of a host, which the platform checks later.
 func host(s string, places []string) (string, error) {
 	r, err := strconv.Atoi(s)
 	if err != nil || r < 0 {
@@ -150,7 +151,8 @@ func host(s string, places []string) (string, error) {
 	return places[r], nil
 }
 
-// message returns a message between two ranks.
+// message returns a message of the given number of bytes from one rank to another. places has the
+// host of each rank.
 func message(from, to int, bytes *big.Rat, places []string) platform.Message {
 	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes,
 		SameHost: true, Ranks: []int{from, to}}

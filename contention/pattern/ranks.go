@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/rankfile"
 )
 
-// ReadRanks reads a plan (package rankfile) whose hosts must be those of the platform. It returns
-// the host of each rank.
+// ReadRanks reads a plan of ranks on hosts (package rankfile), whose hosts must be those of
+// platform p. It returns the host of each rank.
 func ReadRanks(r io.Reader, p *platform.Platform) ([]string, error) {
 	places, err := rankfile.Read(r)
 	if err != nil {

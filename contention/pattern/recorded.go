@@ -5,9 +5,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/traffic/trace"
 )
 
-// Recorded returns the hosts of a recorded job's ranks on a platform with the same clusters, by
-// name. Each cluster's ranks fill its hosts in order. ok is false if the platform lacks a cluster
-// or room for its ranks; then the places of the ranks are not known.
+// Recorded returns the host of each rank of the job recorded in trace t on platform p, whose
+// clusters are identified by name. Each cluster's ranks fill its hosts in order. ok is false if the
+// platform lacks a cluster or room for its ranks; then the places of the ranks are not known.
 func Recorded(t *trace.Trace, p *platform.Platform) (places []string, ok bool) {
 	room := make(map[string][]string)
 	for _, c := range p.Clusters {

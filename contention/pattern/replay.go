@@ -87,11 +87,12 @@ func sortedPairs(m map[[2]int]int64) [][2]int {
 	return pairs
 }
 
-// history has a rank's messages in one direction, sorted by end. next is the first one that had not
-// ended at the times asked so far, which only grow.
+// history has a rank's sent or received messages, sorted by end.
 type history struct {
-	messages []int
-	next     int
+	messages []int // indices in the trace's messages
+	// next is the index in messages of the first one that had not ended at the times asked so
+	// far, which only grow.
+	next int
 }
 
 type histories struct{ sent, received []history }
@@ -114,8 +115,9 @@ func newHistory(ranks int, ms []trace.Message) histories {
 	return h
 }
 
-// before returns the message that ended last at or before a time, among those that are sorted
-// before message i, so that no cycle can arise.
+// before returns the index in ms of the message of this history that ended last at or before the
+// time at, among those with an index below i, so that no cycle can arise. The bool is false if
+// there is none.
 func (h *history) before(ms []trace.Message, at int64, i int) (int, bool) {
 	for h.next < len(h.messages) && ms[h.messages[h.next]].End <= at {
 		h.next++

@@ -12,12 +12,14 @@ import (
 // processorTimes has the steps of ranks in their order (a message sent or received), and the
 // processor time that each rank had used by then.
 type processorTimes struct {
-	known bool
-	turns [][2]turn // steps of each message: the sender's and the receiver's
+	known bool // whether the trace has processor times
+	// turns has the steps of each message of the trace, by its index: the sender's and the
+	// receiver's.
+	turns [][2]turn
 }
 
 type turn struct {
-	place    int
+	place    int   // position among all steps of its rank
 	computed int64 // processor time since the step before, in ns
 }
 
@@ -49,7 +51,9 @@ func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
 	return p
 }
 
-// describe adds the steps of a message, and the processor times before them multiplied by compute.
+// describe sets the positions of message i of the trace among the steps of its sender and receiver
+// in x, and the processor times before them multiplied by compute. It does nothing if the trace has
+// no processor times.
 func (p *processorTimes) describe(x *platform.Message, i int, compute *big.Rat) {
 	if !p.known {
 		return

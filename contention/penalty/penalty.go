@@ -32,12 +32,14 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// Edge is one transfer under way. Vertices are small non-negative numbers.
+// Edge is one transfer under way from one vertex (host or zipper) to another. Vertices are small
+// non-negative numbers.
 type Edge struct{ From, To int }
 
-// Reading says when rule (b) holds. The paper's own numbers contradict its literal text (an in-star
-// of any size would have rho 2), so a condition is added. In all readings rule (b) needs out(s)=1
-// and Conf(e) not empty.
+// Reading says under which conditions rule (b) of the penalty model applies: a source with a single
+// transfer gets the part of the receiving link that its competitors there leave. The paper's own
+// numbers contradict its literal text (an in-star of any size would have rho 2), so a condition is
+// added. In all readings rule (b) needs out(s)=1 and Conf(e) not empty.
 type Reading int
 
 const (
@@ -74,7 +76,7 @@ func ParseReading(s string) (Reading, error) {
 	return 0, fmt.Errorf("rule (b) has no reading %q: use U, R or off", s)
 }
 
-// degrees has the numbers of the graph that the rules need.
+// degrees has the numbers of the graph of transfers that the rules for the penalty need, by vertex.
 type degrees struct {
 	out, in []int // number of transfers out of and into each vertex
 	// The four fields count the distinct sources that enter a vertex: their number, the number
@@ -123,7 +125,9 @@ func measure(edges []Edge) degrees {
 	return d
 }
 
-// ruleA reports whether rule (a) holds: no conflict at the receiver, or a balanced one.
+// ruleA reports whether rule (a) of the penalty model holds for the transfers from vertex s to
+// vertex to: the receiver has no other source, or all its sources send equally many transfers and
+// it receives no more than s sends.
 func (d *degrees) ruleA(s, to int) bool {
 	if d.sources[to] == 1 {
 		return true
@@ -131,7 +135,9 @@ func (d *degrees) ruleA(s, to int) bool {
 	return d.in[to] <= d.out[s] && d.minOut[to] == d.out[s] && d.maxOut[to] == d.out[s]
 }
 
-// ruleB reports whether rule (b) holds: s sends one transfer and all its competitors send several.
+// ruleB reports whether rule (b) of the penalty model holds by reading r for the transfer from
+// vertex s to vertex to: s sends no other transfer, and all other sources of the receiver send
+// several.
 func (d *degrees) ruleB(s, to int, r Reading) bool {
 	if r == Off || d.out[s] != 1 || d.single[to] != 1 {
 		return false // single counts s itself
@@ -152,9 +158,9 @@ func (d *degrees) ruleB(s, to int, r Reading) bool {
 	return true
 }
 
-// Rho returns the penalty of every edge, in the order of edges. Parallel edges are allowed. It
-// panics on an edge from a vertex to itself or a negative vertex, so callers must validate their
-// input.
+// Rho returns the penalty, the slowdown against a lone transfer (1 or more), of every edge, in the
+// order of edges, by a reading of rule (b). Parallel edges are allowed. It panics on an edge from a
+// vertex to itself or a negative vertex, so callers must validate their input.
 func Rho[T num.Number[T]](edges []Edge, reading Reading) []T {
 	for i, e := range edges {
 		if e.From == e.To || e.From < 0 || e.To < 0 {

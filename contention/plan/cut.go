@@ -1,8 +1,9 @@
 package plan
 
-// VertexCut returns a smallest set of ranks that touches every edge between two sides (a minimum
-// vertex cover of the crossing edges, by König's theorem). With these ranks on zipper nodes nothing
-// crosses a forwarder. side has the side of each rank, 0 or 1; ranks on other sides are left out.
+// VertexCut returns a smallest set of ranks (of 0 to ranks-1) that touches every edge between two
+// sides: a minimum vertex cover of the crossing edges, by König's theorem. With these ranks on
+// zipper nodes nothing crosses a forwarder. side has the side of each rank, 0 or 1; ranks on other
+// sides are left out.
 func VertexCut(ranks int, edges []Edge, side []int) []int {
 	across := make([][]int, ranks) // edges by their end on side 0
 	for _, e := range edges {
@@ -56,7 +57,9 @@ func VertexCut(ranks int, edges []Edge, side []int) []int {
 	return cover
 }
 
-// augment finds, breadth first, a path that matches a and reverses it.
+// augment finds, breadth first, a path from vertex a along which edges are alternately outside and
+// in the matching, and reverses it if it makes the matching larger. across has the neighbours on
+// the other side of each vertex; mate has the partner of each vertex in the matching, or -1.
 func augment(a int, across [][]int, mate []int) {
 	before := map[int]int{} // side 1 vertex: the side 0 vertex it was reached from
 	for queue := []int{a}; len(queue) > 0; queue = queue[1:] {

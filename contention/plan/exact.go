@@ -9,8 +9,8 @@ import (
 // ErrTooLarge means that branch and bound exceeded its limit. Improve still works.
 var ErrTooLarge = errors.New("the graph is too large for an exact plan")
 
-// Exact returns a placement of least cost. steps bounds the number of placements of a rank that it
-// tries; 0 means exactSteps. If the bound is exceeded the error is ErrTooLarge.
+// Exact returns a placement of least cost (Problem.Cost). steps bounds the number of placements of
+// a rank that it tries; 0 means exactSteps. If the bound is exceeded the error is ErrTooLarge.
 func Exact(p *Problem, steps int) (Placement, error) {
 	g, err := p.build()
 	if err != nil {
@@ -46,13 +46,13 @@ func Exact(p *Problem, steps int) (Placement, error) {
 }
 
 type search struct {
-	g     *graph
-	order []int
-	where []int
-	used  []int
-	best  float64
-	found []int
-	left  int
+	g     *graph  // graph to be placed
+	order []int   // vertices in the order in which they are placed
+	where []int   // site of each vertex; -1 if it is not placed
+	used  []int   // number of ranks on each site
+	best  float64 // least cost found so far
+	found []int   // placement of least cost; nil if none was found
+	left  int     // number of steps that may still be tried
 }
 
 func (s *search) place(k int, cost float64) {

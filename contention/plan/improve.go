@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Improve returns a good placement of a graph of any size. It is not always the best one.
+// Improve returns a placement of the ranks of p with a low cost (Problem.Cost), for graphs of any
+// size. It is not always the best one.
 func Improve(p *Problem) (Placement, error) {
 	g, err := p.build()
 	if err != nil {
@@ -20,8 +21,8 @@ func Improve(p *Problem) (Placement, error) {
 	return g.placement(where), nil
 }
 
-// Solve calls Exact for small graphs, and Improve otherwise. exact reports which one found the
-// placement.
+// Solve returns a placement of the ranks of p: that of Exact for small graphs, and that of Improve
+// otherwise. exact reports which one found it.
 func Solve(p *Problem) (at Placement, exact bool, err error) {
 	g, err := p.build()
 	if err != nil {
@@ -69,7 +70,8 @@ func (g *graph) improve() ([]int, bool) {
 	return where, !math.IsInf(g.cost(where), 1)
 }
 
-// contract merges pairs of vertices along their heaviest edges.
+// contract returns a smaller graph, in which pairs of vertices with heavy edges between them are
+// merged into one.
 func (g *graph) contract() *graph {
 	// Sets as large as a small site could not be placed there any more.
 	most := 1
@@ -120,7 +122,8 @@ func (g *graph) contract() *graph {
 	return c
 }
 
-// compatible reports whether two vertices are allowed on the same sites.
+// compatible reports whether vertices v and w may be merged: every site that is allowed for one of
+// them is also allowed for the other.
 func (g *graph) compatible(v, w int) bool {
 	for s, x := range g.vertices[v].work {
 		if math.IsInf(x, 1) != math.IsInf(g.vertices[w].work[s], 1) {
@@ -130,7 +133,8 @@ func (g *graph) compatible(v, w int) bool {
 	return true
 }
 
-// cost returns the cost of a placement, or +Inf if a site overflows.
+// cost returns the cost of a placement in seconds, or +Inf if a site has more ranks than room.
+// where has the site of each vertex.
 func (g *graph) cost(where []int) float64 {
 	cost := 0.0
 	used := make([]int, len(g.p.Sites))
@@ -152,9 +156,9 @@ func (g *graph) cost(where []int) float64 {
 	return cost
 }
 
-// grow places vertices one after the other at the site of least cost. Vertices with the most
-// traffic to placed ones go first. If no site has room the least full one overflows, which refine
-// repairs.
+// grow returns the site of each vertex. It places vertices one after the other at the site of least
+// cost; seed decides random choices. Vertices with the most traffic to placed ones go first. If no
+// site has room the least full one overflows, which refine repairs.
 func (g *graph) grow(seed uint64) []int {
 	n := len(g.vertices)
 	where := make([]int, n)

@@ -7,8 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// FromPlatform creates the problem of placing a communication graph on a platform. Sites are
-// p.Sites(), in order; the crossing rate is that of all zippers in both directions.
+// FromPlatform creates the problem of placing a number of ranks with the traffic edges on platform
+// p. Its sites are p.Sites(), in order; the crossing rate is that of all zippers in both
+// directions.
 func FromPlatform(p *platform.Platform, ranks int, edges []Edge) (*Problem, error) {
 	x := &Problem{Ranks: ranks, Edges: edges}
 	sites := p.Sites()
@@ -38,7 +39,8 @@ func FromPlatform(p *platform.Platform, ranks int, edges []Edge) (*Problem, erro
 	return x, nil
 }
 
-// Hosts returns the hosts of the ranks of a placement. The ranks of a site fill its hosts in order.
+// Hosts returns the host of each rank in placement at on platform p. The ranks of a site fill its
+// hosts in order. The error names a site without enough room.
 func Hosts(p *platform.Platform, at Placement) ([]string, error) {
 	sites := p.Sites()
 	next := make([]int, len(sites))
@@ -83,7 +85,8 @@ func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
 	return names
 }
 
-// InOrder returns the placement of a job without a plan: ranks fill the clusters in order.
+// InOrder returns the placement of a job without a plan: ranks fill the clusters in order. It
+// returns an error if there is not enough room.
 func InOrder(p *Problem) (Placement, error) {
 	at := make(Placement, 0, p.Ranks)
 	for s := range p.Sites {
@@ -99,7 +102,8 @@ func InOrder(p *Problem) (Placement, error) {
 	return at, nil
 }
 
-// Check returns an error if ranks that communicate cannot reach each other.
+// Check returns an error if placement at puts ranks that communicate on sites that cannot reach
+// each other.
 func (p *Problem) Check(at Placement) error {
 	for _, e := range p.Edges {
 		if e.A != e.B && e.Bytes > 0 && p.Crossings[at[e.A]][at[e.B]] >= unreachable {

@@ -25,22 +25,22 @@ import (
 
 // Site is a cluster or a zipper node.
 type Site struct {
-	Name  string
+	Name  string  // name of the cluster or zipper node
 	Room  int     // number of ranks that it has room for
 	Speed float64 // relative speed; work/speed is the time of a rank's computation
 }
 
 // Edge is the traffic between two ranks, in both directions together.
 type Edge struct {
-	A, B  int
-	Bytes float64
+	A, B  int     // numbers of the ranks
+	Bytes float64 // number of bytes, or any other measure of traffic
 }
 
 // Problem is a communication graph to be placed.
 type Problem struct {
-	Ranks int
-	Edges []Edge
-	Sites []Site
+	Ranks int    // number of ranks, which are numbered from 0
+	Edges []Edge // traffic between pairs of ranks
+	Sites []Site // sites on which ranks can be placed
 	// Crossings[s][t] is the number of forwarders that a message from s to t passes. It is
 	// symmetric, with 0 on the diagonal.
 	Crossings [][]float64
@@ -60,21 +60,24 @@ type Placement []int
 
 // vertex is a set of ranks that stay together, at some level of coarsening.
 type vertex struct {
-	ranks []int     // ranks at the finest level; otherwise vertices of the next finer one
-	size  int       // number of ranks
-	work  []float64 // cost of computing on each site; +Inf if the site is not allowed
-	edges []arc
+	// ranks has the ranks at the finest level, and at others the indices of vertices of the next
+	// finer graph.
+	ranks []int
+	size  int // number of ranks
+	// work has the cost of computing on each site in seconds; +Inf if the site is not allowed.
+	work  []float64
+	edges []arc // traffic with other vertices
 }
 
 type arc struct {
-	to    int
+	to    int // index of the other vertex
 	bytes float64
 }
 
 // graph is the problem at one level of coarsening.
 type graph struct {
-	p        *Problem
-	vertices []vertex
+	p        *Problem // problem to be solved
+	vertices []vertex // vertices of this level, which edges refer to by index
 }
 
 func (p *Problem) check() error {
@@ -107,7 +110,8 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// build merges the ranks that stay together and joins parallel edges.
+// build returns the graph of the problem at its finest level: ranks that must share a site become
+// one vertex, and parallel edges one edge. It returns an error if no site is allowed for a vertex.
 func (p *Problem) build() (*graph, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -173,8 +177,9 @@ func (g *graph) connect(pairs map[[2]int]float64) {
 	}
 }
 
-// at returns the cost of vertex v on site s, with regard to the neighbours that are placed (site >=
-// 0).
+// at returns the cost in seconds of vertex v on site s: that of computing there, and of the traffic
+// with the neighbours that are placed. where has the site of each vertex, or -1 if it is not
+// placed.
 func (g *graph) at(v, s int, where []int) float64 {
 	cost := 0.0
 	for _, e := range g.vertices[v].edges {
@@ -185,7 +190,8 @@ func (g *graph) at(v, s int, where []int) float64 {
 	return cost/g.p.Rate + g.vertices[v].work[s]
 }
 
-// Cost returns the cost of a placement in seconds, or +Inf if it breaks a rule.
+// Cost returns the cost of placement at in seconds, for computing and for traffic that crosses
+// forwarders, or +Inf if it overfills a site or breaks Allowed or Together.
 func (p *Problem) Cost(at Placement) float64 {
 	cost := 0.0
 	used := make([]int, len(p.Sites))
@@ -213,7 +219,8 @@ func (p *Problem) Cost(at Placement) float64 {
 	return cost + p.Crossing(at)/p.Rate
 }
 
-// Crossing returns the number of bytes that pass forwarders, counted once for each forwarder.
+// Crossing returns the number of bytes that pass forwarders in placement at, counted once for each
+// forwarder.
 func (p *Problem) Crossing(at Placement) float64 {
 	bytes := 0.0
 	for _, e := range p.Edges {

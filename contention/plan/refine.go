@@ -6,14 +6,17 @@ import (
 	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
-// move is a candidate in a queue. It is stale if the vertex has another version.
+// move is a candidate in a queue of moves of vertices from one site to another. It is stale if the
+// vertex has got another version since.
 type move struct {
-	vertex  int
+	vertex int // index of the vertex
+	// gain is the number of seconds by which the move lowers the cost; negative if it raises the
+	// cost.
 	gain    float64
-	version int
+	version int // value of pass.version of the vertex when the move was queued
 }
 
-// Before reports whether m is the better move.
+// Before reports whether move m has the larger gain than other.
 func (m move) Before(other move) bool {
 	if m.gain != other.gain {
 		return m.gain > other.gain
@@ -23,7 +26,8 @@ func (m move) Before(other move) bool {
 
 type moves = pqueue.Queue[move]
 
-// refine runs passes of Fiduccia and Mattheyses until one gains nothing.
+// refine improves a placement by passes of the algorithm of Fiduccia and Mattheyses until one gains
+// nothing. where has the site of each vertex.
 func (g *graph) refine(where []int) {
 	for range refinePasses {
 		if !newPass(g, where).run() {
@@ -36,14 +40,16 @@ func (g *graph) refine(where []int) {
 // site may overflow by one vertex in between. Then only moves out of it are allowed, so that two
 // moves make a swap.
 type pass struct {
-	g       *graph
-	sites   int
-	where   []int
-	used    []int     // number of ranks on each site
-	cost    []float64 // [vertex*sites+site] cost of the vertex there in the current placement
-	queues  []moves   // [from*sites+to] candidate moves
-	version []int     // version of each vertex
-	locked  []bool
+	g     *graph // graph whose vertices are moved
+	sites int    // number of sites
+	where []int  // site of each vertex in the current placement
+	used  []int  // number of ranks on each site
+	// cost has the cost in seconds of each vertex on each site in the current placement, as
+	// [vertex*sites+site].
+	cost    []float64
+	queues  []moves // candidate moves from one site to another, as [from*sites+to]
+	version []int   // number of times that each vertex was offered, by vertex
+	locked  []bool  // whether each vertex has been moved in this pass, by vertex
 }
 
 func newPass(g *graph, where []int) *pass {
@@ -63,7 +69,8 @@ func newPass(g *graph, where []int) *pass {
 	return p
 }
 
-// offer puts a vertex's moves into the queues. Older ones become stale.
+// offer puts the moves of vertex v to each other allowed site into the queues. Older ones become
+// stale.
 func (p *pass) offer(v int) {
 	p.version[v]++
 	costs := p.cost[v*p.sites : (v+1)*p.sites]
@@ -80,8 +87,8 @@ func (p *pass) offer(v int) {
 	}
 }
 
-// overflow returns the total number of ranks beyond the room of sites, and the site with the most
-// of them.
+// overflow returns the total number of ranks beyond the room of sites, and the index of the site
+// with the most of them (-1 if there are none).
 func (p *pass) overflow() (total, worst int) {
 	most := 0
 	worst = -1
@@ -95,7 +102,8 @@ func (p *pass) overflow() (total, worst int) {
 	return total, worst
 }
 
-// best returns the allowed move with the largest gain. ok is false if there is none.
+// best returns the allowed move with the largest gain, and the site to which it goes. ok is false
+// if there is none.
 func (p *pass) best() (m move, to int, ok bool) {
 	over, full := p.overflow()
 	for q := range p.queues {
@@ -140,7 +148,7 @@ func (p *pass) move(v, to int) {
 	}
 }
 
-// run reports whether the placement became better.
+// run carries out the pass, and reports whether the placement became better.
 func (p *pass) run() bool {
 	type done struct{ vertex, from int }
 	var log []done

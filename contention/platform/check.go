@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/penalty"
 )
 
-// known returns an error for a field that the type does not have, with its line. Otherwise a
-// misspelt field would be ignored.
+// known returns an error, with the line, for a field in YAML node n that the Go type t does not
+// have. Otherwise a misspelt field would be ignored.
 func known(n *yaml.Node, t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -104,7 +104,8 @@ const (
 	farStreams = 4
 )
 
-// farTrip returns the round trip from which a path counts as long, 2 ms: forwarder/trunk.Far.
+// farTrip returns the round-trip time in seconds from which a path counts as long, 2 ms:
+// forwarder/trunk.Far.
 func farTrip() *big.Rat { return big.NewRat(2, 1000) }
 
 func (p *Platform) checkCluster(index int, c *Cluster) error {

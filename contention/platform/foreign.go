@@ -26,8 +26,9 @@ var foreign = []struct {
 		"a matrix of rates or times has no clusters: measure with zipper calibrate, which writes a platform file"},
 }
 
-// errForeign returns an error if text is one of the foreign files. The error names the kind of file
-// and the fields that its contents map to.
+// errForeign returns an error if text, which should be a platform file, is a file of another
+// program in the list foreign. The error names the kind of file and the fields that its contents
+// map to.
 func errForeign(text []byte) error {
 	head := text[:min(len(text), 64<<10)]
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))

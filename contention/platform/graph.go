@@ -13,13 +13,15 @@ import (
 
 // Message is one transfer between hosts or zippers, before it is routed.
 type Message struct {
-	Name     string
-	From, To string
-	Bytes    *big.Rat
+	Name     string   // name of the message for people
+	From, To string   // names of hosts or zippers
+	Bytes    *big.Rat // size in bytes
 	Start    *big.Rat // seconds; nil is 0
 	Delay    *big.Rat // seconds between start and first byte; nil is 0
 	After    []int    // indices of messages that must have finished before this one starts
-	Sent     []int    // indices of messages of the same host that must have been sent (solve.Transfer.Sent)
+	// Sent has the indices of messages of the same host with which it must have finished as their
+	// sender (solve.Transfer.Sent).
+	Sent []int
 	// Turn is the position of the send among all steps of the sender, and of the receive among
 	// those of the receiver. Work and Taken are the processor time in seconds that the sender and
 	// the receiver spend before it, since their previous step. They are for simulation, in place of
@@ -35,44 +37,49 @@ type Message struct {
 // Graph is a set of messages on a platform: the network, and the transfers (stages and stripes) of
 // each message.
 type Graph[T num.Number[T]] struct {
-	Network   *sharing.Network[T]
+	Network *sharing.Network[T] // resources and flows of the platform that the messages use
+	// Transfers has the stages and stripes of the messages, which other fields refer to by index.
 	Transfers []solve.Transfer[T]
-	// Parts has the transfers of each message, First those that start it, and Last those that end
-	// it.
+	// Parts has the indices of the transfers of each message, First those that start it, and Last
+	// those that end it.
 	Parts, First, Last [][]int
-	Readings           map[int]penalty.Reading // reading of penalty rule (b) for each domain resource
+	// Readings has the condition of rule (b) of the penalty model, by index of the domain
+	// resource, which stands for a cluster's switch.
+	Readings map[int]penalty.Reading
 
 	striped []stripes // messages whose split depends on the rates
 }
 
 type stripes struct {
-	flows []int   // flow of the first stage of each stripe
-	parts [][]int // transfers of each stripe
-	bytes *big.Rat
+	flows []int    // flow of the first stage of each stripe, by stripe
+	parts [][]int  // indices of the transfers of each stripe, by stripe
+	bytes *big.Rat // size of the whole message in bytes
 }
 
 type builder[T num.Number[T]] struct {
-	p         *Platform
-	resources []sharing.Resource[T]
-	index     map[string]int
-	flows     []sharing.Flow[T]
-	flowOf    map[string][]hop[T] // stages of each path, by path
-	g         *Graph[T]
-	routes    map[[2]int][]step
+	p         *Platform             // platform on which the messages are sent
+	resources []sharing.Resource[T] // resources so far, which are referred to by index
+	index     map[string]int        // index of each resource, by name
+	flows     []sharing.Flow[T]     // flows so far, which are referred to by index
+	// flowOf has the stages of each path, by sender, receiver and zippers as text.
+	flowOf map[string][]hop[T]
+	g      *Graph[T]         // graph that is being built
+	routes map[[2]int][]step // steps between two clusters, by their indices
 }
 
-// hop is one stage of a path: its flow, and the times before and after its bytes.
+// hop is one stage of a path: its flow, and the times in seconds before and after its bytes.
 type hop[T any] struct {
-	flow        int
+	flow        int      // index of the flow
 	delay, tail T        // delay only applies to messages of more than eager bytes
-	eager       *big.Rat // nil means 0
+	eager       *big.Rat // size of the longest message without delay, in bytes; nil means 0
 	// fill is the time to drain the last segment after the last byte, in seconds per byte of the
 	// segment, which has at most segment bytes.
 	fill    T
 	segment *big.Rat
 }
 
-// Build creates the graph of the messages. Errors name the message's line.
+// Build creates the network and the transfers of messages on platform p. Errors name the message's
+// line.
 func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) {
 	k := len(messages)
 	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]),
@@ -113,14 +120,16 @@ func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) 
 	return b.g, b.g.split(b.g.Transfers, n)
 }
 
-// Replan returns the transfers with stripes that are split according to a changed network.
+// Replan returns the transfers of the graph for a network with changed capacities n, with
+// proportional stripes that are split according to its rates.
 func (g *Graph[T]) Replan(n *sharing.Network[T]) ([]solve.Transfer[T], error) {
 	ts := slices.Clone(g.Transfers)
 	return ts, g.split(ts, n)
 }
 
-// split sets the sizes of proportional stripes. They are proportional to the rates that the stripes
-// of a message would have without other messages.
+// split sets the sizes of proportional stripes in ts, the transfers of the graph. They are
+// proportional to the rates that the stripes of a message would have on network n without other
+// messages.
 func (g *Graph[T]) split(ts []solve.Transfer[T], n *sharing.Network[T]) error {
 	var z T
 	for _, s := range g.striped {
@@ -178,7 +187,8 @@ func (b *builder[T]) nic(cluster, host int, outward bool) int {
 	return b.duplex(sharing.NIC, c.Hosts.Names[host], ".out", ".in", &c.NIC, outward)
 }
 
-// port returns the zipper's adapter on a cluster. outward is away from the zipper.
+// port returns the index of the resource for one direction of a zipper's adapter on a cluster: away
+// from the zipper if outward is true, otherwise towards it.
 func (b *builder[T]) port(zipper, cluster int, outward bool) int {
 	z, c := &b.p.Zippers[zipper], b.p.Clusters[cluster].Name
 	d := z.Ports[c]
@@ -239,7 +249,7 @@ func (b *builder[T]) message(i int, m *Message) error {
 	return nil
 }
 
-// local adds a message between ranks of one host.
+// local adds message i, which is between ranks of one host, at the place at.
 func (b *builder[T]) local(i int, m *Message, at place) error {
 	key := "local " + m.From
 	if b.flowOf[key] == nil {
@@ -262,7 +272,8 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 	return nil
 }
 
-// paths returns the possible paths, each a list of zippers.
+// paths returns the possible paths from one place to another, each a list of indices of zippers in
+// order; a path inside a network is nil.
 func (b *builder[T]) paths(from, to place) ([][]int, error) {
 	switch {
 	case from.cluster < 0 && to.cluster < 0:
@@ -306,7 +317,8 @@ func (b *builder[T]) paths(from, to place) ([][]int, error) {
 	return paths, nil
 }
 
-// part adds the transfers of a message, or of a stripe of it, over one path.
+// part adds the transfers of bytes bytes of message i over one path, a list of indices of zippers,
+// and returns their indices. It may be a stripe of the message.
 func (b *builder[T]) part(i int, m *Message, from, to place, path []int, bytes *big.Rat) []int {
 	key := fmt.Sprint(m.From, " ", m.To, path)
 	hops, ok := b.flowOf[key]

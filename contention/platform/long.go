@@ -13,9 +13,10 @@ import (
 // flight, once their window has grown (docs/design/trunk.md).
 const pairWindow = 48 << 20
 
-// buffers adds the limit of a connection over a network that the path leaves at a place. With at
-// most W bytes in flight and a round trip T, the rate of a connection is W/T (RFC 6349, 3.3.1). For
-// n connections it is n times that.
+// buffers adds a resource to the current flow for the limit of a connection over a cluster's
+// network from the walker's place to the place named at, and moves the walker there. zipper says
+// that this is a zipper. With at most W bytes in flight and a round trip T, the rate of a
+// connection is W/T (RFC 6349, 3.3.1). For n connections it is n times that.
 func (w *walker[T]) buffers(cluster int, at string, zipper bool) {
 	c := &w.b.p.Clusters[cluster]
 	if c.Buffer.Rat != nil {
@@ -30,7 +31,8 @@ func (w *walker[T]) buffers(cluster int, at string, zipper bool) {
 	w.at, w.zipper = at, zipper
 }
 
-// window adds the limit of a pair of processes over all networks of a long path, in the same way.
+// window adds a resource to the current flow for the limit of a pair of processes whose path over
+// steps is long: pairWindow bytes for each round trip over all networks.
 func (w *walker[T]) window(steps []step) {
 	trip := new(big.Rat)
 	add := func(cluster int) {
@@ -49,8 +51,8 @@ func (w *walker[T]) window(steps []step) {
 	w.flow.Uses = append(w.flow.Uses, one[T](w.b.resource(sharing.Buffers, "window "+w.name, rate, "", nil, false)))
 }
 
-// seal adds the cost of encryption at the host where a message begins or ends. Each rank of the
-// host has a core, which encrypts and decrypts.
+// seal adds a resource to the current flow for the encryption at place at, where a message begins
+// or ends. Each rank of the host has a core, which encrypts and decrypts.
 func (w *walker[T]) seal(at place) {
 	if at.cluster < 0 || w.b.p.Clusters[at.cluster].Seal.Rat == nil {
 		return

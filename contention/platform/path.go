@@ -76,23 +76,27 @@ func (b *builder[T]) name(at place) string {
 	return b.p.Clusters[at.cluster].Hosts.Names[at.index]
 }
 
-// vertex returns the index of a zipper in a cluster's switch. It follows those of the hosts.
+// vertex returns the number that a zipper has as a vertex in a cluster's switch. Zippers follow the
+// hosts.
 func (b *builder[T]) vertex(cluster, zipper int) int {
 	return len(b.p.Clusters[cluster].Hosts.Names) + zipper
 }
 
 // walker collects the resources of the current stage of a path.
 type walker[T num.Number[T]] struct {
-	b      *builder[T]
-	name   string
-	flow   sharing.Flow[T]
-	now    hop[T]
-	hops   []hop[T]
-	vertex int  // vertex at which the path enters the current switch
-	side   T    // slowest capacity since the last zipper; 0 if there is none yet
-	sides  []T  // slowest capacities of the segmented parts so far
-	timed  bool // whether the latency of the path is known from its zippers
-	from   place
+	b      *builder[T]     // builder to which flows and resources are added
+	name   string          // name of the path for people
+	flow   sharing.Flow[T] // flow of the current stage
+	now    hop[T]          // times of the current stage
+	hops   []hop[T]        // finished stages
+	vertex int             // vertex at which the path enters the current cluster's switch
+	// side is the lowest capacity in bytes/s since the last zipper; 0 if there is none yet.
+	side T
+	// sides has the lowest capacities in bytes/s of the parts between zippers that pass on
+	// segments.
+	sides  []T
+	timed  bool   // whether the latency of the path is known from its zippers
+	from   place  // place of the sender
 	at     string // name of the host or zipper that the path has reached
 	zipper bool   // whether the path has reached a zipper
 	of     int    // number of the current connection, where a zipper translates addresses
@@ -108,8 +112,8 @@ func (w *walker[T]) use(resource int) {
 	}
 }
 
-// arrive appends a hop to the flow, from the walker's place to a vertex of a cluster's switch, and
-// moves the walker there.
+// arrive appends a hop to the flow, from the walker's vertex to the given vertex of a cluster's
+// switch, which becomes the walker's vertex.
 func (w *walker[T]) arrive(cluster, vertex int) {
 	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex, Of: w.of})
 	w.vertex, w.of = vertex, 0
@@ -122,8 +126,8 @@ func (w *walker[T]) backbone(cluster int, outward bool) {
 	}
 }
 
-// end closes the current stage. When the slowest part of a pipeline has passed its last byte, the
-// faster parts still hold some of a segment; fill is the time to drain it.
+// end closes the current stage and adds its flow. When the slowest part of a pipeline has passed
+// its last byte, the faster parts still hold some of a segment; hop.fill is the time to drain it.
 func (w *walker[T]) end() {
 	if w.now.segment != nil {
 		w.sides = append(w.sides, w.side)
@@ -150,7 +154,8 @@ func (w *walker[T]) through(zipper, from, to int) {
 	z := &w.b.p.Zippers[zipper]
 	in, out := w.b.port(zipper, from, false), w.b.port(zipper, to, true)
 	w.now.delay = w.now.delay.Add(value[T](z.Handshake.Rat))
-	if from != w.from.cluster { // the latency of a network in between, which calibration does not measure
+	// The latency of a network in between, which calibration does not measure.
+	if from != w.from.cluster {
 		one := value[T](w.b.p.Clusters[from].Latency.Rat)
 		w.now.delay, w.now.tail = w.now.delay.Add(one).Add(one), w.now.tail.Add(one)
 	}
@@ -202,7 +207,8 @@ func (w *walker[T]) through(zipper, from, to int) {
 	w.use(out)
 }
 
-// direction returns the suffix of resources that count for one direction of a zipper.
+// direction returns the part of a resource's name that stands for one direction through a zipper,
+// from one cluster to another: "a>b".
 func (w *walker[T]) direction(from, to int) string {
 	return w.b.p.Clusters[from].Name + ">" + w.b.p.Clusters[to].Name
 }
@@ -220,8 +226,9 @@ func (w *walker[T]) copy(z *Zipper, from, to int) {
 	w.flow.Uses = append(w.flow.Uses, one[T](r))
 }
 
-// thread adds the time of the forwarder's threads: 1/r for each port that a thread waits for, and
-// the copy.
+// thread adds the time that the threads of zipper z need for each byte from one cluster to another:
+// 1/r for each of ports, which are adapters with rate r for which a thread waits, and the copy if
+// copies is true.
 func (w *walker[T]) thread(z *Zipper, from, to int, ports []int, copies bool) {
 	f := &z.Forwarder
 	if f.Threads == 0 {

@@ -15,18 +15,18 @@ import (
 
 // Cluster is a network of hosts.
 type Cluster struct {
-	Name  string
-	Hosts Hosts
+	Name  string  // name of the cluster
+	Hosts Hosts   // names of the hosts
 	Cores int     // ranks per host; default 1
 	Speed float64 // computing speed relative to the other clusters; default 1
-	NIC   Duplex
+	NIC   Duplex  // adapter of each host
 	// Backbone, if given, is the total capacity from the cluster's network to its zippers (out) and
 	// from them (in).
 	Backbone *Duplex
 	// Memory, if given, is the rate of messages between ranks of one host. Otherwise these messages
 	// take no time.
 	Memory  Rate
-	Latency Time // latency of a message within the cluster
+	Latency Time // latency of a small message within the cluster, in seconds
 	// Buffer, if given, is the number of bytes that a connection over the network may have in
 	// flight. With the latency it bounds the rate.
 	Buffer Size
@@ -38,8 +38,10 @@ type Cluster struct {
 	Seal Rate
 	// Lone is the rate of a transfer without others, 1/alpha of the penalty rule. The default is
 	// the rate at which the adapter sends.
-	Lone      Rate
-	RuleB     string    `yaml:"rule_b"` // reading of the rule: U (default), R or off
+	Lone Rate
+	// RuleB is the condition of rule (b) of the penalty model (penalty.Reading): U (default), R
+	// or off.
+	RuleB     string    `yaml:"rule_b"`
 	Processor Processor // costs of a host's processors, for simulation
 	line      int
 }
@@ -47,8 +49,10 @@ type Cluster struct {
 // Forwarder is the work that a zipper does: a copy rate, or threads that receive and then send in
 // blocking calls. Without either it costs nothing.
 type Forwarder struct {
-	Copy    Rate
-	Half    bool // whether one copy rate applies to both directions together
+	Copy Rate // rate at which it copies relayed bytes; none if they are not copied
+	Half bool // whether one copy rate applies to both directions together
+	// Threads is the number of threads that receive and then send in blocking calls; 0 if it does
+	// not work in this way.
 	Threads int
 	// CopyTime is the time that a thread spends apart from receiving and sending, in seconds per
 	// byte.
@@ -59,7 +63,7 @@ type Forwarder struct {
 
 // Memory is a zipper's memory bus.
 type Memory struct {
-	Bandwidth Rate
+	Bandwidth Rate // number of bytes that pass the bus in a second
 	// Crossings is the number of times that a relayed byte crosses the bus: 2 for receiving and
 	// sending in place (default), 4 with one more copy.
 	Crossings int
@@ -69,9 +73,10 @@ type Memory struct {
 type Relay string
 
 const (
-	CutThrough      Relay = "cut-through"       // bytes are sent on as they arrive; the default
-	StoreAndForward Relay = "store-and-forward" // the whole message is received before it is sent on
-	Segmented       Relay = "segmented"         // whole segments are sent on as they arrive
+	CutThrough Relay = "cut-through" // bytes are sent on as they arrive; the default
+	// The whole message is received before it is sent on.
+	StoreAndForward Relay = "store-and-forward"
+	Segmented       Relay = "segmented" // whole segments are sent on as they arrive
 	// Translated means that the zipper's kernel translates addresses (--nat), so hosts have a
 	// connection from end to end, and no forwarder relays it. The penalty rule counts such
 	// connections in the second network only.
@@ -80,22 +85,25 @@ const (
 
 // Zipper is a host on two or more networks.
 type Zipper struct {
-	Name      string
-	Cores     int // ranks that it can run apart from forwarding; default 0
-	Ports     map[string]Duplex
-	Forwarder Forwarder
-	Memory    *Memory
-	Relay     Relay
-	Segment   Size // segment size of relay segmented; default 1 MiB
+	Name      string            // name of the zipper
+	Cores     int               // ranks that it can run apart from forwarding; default 0
+	Ports     map[string]Duplex // adapters by name of the cluster on whose network they are
+	Forwarder Forwarder         // cost of relaying bytes
+	Memory    *Memory           // limit of the memory bus; nil if it does not matter
+	// Relay is the way in which messages pass, such as cut-through or store and forward.
+	Relay   Relay
+	Segment Size // segment size of relay segmented; default 1 MiB
 	// Window is the number of bytes of a pair of hosts that may be in flight, queued here; default
 	// 4 MiB. Only sharing rule buffered uses it.
 	Window Size
 	// Socket is the number of bytes of a connection to or from the zipper that nothing overtakes:
 	// those in a socket and in flight; default 0. Only sharing rule buffered uses it.
 	Socket    Size
-	Handshake Time // delay before a message's first byte
-	Eager     Size // size of the longest message that is sent without a handshake; by default all messages have one
-	Latency   Time // latency that the zipper adds to those of the clusters
+	Handshake Time // delay before the first byte of a message, in seconds
+	// Eager is the size in bytes of the longest message that is sent without a handshake; by
+	// default all messages have one.
+	Eager   Size
+	Latency Time // latency in seconds that the zipper adds to those of the clusters
 	// Through is the latency of a small message from cluster to cluster. It replaces Latency and
 	// those of the clusters.
 	Through   Time
@@ -106,16 +114,18 @@ type Zipper struct {
 // Processor has the costs of operations on a host's processors. Simulations use them; the solver
 // does not.
 type Processor struct {
-	Cores   int  // number of cores; default: one for each rank, and one for the forwarder of a zipper node
-	Switch  Time // time from waking a thread until it runs
-	Call    Time // time of one read or write
-	Byte    Time // time for each byte read or written
-	Message Time // time of sending or receiving one message by MPI
+	// Cores is the number of cores; default: one for each rank, and one for the forwarder of a
+	// zipper node.
+	Cores   int
+	Switch  Time // time in seconds from waking a thread until it runs
+	Call    Time // time in seconds of one read or write
+	Byte    Time // time in seconds for each byte read or written
+	Message Time // time in seconds of sending or receiving one message by MPI
 }
 
 // Network describes how adapters pass bytes, for simulation.
 type Network struct {
-	Packet Size // packet size; default 9000
+	Packet Size // packet size in bytes; default 9000
 	Burst  Size // bytes that a limited link passes at once after a pause; default 0
 }
 
@@ -132,8 +142,8 @@ type Machine struct {
 // Route lists the zippers to use between two clusters with several routes. The default is the route
 // with the fewest zippers.
 type Route struct {
-	From, To string
-	Via      []string
+	From, To string   // names of the clusters
+	Via      []string // names of the zippers in order
 	line     int
 }
 
@@ -148,8 +158,9 @@ type Rails struct {
 
 // Platform is the content of a platform file.
 type Platform struct {
-	Name     string
-	Sharing  string // max-min (default), streams, buffered, zhu, zhu-paper or penalty
+	Name string // name of the platform
+	// Sharing rule: max-min (default), streams, buffered, zhu, zhu-paper or penalty.
+	Sharing  string
 	Clusters []Cluster
 	Zippers  []Zipper
 	Routes   []Route
@@ -182,7 +193,7 @@ func (r *Route) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*plain)(r))
 }
 
-// Read reads and checks a platform file.
+// Read reads a platform file and checks it. Errors name the line.
 func Read(r io.Reader) (*Platform, error) {
 	b, err := io.ReadAll(io.LimitReader(r, 16<<20))
 	if err != nil {
@@ -228,10 +239,11 @@ func (p *Platform) cluster(name string) int {
 	return -1
 }
 
-// HasHost reports whether there is a host or zipper with this name.
+// HasHost reports whether the platform has a host or zipper with this name.
 func (p *Platform) HasHost(name string) bool { _, ok := p.hosts[name]; return ok }
 
-// ClusterOf returns the index of the cluster of a host, or -1 for a zipper or an unknown name.
+// ClusterOf returns the index in Clusters of the cluster of a host, or -1 for a zipper or an
+// unknown name.
 func (p *Platform) ClusterOf(host string) int {
 	if at, ok := p.hosts[host]; ok {
 		return at.cluster
@@ -239,8 +251,8 @@ func (p *Platform) ClusterOf(host string) int {
 	return -1
 }
 
-// Places returns the hosts of ranks 0, 1, ...: clusters in order, hosts in order, each once for
-// each of its cores.
+// Places returns the name of the host of each rank, by rank, if ranks fill the platform: clusters
+// in order, hosts in order, each once for each of its cores.
 func (p *Platform) Places() []string {
 	var list []string
 	for _, c := range p.Clusters {

@@ -6,13 +6,15 @@ import (
 	"slices"
 )
 
-// step goes from one cluster to the next by any one of some zippers.
+// step is the part of a route from one cluster to the next one by any one of some zippers, all by
+// index.
 type step struct {
 	from, to int
 	zippers  []int
 }
 
-// joining returns the zippers with ports to both clusters.
+// joining returns the indices of the zippers with ports to both clusters a and b, which are indices
+// too.
 func (p *Platform) joining(a, b int) (list []int) {
 	for i, z := range p.Zippers {
 		_, left := z.Ports[p.Clusters[a].Name]
@@ -24,8 +26,8 @@ func (p *Platform) joining(a, b int) (list []int) {
 	return list
 }
 
-// follow returns the steps of an explicit route, from cluster From over the zippers Via to cluster
-// To. It returns an error if the route is not possible.
+// follow returns the steps of an explicit route, from cluster r.From over the zippers r.Via to
+// cluster r.To. It returns an error if the route is not possible.
 func (p *Platform) follow(r *Route) ([]step, error) {
 	from, to := p.cluster(r.From), p.cluster(r.To)
 	if from < 0 || to < 0 || from == to {
@@ -79,9 +81,9 @@ func (p *Platform) follow(r *Route) ([]step, error) {
 	return steps, nil
 }
 
-// route returns the steps from one cluster to another. An explicit route, or the reverse of one,
-// takes precedence over the route with the fewest zippers. At each step all zippers that join the
-// two clusters are used.
+// route returns the steps from one cluster to another, given by index. An explicit route, or the
+// reverse of one, takes precedence over the route with the fewest zippers. At each step all zippers
+// that join the two clusters are used. It returns an error if there is no route.
 func (p *Platform) route(from, to int) ([]step, error) {
 	for i := range p.Routes {
 		r := &p.Routes[i]

@@ -85,7 +85,7 @@ func (d *Duplex) UnmarshalYAML(n *yaml.Node) error {
 
 // Hosts is a number of hosts, which are named after the cluster (a1, a2, ...), or a list of names.
 type Hosts struct {
-	Names []string
+	Names []string // names of the hosts
 	count int
 }
 

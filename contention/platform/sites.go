@@ -10,11 +10,11 @@ import (
 
 // Site is a place for ranks: a cluster, or a zipper node with spare cores.
 type Site struct {
-	Name   string
-	Zipper bool
-	Speed  float64
+	Name   string   // name of the cluster or zipper
+	Zipper bool     // whether it is a zipper node
+	Speed  float64  // computing speed relative to the other sites
 	Slots  []string // host of each rank that the site has room for
-	at     place
+	at     place    // cluster or zipper
 }
 
 // Sites returns the clusters, then the zipper nodes that have cores. A zipper node computes as fast
@@ -46,7 +46,7 @@ func (p *Platform) Sites() []Site {
 	return list
 }
 
-// joined returns the clusters whose networks a place is on.
+// joined returns the indices of the clusters whose networks a place is on.
 func (p *Platform) joined(at place) (list []int) {
 	if at.cluster >= 0 {
 		return []int{at.cluster}
@@ -68,7 +68,8 @@ func (p *Platform) Networks(s Site) (names []string) {
 	return names
 }
 
-// common returns the first network that two places share.
+// common returns the index of the first cluster on whose network both places a and b are. ok is
+// false if there is none.
 func (p *Platform) common(a, b place) (cluster int, ok bool) {
 	for _, c := range p.joined(a) {
 		if slices.Contains(p.joined(b), c) {
@@ -92,7 +93,8 @@ func (p *Platform) Crossings(a, b Site) (n int, ok bool) {
 	return len(steps), err == nil
 }
 
-// passes returns the rate at which a zipper relays one direction without other traffic.
+// passes returns the rate in bytes/s at which a zipper relays from one cluster to another, both
+// given by name, without other traffic.
 func (z *Zipper) passes(from, to string) *big.Rat {
 	in, out := z.Ports[from].In.Rat, z.Ports[to].Out.Rat
 	least := in
@@ -135,8 +137,8 @@ func (p *Platform) CrossingRate(from, to string) float64 {
 	return sum
 }
 
-// UsefulZippers returns N*, the largest useful number of zippers like the first one between two
-// clusters in one direction. It returns 0 if no zipper joins both.
+// UsefulZippers returns the largest number of zippers, all like the first one between clusters from
+// and to, that still raises the total rate in that direction. It returns 0 if no zipper joins both.
 func (p *Platform) UsefulZippers(from, to string) int {
 	a, b := p.cluster(from), p.cluster(to)
 	if a < 0 || b < 0 || a == b || len(p.joining(a, b)) == 0 {

@@ -1,14 +1,15 @@
 // Package pqueue is a priority queue, a binary heap in a slice: the first element is at index 0.
 package pqueue
 
-// Element can be compared with another one. Elements that come before neither of each other leave
-// the queue in an order that depends on its history, the same in every run.
+// Element is an element of a queue; a.Before(b) reports whether a leaves the queue before b.
+// Elements that come before neither of each other leave the queue in an order that depends on its
+// history, the same in every run.
 type Element[E any] interface{ Before(E) bool }
 
 // Queue is a priority queue; the zero value is empty. Not safe for concurrent use.
 type Queue[E Element[E]] []E
 
-// Init makes a queue of a slice in any order.
+// Init makes a priority queue of the elements of q, which may be in any order.
 func (q Queue[E]) Init() {
 	for i := len(q)/2 - 1; i >= 0; i-- {
 		q.down(i)
@@ -34,7 +35,7 @@ func (q *Queue[E]) Take() E {
 	return e
 }
 
-// Changed restores the order after the first element has been changed in place.
+// Changed restores the order of the queue after its first element, q[0], has been changed in place.
 func (q Queue[E]) Changed() { q.down(0) }
 
 func (q Queue[E]) up(i int) {

@@ -13,8 +13,10 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// gains doubles the resources with the most waiting time, at most limit sets of them, on all
-// processors. Each set costs as much time as the prediction itself.
+// gains predicts the messages again with doubled capacities, for each of the sets of resources with
+// the most waiting time, at most limit sets, on all processors. It adds the gains to the report.
+// waiting has the waiting time in seconds of each resource. Each set costs as much time as the
+// prediction itself.
 func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int,
 	waiting []float64, report *Report) error {
 	candidates := solve.Candidates(g.Network, r)
@@ -70,8 +72,8 @@ func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule shari
 	return nil
 }
 
-// inParallel calls f for 0 to n-1 on all processors. It returns the error of the lowest number that
-// fails.
+// inParallel calls f with each number from 0 to n-1, on all processors at once. It returns the
+// error of the lowest number that fails.
 func inParallel(n int, f func(int) error) error {
 	var (
 		wg   sync.WaitGroup
@@ -93,8 +95,8 @@ func inParallel(n int, f func(int) error) error {
 	return cmp.Or(errs...)
 }
 
-// critical returns the resources that limited the transfers which finish last. If several transfers
-// finish last, all their limits must be doubled to save time.
+// critical returns the indices of the resources that limited the transfers which finish last. If
+// several transfers finish last, all their limits must be doubled to save time.
 func critical[T num.Number[T]](r *solve.Result[T]) (set []int) {
 	for i, f := range r.Finish {
 		if f.Cmp(r.Makespan) != 0 {

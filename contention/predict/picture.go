@@ -52,15 +52,15 @@ func (r *Report) Picture(w io.Writer, format string) error {
 	return err
 }
 
-// rows draws horizontal bars between two times.
+// rows draws horizontal bars between two times, as a part of a plot.
 type rows struct {
-	spans []row
+	spans []row // bars
 }
 
 type row struct {
-	y        int
-	from, to float64
-	fill     color.Color
+	y        int         // number of the row from below
+	from, to float64     // times in seconds
+	fill     color.Color // colour of the bar
 }
 
 func (b rows) Plot(c draw.Canvas, p *plot.Plot) {
@@ -98,7 +98,8 @@ func (r *Report) timeline() (*plot.Plot, int) {
 	var labels []plot.Tick
 	for y, m := range list {
 		labels = append(labels, plot.Tick{Value: float64(y), Label: m.Name})
-		bars.spans = append(bars.spans, row{y, m.Start, m.Finish, color.Gray{215}}) // waiting and latency
+		// Waiting and latency.
+		bars.spans = append(bars.spans, row{y, m.Start, m.Finish, color.Gray{215}})
 		if len(m.Rates) == 0 && len(m.Limits) > 0 {
 			bars.spans = append(bars.spans, row{y, m.Start, m.Finish, fill(m.Limits[0].Resource)})
 		}
@@ -118,8 +119,8 @@ func (r *Report) finish(p *plot.Plot, bars rows, labels []plot.Tick) (*plot.Plot
 	return p, len(labels)
 }
 
-// fills returns a function from limits of messages to colours. It adds each limit to the legend
-// once.
+// fills returns a function from the name of the resource that limits a message to a colour. The
+// function adds each resource to the legend of plot p once.
 func fills(p *plot.Plot) func(limit string) color.Color {
 	colours := make(map[string]color.Color)
 	return func(limit string) color.Color {
@@ -136,7 +137,7 @@ func fills(p *plot.Plot) func(limit string) color.Color {
 	}
 }
 
-// pairs returns the pairs of senders and receivers, in order.
+// pairs returns each pair of sender and receiver of the messages once, sorted by name.
 func (r *Report) pairs() (list [][2]string) {
 	seen := make(map[[2]string]bool)
 	for _, m := range r.Messages {
@@ -152,8 +153,9 @@ func (r *Report) pairs() (list [][2]string) {
 // grains is the resolution of a row in a picture of many messages, in parts of its length.
 const grains = 2000
 
-// byPair draws the messages of each pair of hosts in one row. Adjacent bars with the same limit are
-// merged if their distance is too small to be seen.
+// byPair draws the messages of each of pairs, a sender and a receiver, in one row of plot p, and
+// returns the plot and its number of rows. Adjacent bars with the same limit are merged if their
+// distance is too small to be seen.
 func (r *Report) byPair(p *plot.Plot, pairs [][2]string) (*plot.Plot, int) {
 	p.Title.Text += fmt.Sprintf(" (%d messages)", len(r.Messages))
 	fill, least := fills(p), r.Makespan/grains

@@ -37,38 +37,42 @@ const ExactLimit = 24
 
 // Share is the part of a message's time for which it waited for a resource.
 type Share struct {
-	Resource string `json:"resource"`
+	Resource string `json:"resource"` // name of the resource
 	// Contra means that traffic in the opposite direction limits the message.
 	Contra bool    `json:"contra,omitempty"`
-	Share  float64 `json:"share"`
+	Share  float64 `json:"share"` // part of the message's time, from 0 to 1
 }
 
 // Span is a time in which a message's rate did not change.
 type Span struct {
-	From  float64 `json:"from_s"`
-	To    float64 `json:"to_s"`
-	Rate  float64 `json:"bytes_per_s"` // rate of all stripes together
-	Limit string  `json:"limited_by"`
+	From float64 `json:"from_s"` // time in seconds at which the span begins
+	To   float64 `json:"to_s"`   // time in seconds at which the span ends
+	// Rate of all stripes of the message together, in bytes/s.
+	Rate  float64 `json:"bytes_per_s"`
+	Limit string  `json:"limited_by"` // name of the resource that limited the rate
 }
 
 // Message is the prediction of one message.
 type Message struct {
-	Name   string  `json:"name"`
-	From   string  `json:"from"`
-	To     string  `json:"to"`
-	Bytes  float64 `json:"bytes"`
-	Start  float64 `json:"start_s"`
-	Finish float64 `json:"finish_s"`
-	Rate   float64 `json:"mean_bytes_per_s"` // 0 if it took no time
-	Limits []Share `json:"limits"`           // largest first
-	Rates  []Span  `json:"rates,omitempty"`
+	Name   string  `json:"name"`             // name of the message
+	From   string  `json:"from"`             // host of the sender
+	To     string  `json:"to"`               // host of the receiver
+	Bytes  float64 `json:"bytes"`            // size in bytes
+	Start  float64 `json:"start_s"`          // start in seconds
+	Finish float64 `json:"finish_s"`         // finish in seconds
+	Rate   float64 `json:"mean_bytes_per_s"` // mean rate in bytes/s; 0 if it took no time
+	// Limits has the resources that it waited for, the largest share first.
+	Limits []Share `json:"limits"`
+	// Rates has the rate over time; empty unless Options.Rates is set.
+	Rates []Span `json:"rates,omitempty"`
 }
 
 // Resource is the prediction for one resource.
 type Resource struct {
-	Name        string  `json:"name"`
-	Kind        string  `json:"kind"`
-	Capacity    float64 `json:"capacity"` // bytes/s; for threads of a forwarder their number
+	Name     string  `json:"name"`     // name of the resource
+	Kind     string  `json:"kind"`     // kind of the resource, such as nic or port
+	Capacity float64 `json:"capacity"` // bytes/s; for threads of a forwarder their number
+	// Utilisation is the part of the capacity that was used over the makespan, from 0 to 1.
 	Utilisation float64 `json:"utilisation"`
 	// Limiting is the time for which messages waited for the resource, as a part of all waiting.
 	Limiting float64 `json:"limiting"`
@@ -76,26 +80,33 @@ type Resource struct {
 
 // Gain is the part of the makespan that doubling resources together would save.
 type Gain struct {
-	Resources []string `json:"resources"`
-	Makespan  float64  `json:"makespan_gain"`
+	Resources []string `json:"resources"` // names of the resources
+	// Makespan is the part of the makespan that is saved, from 0 to 1.
+	Makespan float64 `json:"makespan_gain"`
 }
 
 // Report is a whole prediction. Times are in seconds.
 type Report struct {
-	Platform   string     `json:"platform"`
-	Rule       string     `json:"rule"`
-	Exact      bool       `json:"exact"`
-	Grain      float64    `json:"grain"`
-	Makespan   float64    `json:"makespan_s"`
+	Platform string `json:"platform"` // name of the platform
+	Rule     string `json:"rule"`     // name of the sharing rule
+	Exact    bool   `json:"exact"`    // whether exact rationals were used
+	// Grain is the fraction by which events were moved to be handled at once
+	// (solve.Options.Grain).
+	Grain float64 `json:"grain"`
+	// Makespan is the time in seconds at which the last message finishes.
+	Makespan float64 `json:"makespan_s"`
+	// Bottleneck is the name of the resource that limits the messages most.
 	Bottleneck string     `json:"bottleneck"`
-	Messages   []Message  `json:"messages"`
-	Resources  []Resource `json:"resources"`
+	Messages   []Message  `json:"messages"`        // messages in the order of the caller
+	Resources  []Resource `json:"resources"`       // resources that the messages use
 	Gains      []Gain     `json:"gains,omitempty"` // gains of at least 1 %, largest first
-	Warnings   []string   `json:"warnings,omitempty"`
-	Events     int        `json:"events"`
+	// Warnings has reasons to doubt the prediction, as text for people.
+	Warnings []string `json:"warnings,omitempty"`
+	Events   int      `json:"events"` // number of times that rates were computed
 }
 
-// Rule returns the sharing rule with a name.
+// Rule returns the sharing rule with the given name, such as max-min, for the network of graph g.
+// It returns an error if the name is unknown.
 func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], error) {
 	switch name {
 	case "", "max-min":
@@ -114,7 +125,7 @@ func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], 
 	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", name)
 }
 
-// Run predicts the messages on the platform. It is safe for concurrent use.
+// Run predicts the times of the messages on platform p. It is safe for concurrent use.
 func Run(p *platform.Platform, messages []platform.Message, o Options) (*Report, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("no messages to predict")
@@ -186,7 +197,8 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 	return report, report.check()
 }
 
-// describe sums up the parts of a message and adds its waiting time to the resources'.
+// describe returns the prediction of message m, which has index i, from its transfers in the result
+// r. It adds the message's waiting time in seconds to that of each resource in waiting.
 func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *platform.Message, i int,
 	waiting []float64) Message {
 	x := Message{Name: m.Name, From: m.From, To: m.To, Start: math.Inf(1)}
@@ -223,7 +235,8 @@ func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *plat
 	return x
 }
 
-// spans fills in the rates over time. It merges steps between which nothing changed.
+// spans sets the rates over time of the report's messages from the recorded steps of result r. It
+// merges steps between which nothing changed.
 func spans[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], report *Report) {
 	message := make([]int, len(g.Transfers))
 	for i, parts := range g.Parts {
@@ -299,8 +312,8 @@ func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used,
 	}
 }
 
-// name sets the bottleneck: the resource with the largest gain, or, if no gain is known, the one
-// with the most waiting time.
+// name sets the report's bottleneck: the resource with the largest gain, or, if no gain is known,
+// the one with the most waiting time.
 func (r *Report) name() {
 	if len(r.Gains) > 0 {
 		r.Bottleneck = r.Gains[0].Resources[0]
@@ -317,7 +330,7 @@ func (r *Report) name() {
 	}
 }
 
-// check returns an error if the report has a NaN or an infinity.
+// check returns an error if any number in the report is not finite.
 func (r *Report) check() error {
 	bad := func(xs ...float64) bool {
 		return slices.ContainsFunc(xs, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })

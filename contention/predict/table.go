@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// Table writes the report as text for people: at most rows messages and resources (0 for all), the
-// resources with the most waiting time first.
+// Table writes the report to w as text for people: at most rows messages and as many resources (0
+// for all), the resources with the most waiting time first.
 func (r *Report) Table(w io.Writer, rows int) error {
 	exact := "floats"
 	if r.Exact {

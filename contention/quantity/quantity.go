@@ -29,8 +29,8 @@ func parse(what, s string, unit func(string) (*big.Rat, bool)) (*big.Rat, error)
 	return r.Mul(r, u), nil
 }
 
-// prefix splits a unit in bytes or bits into the factor of its decimal or binary prefix and the
-// rest.
+// prefix splits u, a unit in bytes or bits such as "MiB", into the factor of its decimal or binary
+// prefix and the rest, such as "B".
 func prefix(u string) (*big.Rat, string) {
 	factor := int64(1)
 	lower := strings.ToLower(u)

@@ -14,11 +14,11 @@ func (MaxMin[T]) Name() string { return "max-min" }
 
 // level is the common rate at which a resource would be full.
 type level[T num.Number[T]] struct {
-	resource int
-	rate     T
+	resource int // index of the resource
+	rate     T   // rate in bytes per second
 }
 
-// Before reports whether l is full at the lower rate.
+// Before reports whether the resource of l is full at a lower rate than that of other.
 func (l level[T]) Before(other level[T]) bool { return l.rate.Cmp(other.rate) < 0 }
 
 func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// Kind is the kind of a resource.
+// Kind is the kind of a resource, such as an adapter or a forwarder's threads.
 type Kind int
 
 const (
@@ -21,11 +21,13 @@ const (
 	Backbone             // one direction of a cluster's network towards the zippers, or of a rack
 	Port                 // one direction of one of a zipper's two adapters
 	Copy                 // a forwarder's copy rate
-	Thread               // a forwarder's threads: capacity is their number, weights are seconds of one thread per byte
-	Memory               // a zipper's memory bus; weights are crossings per byte
-	Domain               // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
-	Buffers              // bytes in flight over a round trip
-	Seal                 // the cores that encrypt and decrypt a host's messages
+	// A forwarder's threads: capacity is their number, weights are seconds of one thread per
+	// byte.
+	Thread
+	Memory  // a zipper's memory bus; weights are crossings per byte
+	Domain  // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
+	Buffers // bytes in flight over a round trip
+	Seal    // the cores that encrypt and decrypt a host's messages
 )
 
 var kindNames = [...]string{"nic", "backbone", "port", "copy", "thread", "memory", "domain", "buffers", "seal"}
@@ -37,13 +39,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Forwarder reports whether the resource is a zipper's relaying work.
+// Forwarder reports whether a resource of this kind is the relaying work of a zipper.
 func (k Kind) Forwarder() bool { return k == Copy || k == Thread }
 
 // Resource is a capacity that transfers share.
 type Resource[T any] struct {
-	Name string
-	Kind Kind
+	Name string // name of the resource for people
+	Kind Kind   // kind of the resource
 	// Capacity is in bytes per second; that of a Thread in seconds per second.
 	Capacity T
 	// Twin is the index of the resource for the reverse direction, or -1.
@@ -57,9 +59,9 @@ type Resource[T any] struct {
 // resource in Per (a thread that receives and sends in blocking calls is busy for 1/r_in + 1/r_out
 // per byte). Doubling a resource in Per changes the weight.
 type Use[T any] struct {
-	Resource int
-	Weight   T
-	Per      []int
+	Resource int   // index of the resource
+	Weight   T     // units of the resource for every byte
+	Per      []int // indices of resources whose inverse capacity is added to Weight
 	// Hop is 1 + the index in the flow's Hops of the connection by which it uses the resource; 0 if
 	// there is none, as for a forwarder's work. Streams uses it.
 	Hop int
@@ -76,9 +78,9 @@ type Hop struct {
 
 // Flow is the path of a transfer through the network.
 type Flow[T any] struct {
-	Name string
-	Uses []Use[T]
-	Hops []Hop
+	Name string   // name of the transfer or path for people
+	Uses []Use[T] // claims on resources
+	Hops []Hop    // edges in the switches that it passes, in order; only some rules use them
 	// Serial adds the times of the hops and of the forwarder (store and forward seen as one flow)
 	// instead of taking the slowest one. Only Penalty uses it.
 	Serial bool
@@ -90,15 +92,16 @@ type Flow[T any] struct {
 }
 
 type claim[T any] struct {
-	resource int
-	weight   T
+	resource int // index of the resource
+	weight   T   // units of the resource for every byte
 }
 
 // Network is a checked set of resources and flows with calculated weights. It is immutable.
 type Network[T num.Number[T]] struct {
-	Resources []Resource[T]
-	Flows     []Flow[T]
-	claims    [][]claim[T]
+	Resources []Resource[T] // resources, which flows refer to by index
+	Flows     []Flow[T]     // flows, which transfers refer to by index
+	// claims has the total weight of each resource that each flow uses, by index of the flow.
+	claims [][]claim[T]
 }
 
 // New checks resources and flows: capacities are positive, indices in range, no hop leads to
@@ -164,7 +167,8 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 	return n, nil
 }
 
-// needClaims returns an error for flows that only have hops, because capacities do not bound them.
+// needClaims returns an error if an active flow only has hops and no uses, because capacities do
+// not bound its rate.
 func (n *Network[T]) needClaims(active []Active) error {
 	for _, f := range active {
 		if len(n.claims[f.Flow]) == 0 {
@@ -174,8 +178,8 @@ func (n *Network[T]) needClaims(active []Active) error {
 	return nil
 }
 
-// Scale returns the network with the capacity of the given resources multiplied by factor, and with
-// the weights that depend on them updated.
+// Scale returns a network in which the capacity of the resources with the given indices is
+// multiplied by factor, and the weights that depend on them are updated. n is unchanged.
 func (n *Network[T]) Scale(factor T, resources ...int) (*Network[T], error) {
 	rs := append([]Resource[T](nil), n.Resources...)
 	for _, r := range resources {
@@ -184,7 +188,8 @@ func (n *Network[T]) Scale(factor T, resources ...int) (*Network[T], error) {
 	return New(rs, n.Flows)
 }
 
-// Weight returns the units of resource r that flow takes per byte; 0 if it does not use r.
+// Weight returns the units of the resource with index r that the flow with index flow takes per
+// byte; 0 if it does not use r.
 func (n *Network[T]) Weight(flow, r int) T {
 	for _, c := range n.claims[flow] {
 		if c.resource == r {
@@ -195,15 +200,17 @@ func (n *Network[T]) Weight(flow, r int) T {
 	return z
 }
 
-// AddUse adds amount bytes of the flow to used, in the resources' units.
+// AddUse adds amount bytes of the flow with index flow to used, which has the use of each resource
+// in its own units, by index.
 func (n *Network[T]) AddUse(flow int, amount T, used []T) {
 	for _, c := range n.claims[flow] {
 		used[c.resource] = used[c.resource].Add(c.weight.Mul(amount))
 	}
 }
 
-// Congestion returns the time per byte that the flow would have if its busiest resource were shared
-// equally. load has the units per byte claimed from each resource.
+// Congestion returns the time in seconds per byte that the flow with index flow would have if its
+// busiest resource were shared equally. load has the units per byte that all flows claim from each
+// resource, by index.
 func (n *Network[T]) Congestion(flow int, load []T) T {
 	worst := num.Int[T](1).Div(n.Alone(flow))
 	for _, c := range n.claims[flow] {
@@ -212,8 +219,8 @@ func (n *Network[T]) Congestion(flow int, load []T) T {
 	return worst
 }
 
-// Alone returns the rate of the flow without other traffic, bounded by capacities only, without
-// penalty.
+// Alone returns the rate in bytes per second of the flow with index flow without other traffic,
+// bounded by capacities only, without the penalty rule.
 func (n *Network[T]) Alone(flow int) T {
 	var best T
 	lower := func(x T) {
@@ -233,21 +240,21 @@ func (n *Network[T]) Alone(flow int) T {
 // Limit is one reason for a rate: a resource, and whether traffic in the opposite direction of the
 // transfer makes it the limit.
 type Limit struct {
-	Resource int
-	Contra   bool
+	Resource int  // index of the resource
+	Contra   bool // whether traffic in the opposite direction makes it the limit
 }
 
 // Allocation has for each active flow, in the order of the call, a rate in bytes per second and its
 // limits (at least one, several when tied).
 type Allocation[T any] struct {
-	Rate   []T
-	Limits [][]Limit
+	Rate   []T       // rate in bytes per second
+	Limits [][]Limit // limits of the rate
 }
 
 // Overload is a resource, or the receiving link of a vertex of a switch domain, to which a rule
 // promised more than its capacity.
 type Overload[T any] struct {
-	Resource int
+	Resource int // index of the resource
 	Vertex   int // vertex of the domain; -1 for a resource
 	Load     T   // load relative to the capacity, > 1
 }
@@ -258,7 +265,8 @@ type Active struct {
 	Count int // at least 1
 }
 
-// Each returns every listed flow, active once.
+// Each returns the list of the flows with the given indices, in which each has one transfer under
+// way.
 func Each(flows ...int) []Active {
 	list := make([]Active, len(flows))
 	for i, f := range flows {
@@ -275,8 +283,8 @@ type Rule[T num.Number[T]] interface {
 	Share(n *Network[T], active []Active) (Allocation[T], error)
 }
 
-// Overloads checks an allocation against all capacities and, for flows with hops, against the
-// receiving links of the switches.
+// Overloads returns the resources to which allocation a of the active flows gives more than their
+// capacity and, for flows with hops, the receiving links of the switches with a load above 1.
 func Overloads[T num.Number[T]](n *Network[T], active []Active, a Allocation[T]) []Overload[T] {
 	one := num.Int[T](1)
 	used := make([]T, len(n.Resources))

@@ -23,11 +23,11 @@ type Streams[T num.Number[T]] struct{}
 
 func (Streams[T]) Name() string { return "streams" }
 
-// stream is the part of a connection in one resource.
+// stream is the part that one connection has in one resource.
 type stream[T num.Number[T]] struct {
-	settled T // units that settled transfers take
-	open    T // weight of the other transfers
-	count   int
+	settled T   // units that settled transfers, whose rate is set, take
+	open    T   // weight of the other transfers in units per byte
+	count   int // number of open transfers, whose rate is not set
 }
 
 // edge names a connection: a hop, or transfer i alone.
@@ -44,14 +44,15 @@ func (f *Flow[T]) edge(u *Use[T], i int) edge {
 type streamUser struct{ active, stream int }
 
 type streamResource[T num.Number[T]] struct {
-	capacity T
-	streams  []stream[T]
-	users    []streamUser
-	open     int // number of open transfers
+	capacity T            // capacity of the resource
+	streams  []stream[T]  // connections that use the resource
+	users    []streamUser // transfers that use the resource
+	open     int          // number of open transfers
 }
 
-// level returns the part that a connection with open transfers gets. The parts of the connections
-// add up to the capacity if none is smaller than the part of its settled transfers.
+// level returns the part of the resource, in its units, that a connection with open transfers gets.
+// The parts of the connections add up to the capacity if none is smaller than the part of its
+// settled transfers.
 func (r *streamResource[T]) level() T {
 	left, n := r.capacity, int64(0)
 	for i := range r.streams {
@@ -86,7 +87,8 @@ func (r *streamResource[T]) level() T {
 	}
 }
 
-// least returns the smallest share of an open transfer, and the streams with that share.
+// least returns the smallest rate that an open transfer gets on the resource, and the indices of
+// the streams with that rate.
 func (r *streamResource[T]) least() (rate T, narrow []int) {
 	level := r.level()
 	for i := range r.streams {
@@ -107,13 +109,15 @@ func (r *streamResource[T]) least() (rate T, narrow []int) {
 
 // streamState is the state of one call of Share.
 type streamState[T num.Number[T]] struct {
-	n         *Network[T]
-	active    []Active
-	resources []streamResource[T]
-	at        [][]int // [active][claim] index of its stream on that resource
-	open      []bool
-	rate      []T
-	limit     []int
+	n         *Network[T]         // network that is shared
+	active    []Active            // flows that share it, which the other fields refer to by index
+	resources []streamResource[T] // state of each resource of the network, by its index
+	// at has the index of the flow's stream on the resource of each of its claims, as
+	// [active][claim].
+	at    [][]int
+	open  []bool // whether the rate of each flow is not yet set
+	rate  []T    // rate of each flow in bytes per second
+	limit []int  // index of the resource that settled the rate of each flow
 }
 
 func newStreamState[T num.Number[T]](n *Network[T], active []Active) *streamState[T] {
@@ -173,8 +177,8 @@ func (s *streamState[T]) move(i int, open bool) {
 	}
 }
 
-// fill sets the rate of every open transfer, starting at the resource with the lowest rate per
-// transfer.
+// fill sets the rate of every open transfer, starting at the resource that gives its transfers the
+// lowest rate.
 func (s *streamState[T]) fill() {
 	var queue pqueue.Queue[level[T]]
 	for i := range s.resources {
@@ -206,7 +210,7 @@ func (s *streamState[T]) fill() {
 	}
 }
 
-// full reports whether a resource is allocated completely, except for rounding.
+// full reports whether the resource with this index is allocated completely, except for rounding.
 func (s *streamState[T]) full(resource int) bool {
 	r := &s.resources[resource]
 	left := r.capacity
@@ -216,7 +220,8 @@ func (s *streamState[T]) full(resource int) bool {
 	return left.Mul(num.Int[T](1e9)).Cmp(r.capacity) <= 0
 }
 
-// limited returns a full resource that i uses, if possible the one that settled it.
+// limited returns the index of a full resource that flow i of the active ones uses, if possible the
+// one that settled its rate. ok is false if none is full.
 func (s *streamState[T]) limited(i int) (resource int, ok bool) {
 	if s.full(s.limit[i]) {
 		return s.limit[i], true
@@ -244,7 +249,8 @@ func (Streams[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 				free = append(free, i)
 			}
 		}
-		for _, i := range free { // the last settled transfer filled its resource, so each round has fewer
+		// The last settled transfer filled its resource, so each round has fewer.
+		for _, i := range free {
 			s.reopen(i)
 		}
 		again = len(free) > 0

@@ -22,7 +22,7 @@ import (
 // patterns and divides by zero in a few. Ties are settled by the order of the flows (the paper does
 // not define one).
 type Zhu[T num.Number[T]] struct {
-	Paper bool
+	Paper bool // use the printed algorithm
 	// Fair leaves out the asymmetric property, for comparison.
 	Fair bool
 	// Pops, if set, receives the number of times that a transfer was taken from the queue.
@@ -37,7 +37,9 @@ func (z Zhu[T]) Name() string {
 }
 
 type zhuEntry[T num.Number[T]] struct {
-	index   int // index into active
+	index int // index in the active flows
+	// k and kbar are the congestion of the flow in its own and in the reverse direction, in
+	// seconds per byte.
 	k, kbar T
 	dropped uint64 // bit i says that the reverse congestion of claim i is dropped
 }
@@ -57,14 +59,20 @@ func (e zhuEntry[T]) Before(other zhuEntry[T]) bool {
 	return a.index < b.index
 }
 
-// zhuState is the progress of one run. All slices are per resource.
+// zhuState is the progress of one run. All slices are indexed by resource.
 type zhuState[T num.Number[T]] struct {
-	n          *Network[T]
-	congestion []T // total weight of the users per capacity
-	waiting    []T // weight of the users that are not settled
-	used       []T // units that the settled users take
-	fastest    []T // smallest inverse rate among the settled users; 0 if there are none
-	reverse    []int
+	n          *Network[T] // network that is shared
+	congestion []T         // total weight of the flows that use the resource, per capacity
+	// waiting has the total weight of the flows that use the resource and whose rate is not set
+	// (not settled).
+	waiting []T
+	used    []T // units of the resource that the settled flows take
+	// fastest has the smallest inverse rate of the settled flows in seconds per byte; 0 if there
+	// are none.
+	fastest []T
+	// reverse has the index of the resource for the reverse direction if its traffic slows this
+	// one; otherwise -1.
+	reverse []int
 }
 
 func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
@@ -136,7 +144,8 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	return a, nil
 }
 
-// contraCongestion returns kbar of the flow without the dropped claims.
+// contraCongestion returns the largest congestion, in seconds per byte, in the reverse direction of
+// the resources of flow f. It leaves out those of its claims whose bit in dropped is set.
 func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
 	var kbar T
 	for i, c := range s.n.claims[f] {
@@ -147,7 +156,7 @@ func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
 	return kbar
 }
 
-// floor returns the flow's inverse rate without other traffic.
+// floor returns the inverse rate, in seconds per byte, of flow f without other traffic.
 func (s *zhuState[T]) floor(f int) T {
 	var floor T
 	for _, c := range s.n.claims[f] {
@@ -156,7 +165,8 @@ func (s *zhuState[T]) floor(f int) T {
 	return floor
 }
 
-// left returns the inverse of the equal share of the capacity that the settled flows leave of r.
+// left returns the inverse, in seconds per byte, of an equal share of the capacity that the settled
+// flows leave of resource r. It returns an error, which names flow f, if nothing is left.
 func (s *zhuState[T]) left(f, r int) (T, error) {
 	rest := s.n.Resources[r].Capacity.Sub(s.used[r])
 	if rest.Sign() <= 0 {
@@ -167,7 +177,9 @@ func (s *zhuState[T]) left(f, r int) (T, error) {
 	return s.waiting[r].Div(rest), nil
 }
 
-// settle returns the flow's inverse rate, or 0 if it must be queued again.
+// settle returns the inverse rate of flow f, in seconds per byte, and its limits, or 0 if f must be
+// queued again because settle dropped a reverse congestion in e. paper selects the printed
+// algorithm.
 func (s *zhuState[T]) settle(f int, e *zhuEntry[T], paper bool) (inverse T, limits []Limit, err error) {
 	claims := s.n.claims[f]
 	floor := s.floor(f)
@@ -217,8 +229,8 @@ func (s *zhuState[T]) settle(f int, e *zhuEntry[T], paper bool) (inverse T, limi
 	return inverse, limits, nil
 }
 
-// with returns the resources of the path that account for the inverse rate: those whose share it
-// is, or otherwise those that are too slow for more.
+// with returns the resources of flow f that explain its inverse rate: those whose equal share it
+// is, or otherwise those whose whole capacity allows no more.
 func (s *zhuState[T]) with(f int, inverse T) (limits []Limit) {
 	for _, c := range s.n.claims[f] {
 		share, err := s.left(f, c.resource)

@@ -25,22 +25,27 @@ import (
 // too much, because in a chain of transfers the delays add up. The end of a transfer within a step
 // is computed from its rate.
 
-// buffers is the state of a run.
+// buffers is the state of a run by the rule buffered.
 type buffers[T num.Number[T]] struct {
 	*state[T]
-	now          float64
-	step         float64 // length of the longest step
-	long         bool    // whether a step is longer than a piece takes
-	grain        float64
-	capacity     []float64
-	handshakeHop []uint8 // number of finished handshake hops of each transfer
-	paths        []*path // path of each flow; nil if not used yet
-	conns        map[connectionKey]*connection
-	sorted       []*connection // connections with send queues first, then by order, once rates has sorted them
-	unsorted     bool
-	live         []*connection // connections of sorted that have bytes to move
-	sendQueues   []*sendQueue
-	filler       filler
+	now  float64 // current time in seconds
+	step float64 // upper limit for the length of a step, in seconds
+	// long says whether step is longer than the fastest flow needs for a piece.
+	long     bool
+	grain    float64   // value of Options.Grain
+	capacity []float64 // capacity of each resource, by its index
+	// handshakeHop has the number of finished handshake hops of each transfer, by its index.
+	handshakeHop []uint8
+	// paths has the path of each flow, by its index; nil if not used yet.
+	paths []*path
+	conns map[connectionKey]*connection // connections made so far
+	// sorted has the connections with send queues first, then by order, once rates has sorted
+	// them.
+	sorted     []*connection
+	unsorted   bool          // whether sorted must be sorted again
+	live       []*connection // connections of sorted that have bytes to move
+	sendQueues []*sendQueue  // send queues with transfers under way
+	filler     filler        // computes the rates of connections
 }
 
 func runBuffered[T num.Number[T]](s *state[T]) error {
@@ -93,7 +98,8 @@ func (b *buffers[T]) advance() error {
 	return nil
 }
 
-// admit starts the transfers that are due, and with a grain those that are nearly due.
+// admit starts the transfers that are due at the current time, and with a grain those that are
+// nearly due.
 func (b *buffers[T]) admit() {
 	for len(b.queue) > 0 {
 		if wait := b.queue[0].at.Float64() - b.now; wait > 0 {

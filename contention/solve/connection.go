@@ -7,44 +7,44 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// connection carries one hop of all flows with the same edge. Their bytes begin here (send queues),
-// or come from a zipper (queue).
+// connection carries one hop of all flows with the same sending and receiving vertex in a switch.
+// Their bytes begin here (send queues), or come from a zipper (queue).
 type connection struct {
-	key        connectionKey
-	sendQueues []*sendQueue
-	feeds      bool     // some of its flows go on to another connection
-	stages     []*stage // stages of paths under way that come from a zipper
-	order      int      // largest index of any of its stages
-	queue      []batch
-	queued     float64
+	key        connectionKey // hop or flow that the connection carries
+	sendQueues []*sendQueue  // queues of the transfers whose bytes begin here
+	feeds      bool          // some of its flows go on to another connection
+	stages     []*stage      // stages of paths under way that come from a zipper
+	order      int           // largest index of any of its stages
+	queue      []batch       // bytes that have come from a zipper and wait, in FIFO order
+	queued     float64       // number of bytes in queue
 
-	uses   []use   // uses for each byte of the connection
+	uses   []use   // resources that each byte of the connection uses
 	demand float64 // demand in bytes/s
-	rate   float64
-	limits []int // resources that limit the rate; empty if the demand does
-	risen  bool  // used by filler
+	rate   float64 // rate in bytes/s in the current step
+	limits []int   // indices of the resources that limit the rate; empty if the demand does
+	risen  bool    // used by filler
 }
 
 type connectionKey struct {
-	hop   sharing.Hop
-	flow  int  // flow without hops; otherwise -1
-	first bool // whether bytes begin here
+	hop   sharing.Hop // hop that the connection carries; zero for a flow without hops
+	flow  int         // index of a flow without hops; otherwise -1
+	first bool        // whether bytes begin here
 }
 
 // batch is a number of bytes that arrived at about the same time.
 type batch struct {
-	total float64
-	parts []portion
+	total float64   // number of bytes
+	parts []portion // bytes of each flow
 }
 
 type portion struct {
-	stage *stage
+	stage *stage // flow's part in the connection
 	bytes float64
 }
 
 type use struct {
-	resource int
-	weight   float64
+	resource int     // index of the resource
+	weight   float64 // units of the resource for each byte
 }
 
 func (c *connection) use(s *stage, part float64) {
@@ -58,8 +58,8 @@ func (c *connection) use(s *stage, part float64) {
 	}
 }
 
-// want computes the demand of the connection in a step of at most the given time, and the resources
-// that one byte of it uses.
+// want sets the demand of the connection, in bytes/s, in a step of at most step seconds, and the
+// resources that one byte of it uses.
 func (c *connection) want(step float64) {
 	c.demand, c.uses = 0, c.uses[:0]
 	open := 0.0
@@ -97,7 +97,8 @@ func (c *connection) want(step float64) {
 	}
 }
 
-// backlog returns the bytes of other send queues that go before any new byte.
+// backlog returns the number of bytes that are sent before a new byte of the queue own: those from
+// a zipper, and those of other relayed send queues that their windows allow.
 func (c *connection) backlog(own *sendQueue) (bytes float64) {
 	bytes = c.queued
 	for _, q := range c.sendQueues {
@@ -108,8 +109,8 @@ func (c *connection) backlog(own *sendQueue) (bytes float64) {
 	return bytes
 }
 
-// divide gives the send queues equal parts of the rate. The others share the part that one of them
-// may not send.
+// divide gives the send queues of the connection equal parts of its rate. The others share the part
+// that one of them may not send.
 func (c *connection) divide() {
 	left, n := c.rate, 0.0
 	for _, q := range c.sendQueues {
@@ -134,7 +135,8 @@ func (c *connection) divide() {
 	}
 }
 
-// enqueue puts the bytes that have arrived at the end of the queue.
+// enqueue puts the bytes that have arrived in the current step at the end of the connection's
+// queue.
 func (c *connection) enqueue() {
 	var s batch
 	for _, x := range c.stages {
@@ -163,7 +165,7 @@ func (c *connection) enqueue() {
 	c.queue = append(c.queue, s)
 }
 
-// serve removes at most budget bytes from the queue.
+// serve removes at most budget bytes from the connection's queue and counts them as moved.
 func (c *connection) serve(budget float64) {
 	for len(c.queue) > 0 && budget > 0 {
 		s := &c.queue[0]

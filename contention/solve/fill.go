@@ -9,14 +9,16 @@ import (
 // filler does max-min sharing among connections with a demand: all rates rise together until a
 // resource is full or a demand is met. It keeps its memory between calls.
 type filler struct {
-	capacity []float64
-	free     []float64 // capacity that stopped connections leave
-	load     []float64 // weight of the rising connections of each resource
-	users    [][]*connection
-	rising   []int // number of rising users of each resource
-	open     []int // resources with rising users
-	demands  []*connection
-	stop     []*connection
+	capacity []float64 // capacity of each resource, by its index
+	// free has the capacity of each resource that stopped connections, whose rate is set, leave.
+	free []float64
+	// load has the weight of the rising connections, whose rate is not set, on each resource.
+	load    []float64
+	users   [][]*connection // connections that use each resource
+	rising  []int           // number of rising connections on each resource
+	open    []int           // indices of the resources with rising connections
+	demands []*connection   // connections sorted by demand
+	stop    []*connection   // connections that stop next
 }
 
 func newFiller(capacity []float64) filler {
@@ -27,8 +29,8 @@ func newFiller(capacity []float64) filler {
 
 const sameLevel = 1 + 1e-9
 
-// fill shares the resources among connections by max-min fairness, and sets the rate of each
-// connection and the resources that limit it.
+// fill shares the resources among conns by max-min fairness, and sets the rate of each connection
+// and the resources that limit it.
 func (f *filler) fill(conns []*connection) {
 	left := f.begin(conns)
 	for left > 0 {
@@ -87,7 +89,8 @@ func (f *filler) fill(conns []*connection) {
 	}
 }
 
-// begin starts a filling and returns the number of rising connections.
+// begin starts the sharing among conns, in which all rates rise from 0, and returns the number of
+// connections with a demand.
 func (f *filler) begin(conns []*connection) (n int) {
 	f.open, f.demands = f.open[:0], nil
 	clear(f.rising)

@@ -11,14 +11,14 @@ import (
 // Gain is the effect of doubling resources: 1 - new/old duration. It can be negative for some
 // transfers.
 type Gain[T any] struct {
-	Resources []int // resources that are doubled together
-	Transfer  []T   // gain of each transfer, of its own duration
-	Makespan  T
+	Resources []int // indices of the resources that are doubled together
+	Transfer  []T   // gain of each transfer, as a part of its own duration
+	Makespan  T     // gain of the whole run, as a part of its duration
 }
 
-// Candidates returns the resources whose doubling can change a run: those that limited a transfer,
-// and those on which the weight of a claim depends. Under a rule that considers reverse traffic,
-// twins count too.
+// Candidates returns the indices of the resources whose doubling can change run r on network n:
+// those that limited a transfer, and those on which the weight of a claim depends. Under a rule
+// that considers reverse traffic, twins count too.
 func Candidates[T num.Number[T]](n *sharing.Network[T], r *Result[T]) []int {
 	seen := make([]bool, len(n.Resources))
 	mark := func(i int) {
@@ -48,9 +48,9 @@ func Candidates[T num.Number[T]](n *sharing.Network[T], r *Result[T]) []int {
 	return list
 }
 
-// TiedSets returns the sets of two or more resources that limited a transfer together in some step.
-// Doubling only one of them gains nothing, so the set must be doubled. The run must have been
-// recorded.
+// TiedSets returns the sets of two or more resources, by index, that limited a transfer together in
+// some step of run r. Doubling only one of them gains nothing, so the set must be doubled. The run
+// must have been recorded.
 func TiedSets[T any](r *Result[T]) [][]int {
 	var sets [][]int
 	for _, step := range r.Steps {
@@ -71,8 +71,9 @@ func TiedSets[T any](r *Result[T]) [][]int {
 	return sets
 }
 
-// Double repeats the run with the given resources doubled. plan, if not nil, returns the transfers
-// for the changed network, with new stripes; otherwise the same transfers are used.
+// Double repeats the run before with the capacities of the given resources doubled, and returns
+// what that saves. plan, if not nil, returns the transfers for the changed network, with new
+// stripes; otherwise the same transfers are used.
 func Double[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
 	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error), resources ...int) (Gain[T], error) {
@@ -106,8 +107,9 @@ func saving[T num.Number[T]](before, after T) T {
 	return num.Int[T](1).Sub(after.Div(before))
 }
 
-// Gains doubles each candidate and each tied set in turn. It returns the gains, the largest gain of
-// the makespan first.
+// Gains repeats the run before with each candidate resource, and each set of resources that limit a
+// transfer together, doubled in turn. It returns the gains, the largest gain of the makespan first.
+// plan is that of Double.
 func Gains[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
 	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error)) ([]Gain[T], error) {

@@ -32,8 +32,8 @@ func (b *buffers[T]) move(dt float64) {
 	}
 }
 
-// account charges the time to the resources that limited the transfers, and ends the transfers that
-// have arrived.
+// account charges the dt seconds of a step to the resources that limited the transfers, and ends
+// the transfers that have arrived.
 func (b *buffers[T]) account(dt float64) {
 	var step *Step[T]
 	if b.o.Record {
@@ -74,8 +74,8 @@ func (b *buffers[T]) account(dt float64) {
 	b.sendQueues = kept
 }
 
-// write ends the transfers of a relayed queue for their senders, as far as they have finished with
-// them in a step. The other transfers end for sender and receiver at once.
+// write ends the transfers in q for their senders, as far as these have finished with them in a
+// step of dt seconds, if the transfers pass zippers. Others end for sender and receiver at once.
 func (b *buffers[T]) write(q *sendQueue, dt float64) {
 	if !q.relayed {
 		return

@@ -5,26 +5,27 @@ import (
 	"slices"
 )
 
-// path is the sequence of connections that the bytes of a flow take. It is made when it is first
-// used.
+// path is the sequence of connections that the bytes of a flow take. It is created when the first
+// transfer uses it.
 type path struct {
-	stages  []stage
-	window  float64    // bytes that may be in flight; +Inf if unlimited
-	socket  float64    // bytes that nothing overtakes
+	stages  []stage    // parts of the flow in its connections, in order
+	window  float64    // number of bytes that may be in flight; +Inf if unlimited
+	socket  float64    // number of bytes that nothing overtakes (sharing.Flow.Socket)
 	sending *sendQueue // queue of its transfers under way; nil if there are none
 }
 
 // stage is the part that a flow has in one connection.
 type stage struct {
-	conn   *connection
-	before *stage // nil for the first one
-	uses   []use
-	queued float64 // queued bytes
-	rate   float64 // rate in the current step
-	moved  float64 // bytes moved in the current step
+	conn   *connection // connection
+	before *stage      // stage from which the bytes come; nil for the first one
+	uses   []use       // resources that each byte uses
+	queued float64     // number of bytes of the flow in the connection's queue
+	rate   float64     // rate in bytes/s in the current step
+	moved  float64     // number of bytes moved in the current step
 }
 
-// attach adds the path's send queue to its connections.
+// attach adds the path's send queue to the first connection of the path, and its later stages to
+// the other ones.
 func (p *path) attach() {
 	p.stages[0].conn.sendQueues = append(p.stages[0].conn.sendQueues, p.sending)
 	for k := range p.stages {
@@ -36,7 +37,8 @@ func (p *path) attach() {
 	}
 }
 
-// detach removes the path's send queue, which is empty, from its connections.
+// detach removes the path's send queue, which is empty, and its later stages from the connections
+// of the path.
 func (p *path) detach() {
 	first := p.stages[0].conn
 	first.sendQueues = slices.DeleteFunc(first.sendQueues, func(q *sendQueue) bool { return q == p.sending })
@@ -47,8 +49,8 @@ func (p *path) detach() {
 	p.sending = nil
 }
 
-// pathOf returns a flow's path, and makes it if needed. A use without a hop, the work of a
-// forwarder, belongs to the hop before it: a busy forwarder reads less.
+// pathOf returns the path of the flow with this index, and creates it if needed. A use without a
+// hop, the work of a forwarder, belongs to the hop before it: a busy forwarder reads less.
 func (b *buffers[T]) pathOf(flow int) *path {
 	if b.paths[flow] != nil {
 		return b.paths[flow]

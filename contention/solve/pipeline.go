@@ -37,8 +37,9 @@ func Pipelined[T num.Number[T]](bytes, segment, in, out T) (T, error) {
 	return sent, nil
 }
 
-// Blocking returns the time of a message through a relay whose one thread receives a segment, then
-// sends it. It is the same for every segment size.
+// Blocking returns the time in seconds of a message of some bytes through a relay whose one thread
+// receives a segment at the rate in, then sends it at the rate out, both in bytes/s. It is the same
+// for every segment size.
 func Blocking[T num.Number[T]](bytes, in, out T) T {
 	return bytes.Div(in).Add(bytes.Div(out))
 }
@@ -70,8 +71,8 @@ func UsefulZippers[T num.Number[T]](senders, up, receivers, down, portIn, forwar
 	return n
 }
 
-// Split returns the optimal static stripes of bytes over paths with the given simultaneous rates:
-// in proportion to the rates.
+// Split returns the optimal static stripes of a message of some bytes over paths with the given
+// simultaneous rates: bytes in proportion to the rates, by path.
 func Split[T num.Number[T]](bytes T, rates []T) []T {
 	var sum T
 	for _, r := range rates {

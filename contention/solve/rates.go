@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// rates computes the rate of each connection. An empty queue passes on the bytes that arrive, which
-// depend on the rates, so the computation is repeated until nothing changes.
+// rates computes the rate of each connection in the next step. An empty queue passes on the bytes
+// that arrive, which depend on the rates, so the computation is repeated until nothing changes.
 func (b *buffers[T]) rates() {
 	if b.unsorted {
 		slices.SortStableFunc(b.sorted, func(x, y *connection) int { return cmp.Compare(x.order, y.order) })
@@ -68,7 +68,9 @@ func (b *buffers[T]) arrivals() (changed bool) {
 	return changed
 }
 
-// duration returns the time for which the rates hold.
+// duration returns the length in seconds of the next step, in which the current rates hold: until a
+// transfer has been sent or has arrived, a queue is empty or a transfer starts, within the limits
+// for a step. It returns an error if nothing moves.
 func (b *buffers[T]) duration() (float64, error) {
 	dt, moves := b.step, false
 	until := func(bytes, rate, began float64) {

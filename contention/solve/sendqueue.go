@@ -11,9 +11,9 @@ import (
 // sendQueue has the transfers under way on one path. Relayed transfers go one after the other.
 // Others go side by side in equal parts, so that one count of bytes serves all of them.
 type sendQueue struct {
-	path    *path
-	relayed bool
-	end     float64 // target of the last entry
+	path    *path   // path of the transfers
+	relayed bool    // whether the path has zippers, so that the transfers go one after the other
+	end     float64 // value of sent at the end of the last entry, in bytes
 	// sent and delivered are bytes since the queue began; for transfers side by side, bytes of
 	// each.
 	sent, delivered float64
@@ -21,20 +21,23 @@ type sendQueue struct {
 	// side by side, those of each.
 	rate, most float64
 	entries    []entry // entries sorted by target
-	limited    []charged
+	// limited has the time that the first entry, or all of them side by side, waited for each
+	// resource.
+	limited []charged
 }
 
-// charged is time that was spent waiting for a resource.
+// charged is the time in seconds that was spent waiting for a resource.
 type charged = Share[num.Float]
 
 // entry is a transfer in a send queue.
 type entry struct {
-	transfer int
-	target   float64   // value of delivered at which it ends
-	held     float64   // bytes that may be unsent when its sender has finished with it
-	began    float64   // time at which it began
-	least    float64   // earliest time of its end
-	before   []charged // side by side: limits of the queue when it began
+	transfer int     // index of the transfer
+	target   float64 // value of sendQueue.delivered at which it ends, in bytes
+	held     float64 // number of bytes that may be unsent when its sender has finished with it
+	began    float64 // time in seconds at which it began
+	least    float64 // earliest time of its end in seconds
+	// before is the value of sendQueue.limited when it began; only if transfers go side by side.
+	before []charged
 }
 
 func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
@@ -49,7 +52,8 @@ func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
 	q.end = q.entries[len(q.entries)-1].target
 }
 
-// pop ends the first entry and returns the resources that it waited for.
+// pop removes the first entry, whose transfer has ended, and returns for how long the transfer
+// waited for each resource.
 func (q *sendQueue) pop() []charged {
 	x := q.entries[0]
 	q.entries = q.entries[1:]
@@ -69,8 +73,8 @@ func (q *sendQueue) charge(limits []int, time float64) {
 	}
 }
 
-// record adds the transfers that the queue sends now to a step, each with the given rate and the
-// resources that limit it.
+// record adds the transfers that queue q sends now to step, each with the given rate in bytes/s and
+// the indices of the resources that limit it.
 func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate float64) {
 	list := make([]sharing.Limit, len(limits))
 	for i, r := range limits {
@@ -82,7 +86,8 @@ func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate flo
 	}
 }
 
-// parallel returns the number of transfers that go side by side.
+// parallel returns the number of transfers of the queue that are sent at the same time: 1 if the
+// path has zippers, or all.
 func (q *sendQueue) parallel() float64 {
 	if q.relayed {
 		return 1
@@ -104,7 +109,7 @@ func (q *sendQueue) send(dt float64) {
 	}
 }
 
-// arrival returns the rate at which the queue's bytes are delivered.
+// arrival returns the rate in bytes/s at which the queue's bytes are delivered to the receiver.
 func (q *sendQueue) arrival() float64 {
 	if !q.relayed {
 		return q.rate
@@ -112,7 +117,9 @@ func (q *sendQueue) arrival() float64 {
 	return q.path.stages[len(q.path.stages)-1].rate
 }
 
-// limits returns the limits of the last connection in which bytes of the queue wait.
+// limits returns the indices of the resources that limit the last connection in which bytes of the
+// queue wait. If none wait it returns those of the first connection on the path that a resource
+// limits.
 func (q *sendQueue) limits() []int {
 	for k := len(q.path.stages) - 1; k > 0; k-- {
 		if s := &q.path.stages[k]; s.queued > 0 && len(s.conn.limits) > 0 {

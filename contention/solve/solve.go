@@ -11,9 +11,9 @@ import (
 
 // Transfer is one message, or one stage or stripe of a message.
 type Transfer[T any] struct {
-	Name string
-	Flow int // index into Network.Flows
-	// Bytes is 0 or more.
+	Name string // name of the transfer for people
+	Flow int    // index into Network.Flows
+	// Bytes is the size in bytes, 0 or more.
 	Bytes T
 	// Start is the earliest start. After has the transfers that must have finished, Sent those of
 	// the same sender with which it must have finished. By the rule buffered a sender has finished
@@ -45,33 +45,38 @@ type Options struct {
 
 // Step is a span of time in which all rates are constant.
 type Step[T any] struct {
-	From, To T
-	Active   []int // indices of transfers
-	Rate     []T
-	Limits   [][]sharing.Limit
+	From, To T                 // times in seconds
+	Active   []int             // indices of the transfers under way
+	Rate     []T               // rate of each of Active in bytes/s
+	Limits   [][]sharing.Limit // limits of the rate of each of Active
 }
 
 // Share is time for which a resource limited a transfer.
 type Share[T any] struct {
-	Limit sharing.Limit
-	Time  T
+	Limit sharing.Limit // resource that limited the transfer
+	Time  T             // time in seconds
 }
 
 // Result is the result of a run. Slices are per transfer unless they say otherwise.
 type Result[T any] struct {
-	Start, Finish []T // Start is before Delay, Finish after Tail
-	Steps         []Step[T]
+	Start, Finish []T       // Start is before Delay, Finish after Tail
+	Steps         []Step[T] // steps of the run; empty unless Options.Record is set
 	// Limited has the resources that limited a transfer. Steps that several resources limit count
 	// for each in equal parts, so the times add up to the time in which the transfer's bytes moved.
-	Limited  [][]Share[T]
-	Used     []T // units taken of each resource, to be divided by capacity*makespan
-	Makespan T   // last Finish
-	Events   int // number of calls of the rule
+	Limited [][]Share[T]
+	// Used has the units taken of each resource, by its index, to be divided by
+	// capacity*makespan.
+	Used     []T
+	Makespan T   // last Finish in seconds
+	Events   int // number of times that the rule computed rates
+	// Overload has the resources to which the rule gave more than their capacity; empty unless
+	// Options.Record is set.
 	Overload []sharing.Overload[T]
 }
 
-// Run solves the transfers. It returns an error for bad indices, negative sizes or times, circular
-// dependencies, and a rule that fails or stalls a transfer.
+// Run computes the times of the transfers on network n by a sharing rule. It returns an error for
+// bad indices, negative sizes or times, circular dependencies, and a rule that fails or stalls a
+// transfer.
 func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T],
 	o Options) (*Result[T], error) {
 	_, buffered := rule.(sharing.Buffered[T])

@@ -11,11 +11,11 @@ import (
 )
 
 type start[T num.Number[T]] struct {
-	at       T
-	transfer int
+	at       T   // time in seconds at which the transfer is due
+	transfer int // index of the transfer
 }
 
-// Before reports whether x is due first.
+// Before reports whether the transfer of x is due before that of y.
 func (x start[T]) Before(y start[T]) bool {
 	if c := x.at.Cmp(y.at); c != 0 {
 		return c < 0
@@ -27,44 +27,51 @@ func (x start[T]) Before(y start[T]) bool {
 // and of limits serves all. Without a grain every transfer is a class of its own, and so an entry
 // of its own for the rule.
 type class[T num.Number[T]] struct {
-	flow    int
-	moved   T // bytes that each member has moved since the class was made
-	members pqueue.Queue[member[T]]
+	flow int // index of the flow
+	// moved is the number of bytes that each member has moved since the class was made.
+	moved   T
+	members pqueue.Queue[member[T]] // transfers of the class, the first one to end first
+	// limited has the time that the members waited for each resource since the class was made.
 	limited []Share[T]
 }
 
 type member[T num.Number[T]] struct {
-	transfer int
-	target   T // value of class.moved at which it ends
-	began    T // time of the first byte
-	before   []Share[T]
+	transfer int        // index of the transfer
+	target   T          // value of class.moved at which it ends, in bytes
+	began    T          // time of the first byte in seconds
+	before   []Share[T] // value of class.limited when it began
 }
 
-// Before reports whether m ends first.
+// Before reports whether the transfer of m ends before that of other.
 func (m member[T]) Before(other member[T]) bool { return m.target.Cmp(other.target) < 0 }
 
 type state[T num.Number[T]] struct {
-	n         *sharing.Network[T]
-	transfers []Transfer[T]
-	o         Options
-	result    *Result[T]
-	now       T
+	n         *sharing.Network[T] // network that the transfers share
+	transfers []Transfer[T]       // transfers of the run, which other fields refer to by index
+	o         Options             // options of the run
+	result    *Result[T]          // result so far
+	now       T                   // current time in seconds
 	// requests says that handshakes are modelled: a transfer enters the queue when its request goes
 	// out.
-	requests   bool
-	waiting    []int   // number of predecessors of each transfer that have not ended
-	earliest   []T     // latest end of the predecessors so far, for each transfer
-	successors [][]int // transfers that wait for the end of each transfer
-	writers    [][]int // transfers that wait for each transfer's sender to finish with it
-	queue      pqueue.Queue[start[T]]
-	active     []*class[T]
-	flows      []sharing.Active // flows of the active classes
-	grain      T                // Options.Grain; 0 if none
-	load       []T              // with a grain: weight of the active flows on each resource
-	classOf    []*class[T]      // with a grain: class of each active flow
-	finished   int
-	worst      map[overloadKey]sharing.Overload[T]
-	order      []overloadKey
+	requests bool
+	// waiting has the number of predecessors of each transfer that have not ended, by its index.
+	waiting    []int
+	earliest   []T     // latest end of the predecessors of each transfer so far, in seconds
+	successors [][]int // indices of the transfers that wait for the end of each transfer
+	// writers has the indices of the transfers that wait for each transfer's sender to finish
+	// with it.
+	writers [][]int
+	queue   pqueue.Queue[start[T]] // transfers that are to start, the earliest first
+	active  []*class[T]            // classes with transfers under way
+	flows   []sharing.Active       // flows of the active classes
+	grain   T                      // value of Options.Grain; 0 if none
+	// load has, with a grain, the total weight of the active flows on each resource.
+	load []T
+	// classOf has, with a grain, the class of each flow, by its index; nil if it is not active.
+	classOf  []*class[T]
+	finished int                                 // number of transfers that have ended
+	worst    map[overloadKey]sharing.Overload[T] // largest load of each overloaded resource
+	order    []overloadKey                       // keys of worst in the order of their discovery
 }
 
 type overloadKey struct{ resource, vertex int }
@@ -130,7 +137,8 @@ func (s *state[T]) ready(i int, at T) {
 	s.queue.Add(start[T]{at, i})
 }
 
-// finish ends a transfer whose last byte moved at a time.
+// finish ends transfer i, whose last byte moved at the time at in seconds, and releases the
+// transfers that wait for its end.
 func (s *state[T]) finish(i int, at T) {
 	t := &s.transfers[i]
 	s.finished++
@@ -145,14 +153,15 @@ func (s *state[T]) finish(i int, at T) {
 	s.written(i, at)
 }
 
-// written releases the transfers that wait until the sender has finished with transfer i. It does
-// so once.
+// written releases the transfers that wait until the sender has finished with transfer i, at the
+// time at in seconds. It does so once.
 func (s *state[T]) written(i int, at T) {
 	s.release(s.writers[i], at)
 	s.writers[i] = nil
 }
 
-// release tells waiting transfers that a predecessor ended at a time.
+// release tells the waiting transfers, given by index, that a predecessor ended at the time at in
+// seconds, and starts those that no longer wait.
 func (s *state[T]) release(waiters []int, at T) {
 	for _, next := range waiters {
 		s.earliest[next] = num.Max(s.earliest[next], at)
@@ -162,7 +171,8 @@ func (s *state[T]) release(waiters []int, at T) {
 	}
 }
 
-// admit starts the transfers that are due, and with a grain those that are nearly due.
+// admit starts the transfers that are due at the current time, and with a grain those that are
+// nearly due.
 func (s *state[T]) admit() {
 	for len(s.queue) > 0 {
 		next := s.queue[0]
@@ -185,7 +195,7 @@ func (s *state[T]) admit() {
 	}
 }
 
-// join puts a transfer into its class.
+// join puts the due transfer of x into the class of its flow, and creates that if needed.
 func (s *state[T]) join(x start[T]) {
 	t := &s.transfers[x.transfer]
 	var c *class[T]
@@ -248,7 +258,8 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	return nil
 }
 
-// advance moves time by dt and ends the transfers that have then moved all bytes.
+// advance moves time by dt seconds at the rates of allocation a, and ends the transfers that have
+// then moved all bytes. ends has the time in seconds that each class needs to its next end.
 func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	from, to := s.now, s.now.Add(dt)
 	if s.o.Record {
@@ -284,7 +295,8 @@ func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	}
 }
 
-// ended reports whether the first member has moved all bytes, or nearly so.
+// ended reports whether the first member of class c, whose rate is given in bytes/s, has moved all
+// bytes, or nearly so.
 func (s *state[T]) ended(c *class[T], rate T) bool {
 	first := c.members[0]
 	if c.moved.Cmp(first.target) >= 0 {
@@ -319,7 +331,8 @@ func charge[T num.Number[T]](shares []Share[T], l sharing.Limit, time T) []Share
 	return append(shares, Share[T]{l, time})
 }
 
-// since returns shares minus those in before, which is a prefix of them.
+// since returns the times in shares minus those in before, which is an earlier state of the same
+// list.
 func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
 	var list []Share[T]
 	for k, s := range shares {
@@ -333,8 +346,8 @@ func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
 	return list
 }
 
-// noteOverloads keeps the worst load of each resource. Only recorded runs check, because the check
-// costs as much as a step.
+// noteOverloads keeps the largest load of each resource that allocation a overloads. Only recorded
+// runs check, because the check costs as much as a step.
 func (s *state[T]) noteOverloads(a sharing.Allocation[T]) {
 	for _, o := range sharing.Overloads(s.n, s.flows, a) {
 		key := overloadKey{o.Resource, o.Vertex}

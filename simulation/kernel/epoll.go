@@ -11,7 +11,8 @@ type epoll struct {
 	k    *Kernel           // kernel whose descriptors are watched
 	self *descriptor       // descriptor of the epoll, which is readable while an interest is ready
 	all  map[int]*interest // interests by number of the watched descriptor
-	// Interests to look at: those that have changed since they were last seen not ready.
+	// maybe has the interests to look at: those that have changed since they were last seen not
+	// ready.
 	maybe []*interest
 }
 

@@ -14,17 +14,19 @@ type Host struct {
 	// of their own.
 	Share *Host
 	Costs Costs // processor times of operations of threads
-	// Costs of packets on links of the machine itself; only used in the host that owns the cores.
+	// Links has the costs of packets on links of the machine itself; only used in the host that
+	// owns the cores.
 	Links Links
 	Used  time.Duration // processor time used so far
 
 	busy       int             // number of cores in use
 	computing  int             // number of cores in use by threads in Compute
 	interrupts []time.Duration // time until which each core handles interrupts
-	// Time that interrupts took from running threads and that these have not yet spent.
+	// debt is the time that interrupts took from running threads and that these have not yet
+	// spent.
 	debt    time.Duration
 	waiting []*Thread // threads that wait for a core, in FIFO order
-	// Threads in Compute that wait for a core, after those in waiting.
+	// behind has the threads in Compute that wait for a core, after those in waiting.
 	behind []*Thread
 	late   map[string]time.Duration // result of Late, by name of the sending host
 }

@@ -24,7 +24,7 @@ type Kernel struct {
 	running *Thread       // thread that runs now; nil if none does
 	steps   uint64        // number of events handled so far
 	looks   int           // polls by threads since the last event
-	// Name of a process whose thread polls without end; empty if there is none.
+	// stuck is the name of a process whose thread polls without end; empty if there is none.
 	stuck  string
 	trace  Hash                 // hash of the events so far
 	places map[string]*Listener // listeners by address
@@ -101,7 +101,8 @@ type Timer struct {
 	k     *Kernel // kernel that calls fn
 	fn    func()  // function to be called
 	armed bool    // whether a call is planned
-	// Number of times that the timer was set or stopped, which detects outdated calls.
+	// times is the number of times that the timer was set or stopped, which detects outdated
+	// calls.
 	times uint64
 }
 

@@ -8,7 +8,8 @@ import "time"
 type Line struct {
 	Name string
 	Rate float64 // bytes per second; 0 if unlimited
-	// Bytes that pass at once after a pause (a token bucket); with 0 each packet takes its time.
+	// Burst is the number of bytes that pass at once after a pause (a token bucket); with 0 each
+	// packet takes its time.
 	Burst int
 	Bytes int64         // bytes passed so far
 	Busy  time.Duration // time during which packets were passing
@@ -26,7 +27,7 @@ type turn struct {
 	free    time.Duration // with Burst: earliest time of its next packet
 	left    int           // bytes that it may still send in this turn
 	last    time.Duration // time at which its last packet has passed
-	// Total time for which packets have waited, in the queue and in front of it.
+	// waited is the total time for which packets have waited, in the queue and in front of it.
 	waited time.Duration
 }
 

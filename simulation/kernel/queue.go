@@ -6,7 +6,7 @@ import "time"
 type event struct {
 	at  time.Duration // virtual time of the event
 	tie uint32        // random number that orders events of the same time
-	// Number of the event, which rises; it orders events with the same time and tie.
+	// seq is the number of the event, which rises; it orders events with the same time and tie.
 	seq uint64
 	do  action // action that is carried out
 	n   uint64 // argument of action.stale

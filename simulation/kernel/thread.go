@@ -48,7 +48,7 @@ type Thread struct {
 	over    bool                    // the thread has ended
 	joiners []*Thread               // threads that wait in Join for the end of this one
 	on      []*descriptor           // descriptors on which the thread sleeps
-	// Processor time used since the thread last ran; only on a host.
+	// spent is the processor time used since the thread last ran; only on a host.
 	spent    time.Duration
 	onCore   bool // the thread has a core of its host
 	computes bool // the thread is in Compute

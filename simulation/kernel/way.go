@@ -12,7 +12,8 @@ type Way struct {
 	Lines  []Passage     // lines that a packet passes, in order
 	Delay  time.Duration // time apart from the time that lines take
 	Packet int           // payload bytes of a packet
-	// Bytes accepted from a writer and not yet in flight, beyond which the writer waits.
+	// Unsent is the number of bytes accepted from a writer and not yet in flight, beyond which
+	// the writer waits.
 	Unsent int
 	Window int // bytes in flight or unread, at most
 }
@@ -38,9 +39,9 @@ const (
 // flow is the state of a pipe that uses a Way.
 type flow struct {
 	way *Way // path that the packets take; nil if the pipe has none
-	// Called with bytes that have arrived; nil marks the end of the stream.
+	// arrived is called with bytes that have arrived; nil marks the end of the stream.
 	arrived func([]byte)
-	// Returns when the reader's machine has processed n bytes that come now.
+	// there returns when the reader's machine has processed n bytes that come now.
 	there   func(n int) time.Duration
 	takes   func()        // called when the writer may write
 	pending [][]byte      // writes not yet in flight; nil marks the end of the stream

@@ -15,26 +15,29 @@ import (
 
 // proc is a simulated process that sends and receives messages.
 type proc struct {
-	r       *run
-	p       *kernel.Process
-	host    string
-	cluster int // index of its cluster; -1 on a zipper node
-	virtual int // virtual rank
-	local   int
-	members []*process.Member // membership of each job, by job
-	comms   []*engine.Comm
-	pending [][]operation   // operations under way, by job
-	coming  map[*proc][]int // messages whose receives are not posted yet, by sender
-	data    []byte          // payload that all messages share, because no one reads it
-	turns   []step          // recorded steps; nil if nothing was recorded
-	player  *kernel.Thread  // thread that takes the recorded steps; nil if there are none
+	r       *run              // run that has the process
+	p       *kernel.Process   // simulated operating-system process
+	host    string            // name of its host in the platform file
+	cluster int               // index of its cluster; -1 on a zipper node
+	virtual int               // rank in the whole job, over all clusters; 0 on a zipper node
+	local   int               // rank in its cluster; 0 on a zipper node
+	members []*process.Member // membership in each job, by index in run.jobs
+	comms   []*engine.Comm    // communicator of all processes of each job, by index in run.jobs
+	pending [][]operation     // operations under way in each job, by index in run.jobs
+	// coming has the indices in run.messages of messages whose receives are not posted yet, by
+	// sender.
+	coming map[*proc][]int
+	data   []byte         // payload that all messages share, because no one reads it
+	turns  []step         // recorded steps; nil if nothing was recorded
+	player *kernel.Thread // thread that takes the recorded steps; nil if there are none
 }
 
 // simJob is a job of all processes. It uses all forwarders, or one of them where messages are
 // spread over zippers.
 type simJob struct{ env jobenv.Job }
 
-// cast creates forwarders and processes, and has the processes join their jobs.
+// cast creates the forwarders and the processes that the messages need, and has the processes join
+// their jobs.
 func (r *run) cast(messages []platform.Message) error {
 	if err := r.processes(messages); err != nil {
 		return err
@@ -52,7 +55,8 @@ func (r *run) cast(messages []platform.Message) error {
 	return nil
 }
 
-// processes creates a process for each rank, or for each host where messages are between hosts.
+// processes creates a process for each rank that a message names, or for each host where messages
+// are between hosts. It returns an error if a message names an unknown host.
 func (r *run) processes(messages []platform.Message) error {
 	for _, m := range messages {
 		for i, host := range []string{m.From, m.To} {
@@ -78,7 +82,8 @@ func (r *run) process(host string) *proc {
 	return p
 }
 
-// rank numbers the processes of clusters, in the order of clusters and hosts.
+// rank gives each process of a cluster its rank in the whole job and in its cluster, in the order
+// of clusters and hosts.
 func (r *run) rank() {
 	at := func(p *proc) int {
 		if p.cluster < 0 {
@@ -134,7 +139,8 @@ func (r *run) makeJobs() {
 	}
 }
 
-// doors returns the ports of a zipper in the form of a job with several hops.
+// doors returns the ports of zipper z, one for each cluster that z joins, as a job describes them
+// in which messages may pass several zippers.
 func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 	for _, c := range r.p.Clusters {
 		if _, ok := z.Ports[c.Name]; ok {
@@ -144,7 +150,8 @@ func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 	return list
 }
 
-// streams returns the number of connections for large messages that a zipper has to another one.
+// streams returns the number of connections for large messages that zipper z has to another one:
+// the largest one of the networks that z joins.
 func (r *run) streams(z *platform.Zipper) (n int) {
 	for i := range r.p.Clusters {
 		c := &r.p.Clusters[i]
@@ -155,7 +162,8 @@ func (r *run) streams(z *platform.Zipper) (n int) {
 	return n
 }
 
-// transit returns the networks without processes, in a job of several hops.
+// transit returns the names of the clusters without processes, which layout leaves out and through
+// which messages of a job may pass. It is nil if every zipper joins all clusters.
 func (r *run) transit(layout []jobenv.Cluster) (list []string) {
 	for _, c := range r.p.Clusters {
 		if !r.star() && !slices.ContainsFunc(layout, func(l jobenv.Cluster) bool { return l.Name == c.Name }) {
@@ -173,7 +181,8 @@ func ports(z *platform.Zipper) (list []string) {
 	return list
 }
 
-// join has a process join all jobs, one after the other.
+// join starts a thread of process p that joins all jobs, one after the other, and then posts the
+// first receives.
 func (p *proc) join() {
 	r := p.r
 	r.members++

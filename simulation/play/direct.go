@@ -10,8 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// translator returns a zipper whose kernel translates addresses between the clusters of two
-// processes. It returns nil if there is no such zipper, or if the processes need none.
+// translator returns a zipper whose kernel translates addresses between the clusters of processes a
+// and b. It returns nil if there is no such zipper, or if both are in the same cluster, or if one
+// is on a zipper node.
 func (r *run) translator(a, b *proc) *platform.Zipper {
 	if a.cluster < 0 || b.cluster < 0 || a.cluster == b.cluster {
 		return nil
@@ -27,8 +28,9 @@ func (r *run) translator(a, b *proc) *platform.Zipper {
 	return nil
 }
 
-// directs returns the openers of a process's direct links in a job, by peer rank. The process with
-// the higher rank dials; a nil opener means that the peer does.
+// directs returns the functions that open the direct links of process p in the job with index job,
+// by rank of the peer. The process with the higher rank dials; a nil function means that the peer
+// does. The map is nil if there are no direct links.
 func (p *proc) directs(job int) map[int]engine.Opener {
 	var list map[int]engine.Opener
 	for _, o := range p.r.procs {
@@ -62,7 +64,8 @@ func (p *proc) directs(job int) map[int]engine.Opener {
 	return list
 }
 
-// past returns the way of a connection through a zipper whose kernel translates addresses.
+// past returns the path of packets from one process to another through zipper z, whose kernel
+// translates addresses.
 func (r *run) past(from, to *proc, z *platform.Zipper) *kernel.Way {
 	key := [3]string{from.host, to.host, z.Name}
 	if w := r.ways[key]; w != nil {

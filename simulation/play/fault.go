@@ -29,7 +29,8 @@ func Kinds() map[string]string {
 	}
 }
 
-// ParseFault parses KIND@TIME[/FOR][=WHO], such as "cut@1.5s" or "restart@2s/300ms=z1".
+// ParseFault parses KIND@TIME[/FOR][=WHO], such as "cut@1.5s" or "restart@2s/300ms=z1". The error
+// names the faulty part.
 func ParseFault(s string) (f Fault, err error) {
 	rest := s
 	rest, f.Who, _ = strings.Cut(rest, "=")
@@ -51,7 +52,8 @@ func ParseFault(s string) (f Fault, err error) {
 // lasting is the default duration of a fault, 100 ms.
 const lasting = 100 * time.Millisecond
 
-// injectLater schedules the faults.
+// injectLater schedules the planned faults of the run, and the random faults if the options ask for
+// them.
 func (r *run) injectLater() {
 	draw := rand.New(rand.NewPCG(r.Seed, 0xfa17))
 	for _, f := range r.Faults {
@@ -72,7 +74,8 @@ func (r *run) injectLater() {
 	next()
 }
 
-// inject carries out one fault now. It does nothing if no victim is left.
+// inject carries out fault f now, and draws its victim with draw if f does not name it. It does
+// nothing if no victim is left.
 func (r *run) inject(f Fault, draw *rand.Rand) {
 	text := fmt.Sprintf("%s at %v", f.Kind, f.At.Round(time.Microsecond))
 	done := func(who string) {

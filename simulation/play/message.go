@@ -16,30 +16,36 @@ import (
 // message is a message while it is sent.
 type message struct {
 	*platform.Message
-	from, to *proc
-	bytes    int
-	engine   bool // whether it passes forwarders; otherwise it has its own stream or stays in memory
-	job      int
-	tag      int
-	waits    int   // number of messages that must finish before it starts
-	then     []int // messages that wait until it has arrived
-	sent     []int // messages that wait until it has been sent
-	begins   time.Duration
-	played   bool // whether it is one of the recorded steps of its sender and receiver, and waits for nothing else
-	left     bool // the sender has finished with it
-	there    bool
-	start    time.Duration
-	finish   time.Duration
-	stands   []stand
+	from, to *proc // processes that send and receive it
+	bytes    int   // length in bytes
+	// engine says whether it passes forwarders; otherwise it has its own stream or stays in
+	// memory.
+	engine bool
+	job    int   // index in run.jobs of the job over which it is sent
+	tag    int   // tag with which it is sent by MPI
+	waits  int   // number of messages that must finish before it starts
+	then   []int // indices in run.messages of messages that wait until it has arrived
+	// sent has the indices in run.messages of messages that wait until its sender has finished
+	// with it.
+	sent   []int
+	begins time.Duration // earliest start, counted from run.begin
+	// played says whether it is one of the recorded steps of its sender and receiver, and waits
+	// for nothing else.
+	played bool
+	left   bool          // the sender has finished with it
+	there  bool          // whether it has arrived
+	start  time.Duration // virtual time at which its sender began to send it
+	finish time.Duration // virtual time at which it arrived
+	stands []stand       // waiting times at the resources that it passes
 }
 
 // operation is a send or receive of an engine that is under way.
 type operation struct {
-	cell *engine.Cell
-	over func()
+	cell *engine.Cell // state of the operation until it completes
+	over func()       // function that is called when the operation has completed
 }
 
-// read creates the messages and their dependencies.
+// read creates the messages of the run from list, with their dependencies on each other.
 func (r *run) read(list []platform.Message) error {
 	of := func(m *platform.Message, i int, host string) *proc {
 		if m.Ranks != nil {
@@ -82,7 +88,8 @@ func (r *run) read(list []platform.Message) error {
 	return nil
 }
 
-// index returns the index of a process's host in its cluster.
+// index returns the index of the host of process p in the host list of its cluster, or 0 if it is
+// not there.
 func (r *run) index(p *proc) int {
 	for i, h := range r.p.Clusters[p.cluster].Hosts.Names {
 		if h == p.host {
@@ -92,7 +99,8 @@ func (r *run) index(p *proc) int {
 	return 0
 }
 
-// network returns the name of a network that both ends of a message are on.
+// network returns the name of a cluster on whose network both the sender's and the receiver's host
+// are. ok is false if there is none.
 func (r *run) network(m *message) (cluster string, ok bool) {
 	on := func(p *proc, c string) bool {
 		if p.cluster >= 0 {
@@ -109,7 +117,7 @@ func (r *run) network(m *message) (cluster string, ok bool) {
 	return "", false
 }
 
-// post posts the first receives of a process that has joined its jobs.
+// post posts the first receives from each sender, for a process that has joined its jobs.
 func (p *proc) post() {
 	most := 0
 	for i := range p.r.messages {
@@ -135,7 +143,8 @@ func (p *proc) post() {
 	}
 }
 
-// receive posts the next receive from a process.
+// receive posts the receive of process p for the next message of process from. It does nothing if
+// no message is left.
 func (p *proc) receive(from *proc) {
 	list := p.coming[from]
 	if len(list) == 0 {
@@ -156,7 +165,8 @@ func (p *proc) receive(from *proc) {
 	}})
 }
 
-// compute spends the processor time that a message takes apart from the copying of its bytes.
+// compute spends the processor time that sending or receiving a message takes apart from the
+// copying of its bytes.
 func (p *proc) compute() {
 	c := p.r.p.Zippers[0].Processor.Message.Rat
 	if p.cluster >= 0 {
@@ -165,7 +175,8 @@ func (p *proc) compute() {
 	p.r.k.Spend(seconds(c))
 }
 
-// work starts a thread for each of the process's jobs, which drives the engine.
+// work starts a thread of the process for each of its jobs, which makes progress in that job until
+// the run has failed.
 func (p *proc) work() {
 	for j := range p.members {
 		p.p.Go(func() {
@@ -176,7 +187,8 @@ func (p *proc) work() {
 	}
 }
 
-// look handles the finished operations of a job. It returns false once the run has failed.
+// look handles the operations of the job with index job that have completed. It returns false once
+// the run has failed.
 func (p *proc) look(job int) bool {
 	r := p.r
 	if err := p.members[job].Engine.Err(); err != nil {
@@ -198,7 +210,7 @@ func (p *proc) look(job int) bool {
 	return r.err == nil
 }
 
-// over notes that a message has arrived, and starts those that waited for it.
+// over notes that the message with index i has arrived, and starts the messages that waited for it.
 func (r *run) over(i int) {
 	m := &r.messages[i]
 	m.finish = r.k.Now()
@@ -213,7 +225,8 @@ func (r *run) over(i int) {
 	r.release(m.then)
 }
 
-// wasSent notes that the sender has finished with a message.
+// wasSent notes that the sender has finished with the message with index i, and starts the messages
+// that waited for that.
 func (r *run) wasSent(i int) {
 	m := &r.messages[i]
 	m.left = true
@@ -221,7 +234,8 @@ func (r *run) wasSent(i int) {
 	r.release(m.sent)
 }
 
-// release decrements the counters of waiting messages, and starts those that no longer wait.
+// release decrements the counters of the waiting messages with the indices in list, and starts
+// those that no longer wait.
 func (r *run) release(list []int) {
 	for _, k := range list {
 		r.messages[k].waits--
@@ -229,15 +243,16 @@ func (r *run) release(list []int) {
 	}
 }
 
-// launch starts a message that waits for no other one, unless it is a recorded step.
+// launch starts the message with index i if it waits for no other one, unless it is a recorded
+// step.
 func (r *run) launch(i int) {
 	if m := &r.messages[i]; m.waits == 0 && !m.played {
 		r.start(i)
 	}
 }
 
-// start sends a message when its time has come. If that is now and a thread of the sender is
-// running, that thread sends it.
+// start sends the message with index i when its time has come. If that is now and a thread of the
+// sender is running, that thread sends it.
 func (r *run) start(i int) {
 	m := &r.messages[i]
 	at := max(r.k.Now(), r.begin+m.begins) + seconds(m.Delay)
@@ -272,7 +287,8 @@ func (p *proc) send(i int) {
 	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.wasSent(i) }})
 }
 
-// stream sends a message inside a network, over a connection of its own.
+// stream sends the message with index i, whose hosts share a network or are the same, over a
+// connection of its own.
 func (r *run) stream(i int) {
 	m := &r.messages[i]
 	if m.from.host == m.to.host {
@@ -304,7 +320,7 @@ func (r *run) stream(i int) {
 	})
 }
 
-// push writes n bytes, at least one.
+// push writes n bytes of zeros to connection l as process p. It writes one byte if n is 0.
 func (r *run) push(p *proc, l *kernel.End, n int) {
 	b := make([]byte, chunk)
 	sys := kernel.System{Process: p.p}
@@ -320,7 +336,8 @@ func (r *run) push(p *proc, l *kernel.End, n int) {
 	}
 }
 
-// pull reads n bytes, at least one.
+// pull reads n bytes from connection l as process p, and discards them. It reads one byte if n is
+// 0.
 func (r *run) pull(p *proc, l *kernel.End, n int) {
 	b := make([]byte, chunk)
 	sys := kernel.System{Process: p.p}

@@ -23,7 +23,8 @@ import (
 
 // Options are the options of a run.
 type Options struct {
-	Seed   uint64  // seed of all random decisions: the order of simultaneous events, and the victims of faults
+	// Seed of all random decisions: the order of simultaneous events, and the victims of faults.
+	Seed   uint64
 	Faults []Fault // planned faults
 	Rate   float64 // mean number of additional random faults per second
 	// Say is called with each event of the run; nil discards them.
@@ -32,30 +33,30 @@ type Options struct {
 
 // Result is the result of a run.
 type Result struct {
-	Report     *predict.Report
-	Forwarders []Forwarder
-	Started    time.Duration // time until all ranks had joined
-	Steps      uint64        // number of events
-	Used       time.Duration // processor time of all hosts together, without interrupts of links
-	Faults     []string      // descriptions of the faults that happened
+	Report     *predict.Report // times of the messages and use of the resources
+	Forwarders []Forwarder     // counters of each forwarder, in the order of the zippers
+	Started    time.Duration   // time until all ranks had joined
+	Steps      uint64          // number of events that the kernel handled
+	Used       time.Duration   // processor time of all hosts together, without interrupts of links
+	Faults     []string        // descriptions of the faults that happened
 }
 
 // Forwarder has the counters of one forwarder.
 type Forwarder struct {
-	Name    string
-	Traffic []Traffic
-	Busy    float64 // mean number of busy processors between the first message and the last
+	Name    string    // name of the zipper
+	Traffic []Traffic // counters for each pair of clusters
+	Busy    float64   // mean number of busy processors between the first message and the last
 }
 
 // Traffic has the counters of the messages from one cluster to another.
 type Traffic struct {
-	From, To          string
-	Messages, Bytes   uint64
-	Headers, Repeated uint64
+	From, To          string // clusters of the senders and receivers
+	Messages, Bytes   uint64 // number of messages and of their payload bytes
+	Headers, Repeated uint64 // number of header bytes, and of frames that were sent again
 }
 
-// Run sends the messages on a platform and returns their times. It fails if a message does not
-// arrive.
+// Run simulates the messages on platform p and returns their times. It returns an error if a
+// message does not arrive.
 func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("no messages to play")
@@ -86,7 +87,7 @@ func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result,
 	return r.result(), nil
 }
 
-// end kills all processes, which frees their coroutines.
+// end kills all processes of the run, which frees their coroutines.
 func (r *run) end() {
 	for _, p := range r.procs {
 		p.p.Kill()
@@ -101,7 +102,8 @@ func (r *run) end() {
 	}
 }
 
-// dial opens a connection to a forwarder, from a rank or another forwarder.
+// dial opens a connection from process p, of a rank or a forwarder, to the forwarder's port with
+// address addr.
 func (r *run) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
 	to, cluster := r.address(addr)
 	e, err := p.Dial(ctx, addr, r.path(p.Host().Name, to, cluster))
@@ -111,7 +113,7 @@ func (r *run) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel
 	return e, err
 }
 
-// allIn starts the messages and faults, once all ranks have joined.
+// allIn schedules the messages and the faults. It is called once all ranks have joined.
 func (r *run) allIn() {
 	r.begin = r.k.Now() + settle
 	r.k.After(settle, func() {

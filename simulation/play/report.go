@@ -14,14 +14,16 @@ import (
 // stand measures for how long packets waited at one resource, a line or a host's processors, while
 // a message was under way.
 type stand struct {
-	resource string
+	resource string // name of the line, or of the host with the suffix of processors
 	key      string // key of the queue, or the host that sent the packets
-	waited   func(key string) time.Duration
-	before   time.Duration // total waiting time when the message began
-	during   time.Duration // waiting time while the message was under way
+	// waited returns the total waiting time of packets with a key so far.
+	waited func(key string) time.Duration
+	before time.Duration // total waiting time when the message began
+	during time.Duration // waiting time while the message was under way
 }
 
-// measure records the use of all resources before the first message.
+// measure records in run.used for how long each line and each host's processors have been in use
+// before the first message.
 func (r *run) measure() {
 	r.used = map[string]time.Duration{}
 	for _, l := range r.order {
@@ -32,7 +34,8 @@ func (r *run) measure() {
 	}
 }
 
-// stands records the waiting times at the resources that a message passes.
+// stands records for how long packets have waited so far at each resource that message m passes,
+// when m begins.
 func (r *run) stands(m *message) {
 	add := func(resource, key string, waited func(string) time.Duration) {
 		if !slices.ContainsFunc(m.stands, func(s stand) bool { return s.resource == resource && s.key == key }) {
@@ -76,7 +79,7 @@ func (r *run) stands(m *message) {
 // processors is the suffix of the names of resources that are a host's processors.
 const processors = ".cpu"
 
-// stood calculates the waiting times at the end of a message.
+// stood sets the waiting times of message m, which has arrived, at the resources that it passed.
 func (r *run) stood(m *message) {
 	for i := range m.stands {
 		s := &m.stands[i]
@@ -149,7 +152,8 @@ func (r *run) result() *Result {
 	return x
 }
 
-// counters returns the counters of a forwarder, summed over its jobs.
+// counters returns the counters of the forwarder of zipper name, summed over its jobs. busy is its
+// mean number of busy processors.
 func (r *run) counters(name string, busy float64) Forwarder {
 	x := Forwarder{Name: name, Busy: busy}
 	for _, f := range r.forwarders {
@@ -178,7 +182,8 @@ func (f *Forwarder) add(t Traffic) {
 	f.Traffic = append(f.Traffic, t)
 }
 
-// Stats writes the lines that `zipper run --stats` writes for a real job.
+// Stats writes the forwarders' counters as text, in the lines that `zipper run --stats` prints for
+// a real job.
 func (x *Result) Stats(w io.Writer) {
 	fmt.Fprintf(w, "zipper: gathered in %v, %s of messages, in virtual time\n", x.Started.Round(time.Microsecond),
 		quantity.FormatTime(x.Report.Makespan))

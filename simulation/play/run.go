@@ -15,33 +15,37 @@ import (
 type run struct {
 	Options
 	*site
-	world      process.World
-	messages   []message
-	procs      []*proc
-	byRank     map[int]*proc
-	byHost     map[string]*proc
-	jobs       []*simJob
+	world    process.World    // environment that forwarders and members of jobs share
+	messages []message        // messages of the run, in the order of the caller
+	procs    []*proc          // processes that send or receive, by rank once they have one
+	byRank   map[int]*proc    // processes by the rank that messages name
+	byHost   map[string]*proc // processes by host, where messages are between hosts
+	jobs     []*simJob        // jobs that the processes join
+	// forwarders has the forwarders, one for each zipper of the platform, in its order.
 	forwarders []*process.Forwarder
-	ends       []*kernel.End
-	in         int           // number of members that have joined
-	members    int           // number of members that are to join
+	ends       []*kernel.End // dialling end of each connection to a forwarder
+	in         int           // number of processes that have joined all their jobs
+	members    int           // number of processes that are to join
 	begin      time.Duration // earliest start of the first message
 	left       int           // number of messages that have not arrived
-	moved      time.Duration // time of the last progress
-	err        error
-	done       []string // descriptions of the faults so far
-	used       map[string]time.Duration
-	whenIn     func() // called when all members have joined
+	moved      time.Duration // virtual time of the last progress
+	err        error         // first error, which ends the run; nil if there is none
+	done       []string      // descriptions of the faults so far
+	// used has the time for which each line and each host's processors were in use before the
+	// first message, by name.
+	used   map[string]time.Duration
+	whenIn func() // called when all processes have joined
 }
 
-// fail ends the run with an error.
+// fail ends the run with err, unless it has failed already.
 func (r *run) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// layout returns the clusters that have processes.
+// layout returns the clusters that have processes, each with its number of processes, in the order
+// of the platform.
 func (r *run) layout() (list []jobenv.Cluster) {
 	for i, c := range r.p.Clusters {
 		n := 0
@@ -57,16 +61,16 @@ func (r *run) layout() (list []jobenv.Cluster) {
 	return list
 }
 
-// port returns a zipper's address on a cluster's network.
+// port returns the address of a zipper on the network of a cluster: "zipper/cluster".
 func port(zipper, cluster string) string { return zipper + "/" + cluster }
 
-// address splits an address from port into the names of the zipper and the cluster.
+// address splits an address that port has returned into the names of the zipper and the cluster.
 func (r *run) address(addr string) (zipper, cluster string) {
 	zipper, cluster, _ = strings.Cut(addr, "/")
 	return zipper, cluster
 }
 
-// joins reports whether a zipper has a port on each of the clusters.
+// joins reports whether zipper z has a port on each of the clusters in list.
 func joins(z *platform.Zipper, list []jobenv.Cluster) bool {
 	return !slices.ContainsFunc(list, func(c jobenv.Cluster) bool { _, ok := z.Ports[c.Name]; return !ok })
 }
@@ -77,7 +81,7 @@ func (r *run) spread() bool {
 	return len(r.p.Zippers) > 1 && (r.p.Rails.Policy == "" || r.p.Rails.Policy == "spread") && r.star()
 }
 
-// star reports whether every zipper has a port on all clusters.
+// star reports whether every zipper has a port on all clusters that have processes.
 func (r *run) star() bool {
 	layout := r.layout()
 	return !slices.ContainsFunc(r.p.Zippers, func(z platform.Zipper) bool { return !joins(&z, layout) })

@@ -12,13 +12,14 @@ import (
 
 // site has the hosts and adapters of a platform in a kernel.
 type site struct {
-	k     *kernel.Kernel
-	p     *platform.Platform
-	lines map[string]*kernel.Line
-	order []*kernel.Line // lines in the order of their creation
-	kinds map[*kernel.Line]string
-	hosts map[string]*kernel.Host
-	ways  map[[3]string]*kernel.Way
+	k     *kernel.Kernel          // simulated world
+	p     *platform.Platform      // platform that is simulated
+	lines map[string]*kernel.Line // lines by name
+	order []*kernel.Line          // lines in the order of their creation
+	kinds map[*kernel.Line]string // kind of resource of each line: nic, port or backbone
+	hosts map[string]*kernel.Host // machines of hosts and zippers, by name
+	// ways has the result of way by its arguments, and of past by two hosts and a zipper.
+	ways map[[3]string]*kernel.Way
 }
 
 func newSite(k *kernel.Kernel, p *platform.Platform) *site {
@@ -41,7 +42,8 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 	for i := range p.Zippers {
 		z := &p.Zippers[i]
 		h := &kernel.Host{Name: z.Name, Cores: max(z.Cores+1, z.Processor.Cores), Share: all, Costs: costs(&z.Processor)}
-		if copied := number(z.Forwarder.Copy.Rat); copied > 0 { // received and sent bytes are copied
+		// Received and sent bytes are copied.
+		if copied := number(z.Forwarder.Copy.Rat); copied > 0 {
 			h.Costs.Byte = max(h.Costs.Byte, 1e9/copied/2)
 		}
 		s.hosts[z.Name] = h
@@ -49,7 +51,7 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 	return s
 }
 
-// number returns a quantity as a float, or 0 if it is not given.
+// number returns quantity r as a float, or 0 if r is nil because it is not given.
 func number(r *big.Rat) float64 {
 	if r == nil {
 		return 0
@@ -64,7 +66,8 @@ func costs(p *platform.Processor) kernel.Costs {
 	return kernel.Costs{Switch: seconds(p.Switch.Rat), Call: seconds(p.Call.Rat), Byte: 1e9 * number(p.Byte.Rat)}
 }
 
-// line returns the line of an adapter's or backbone's direction, and creates it if needed.
+// line returns the line with a name, and creates it if needed, with a kind (nic, port or backbone)
+// and a rate in bytes per second. A nil rate is unlimited.
 func (s *site) line(kind, name string, rate *big.Rat) *kernel.Line {
 	l := s.lines[name]
 	if l == nil {
@@ -76,7 +79,7 @@ func (s *site) line(kind, name string, rate *big.Rat) *kernel.Line {
 	return l
 }
 
-// zipper returns the zipper with a name, or nil if a host has the name.
+// zipper returns the zipper with the given name, or nil if no zipper has it.
 func (s *site) zipper(name string) *platform.Zipper {
 	for i := range s.p.Zippers {
 		if s.p.Zippers[i].Name == name {
@@ -86,7 +89,8 @@ func (s *site) zipper(name string) *platform.Zipper {
 	return nil
 }
 
-// way returns the way from one place to another on the network of a cluster.
+// way returns the path of packets from one host or zipper to another on the network of a cluster.
+// If both are the same host it has no lines.
 func (s *site) way(from, to, cluster string) *kernel.Way {
 	key := [3]string{from, to, cluster}
 	if w := s.ways[key]; w != nil {
@@ -143,7 +147,8 @@ func (s *site) window(from, to string, c *platform.Cluster) int {
 	return window
 }
 
-// adapter returns the line of one direction of a place's adapter.
+// adapter returns the line for one direction of the adapter that host or zipper name has on the
+// network of cluster c: away from it if out is true, otherwise towards it.
 func (s *site) adapter(name string, c *platform.Cluster, out bool) *kernel.Line {
 	kind, d, label := "nic", c.NIC, name
 	if z := s.zipper(name); z != nil {
@@ -155,8 +160,11 @@ func (s *site) adapter(name string, c *platform.Cluster, out bool) *kernel.Line 
 	return s.line(kind, label+".in", d.In.Rat)
 }
 
-// delay returns the latency of a small message apart from lines and processors. A latency that was
-// measured through a zipper includes two ways, and processor time of the zipper and the receiver.
+// delay returns the time for which a packet is in flight from one host or zipper to another on the
+// network of cluster c, without the time in lines and processors. It is calculated from the
+// platform's latency of a small message, without the processor times in it. A latency measured
+// through a zipper is that of the path to the zipper and the path from it, so delay returns half of
+// it.
 func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
 	if from == to {
 		return 0
@@ -176,10 +184,11 @@ func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
 	return max(0, (seconds(z.Through.Rat)-mine.Switch-2*mine.Call-end.Switch-2*end.Call)/2-packet)
 }
 
-// path returns the path of a connection that a place dials.
+// path returns the path of a connection that host or zipper from dials to host or zipper to on the
+// network of a cluster.
 func (s *site) path(from, to, cluster string) kernel.Path {
 	return kernel.Path{Out: s.way(from, to, cluster), In: s.way(to, from, cluster)}
 }
 
-// errNetwork returns the error for two places that share no network.
+// errNetwork returns an error which says that two hosts share no network.
 func errNetwork(from, to string) error { return fmt.Errorf("%s and %s share no network", from, to) }

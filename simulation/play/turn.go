@@ -8,13 +8,13 @@ import (
 
 // step is one step of a recorded rank: it computes, and then sends a message or waits for one.
 type step struct {
-	place   int
-	message int
-	takes   bool // whether it receives the message; otherwise it sends it
-	work    time.Duration
+	place   int           // position among all steps of the rank
+	message int           // index in run.messages
+	takes   bool          // whether it receives the message; otherwise it sends it
+	work    time.Duration // computing time before the send or receive
 }
 
-// share assigns the recorded steps to their processes.
+// share gives each process its recorded steps, in the order in which the rank took them.
 func (r *run) share() {
 	for i := range r.messages {
 		if m := &r.messages[i]; m.played {
@@ -52,7 +52,8 @@ func (p *proc) play() {
 	})
 }
 
-// await sleeps until a flag is set; resume has it look again.
+// await has the running thread, which takes the recorded steps, sleep until *so is true. It checks
+// that when resume wakes it.
 func (p *proc) await(so *bool) { p.r.k.Await(func() bool { return *so }) }
 
 // resume wakes the thread that takes recorded steps.

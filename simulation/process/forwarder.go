@@ -19,11 +19,11 @@ type Forwarder struct {
 	Addr  string
 	Proc  *kernel.Process // current process; a restart replaces it
 	at    []string        // addresses at which it listens
-	world *World
+	world *World          // address that identifies the forwarder
 	host  *kernel.Host
 	cfg   forwarder.Config
-	f     *forwarder.Driven
-	lives int
+	f     *forwarder.Driven // environment of the simulation
+	lives int               // host whose cores it uses; nil if it takes no processor time
 }
 
 // NewForwarder starts a forwarder on a host that listens at addr and at more. With a nil host its

@@ -15,9 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// join opens a link to a forwarder and completes the handshake on it, as package dial does over a
-// real network. The caller must be a thread of the rank. The attempt fails if nothing arrives for
-// the time silence.
+// join opens a link to the forwarder t and completes the handshake on it, as package dial does over
+// a real network. It returns an error if nothing arrives for the time silence. The caller must be a
+// thread of the rank.
 func (r *Member) join(ctx context.Context, t dial.Target, silence time.Duration) (transport.Link, error) {
 	link, err := r.world.Dial(ctx, r.Proc, t.Address)
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Ident
 // cancelPoll is the longest time until a cancelled attempt ends.
 const cancelPoll = 100 * time.Millisecond
 
-// await sleeps until one of events is ready on l. It returns an error if ctx ends or after the time
-// silence.
+// await has the running thread sleep until one of the poll events is ready on connection l. It
+// returns an error if ctx ends, or if the time silence is over.
 func (r *Member) await(ctx context.Context, l *kernel.End, events int16, silence time.Duration) error {
 	set := []unix.PollFd{{Fd: int32(l.FD()), Events: events}}
 	for end := r.System.Now() + silence; ; {

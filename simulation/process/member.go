@@ -24,7 +24,8 @@ import (
 
 // World is the environment that all processes of a simulation share.
 type World struct {
-	K    *kernel.Kernel
+	K *kernel.Kernel // kernel in which all processes run
+	// Dial opens a connection from process p to a forwarder's address.
 	Dial func(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error)
 	Say  func(format string, args ...any) // called with each log line; nil discards them
 
@@ -35,20 +36,20 @@ type World struct {
 
 // Member is the part that one process has in a job.
 type Member struct {
-	Rank   int // virtual rank
-	Proc   *kernel.Process
-	System kernel.System
-	Native *Native
-	Engine *engine.Engine // nil until Enter has started it
-	world  *World
+	Rank   int             // rank in the whole job, over all clusters
+	Proc   *kernel.Process // process that has the member
+	System kernel.System   // operating system of the engine
+	Native *Native         // view of the cluster's native MPI
+	Engine *engine.Engine  // nil until Enter has started it
+	world  *World          // environment of the simulation
 
 	progress *kernel.Thread // progress thread of the engine
 	wakeup   int            // event that ends a long sleep; 0 until it is made
 	set      []unix.PollFd  // scratch space of sleepOn
 }
 
-// NewMember creates a member with a virtual rank in process p. A process may have several members,
-// in different jobs.
+// NewMember creates the member with a rank in the whole job that process p has in a job. n is its
+// native MPI. A process may have several members, in different jobs.
 func (w *World) NewMember(rank int, p *kernel.Process, n *Native) *Member {
 	return &Member{Rank: rank, Proc: p, System: kernel.System{Process: p, FlushAfter: wait.FlushAfter}, Native: n,
 		world: w}
@@ -56,19 +57,21 @@ func (w *World) NewMember(rank int, p *kernel.Process, n *Native) *Member {
 
 // Entry has the parameters with which a member joins its job.
 type Entry struct {
-	Job      jobenv.Job // job, with the member's cluster
-	Local    int        // native rank
-	Host     string
-	Level    wire.Level
+	Job      jobenv.Job    // job, with the member's cluster
+	Local    int           // rank in the member's cluster, as native MPI numbers it
+	Host     string        // name of the member's host
+	Level    wire.Level    // checksums or encryption of frames between ranks
 	Timeout  time.Duration // time limit of joining
 	Patience time.Duration // time for which the rank waits for a lost peer, as in real jobs
 	Silence  time.Duration // silence of a forwarder after which an attempt to join again fails
-	Limits   engine.Limits
-	Direct   map[int]engine.Opener
-	Bare     bool // the member only joins, without an engine
+	Limits   engine.Limits // limits of the engine's memory and times
+	// Direct has the functions that open direct links, by rank of the peer; nil functions if the
+	// peer dials.
+	Direct map[int]engine.Opener
+	Bare   bool // the member only joins, without an engine
 }
 
-// Clusters returns the clusters of a job in the form that frames use.
+// Clusters returns the name and size of each cluster of job j in the form that frames use.
 func Clusters(j *jobenv.Job) (list []wire.Cluster) {
 	for _, c := range j.Layout {
 		list = append(list, wire.Cluster{Name: c.Name, Size: uint32(c.Size)})
@@ -76,8 +79,9 @@ func Clusters(j *jobenv.Job) (list []wire.Cluster) {
 	return list
 }
 
-// Enter joins the job at all forwarders and starts the engine, as mmpi/boot does. The caller must
-// be a thread of the process.
+// Enter joins the job at all forwarders and starts the engine, as package mmpi/boot does in real
+// jobs. clusters are the job's clusters from Clusters. It returns an error if a forwarder cannot be
+// joined. The caller must be a thread of the process.
 func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	w := engine.World{Rank: r.Rank, Clusters: clusters, TagUB: 1 << 20}
 	id := handshake.Identity{Job: e.Job.ID, Secret: e.Job.Secret, Cluster: e.Job.Cluster, Rank: e.Local,
@@ -126,8 +130,8 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	return err
 }
 
-// joinFirst joins a forwarder. It retries until it succeeds, the forwarder refuses for good, or the
-// time is over.
+// joinFirst joins the job at forwarder t and stores the link in *link. It retries until it
+// succeeds, the forwarder refuses for good, or the timeout is over; then it returns the last error.
 func (r *Member) joinFirst(t dial.Target, timeout time.Duration, link *transport.Link) error {
 	k := r.world.K
 	for end := k.Now() + timeout; ; k.Sleep(100 * time.Millisecond) {

@@ -15,15 +15,15 @@ import (
 // When native MPI does change the rank wakes after a random time, up to the length of a nap.
 type system struct {
 	kernel.System
-	m *Member
+	m *Member // member whose engine uses the system
 }
 
 // napLength is the longest delay until a napping rank notices a native message, in nanoseconds:
 // longNap of the engine.
 const napLength = 100 * time.Microsecond
 
-// Go starts a thread. thread says that it is the engine's progress thread, which makes no native
-// calls.
+// Go starts a thread of the process that calls fn, and returns a function that waits for its end.
+// thread says that it is the engine's progress thread, which makes no native calls.
 func (s system) Go(fn func(), thread bool) (join func()) {
 	return s.System.Go(func() {
 		if thread {
@@ -33,7 +33,8 @@ func (s system) Go(fn func(), thread bool) (join func()) {
 	}, thread)
 }
 
-// Poll waits for descriptors, as ppoll does.
+// Poll has the running thread sleep until an event of set is ready or d is over, as ppoll does. A
+// sleep that only waits for native MPI may be longer than d. keep is passed on to kernel.System.
 func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	m := s.m
 	switch n := m.Native; {
@@ -48,8 +49,8 @@ func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	}
 }
 
-// sleepOn sleeps until a descriptor is ready, for up to World.Together, or until shortly after a
-// change of native MPI.
+// sleepOn sleeps until a descriptor of set is ready, for up to World.Together, or until shortly
+// after a change of native MPI, and sets Revents.
 func (s system) sleepOn(set []unix.PollFd) {
 	m, k := s.m, s.m.world.K
 	if m.wakeup == 0 {
