@@ -12,7 +12,7 @@ import (
 // Fault is one planned fault of a run.
 type Fault struct {
 	At   time.Duration // start, counted from the last join unless Plan.Early or Plan.Late is set
-	Kind Kind
+	Kind Kind          // kind of the fault
 	Who  int           // number that picks the victim, modulo the number of candidates
 	For  time.Duration // duration of the fault
 }
@@ -39,7 +39,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v %s #%d for %v", f.At, kinds[f.Kind], f.Who, f.For)
 }
 
-// drawFaults draws the faults of a plan from r. A quarter of the plans have none.
+// drawFaults sets the faults of plan p and whether they are early, with random numbers from r. A
+// quarter of the plans have none.
 func (p *Plan) drawFaults(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		return

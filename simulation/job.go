@@ -127,13 +127,13 @@ func Run(p Plan, tell bool) (o Outcome) {
 	return o
 }
 
-// forwarderConfig returns the configuration that all forwarders of the run have.
+// forwarderConfig returns the configuration that all forwarders of the job have.
 func (j *job) forwarderConfig() forwarder.Config {
 	return forwarder.Config{ReadBuffer: 16 << 10, PingInterval: ping, PeerTimeout: silence, Unreachable: silence,
 		Linger: time.Second, JoinTimeout: 5 * time.Second, Memory: 256 << 20, Trunk: j.plan.Trunk}
 }
 
-// begin schedules the plan's faults, counted from now.
+// begin schedules the plan's faults, whose times count from now.
 func (j *job) begin() {
 	for _, f := range j.plan.Faults {
 		j.k.After(f.At, func() { j.inject(f) })
@@ -176,7 +176,7 @@ func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel
 	return e, err
 }
 
-// processes returns the processes of all forwarders and ranks.
+// processes returns the simulated operating-system processes of all forwarders and ranks.
 func (j *job) processes() (list []*kernel.Process) {
 	for _, z := range j.zips {
 		list = append(list, z.Proc)
@@ -220,7 +220,8 @@ func (j *job) settle() {
 	j.broken = j.leftovers()
 }
 
-// leftovers returns an error if a forwarder still holds a job, a link or memory.
+// leftovers returns an error if a forwarder still holds a job, a link or memory, or nil if none
+// does.
 func (j *job) leftovers() error {
 	for _, z := range j.zips {
 		if z.Proc.Dead() {
@@ -238,7 +239,8 @@ func (j *job) leftovers() error {
 // run without faults. It is half of the time for which a rank waits for an answer.
 const maxLinger = 5 * time.Second
 
-// judge returns the violations of a run as err, and whether the job has failed.
+// judge returns all violations of what a run must do as err, or nil, and whether any rank ended with
+// an error that is not an incorrect result.
 func (j *job) judge() (err error, failed bool) {
 	var errs []error
 	if j.broken != nil {

@@ -20,7 +20,7 @@ import (
 
 // Plan describes one run before it starts.
 type Plan struct {
-	Seed  uint64
+	Seed  uint64 // seed of all random decisions of the run
 	Net   string // kind of network: star, rails, row or wan
 	Sizes []int  // number of ranks of each cluster, by index of the cluster
 	// Zippers with their ports on networks; nil if every forwarder joins all clusters.
@@ -41,7 +41,7 @@ type Plan struct {
 	Naps  bool // ranks take each nap separately, in place of one long sleep
 }
 
-// cluster returns the name of cluster i, a letter.
+// cluster returns the name of the cluster with index i: a letter, from "a".
 func cluster(i int) string { return string(rune('a' + i)) }
 
 // Draw returns the plan of seed. Equal seeds give equal plans.
@@ -116,7 +116,7 @@ func (p *Plan) forwarders() (list []string) {
 	return list
 }
 
-// String returns the plan as text for people.
+// String returns the plan, with its faults, as text for people.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",

@@ -18,9 +18,9 @@ import (
 // rank is one process of the job.
 type rank struct {
 	*process.Member
-	job       *job
-	rand      *rand.Rand // source of the rank's random decisions
-	ended     bool
+	job       *job          // job to which the rank belongs
+	rand      *rand.Rand    // source of the rank's random decisions
+	ended     bool          // main has returned
 	finishing bool          // the rank has called Finish
 	harmed    bool          // a fault ends the rank
 	abort     bool          // the rank aborts the job when it next waits

@@ -203,7 +203,7 @@ func text(from int, num uint32, size int) []byte {
 // wrong is the error of an operation that completed with an incorrect result; its value says which.
 type wrong string
 
-// Error describes the incorrect result.
+// Error returns a description of the incorrect result, which begins with "WRONG".
 func (w wrong) Error() string { return "WRONG: " + string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }

@@ -21,8 +21,8 @@ type Triple struct {
 // between i and j of empty messages by repetition, RTTm[i][j] of Bytes out and an empty answer (i <
 // j suffices for RTT0; RTTm is needed where a rate is wanted).
 type LMOData struct {
-	P          int
-	Bytes      float64
+	P          int     // number of processors
+	Bytes      float64 // size of a message in bytes
 	RTT0, RTTm [][][]float64
 	Triples    []Triple
 }

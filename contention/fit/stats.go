@@ -77,7 +77,7 @@ func Enough(samples []float64, part float64) bool {
 // Line is a least-squares line y = A + B*x. Residual is the standard deviation
 // of the points about it (n-2 degrees of freedom).
 type Line struct {
-	A, B     Value
+	A, B     Value // value at x = 0, and slope
 	Residual float64
 }
 

@@ -65,7 +65,7 @@ func (a Rat) value() *big.Rat {
 	return a.r
 }
 
-// NewRat wraps a copy of r.
+// NewRat returns the value of r, of which it keeps a copy.
 func NewRat(r *big.Rat) Rat { return Rat{new(big.Rat).Set(r)} }
 
 // Frac returns n/d; d must not be 0.

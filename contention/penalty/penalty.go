@@ -66,7 +66,8 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
-// ParseReading parses "U", "R" or "off".
+// ParseReading returns the reading of rule (b) with the name s: "U", "R" or "off". For any other
+// name it returns an error.
 func ParseReading(s string) (Reading, error) {
 	for _, r := range []Reading{Unmixed, Residual, Off} {
 		if s == r.String() {

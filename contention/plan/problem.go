@@ -70,8 +70,8 @@ type vertex struct {
 }
 
 type arc struct {
-	to    int // index of the other vertex
-	bytes float64
+	to    int     // index of the other vertex
+	bytes float64 // traffic, in the unit of Edge.Bytes
 }
 
 // graph is the problem at one level of coarsening.

@@ -163,12 +163,12 @@ type Platform struct {
 	Sharing  string
 	Clusters []Cluster
 	Zippers  []Zipper
-	Routes   []Route
-	Rails    Rails
+	Routes   []Route // explicit routes between clusters
+	Rails    Rails   // use of several zippers side by side
 	Network  Network
 	Machine  Machine
 
-	hosts map[string]place
+	hosts map[string]place // hosts and zippers by name
 }
 
 // place identifies a host or zipper: the index of its cluster (-1 for a zipper), and its index

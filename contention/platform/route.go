@@ -9,8 +9,8 @@ import (
 // step is the part of a route from one cluster to the next one by any one of some zippers, all by
 // index.
 type step struct {
-	from, to int
-	zippers  []int
+	from, to int   // indices of the clusters
+	zippers  []int // indices of the zippers
 }
 
 // joining returns the indices of the zippers with ports to both clusters a and b, which are indices

@@ -57,7 +57,7 @@ func scalar(n *yaml.Node, parse func(string) (*big.Rat, error)) (*big.Rat, error
 // Duplex is an adapter, with the same rate or different rates in the two directions. In is towards
 // the host, Out away from it.
 type Duplex struct {
-	In, Out    Rate
+	In, Out    Rate // rates towards the host and away from it
 	Asymmetric bool // whether traffic of one direction slows the other one; for sharing rule zhu
 }
 
@@ -86,7 +86,7 @@ func (d *Duplex) UnmarshalYAML(n *yaml.Node) error {
 // Hosts is a number of hosts, which are named after the cluster (a1, a2, ...), or a list of names.
 type Hosts struct {
 	Names []string // names of the hosts
-	count int
+	count int      // number of hosts to be named; 0 if Names is given
 }
 
 const maxHosts = 1 << 17

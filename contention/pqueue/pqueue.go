@@ -22,7 +22,8 @@ func (q *Queue[E]) Add(e E) {
 	q.up(len(*q) - 1)
 }
 
-// Take removes the first element and returns it. The queue must not be empty.
+// Take removes the element that comes before all others from the queue and returns it. The queue
+// must not be empty.
 func (q *Queue[E]) Take() E {
 	all := *q
 	last := len(all) - 1

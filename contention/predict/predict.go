@@ -26,7 +26,7 @@ type Options struct {
 	// Gains doubles each candidate resource in turn and reports the effect. It repeats the run up
 	// to MaxGains times.
 	Gains    bool
-	MaxGains int
+	MaxGains int // largest number of additional runs for Gains
 	// Rates keeps every message's rate over time. It has no effect above 2000 messages.
 	Rates bool
 }

@@ -50,7 +50,8 @@ func prefix(u string) (*big.Rat, string) {
 	return new(big.Rat).SetInt64(factor), u
 }
 
-// Size parses a number of bytes: "100", "64 KiB", "1MB". The result is 0 or more.
+// Size parses a number of bytes exactly: "100", "64 KiB", "1MB". The result is 0 or more. It
+// returns an error for any other text.
 func Size(s string) (*big.Rat, error) {
 	return parse("size", s, func(u string) (*big.Rat, bool) {
 		f, rest := prefix(u)
@@ -74,7 +75,8 @@ func Rate(s string) (*big.Rat, error) {
 	})
 }
 
-// Time parses a number of seconds: "50us", "1.5ms", "2s", "0.1". The result is 0 or more.
+// Time parses a duration and returns it in seconds, exactly: "50us", "1.5ms", "2s", "0.1". The
+// result is 0 or more. It returns an error for any other text.
 func Time(s string) (*big.Rat, error) {
 	return parse("time", s, func(u string) (*big.Rat, bool) {
 		switch u {
@@ -99,17 +101,17 @@ func scaled(v float64, base float64, units ...string) string {
 	return fmt.Sprintf("%.4g %s", v, units[i])
 }
 
-// FormatRate returns a rate as text for people: "117.5 MB/s".
+// FormatRate returns a rate in bytes per second as text for people: "117.5 MB/s".
 func FormatRate(bytesPerSecond float64) string {
 	return scaled(bytesPerSecond, 1000, "B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 }
 
-// FormatSize returns a size as text for people: "64 KiB".
+// FormatSize returns a number of bytes as text for people: "64 KiB".
 func FormatSize(bytes float64) string {
 	return scaled(bytes, 1024, "B", "KiB", "MiB", "GiB", "TiB")
 }
 
-// FormatTime returns a time as text for people: "1.25 ms".
+// FormatTime returns a time in seconds as text for people: "1.25 ms".
 func FormatTime(seconds float64) string {
 	if seconds == 0 {
 		return "0 s"

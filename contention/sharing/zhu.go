@@ -44,7 +44,8 @@ type zhuEntry[T num.Number[T]] struct {
 	dropped uint64 // bit i says that the reverse congestion of claim i is dropped
 }
 
-// Before reports whether e, which has the greater congestion, is settled first.
+// Before reports whether the transfer of e has the greater congestion, so that it is settled before
+// that of other.
 func (e zhuEntry[T]) Before(other zhuEntry[T]) bool {
 	a, b := &e, &other
 	if c := num.Max(a.k, a.kbar).Cmp(num.Max(b.k, b.kbar)); c != 0 {

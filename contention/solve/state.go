@@ -378,7 +378,7 @@ func (s *state[T]) circular() error {
 	return errors.New("solver: nothing to do and not finished") // not reached
 }
 
-// finite converts x, which must be finite, to T.
+// finite returns x, which must be neither infinite nor NaN, as a number of type T.
 func finite[T num.Number[T]](x float64) T {
 	var z T
 	return z.FromFloat(x)

@@ -174,7 +174,7 @@ type System struct {
 	FlushAfter time.Duration // delay between SetTimer and its event
 }
 
-// Now returns the virtual time.
+// Now returns the virtual time since the start of the world.
 func (s System) Now() time.Duration { return s.k.Now() }
 
 // UntilMultiple returns the time from now until the next multiple of d in virtual time.

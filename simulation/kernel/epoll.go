@@ -39,7 +39,8 @@ func (i *interest) ready() uint32 {
 	return uint32(i.d.ready(int16(i.event.Events)))
 }
 
-// changed puts the interest into epoll.maybe and wakes the epoll's sleepers.
+// changed notes that the watched descriptor may be ready: it puts the interest into epoll.maybe and
+// wakes the threads that wait for the epoll.
 func (i *interest) changed() {
 	if !i.maybe {
 		i.maybe = true

@@ -88,7 +88,7 @@ func (h *Host) cores() *Host {
 	return h
 }
 
-// take gives a thread a core and returns true, or queues it for one and returns false.
+// take gives thread t a core of the host and returns true, or queues t for one and returns false.
 func (h *Host) take(t *Thread) bool {
 	if h == nil || t.onCore {
 		return true

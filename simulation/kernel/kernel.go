@@ -51,7 +51,8 @@ func (k *Kernel) Now() time.Duration {
 // Steps returns the number of events that the kernel has handled so far.
 func (k *Kernel) Steps() uint64 { return k.steps }
 
-// Stuck returns the name of a process with a thread that polls without ever sleeping, or "".
+// Stuck returns the name of a process with a thread that polls without ever sleeping, or "" if
+// there is none.
 func (k *Kernel) Stuck() string { return k.stuck }
 
 // Trace returns a hash of the events so far. Runs with equal hashes have done the same.

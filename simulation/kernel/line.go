@@ -6,7 +6,7 @@ import "time"
 // connections at a rate. Packets with the same key, a source or a destination, wait in a queue. The
 // queues are served in turn, about a packet at a time.
 type Line struct {
-	Name string
+	Name string  // name of the resource
 	Rate float64 // bytes per second; 0 if unlimited
 	// Burst is the number of bytes that pass at once after a pause (a token bucket); with 0 each
 	// packet takes its time.

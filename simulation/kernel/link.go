@@ -224,7 +224,8 @@ func (q *pipe) arrives(b []byte) {
 	q.land()
 }
 
-// takenIn returns the time at which the reader's machine has processed n bytes that come now.
+// takenIn returns the virtual time at which the reader's machine has processed a packet of n bytes
+// that arrives now.
 func (q *pipe) takenIn(n int) time.Duration {
 	if h := q.to.p.host; h != nil {
 		return h.cores().interrupt(q.k.now, n)
@@ -303,7 +304,7 @@ func (e *End) Close() error {
 	return nil
 }
 
-// part breaks the connection at the reader's end, after the bytes in flight have arrived.
+// part breaks the connection at the reader's end only, once the bytes in flight have arrived.
 func (q *pipe) part() {
 	q.k.at(max(q.last, q.k.now+q.path.Delay), func() { q.to.fail() })
 }

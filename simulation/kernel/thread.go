@@ -23,7 +23,7 @@ type Process struct {
 	ends    []*End    // ends of connections that the process has open
 }
 
-// Process creates a process without threads.
+// Process creates a process without threads and host, with a name for people.
 func (k *Kernel) Process(name string) *Process { return &Process{k: k, Name: name} }
 
 // Kernel returns the simulated world to which the process belongs.
@@ -139,7 +139,7 @@ func (g *resumption) due()              { (*Thread)(g).run() }
 // runAt plans to run thread t at virtual time at.
 func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*resumption)(t), 0) }
 
-// wake schedules a sleeping thread to run after the latency of its process.
+// wake schedules thread t, if it sleeps, to run after the latency of its process.
 func (t *Thread) wake() {
 	if t.waking || t.over || !t.asleep {
 		return
@@ -227,10 +227,10 @@ func (t *Thread) catchUp() {
 	}
 }
 
-// Stop suspends all threads of the process, as SIGSTOP does.
+// Stop suspends all threads of the process until Continue, as SIGSTOP does.
 func (p *Process) Stop() { p.stopped = true }
 
-// Continue resumes the process, as SIGCONT does.
+// Continue lets the threads of a process run again after Stop, as SIGCONT does.
 func (p *Process) Continue() {
 	p.stopped = false
 	p.release() // if there is a holder, only that thread goes on

@@ -155,7 +155,8 @@ func (q *pipe) sendOn(b []byte) {
 	})
 }
 
-// pump sends as many packets as the windows allow.
+// pump sends pending bytes as packets into the first line, as many as the congestion window, the
+// reader's window and the bound of the first line allow.
 func (q *pipe) pump() {
 	q.letGo()
 	defer q.hold()
@@ -216,7 +217,8 @@ func (p *packet) enter() {
 	next.Line.push(&queued{passenger: p, size: len(p.data), fair: w.Packet}, next.Key)
 }
 
-// next removes up to n bytes from pending and returns them. It stops at the end of the stream.
+// next removes up to n bytes from pending and returns them: fewer only if fewer are pending or if
+// the stream ends after them.
 func (q *pipe) next(n int) []byte {
 	b := q.pending[0]
 	if len(b) >= n {
@@ -271,7 +273,8 @@ func (p *packet) arrive() {
 	})
 }
 
-// opened resumes a sender that the reader's window has limited.
+// opened lets the sender go on if the reader's window, in which there is room again, has limited
+// it.
 func (q *pipe) opened() {
 	if q.limited && !q.pumps {
 		q.pumps = true

@@ -18,7 +18,7 @@ type Fault struct {
 	Who  string        // host or zipper that is hit; drawn if empty
 }
 
-// Kinds returns the kinds of faults with a description of each.
+// Kinds returns a description of each kind of fault, by its name.
 func Kinds() map[string]string {
 	return map[string]string{
 		"cut":     "a connection to a forwarder breaks",

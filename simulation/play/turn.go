@@ -27,7 +27,8 @@ func (r *run) share() {
 	}
 }
 
-// play starts a thread that takes the process's recorded steps in order.
+// play starts a thread of process p that takes its recorded steps in order. It does nothing if none
+// were recorded.
 func (p *proc) play() {
 	if len(p.turns) == 0 {
 		return
@@ -56,7 +57,8 @@ func (p *proc) play() {
 // that when resume wakes it.
 func (p *proc) await(so *bool) { p.r.k.Await(func() bool { return *so }) }
 
-// resume wakes the thread that takes recorded steps.
+// resume wakes the thread of process p that takes recorded steps, if there is one, to look again at
+// what it awaits.
 func (p *proc) resume() {
 	if p.player != nil {
 		p.player.Wake()

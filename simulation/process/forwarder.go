@@ -16,14 +16,14 @@ import (
 
 // Forwarder is a simulated forwarder, which can be killed and restarted.
 type Forwarder struct {
-	Addr  string
-	Proc  *kernel.Process // current process; a restart replaces it
-	at    []string        // addresses at which it listens
-	world *World          // address that identifies the forwarder
-	host  *kernel.Host
-	cfg   forwarder.Config
-	f     *forwarder.Driven // environment of the simulation
-	lives int               // host whose cores it uses; nil if it takes no processor time
+	Addr  string            // address that identifies the forwarder
+	Proc  *kernel.Process   // current process; a restart replaces it
+	at    []string          // addresses at which it listens
+	world *World            // environment of the simulation
+	host  *kernel.Host      // host whose cores it uses; nil if it takes no processor time
+	cfg   forwarder.Config  // configuration of each start
+	f     *forwarder.Driven // forwarder that runs in the current process
+	lives int               // number of starts so far
 }
 
 // NewForwarder starts a forwarder on a host that listens at addr and at more. With a nil host its
@@ -40,10 +40,11 @@ func (z *Forwarder) Status() forwarder.Status { return z.f.Status() }
 // forwarderSystem is the operating system of a forwarder: clock, timers and threads.
 type forwarderSystem struct {
 	*kernel.Kernel
-	proc *kernel.Process
+	proc *kernel.Process // process in which the forwarder runs
 }
 
-// Now returns the virtual time.
+// Now returns the virtual time as a date: 1e9 seconds after the epoch plus the time since the start
+// of the world.
 func (s forwarderSystem) Now() time.Time { return time.Unix(1e9, 0).Add(s.Kernel.Now()) }
 
 // AfterFunc calls fn after d, unless the process has been killed by then.
@@ -55,7 +56,7 @@ func (s forwarderSystem) AfterFunc(d time.Duration, fn func()) clock.Timer {
 	})
 }
 
-// Go starts a thread of the process.
+// Go starts a thread of the forwarder's process that calls fn.
 func (s forwarderSystem) Go(fn func()) { s.proc.Go(fn) }
 
 // Start starts the forwarder, or restarts it if its process has been killed. It does nothing if the
@@ -94,28 +95,29 @@ func (z *Forwarder) Start() {
 // place is a listener whose Accept is never called; kernel.Process.Listen takes its place.
 type place string
 
-// Accept returns an error. It is never called.
+// Accept always returns an error, transport.ErrClosed. The forwarder never calls it in a
+// simulation.
 func (place) Accept() (transport.Link, error) { return nil, transport.ErrClosed }
 
-// Addr returns the address.
+// Addr returns the address at which the forwarder listens.
 func (p place) Addr() string { return string(p) }
 
-// Close does nothing.
+// Close does nothing and returns nil.
 func (place) Close() error { return nil }
 
 // forwarderLog passes the log of a forwarder to World.Say.
 type forwarderLog struct{ z *Forwarder }
 
-// Enabled reports whether World.Say is set.
+// Enabled reports whether the log is wanted, at any level: World.Say is set.
 func (l forwarderLog) Enabled(zapcore.Level) bool { return l.z.world.Say != nil }
 
-// With returns l: it drops fields that all lines share.
+// With returns l unchanged: the log drops fields that all lines share.
 func (l forwarderLog) With([]zapcore.Field) zapcore.Core { return l }
 
-// Sync does nothing.
+// Sync does nothing and returns nil.
 func (forwarderLog) Sync() error { return nil }
 
-// Check adds the entry if the log is enabled.
+// Check adds this log to the receivers c of entry e if the log is enabled, and returns c.
 func (l forwarderLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if l.Enabled(e.Level) {
 		return c.AddCore(e, l)
@@ -123,7 +125,8 @@ func (l forwarderLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.C
 	return c
 }
 
-// Write passes the entry to World.Say.
+// Write formats entry e with its fields as a line and passes it to World.Say. The error is always
+// nil.
 func (l forwarderLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	m := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
