@@ -239,8 +239,8 @@ func (j *job) leftovers() error {
 // run without faults. It is half of the time for which a rank waits for an answer.
 const maxLinger = 5 * time.Second
 
-// judge returns all violations of what a run must do as err, or nil, and whether any rank ended with
-// an error that is not an incorrect result.
+// judge returns all violations of what a run must do as err, or nil, and whether any rank ended
+// with an error other than an incorrect result.
 func (j *job) judge() (err error, failed bool) {
 	var errs []error
 	if j.broken != nil {

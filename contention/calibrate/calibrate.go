@@ -113,7 +113,8 @@ func Write(w io.Writer, s Samples) (*platform.Platform, error) {
 }
 
 // rate returns the mean of samples, which are rates in bytes/s, and its 95 % interval as text for a
-// comment in the platform file. The error contains the parameter what if there are no samples.
+// comment in the platform file. It returns an error, which contains what, if there are no samples
+// or the mean is not above 0.
 func rate(what string, samples []float64) (fit.Value, string, error) {
 	m, err := fit.Mean(samples)
 	if err == nil && m.Value <= 0 {

@@ -23,8 +23,8 @@ func (v Value) String() string { return fmt.Sprintf("%.6g ± %.2g", v.Value, v.E
 func (v Value) minus(w Value) Value   { return Value{v.Value - w.Value, math.Hypot(v.Err, w.Err)} }
 func (v Value) times(f float64) Value { return Value{v.Value * f, v.Err * math.Abs(f)} }
 
-// Mean returns the mean of independent samples and its standard error, or an error if there are
-// none.
+// Mean returns the mean of independent samples and its standard error. It returns an error if there
+// are no samples, or if one is not finite.
 func Mean(samples []float64) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("no samples")

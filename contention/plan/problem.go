@@ -111,7 +111,8 @@ func (p *Problem) check() error {
 }
 
 // build returns the graph of the problem at its finest level: ranks that must share a site become
-// one vertex, and parallel edges one edge. It returns an error if no site is allowed for a vertex.
+// one vertex, and parallel edges one edge. It returns an error if no allowed site has room for a
+// vertex.
 func (p *Problem) build() (*graph, error) {
 	if err := p.check(); err != nil {
 		return nil, err

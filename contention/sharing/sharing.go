@@ -167,8 +167,8 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 	return n, nil
 }
 
-// needClaims returns an error if an active flow only has hops and no uses, because capacities do
-// not bound its rate.
+// needClaims returns an error if an active flow uses no resource with a capacity, because only its
+// hops could bound its rate.
 func (n *Network[T]) needClaims(active []Active) error {
 	for _, f := range active {
 		if len(n.claims[f.Flow]) == 0 {

@@ -93,8 +93,8 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 // the thread does not handle it, so a thread that exceeds this is stuck.
 const mostLooks = 20_000
 
-// poll has the running thread sleep until an event of set holds or d is over, as ppoll does. It
-// sets Revents. A negative d is unlimited.
+// poll has the running thread sleep until an event of set holds or d is over, and sets Revents.
+// With a d of 0 or less it does not sleep.
 func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	t := k.running
 	t.catchUp()
@@ -201,8 +201,8 @@ func (s System) Hold(set []unix.PollFd, d time.Duration) {
 	p.release()
 }
 
-// Poll has the running thread sleep until an event of set holds, for up to d, and sets Revents. A
-// negative d is unlimited. The bool has no effect.
+// Poll has the running thread sleep until an event of set holds, for up to d, and sets Revents.
+// With a d of 0 or less it does not sleep. The bool has no effect.
 func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d) }
 
 // Event makes an event and returns its descriptor number, as Kernel.Event does.

@@ -102,7 +102,7 @@ func (i *interest) forget() {
 }
 
 // Wait has the running thread sleep until a watched descriptor of epfd is ready, for up to ms
-// milliseconds (without limit if ms is negative). It fills in events in random order and returns
+// milliseconds (not at all if ms is 0 or less). It fills in events in random order and returns
 // their number, as epoll_wait does.
 func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 	e := k.fds[epfd].epoll

@@ -30,7 +30,7 @@ func Kinds() map[string]string {
 }
 
 // ParseFault parses KIND@TIME[/FOR][=WHO], such as "cut@1.5s" or "restart@2s/300ms=z1". The error
-// names the faulty part.
+// quotes s and says which form is expected.
 func ParseFault(s string) (f Fault, err error) {
 	rest := s
 	rest, f.Who, _ = strings.Cut(rest, "=")

@@ -33,8 +33,8 @@ func (s system) Go(fn func(), thread bool) (join func()) {
 	}, thread)
 }
 
-// Poll has the running thread sleep until an event of set is ready or d is over, as ppoll does. A
-// sleep that only waits for native MPI may be longer than d. keep is passed on to kernel.System.
+// Poll has the running thread sleep until an event of set is ready or d is over, and sets Revents.
+// A sleep that only waits for native MPI may be longer than d. keep is passed on to kernel.System.
 func (s system) Poll(set []unix.PollFd, d time.Duration, keep bool) {
 	m := s.m
 	switch n := m.Native; {
