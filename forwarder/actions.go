@@ -40,25 +40,31 @@ type carrier struct {
 	job    *job.Job            // job is the state machine, to read.
 	conns  map[action.Conn]*peer
 	timers map[action.Timer]*alarm
-	plane  *plane.Plane          // plane is nil until the job runs.
-	ways   map[int]io.Closer     // ways has what the kernel has open, by the number of the OpenWays.
-	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
+	plane  *plane.Plane // plane is nil until the job runs.
+	// ways has the ports that the kernel forwards, by the number of the OpenWays action that opened
+	// them.
+	ways  map[int]io.Closer
+	shown atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
 
-	verified *handshake.Event // verified is the Join that is being handled; nil: none is.
+	// verified is the verified Join of the connection that the job is handling now; nil: none.
+	verified *handshake.Event
 
 	// For a job of several hops.
 
-	cert  *handshake.Certificate // cert is that of the first Join here. Other forwarders are shown it.
-	life  context.Context        // life ends with the job.
-	end   context.CancelFunc     // end cancels life.
-	until time.Time              // until is the deadline of dialling while the job gathers.
+	// cert proves to other forwarders that a rank of the job has joined here. It is made of the
+	// first Join.
+	cert  *handshake.Certificate
+	life  context.Context    // life ends with the job.
+	end   context.CancelFunc // end cancels life.
+	until time.Time          // until is the deadline of dialling while the job gathers.
 }
 
 // events receives what happens to a job.
 type events interface {
-	// take gives the job an event and returns its state afterwards. Any thread, without the lock.
+	// take gives the job an event and returns the job's state afterwards. Any thread, without the
+	// lock.
 	take(e job.Event) job.State
-	// handle gives the job an event. With the lock.
+	// handle gives the job an event and carries out the actions that follow. With the lock.
 	handle(e job.Event)
 	// locked calls fn with the lock held. Any thread, without the lock.
 	locked(fn func())
@@ -72,7 +78,7 @@ type shown struct {
 	guest [wire.SealKeyLen]byte
 }
 
-// do carries out an action of the job. With the lock.
+// do carries out one action that the job's state machine has returned. With the lock.
 func (c *carrier) do(a action.Action) {
 	switch a := a.(type) {
 	case action.Arm:
@@ -102,7 +108,8 @@ func (c *carrier) do(a action.Action) {
 	}
 }
 
-// doOn carries out an action on a connection. The connection may have ended. With the lock.
+// doOn carries out an action that concerns one connection of the job. It does nothing if that
+// connection has ended. With the lock.
 func (c *carrier) doOn(a action.Action) {
 	switch a := a.(type) {
 	case action.Send:
@@ -171,7 +178,7 @@ func (c *carrier) refuse(p *peer, why *handshake.Refused) {
 	}
 }
 
-// place makes a rank wait for the others. On its own loop.
+// place tells a rank that has joined that it waits for the other ranks of the job. On its own loop.
 func (c *carrier) place(p *peer) {
 	p.belong(c.owner, 0)
 	p.to(role.Waiting)
@@ -195,7 +202,8 @@ func (c *carrier) enter(p *peer, a *job.Enter) {
 	p.say()
 }
 
-// bridged adds a connection of another forwarder to the job. On its own loop.
+// bridged makes a connection from another forwarder, whose index in the job is zipper, part of the
+// job. On its own loop.
 func (c *carrier) bridged(p *peer, zipper int) {
 	p.exchange.Release()
 	p.conn.Seal(p.seal)
@@ -204,7 +212,8 @@ func (c *carrier) bridged(p *peer, zipper int) {
 	p.settle()
 }
 
-// start admits all ranks that wait to the job.
+// start makes the job run: it sends all waiting ranks the job's layout and relays their frames from
+// now on.
 func (c *carrier) start(a *job.Start) {
 	f := c.f
 	c.plane = c.newPlane(a)
@@ -251,7 +260,8 @@ func (c *carrier) run(p *peer, m *plane.Member) {
 	p.conn.Run(&m.Route)
 }
 
-// spread makes the first connection of a bridge share its load with others.
+// spread makes the first connection of a bridge distribute its bulk frames over the connections in
+// with.
 func (c *carrier) spread(p *peer, with []action.Conn) {
 	var over []*relay.Conn
 	for _, x := range with {
@@ -260,7 +270,8 @@ func (c *carrier) spread(p *peer, with []action.Conn) {
 	p.conn.Spread(over, trunk.Burst)
 }
 
-// openWays asks the kernel to open ways, aside.
+// openWays asks the kernel to forward connections between ranks. The kernel may be slow, so a
+// goroutine of its own waits for it.
 func (c *carrier) openWays(a *job.OpenWays) {
 	ways := make([]nat.Way, len(a.Ways))
 	for i, w := range a.Ways {
@@ -280,7 +291,8 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	})
 }
 
-// closeWays has the kernel close the ways that it has opened, aside.
+// closeWays makes the kernel stop forwarding connections that an OpenWays has opened. The kernel
+// may be slow, so a goroutine of its own waits for it.
 func (c *carrier) closeWays(a *job.CloseWays) {
 	open, last := c.ways[a.N], a.Last
 	delete(c.ways, a.N)
@@ -300,7 +312,8 @@ func (c *carrier) closeWays(a *job.CloseWays) {
 // with the error of each attempt.
 type Dial func(ctx context.Context, addr string, failed func(error)) (transport.Link, error)
 
-// dial opens a connection to another forwarder, aside.
+// dial opens a connection to another forwarder, on a goroutine of its own, and gives the result to
+// the job.
 func (c *carrier) dial(d *bridge.Dial) {
 	f, zipper, number := c.f, d.Zipper, d.Number
 	addr := c.job.Address(zipper)
@@ -337,13 +350,15 @@ func (c *carrier) dial(d *bridge.Dial) {
 	})
 }
 
-// awaits reports whether a connection to another forwarder is still wanted. Without the lock.
+// awaits reports whether the job still wants a connection to the forwarder with index zipper.
+// Without the lock.
 func (c *carrier) awaits(zipper int) (wanted bool) {
 	c.events.locked(func() { wanted = c.job.Awaits(zipper) })
 	return wanted
 }
 
-// dialled gives the job a connection that was dialled. On its own loop, without the lock.
+// dialled gives the job a connection that this forwarder has dialled: the one with a number in the
+// trunk to the forwarder with index zipper. On its own loop, without the lock.
 func (c *carrier) dialled(p *peer, zipper, number int) {
 	c.events.locked(func() {
 		p.belong(c.owner, zipper)
@@ -368,20 +383,21 @@ func (c *carrier) unreached(addr string, err error) {
 		"job %q: this forwarder cannot reach the forwarder %s: %v; %s", c.id, addr, err, job.Unreachable)})
 }
 
-// stop cancels the work that is done aside for the job.
+// stop cancels the dialling and other work that goroutines do for the job.
 func (c *carrier) stop() {
 	if c.end != nil {
 		c.end()
 	}
 }
 
-// alarm is an armed timer.
+// alarm is a timer of a job that has been set and has not been stopped.
 type alarm struct {
 	timer clock.Timer
 	due   time.Time // due is when it expires. An expiry before that belongs to an earlier setting.
 }
 
-// arm starts or rearms a timer of the job. With the lock.
+// arm sets a timer of the job so that it expires after a time, and replaces an earlier setting.
+// With the lock.
 func (c *carrier) arm(t action.Timer, after time.Duration) {
 	due := c.f.cfg.clock.Now().Add(after)
 	if a := c.timers[t]; a != nil {
@@ -394,7 +410,7 @@ func (c *carrier) arm(t action.Timer, after time.Duration) {
 	a.timer = c.f.cfg.clock.AfterFunc(after, func() { c.events.expired(t, a) })
 }
 
-// disarm stops a timer. With the lock.
+// disarm stops a timer of the job, if it is set. With the lock.
 func (c *carrier) disarm(t action.Timer) {
 	if a := c.timers[t]; a != nil {
 		a.timer.Stop()
@@ -402,7 +418,8 @@ func (c *carrier) disarm(t action.Timer) {
 	}
 }
 
-// links returns what is known of the connections of a bridge that are in use. With the lock.
+// links returns a snapshot of the properties of each connection in use to the forwarder with index
+// zipper. With the lock.
 func (c *carrier) links(zipper int) map[action.Conn]trunk.Link {
 	links := map[action.Conn]trunk.Link{}
 	for _, x := range c.job.Connections(zipper) {

@@ -21,8 +21,10 @@ import (
 
 // Config has the settings of a forwarder. Zero values mean the default in parentheses.
 type Config struct {
-	Listeners []transport.Listener // accept links, at least one; Serve closes them
-	// receives the log (no logging); of each message ten lines at once, then one a second
+	// accept links from ranks and other forwarders; at least one is required; Serve closes them
+	Listeners []transport.Listener
+	// receives the log (no logging); of lines with the same message, ten at once and then one a
+	// second
 	Log *zap.Logger
 
 	// Loops is the number of event-loop threads (half the number of CPUs, 1 to 4). GOMAXPROCS
@@ -58,7 +60,7 @@ type Config struct {
 	HostKey ed25519.PrivateKey
 	Jobs    []string // if not empty, only these job ids are served
 
-	JoinTimeout time.Duration // from a link's start to its Join (10 s)
+	JoinTimeout time.Duration // the longest time from a link's start to the Join of its rank (10 s)
 	// the time after the last join at which ranks are told what is missing (5 s)
 	Patience     time.Duration
 	PingInterval time.Duration // the silence after which a link is pinged (2 s)
@@ -77,8 +79,8 @@ type Config struct {
 	MaxGatheringFrom int // the maximum number of gathering jobs opened from one address (64)
 	// the maximum number of links that have not joined (8192, at most half the descriptors)
 	MaxUnjoined int
-	// the maximum number of such links from one address (4096, at most a quarter of the
-	// descriptors)
+	// the maximum number of links from one address that have not joined (4096, at most a quarter of
+	// the descriptors)
 	MaxUnjoinedFrom int
 	MaxJobs         int // the maximum number of jobs, gathering or running (0: no bound)
 	// the maximum number of jobs of one user, if tickets name users (0: no bound)
@@ -102,17 +104,17 @@ type Config struct {
 	// block.
 	JobEnd func(Summary)
 
-	// Meters receive measurements.
+	// Meters receive the waiting times of frames and the durations of jobs.
 	Meters Meters
-	File   string // the file of this configuration, for Status
+	File   string // the name of the file with this configuration, which Status reports
 
 	// The fields below have other values in tests only.
 	pipeFrom, pipeSize int         // PipeFrom and PipeSize of relay.Config
 	clock              clock.Clock // the source of the time
 	// runs functions that may block; default: a goroutine for each
 	spawn func(fn func())
-	loops loop.System // the system calls of the loops
-	files int         // the maximum number of open links
+	loops loop.System // the system calls that the event loops use
+	files int         // the maximum number of links that are open at a time, of any kind
 	// whether an illegal transition panics; otherwise it ends its job or exchange
 	strict bool
 }

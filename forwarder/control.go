@@ -17,12 +17,13 @@ import (
 // forwarder itself goes to the join exchange (join.go) until the peer is a member of a running job,
 // then to fromRank or fromForwarder.
 
-// control is a peer as package relay sees it.
+// control is a peer that handles the events of its connection, as package relay requires
+// (relay.Control).
 type control struct{ *peer }
 
 var _ relay.Control = control{}
 
-// Frame handles a frame for the forwarder itself.
+// Frame handles a frame that the peer has sent to the forwarder itself, rather than to a rank.
 func (p control) Frame(h wire.Header, body []byte) {
 	if p.member.Load() == nil && p.beforeJob(h, body) {
 		return
@@ -34,7 +35,7 @@ func (p control) Frame(h wire.Header, body []byte) {
 	}
 }
 
-// fromRank handles a control frame from a rank of a running job.
+// fromRank handles a frame that a rank of a running job has sent to the forwarder itself.
 func (p control) fromRank(h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye: // the answer follows the frames that are queued for the rank
@@ -47,7 +48,8 @@ func (p control) fromRank(h wire.Header, body []byte) {
 	}
 }
 
-// fromForwarder handles a control frame from another forwarder over a connection in use.
+// fromForwarder handles a frame that another forwarder has sent to this one over a connection in
+// use.
 func (p control) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye:
@@ -98,7 +100,7 @@ func (p control) Bad(reason string) {
 	p.run.take(job.Damaged{Conn: p.id, Reason: reason})
 }
 
-// Late refuses a peer that has not joined in time, and reports whether it did.
+// Late refuses a peer that has not joined within Config.JoinTimeout, and reports whether it did so.
 func (p control) Late(now time.Time) bool {
 	if p.deadline.IsZero() || !now.After(p.deadline) {
 		return false
@@ -121,8 +123,9 @@ func (p control) Ended(cause error) {
 	f.forget(p.peer)
 }
 
-// Route returns the peer's route in its job, or the one of joining peers. The first frames may
-// arrive while another loop is still starting the job. The lock waits for that.
+// Route returns where frames of the peer go: its route in its running job, or that of peers that
+// have not joined. The first frames may arrive while another loop is still starting the job. The
+// lock waits for that.
 func (p control) Route() *relay.Route {
 	defer p.lock()()
 	if m := p.member.Load(); m != nil {

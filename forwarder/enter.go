@@ -22,7 +22,7 @@ import (
 //     demanded, and room for one more job.
 //  3. The job's state machine decides about the Join (package job).
 
-// serves returns why the forwarder does not serve a job, or nil if it does.
+// serves returns why the forwarder's settings do not permit the job of a Join, or nil if they do.
 func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	switch {
 	case len(p.Jobs) > 0 && !slices.Contains(p.Jobs, j.Job) &&
@@ -72,7 +72,8 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	}
 }
 
-// joins gives the job a verified Join. here is false if the job has ended.
+// joins gives the job a verified Join, and returns why the job refuses it; nil: it does not. here
+// is false if the job has ended, so that another one must be found.
 func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handshake.Refused) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -132,8 +133,8 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 	}
 }
 
-// bridges gives the job a connection of another forwarder, and reports whether the job has not
-// ended.
+// bridges gives the job a connection that another forwarder has opened. It returns false if the job
+// has ended, so that another one must be found.
 func (r *runner) bridges(p *peer, e *handshake.Event) (here bool) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -203,8 +204,8 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 	return r, nil
 }
 
-// another tells a new job and those with the same id of each other. They have different secrets: a
-// user's mistake, or a stranger.
+// another tells a new job, and the gathering jobs with the same id, of each other. They have
+// different keys: a user's mistake, or a stranger.
 func (f *Forwarder) another(r *runner) {
 	f.mu.Lock()
 	same := slices.Clone(f.jobs[r.id])
@@ -231,7 +232,8 @@ func (f *Forwarder) noteRefusal(j *wire.Join, link string, why *handshake.Refuse
 	}
 }
 
-// hasFailed returns why a job that has ended failed; empty if it did not fail or is not known.
+// hasFailed returns why the job that a Join is for has failed, if that job has ended; empty if it
+// did not fail or is not known.
 func (f *Forwarder) hasFailed(j *wire.Join) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +247,8 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 // may end the job by its id. If the job is not here, another half may come later. It is refused
 // then with the reason (part), unless the job has ended since the first half was started.
 
-// hear handles a launcher's report and returns the answer to it.
+// hear handles a launcher's report about its half of a job (the ranks that it has started). It
+// returns the text of the answer, or why the report is refused.
 func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused) {
 	h.Reason = wire.Printable(h.Reason[:min(len(h.Reason), halves.MaxReason)])
 	run := halves.Run{ID: handshake.JobID(h.Job), Key: h.PublicKey}
@@ -277,7 +280,8 @@ func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused)
 	return "heard", nil
 }
 
-// part records the end of a half whose job is not here.
+// part records that a half of a job has ended, because the job itself is not at this forwarder. It
+// returns the text of the answer to the launcher, or why the report is refused.
 func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refused) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,7 +304,8 @@ func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refus
 	return "noted for the other halves", nil
 }
 
-// waits returns for how long the end of a half is remembered: as long as others wait for it.
+// waits returns for how long the end of a job's half is remembered: as long as the ranks of other
+// halves may wait for that half.
 func (c *Config) waits(h *wire.Half) time.Duration {
 	return min(time.Duration(h.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
@@ -316,7 +321,8 @@ func (f *Forwarder) ClusterEnded(id, cluster string) {
 	}
 }
 
-// find returns the job that a Join is for, or nil if it is not here.
+// find returns the job, gathering or running, that a Join is for, or nil if it is not at this
+// forwarder.
 func (f *Forwarder) find(j *wire.Join) *runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -324,7 +330,7 @@ func (f *Forwarder) find(j *wire.Join) *runner {
 	return r
 }
 
-// all returns all jobs in order of their ids.
+// all returns all jobs that have not ended, in order of their ids.
 func (f *Forwarder) all() []*runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -69,7 +69,8 @@ const stopReason = "the forwarder is shutting down"
 // releaseReason is why a released job is over for this forwarder.
 const releaseReason = "the forwarder was stopped; the job may go on over another one, or over the next one"
 
-// Forwarder relays for any number of jobs at once.
+// Forwarder relays frames between the ranks of different clusters, for any number of jobs at a
+// time.
 type Forwarder struct {
 	cfg     Config
 	policy  atomic.Pointer[policy] // policy is the part of the configuration that may change (operate.go).
@@ -77,19 +78,22 @@ type Forwarder struct {
 	log     *zap.Logger
 	memory  *budget.Budget // memory bounds the bytes that all jobs and links may keep.
 	relay   *relay.Relay
-	joining relay.Route // joining is the route of peers that have not joined.
+	joining relay.Route // joining is the route of the frames of peers that have not joined a job.
 	workers workers
-	works   chan struct{} // works is closed when the workers are there.
+	works   chan struct{} // works is closed when the event loops have been made.
 	asides  sync.WaitGroup
 	born    time.Time
 
-	mu        sync.Mutex
-	peers     map[*peer]int        // peers has the number of each peer, in the order of their connections.
-	jobs      index.Jobs[*runner]  // jobs are the jobs that have not ended.
-	past      []Summary            // past has the last jobs that have ended, the oldest first.
-	totals    Totals               // totals does not count what the present jobs will add when they end.
-	halves    halves.Record        // halves are the halves that have ended without their job.
-	next      int                  // next is the number of links so far.
+	mu    sync.Mutex
+	peers map[*peer]int       // peers has the number of each peer, in the order of their connections.
+	jobs  index.Jobs[*runner] // jobs has the jobs, gathering or running, that have not ended.
+	past  []Summary           // past has the last jobs that have ended, the oldest first.
+	// totals has the counts since the start, without those of jobs that have not ended.
+	totals Totals
+	// halves has the halves of jobs (the ranks of one launcher) that have ended while their job was
+	// not here.
+	halves    halves.Record
+	next      int                  // next is the number of links accepted or dialled so far.
 	strangers *strangers.Strangers // strangers counts the links that have not joined.
 	drain     drain
 	released  chan struct{} // released is closed by Release.
@@ -97,7 +101,8 @@ type Forwarder struct {
 	empty     chan struct{} // empty is closed when the forwarder stops and its last link has ended.
 }
 
-// New checks the configuration. Serve does the work.
+// New returns a forwarder with the configuration cfg, or an error if that is not valid. The
+// forwarder does nothing until Serve.
 func New(cfg Config) (*Forwarder, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -180,7 +185,7 @@ func (f *Forwarder) makeLoops() error {
 	return nil
 }
 
-// workers are the event loops, with the state of package relay on each.
+// workers are the forwarder's event loops, each with the memory that package relay uses on it.
 type workers []*relay.Worker
 
 func (w workers) close() {
@@ -264,7 +269,8 @@ func (r *runner) shutdown(resume bool) {
 	}
 }
 
-// inOrder returns the peers in the order of their connections. With f.mu.
+// inOrder returns the peers of all connections, in the order in which these were accepted or
+// dialled. With f.mu.
 func (f *Forwarder) inOrder() []*peer {
 	return slices.SortedFunc(maps.Keys(f.peers), func(p, q *peer) int { return f.peers[p] - f.peers[q] })
 }
@@ -290,11 +296,11 @@ func NewDriven(cfg Config, sys System) (*Driven, error) {
 	return &Driven{f}, nil
 }
 
-// Take gives the forwarder a link that another end has opened.
+// Take gives the forwarder a link that a simulated rank or forwarder has opened to it.
 func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.mayConnect, (*peer).challenge) }
 
-// Turn performs one turn of the event loop, which may wait.
+// Turn performs one turn of the event loop, which may wait for events.
 func (d *Driven) Turn() { d.f.workers[0].Loop.Turn() }
 
-// Status returns Forwarder.Status.
+// Status returns the status of the forwarder, as Forwarder.Status.
 func (d *Driven) Status() Status { return d.f.Status() }

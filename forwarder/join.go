@@ -29,7 +29,8 @@ import (
 // A peer that cannot join is refused with the reason, and its connection lingers. Package strangers
 // limits what strangers may have. All of this runs on the loop of the peer's connection.
 
-// lock takes the lock of the peer's job, if it has one. On the peer's own loop.
+// lock locks the peer's job, if it has one, and returns the function that unlocks it again. On the
+// peer's own loop.
 func (p *peer) lock() (unlock func()) {
 	if p.run == nil {
 		return func() {}
@@ -38,7 +39,8 @@ func (p *peer) lock() (unlock func()) {
 	return p.run.unlock
 }
 
-// challenge begins the exchange with a new peer.
+// challenge begins the join exchange with a peer that has opened a link: it sends the nonce that
+// the peer's Join must sign.
 func (p *peer) challenge() {
 	f := p.f
 	if p.role != role.Fresh { // another link has crowded it out
@@ -75,8 +77,9 @@ func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 	return true
 }
 
-// handleFrame gives the job a frame of another forwarder. It checks the order of RailStates,
-// because they are numbered from before the job runs until the connection ends.
+// handleFrame gives the job a frame of another forwarder, over a connection that is not in use yet.
+// It checks the order of RailStates, because they are numbered from before the job runs until the
+// connection ends.
 func (p *peer) handleFrame(h wire.Header, body []byte) {
 	room := h.Type == wire.TypeJoin && p.f.memory.Keep(int64(len(body)))
 	if h.Type == wire.TypeRailState {
@@ -93,14 +96,15 @@ func (p *peer) handleFrame(h wire.Header, body []byte) {
 		Link: trunk.LinkOf(p.conn.Link())})
 }
 
-// examining returns the exchange that is in progress, or nil.
+// examining returns the join exchange with the peer that is in progress, or nil if there is none.
 func (p *peer) examining() *handshake.Acceptor {
 	defer p.lock()()
 	return p.exchange
 }
 
-// exchanged carries out the events of the exchange. If the peer joins a job meanwhile, the job
-// sends the rest under its lock, and exchanged returns. The effects of a refusal precede its frame.
+// exchanged carries out the events that the join exchange with the peer has returned. If the peer
+// joins a job meanwhile, the job sends the rest under its lock, and exchanged returns. The effects
+// of a refusal precede its frame.
 func (p *peer) exchanged() {
 	var frames []byte
 	for had := p.run; p.run == had && p.exchange != nil; {
@@ -121,7 +125,8 @@ func (p *peer) exchanged() {
 	p.sendFrames(&frames)
 }
 
-// asked carries out the events of the exchange that are neither frames nor its end.
+// asked carries out an event of the join exchange that is neither a frame to send nor the end of
+// the exchange.
 func (p *peer) asked(e *handshake.Event) {
 	switch p.seal = e.Seal; e.Kind {
 	case handshake.Verified:
@@ -133,7 +138,7 @@ func (p *peer) asked(e *handshake.Event) {
 	}
 }
 
-// sendFrames sends the frames of the exchange, if there are any.
+// sendFrames sends the peer the frames of the join exchange, if there are any, and empties frames.
 func (p *peer) sendFrames(frames *[]byte) {
 	if len(*frames) > 0 {
 		_ = p.sendFrame(*frames)
@@ -160,7 +165,8 @@ func passesOf(f *Forwarder) handshake.Passes {
 	}
 }
 
-// notIn handles the failure of a peer's exchange.
+// notIn handles the failure of a peer's join exchange: the peer leaves its job, if it waits in one,
+// and its link ends.
 func (p *peer) notIn(e *handshake.Event) {
 	p.refused(e.Err)
 	if p.run != nil {
@@ -190,7 +196,8 @@ func (p *peer) malformed(reason string) *plane.Member {
 	return nil
 }
 
-// introduced handles a frame of the exchange on a connection that was dialled from here.
+// introduced handles a frame from another forwarder over a connection that this one has dialled,
+// until the other one accepts or refuses the connection.
 func (p *peer) introduced(h wire.Header, body []byte) {
 	p.bridger.HandleMessage(h, body)
 	_ = handshake.Drive(p.bridger, p.sendFrame, func(e handshake.Event) error {
@@ -221,7 +228,8 @@ func (p *peer) notIntroduced(why *handshake.Refused) {
 	p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Refused{Conn: p.id, Code: code, Reason: reason}})
 }
 
-// report handles a launcher's report and makes the launcher leave.
+// report handles a launcher's report about its half of a job, and ends the launcher's link. It
+// returns why the report is refused, or nil.
 func (p *peer) report(h *wire.Half) *handshake.Refused {
 	text, refused := p.f.hear(h)
 	if refused != nil {

@@ -84,7 +84,8 @@ func (c *Config) tick() time.Duration {
 	return min(maxTick, c.PingInterval/ticksIn, c.Linger/ticksIn, c.JoinTimeout/ticksIn)
 }
 
-// timeout returns the time for which a rank waits here for the others.
+// timeout returns the time for which a rank that has sent a Join may wait here for the other ranks
+// of its job.
 func (c *Config) timeout(j *wire.Join) time.Duration {
 	if job.Leaves(j) { // other ranks in the same position arrive soon
 		return job.ComesBack
@@ -92,7 +93,8 @@ func (c *Config) timeout(j *wire.Join) time.Duration {
 	return min(time.Duration(j.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
 
-// terms returns the part of the configuration with the conditions of joining.
+// terms returns the part of the configuration that decides which Joins are accepted, for package
+// handshake.
 func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {
 	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket,
 		Strict: c.strict}
@@ -104,7 +106,7 @@ func (c *Config) strangers() strangers.Limits {
 		Gathering: c.MaxGathering, GatheringFrom: c.MaxGatheringFrom}
 }
 
-// jobMemory returns the budget in bytes of a job with a number of links.
+// jobMemory returns how many bytes of memory a job with a number of links may use.
 func (c *Config) jobMemory(links int) int64 {
 	if c.JobMemory > 0 {
 		return c.JobMemory
@@ -112,10 +114,10 @@ func (c *Config) jobMemory(links int) int64 {
 	return min(c.Memory, max(budget.JobLeast, int64(links)*budget.LinkShare))
 }
 
-// joiningMemory returns the budget in bytes of all links that have not joined.
+// joiningMemory returns how many bytes of memory all links together that have not joined may use.
 func (c *Config) joiningMemory() int64 { return min(budget.JoiningMost, c.Memory/budget.JoiningShare) }
 
-// relay returns the part of the configuration for package relay.
+// relay returns the part of the configuration for package relay. memory is the budget of all links.
 func (c *Config) relay(memory *budget.Budget) relay.Config {
 	return relay.Config{Memory: memory,
 		Joining:    budget.New(c.joiningMemory()),

@@ -21,7 +21,7 @@ type policy struct {
 	terms *handshake.Terms
 }
 
-// reloaded returns c with the fields of by that Reload takes over.
+// reloaded returns c with those fields of by that Reload may change in a running forwarder.
 func (c Config) reloaded(by *Config) Config {
 	c.Level, c.Secret, c.Ticket, c.Jobs, c.Dial = by.Level, by.Secret, by.Ticket, by.Jobs, by.Dial
 	c.Memory, c.JobMemory, c.MaxTimeout, c.MaxRanks = by.Memory, by.JobMemory, by.MaxTimeout, by.MaxRanks
@@ -84,10 +84,11 @@ func (f *Forwarder) Drain() {
 // drain is the state of a forwarder that ends with its last job. Forwarder.mu guards it.
 type drain struct {
 	on   bool
-	over chan struct{} // closed when on and the last job is over
+	over chan struct{} // closed when the forwarder is being drained and its last job has ended
 }
 
-// check makes Serve return if the forwarder drains and no job is left.
+// check ends Serve if the forwarder is being drained and jobs, the number of jobs that have not
+// ended, is 0.
 func (d *drain) check(jobs int) {
 	if d.on && jobs == 0 {
 		select {

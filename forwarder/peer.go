@@ -27,21 +27,29 @@ type peer struct {
 	id   action.Conn
 	conn *relay.Conn
 
-	guest  *strangers.Stranger          // guest is its place in the count of strangers; nil: dialled from here.
+	// guest is the peer's place in the count of strangers; nil: dialled from here.
+	guest  *strangers.Stranger
 	member atomic.Pointer[plane.Member] // member is set before the connection carries frames of a job.
 
 	// run is the peer's job. It is set once, on the peer's own loop, with the job's lock. That lock
 	// guards the fields after it once run is set. Before that the own loop alone uses them.
-	run      *runner
-	role     role.Role
-	exchange *handshake.Acceptor // exchange is there while the role is Stranger or Waiting.
-	bridger  *handshake.Bridger  // bridger is there from the role Introducing on.
-	zipper   int                 // zipper is the other forwarder's index in the job; 0 for a rank.
-	seal     *seal.Channel       // seal is the link's, if its job is sealed.
+	run  *runner
+	role role.Role
+	// exchange is the join exchange with a peer that has connected, while the role is Stranger or
+	// Waiting; else nil.
+	exchange *handshake.Acceptor
+	// bridger is the exchange with a forwarder that was dialled from here, from the role
+	// Introducing on; else nil.
+	bridger *handshake.Bridger
+	// zipper is the index of the forwarder at the other end in the job; 0 if that is a rank.
+	zipper int
+	seal   *seal.Channel // seal has the keys of the link, if its job is sealed; otherwise nil.
 
 	// Used on the peer's own loop alone.
 
-	deadline time.Time    // deadline is that of the Join; zero: there is none.
+	// deadline is the time until which the Join must arrive; zero: it has arrived, or none is
+	// needed.
+	deadline time.Time
 	came     wire.Ordered // came checks the order of RailStates.
 }
 
@@ -52,7 +60,7 @@ func (p *peer) sendFrame(frame []byte) error {
 	return nil
 }
 
-// say sends the frames of the exchange to a peer that goes on waiting, or that leaves.
+// say sends the frames of the join exchange to a peer that goes on waiting, or that leaves.
 func (p *peer) say() {
 	_ = handshake.Drive(p.exchange, p.sendFrame, func(e handshake.Event) error {
 		if e.Kind == handshake.Ended {
@@ -62,12 +70,14 @@ func (p *peer) say() {
 	})
 }
 
-// refusal returns the reason why a connection cannot join, for refuse or the exchange.
+// refusal returns the error with which a connection is refused: a code for the other end, and a
+// formatted text for its user.
 func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// refuse tells a peer that is still joining why it cannot join. Its connection lingers.
+// refuse sends a peer that has not joined the reason why it cannot join. Its connection then waits
+// for the other end to close it.
 func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	if p.exchange != nil {
 		p.exchange.Refuse(code, reason)
@@ -85,13 +95,15 @@ func (p *peer) refused(err *handshake.Refused) {
 	p.leave()
 }
 
-// leave makes the connection of a peer without a job linger.
+// leave waits for a peer that belongs to no job to close its connection, and closes it after
+// Config.Linger.
 func (p *peer) leave() {
 	p.to(role.Leaving)
 	p.conn.Post(p.conn.Linger)
 }
 
-// belong makes the peer a member of a job. zipper is its index there if it is a forwarder, else 0.
+// belong makes the peer a member of the job of runner r. zipper is its index there if it is a
+// forwarder, else 0.
 func (p *peer) belong(r *runner, zipper int) { p.run, p.zipper, p.deadline = r, zipper, time.Time{} }
 
 // introduce begins the exchange with another forwarder on a connection that was dialled from here.
@@ -101,17 +113,18 @@ func (p *peer) introduce(cert *handshake.Certificate, number int) {
 	p.bridger = handshake.NewBridger(*cert, p.zipper, number, p.f.policy.Load().terms, handshake.Nonce())
 }
 
-// gone ends the join exchange of a peer whose connection has ended, or is about to.
+// gone ends the join exchange with a peer whose connection has ended, or is about to.
 func (p *peer) gone() {
 	if p.role.May(role.Leaving) {
 		p.to(role.Leaving)
 	}
 }
 
-// end closes the peer's connection. Any thread.
+// end closes the peer's connection, which its job then handles as lost unless cause is nil. Any
+// thread.
 func (p *peer) end(cause error) { p.conn.Post(func() { p.conn.End(cause) }) }
 
-// MarshalLogObject describes the peer. Any thread.
+// MarshalLogObject adds the peer's identity to a line of the log. Any thread.
 func (p *peer) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	e.AddString("link", p.conn.Link().Remote())
 	if m := p.member.Load(); m != nil {
@@ -120,7 +133,8 @@ func (p *peer) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// frame returns a frame between the two ends of a link; body may be nil.
+// frame returns the bytes of a frame of type t that is for the other end of a link rather than for
+// a rank. body may be nil.
 func frame(t wire.Type, body wire.Body) []byte {
 	return wire.AppendFrame(nil, wire.Control(t), body)
 }
@@ -149,7 +163,7 @@ func (f *Forwarder) take(link transport.Link, admit func(p *peer) bool, begin fu
 	})
 }
 
-// forget takes a peer whose connection has ended out of the forwarder. Any thread.
+// forget removes a peer whose connection has ended from the forwarder's tables. Any thread.
 func (f *Forwarder) forget(p *peer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +194,7 @@ func (f *Forwarder) mayConnect(p *peer) bool {
 	return true
 }
 
-// crowdOut closes a link that has not joined. Any thread.
+// crowdOut closes the link of a peer that has not joined, to make room for a new link. Any thread.
 func (p *peer) crowdOut() {
 	reason := fmt.Sprintf("too many links that have not joined; the oldest from %s is closed", p.guest.Address())
 	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
@@ -194,14 +208,14 @@ func (p *peer) crowdOut() {
 	})
 }
 
-// settle takes the peer out of the count of strangers.
+// settle removes the peer from the count of links that have not joined.
 func (p *peer) settle() {
 	p.f.mu.Lock()
 	p.f.strangers.Settle(p.guest)
 	p.f.mu.Unlock()
 }
 
-// to gives the peer another role, and ends the join exchange if the role has none. An illegal
+// to gives the peer the role next, and drops the join exchange if that role has none. An illegal
 // transition is a defect. It closes the connection, which the peer's job handles as a lost link.
 func (p *peer) to(next role.Role) {
 	if !p.role.May(next) {

@@ -39,7 +39,8 @@ func Open(name string, log *zap.Logger) (*Log, error) {
 	return l, nil
 }
 
-// JobEnd queues a job's record. It does not block, because the disk of the file may.
+// JobEnd queues the record of a job that has ended, for run to write. It returns without waiting
+// for the disk, because its caller must not block.
 func (l *Log) JobEnd(s forwarder.Summary) {
 	line, err := json.Marshal(&s)
 	if err != nil {
@@ -52,7 +53,8 @@ func (l *Log) JobEnd(s forwarder.Summary) {
 	l.some.Signal()
 }
 
-// Close waits until all records are written. JobEnd must not be called any more.
+// Close waits until all queued records are written, and ends the goroutine that writes them. JobEnd
+// must not be called any more.
 func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -61,7 +63,7 @@ func (l *Log) Close() {
 	<-l.done
 }
 
-// run writes queued records until Close.
+// run writes the records that JobEnd queues to the file, until Close is called and none is left.
 func (l *Log) run() {
 	defer close(l.done)
 	for {
@@ -84,7 +86,8 @@ func (l *Log) run() {
 	}
 }
 
-// write appends a line to the file, or only opens the file if line is empty.
+// write appends a record, as one line, to the end of the file. With an empty line it only opens the
+// file, to find out whether the file can be written.
 func (l *Log) write(line []byte) error {
 	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {

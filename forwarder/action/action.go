@@ -16,10 +16,11 @@ import (
 // which it accepts them; 0 means no connection.
 type Conn uint64
 
-// Action is something that the forwarder has to do for a job.
+// Action is an operation that a job's state machine asks the forwarder to carry out, such as to
+// send a frame or to set a timer.
 type Action interface{ action() }
 
-// Base makes the type that embeds it an Action.
+// Base is embedded in the type of each action, and gives it the method of the interface Action.
 type Base struct{}
 
 func (Base) action() {}
@@ -96,7 +97,8 @@ type Timer struct {
 	Of int
 }
 
-// Kind is the purpose of a timer.
+// Kind says what a timer is for. A job has at most one timer for each Kind and each value of
+// Timer.Of.
 type Kind uint8
 
 // Kinds of timers.

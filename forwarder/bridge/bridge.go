@@ -26,7 +26,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 )
 
-// Bridge is the link to one other forwarder.
+// Bridge is the state machine of the link between this forwarder and one other forwarder of a job.
+// The link may consist of several connections.
 type Bridge struct {
 	*core
 	conns   *connections
@@ -36,7 +37,7 @@ type Bridge struct {
 	entry   *entry
 }
 
-// New returns a bridge without a connection.
+// New returns the bridge that cfg describes, in state Absent: it has no connection.
 func New(cfg Config) *Bridge {
 	b := &Bridge{core: &core{Config: cfg}, conns: &connections{}}
 	b.parting = &parting{b.core, b.conns}
@@ -46,13 +47,14 @@ func New(cfg Config) *Bridge {
 	return b
 }
 
-// State returns the bridge's state.
+// State returns the bridge's present state, such as Running or Cut.
 func (b *Bridge) State() State { return b.state }
 
-// Linked reports whether the bridge has had a connection, and is not over.
+// Linked reports whether the bridge has ever had a connection and has not ended.
 func (b *Bridge) Linked() bool { return b.state != Absent && b.state != Over }
 
-// First returns the connection that carries all frames but bulk, or 0 if there is none now.
+// First returns the connection that carries all frames except bulk (Data) frames, or 0 if the
+// bridge has no connection in use.
 func (b *Bridge) First() action.Conn {
 	if c := b.conns.first(); c != nil {
 		return c.id
@@ -60,7 +62,7 @@ func (b *Bridge) First() action.Conn {
 	return 0
 }
 
-// Conns returns the connections in use, the first one first.
+// Conns returns the connections in use. The one that First returns comes first.
 func (b *Bridge) Conns() (list []action.Conn) {
 	for _, c := range b.conns.inUse {
 		list = append(list, c.id)
@@ -68,17 +70,18 @@ func (b *Bridge) Conns() (list []action.Conn) {
 	return list
 }
 
-// Lost returns how many connections in use were lost so far.
+// Lost returns how many connections of the bridge have been lost while they were in use.
 func (b *Bridge) Lost() int { return b.conns.lost }
 
-// Tried reports whether the first connection has passed a large packet, and may carry frames of the
-// job.
+// Tried reports whether a large packet has passed over the first connection and been answered, so
+// that the connection may carry frames of the job.
 func (b *Bridge) Tried() bool { return b.conns.first().warming.Warm() }
 
-// Said reports whether this end has said Bye.
+// Said reports whether this forwarder has sent Bye over the bridge, because it has no more frames
+// for the other end.
 func (b *Bridge) Said() bool { return b.bye.sent }
 
-// Heard reports whether the other end has said Bye over all connections.
+// Heard reports whether the other end has sent Bye over all connections of the bridge.
 func (b *Bridge) Heard() bool { return b.bye.complete }
 
 // Handle advances the bridge by one event and returns actions, in order. The error is an illegal
@@ -103,8 +106,9 @@ func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.Instead) }
 func (Finish) apply(b *Bridge)       { b.finish() }
 func (e Bye) apply(b *Bridge)        { b.parting.came(e.Conn) }
 
-// finish says Bye over all connections. Without a connection Bye waits for the next one, which may
-// never come: the other end may have been restarted, and cannot gather the job without this one.
+// finish sends Bye to the other end over all connections. Without a connection Bye waits for the
+// next one, which may never come: the other end may have been restarted, and cannot gather the job
+// without this one.
 func (b *Bridge) finish() {
 	if b.bye.sent || b.conns.first() == nil {
 		return

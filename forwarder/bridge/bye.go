@@ -5,14 +5,15 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// parting ends a bridge by Bye from both ends over each connection. An end says Bye when all ranks
-// that could send frames over the bridge from there have left.
+// parting ends a bridge by an exchange of Bye over each of its connections. An end sends Bye when
+// all ranks that could send frames over the bridge from there have left.
 type parting struct {
 	*core
 	conns *connections
 }
 
-// sayAll says Bye over all connections.
+// sayAll sends Bye to the other end over all connections in use, and notes that this end has done
+// so.
 func (p *parting) sayAll() {
 	p.bye.sent = true
 	for _, c := range p.conns.inUse {
@@ -20,7 +21,8 @@ func (p *parting) sayAll() {
 	}
 }
 
-// say says Bye on one connection.
+// say sends Bye to the other end over one connection, and closes that connection if the other end
+// has sent its Bye over it.
 func (p *parting) say(c *conn) {
 	p.do(action.Finish{Conn: c.id, Frame: wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)})
 	if c.byeCame {
@@ -28,7 +30,7 @@ func (p *parting) say(c *conn) {
 	}
 }
 
-// came handles the other end's Bye over a connection.
+// came handles a Bye from the other end, which arrived over the connection id.
 func (p *parting) came(id action.Conn) {
 	c := p.conns.find(id)
 	if c == nil {

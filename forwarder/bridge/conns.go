@@ -7,25 +7,29 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 )
 
-// conn is a connection of a bridge.
+// conn is one of the connections between the two forwarders of a bridge.
 type conn struct {
-	id      action.Conn
-	number  int           // number is the connection's number in the trunk; 0 is for the gathering.
-	offered bool          // offered says that the other end has dialled it.
-	byeCame bool          // byeCame says that the other end has sent Bye over it.
+	id action.Conn
+	// number is the connection's number in the bridge; 0 is the one over which the job gathers.
+	number  int
+	offered bool          // offered says that the other end has dialled the connection, rather than this end.
+	byeCame bool          // byeCame says that the other end has sent Bye over the connection.
 	warming trunk.Warming // warming opens the TCP windows before the connection is in use.
 	link    trunk.Link    // link is the path of the connection as known at the last event.
 }
 
 // connections are the connections of a bridge.
 type connections struct {
-	inUse  []*conn      // inUse has the first connection, then those for bulk only. None: the bridge is cut.
-	coming []*conn      // coming has the connections that are not in use yet.
-	losses trunk.Losses // losses notes which connections lose packets.
+	// inUse has the connection for all frames, then those for bulk frames only. Empty: the bridge
+	// is cut.
+	inUse  []*conn
+	coming []*conn      // coming has the connections that are open and do not carry frames of the job yet.
+	losses trunk.Losses // losses records which connections in use have lost packets.
 	lost   int          // lost counts the connections in use that were lost.
 }
 
-// first returns the first connection in use, or nil if the bridge is cut.
+// first returns the connection that carries all frames except bulk ones, or nil if no connection is
+// in use.
 func (t *connections) first() *conn {
 	if len(t.inUse) == 0 {
 		return nil
@@ -48,17 +52,17 @@ func (t *connections) byesCame() bool {
 	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeCame })
 }
 
-// comes adds a connection that is not in use yet.
+// comes adds a connection that is open but does not carry frames of the job yet.
 func (t *connections) comes(c *conn) { t.coming = append(t.coming, c) }
 
-// gone removes a connection from those that are not in use yet.
+// gone removes a connection from those that do not carry frames of the job yet.
 func (t *connections) gone(c *conn) { t.coming = without(t.coming, c) }
 
-// use adds a connection to those in use, as the last one.
+// use appends a connection to those that carry frames of the job.
 func (t *connections) use(c *conn) { t.inUse = append(slices.Clone(t.inUse), c) }
 
-// drop removes a connection from those in use. It returns the connection, or nil if it is not in
-// use, and whether it was the first one.
+// drop removes a connection from those that carry frames of the job. It returns the connection, or
+// nil if it is not one of them, and whether it was the first one.
 func (t *connections) drop(id action.Conn) (c *conn, first bool) {
 	i := slices.IndexFunc(t.inUse, func(c *conn) bool { return c.id == id })
 	if i < 0 {
@@ -78,7 +82,7 @@ func (t *connections) restart(c *conn) (coming, inUse []*conn) {
 	return coming, inUse
 }
 
-// without returns list without c.
+// without returns a copy of list that lacks c.
 func without(list []*conn, c *conn) []*conn {
 	return slices.DeleteFunc(slices.Clone(list), func(o *conn) bool { return o == c })
 }

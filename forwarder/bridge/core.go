@@ -50,7 +50,7 @@ var legal = [...]uint8{
 	Over:      0,
 }
 
-// Config is the configuration of a bridge, which does not change.
+// Config describes a bridge: which two forwarders it links and how it behaves. It does not change.
 type Config struct {
 	Job     string // Job is the job's id.
 	Zipper  int    // Zipper is the other end's index in the job's forwarders.
@@ -71,12 +71,12 @@ type core struct {
 	Config
 	state State
 	bye   farewell
-	now   time.Time       // now is the time of the event.
-	out   []action.Action // out has the actions that Handle returns.
-	wrong error           // wrong is an illegal transition of the event.
+	now   time.Time       // now is the time of the event that is being handled.
+	out   []action.Action // out has the actions that the present call of Handle will return.
+	wrong error           // wrong is the error of an illegal transition in the present call of Handle; nil: none.
 }
 
-// farewell is the progress of the end by Bye.
+// farewell records which Byes have been sent and received over a bridge.
 type farewell struct {
 	sent     bool // sent says that this end has sent Bye over all connections.
 	begun    bool // begun says that the other end has sent Bye over one connection.
@@ -93,14 +93,16 @@ func (b *core) to(next State) bool {
 	return true
 }
 
-// IllegalError reports an illegal transition of a bridge.
+// IllegalError is the error that a bridge was to move from state From to state To although no such
+// transition exists. It is a defect of this package.
 type IllegalError struct{ From, To State }
 
 func (e *IllegalError) Error() string {
 	return "the link to a forwarder goes from " + e.From.String() + " to " + e.To.String()
 }
 
-// Wanted reports whether the bridge may still carry frames, if only Bye.
+// Wanted reports whether the bridge needs connections: frames of the job, or at least this end's
+// Bye, may still have to go over it.
 func (b *core) Wanted() bool {
 	return (b.state == Running || b.state == Cut) && !(b.bye.sent && b.bye.begun)
 }

@@ -19,23 +19,27 @@ import (
 // that takes the first one's place.
 const maxConnections = 2 + trunk.Most
 
-// MayNumber reports whether a connection may have that number.
+// MayNumber reports whether n is in the range of numbers that a bridge's connections may have.
 func MayNumber(n int) bool { return n >= 0 && n < maxConnections }
 
-// dialler dials connections from this end.
+// dialler decides when this end opens connections to the other end of the bridge, and retries.
 type dialler struct {
 	*core
 	conns    *connections
 	dialling map[int]bool // dialling has the numbers of the connections that are being opened.
 	size     trunk.Size   // size is the number of connections that the trunk should have.
 	long     bool         // long says that the path is a long one.
-	carried  bool         // carried says that a command, such as ssh, carries the connections.
-	either   bool         // either says that both ends may dial when the bridge is cut.
-	ignorant bool         // ignorant says that the other end does not know the job, and is asked to gather it.
-	early    action.Conn  // early is the connection that is being introduced while the job gathers; 0: none.
+	// carried says that the connections go through a command, such as ssh, rather than a socket.
+	carried bool
+	// either says that, while the bridge is cut, both ends may dial rather than only the usual one.
+	either bool
+	// ignorant says that the other end, which was restarted, does not know the job and must gather
+	// it.
+	ignorant bool
+	early    action.Conn // early is the connection that is being introduced while the job gathers; 0: none.
 }
 
-// reach dials the other end, for a job that gathers.
+// reach dials the first connection to the other end, for a job that gathers.
 func (d *dialler) reach() {
 	if d.state == Absent && d.Dials {
 		d.do(Dial{Zipper: d.Zipper, Gathers: true})
@@ -98,13 +102,14 @@ func (d *dialler) extend() {
 	}
 }
 
-// dial opens the connection with a number.
+// dial asks the forwarder to open the connection with a number to the other end.
 func (d *dialler) dial(number int) {
 	d.dialling[number] = true
 	d.do(Dial{Zipper: d.Zipper, Number: number, Carried: d.carried})
 }
 
-// bursts reports whether a connection for bursts is being dialled.
+// bursts reports whether one of the connections that are reserved for bursts of bulk frames is
+// being dialled.
 func (d *dialler) bursts() bool {
 	for n := range d.dialling {
 		if n > 0 && n < trunk.Eager {
@@ -122,10 +127,12 @@ func (d *dialler) used(number int) {
 }
 
 // unknown records that the other end has refused the connection with a number because it does not
-// know the job. It is asked to gather the job next, or gathers it now.
+// know the job. The next connection asks it to gather the job; after a refusal of number 0 it
+// gathers already.
 func (d *dialler) unknown(number int) { d.ignorant = number != 0 }
 
-// dialled adds a connection that was dialled, or closes it if it is not wanted any more.
+// dialled handles the success of a Dial: it adds the connection id, or closes the connection if it
+// is not wanted any more.
 func (d *dialler) dialled(id action.Conn, number int) {
 	switch {
 	case d.state == Absent:
@@ -139,7 +146,7 @@ func (d *dialler) dialled(id action.Conn, number int) {
 	d.do(Introduce{Conn: id, Zipper: d.Zipper, Number: number})
 }
 
-// notDialled handles the failure of a Dial.
+// notDialled handles the failure of the Dial of the connection with a number; why is its error.
 func (d *dialler) notDialled(number int, why error) {
 	if d.state != Absent {
 		d.notOpened(number, why)
@@ -174,7 +181,7 @@ func (d *dialler) notOpened(number int, why error) {
 	d.extendIn(pause)
 }
 
-// extendIn dials the missing connections after a pause.
+// extendIn sets the timer after whose pause the missing connections are dialled.
 func (d *dialler) extendIn(pause time.Duration) {
 	switch {
 	case !d.Wanted():
@@ -187,7 +194,7 @@ func (d *dialler) extendIn(pause time.Duration) {
 	d.arm(action.Again, pause)
 }
 
-// again dials the missing connections after a pause has ended.
+// again dials the missing connections, because the pause that extendIn began is over.
 func (d *dialler) again() {
 	if d.state == Absent {
 		d.reach()

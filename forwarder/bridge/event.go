@@ -6,12 +6,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Event is an event of a bridge.
+// Event is something that has happened to a bridge, which Bridge.Handle handles.
 type Event interface{ apply(b *Bridge) }
 
 // Events of connections.
 type (
-	// Reach starts to dial the first connection, for a job that gathers.
+	// Reach makes this end dial the first connection to the other end, for a job that gathers.
 	Reach struct{}
 
 	// Dialled reports a connection that a Dial has opened. It is introduced next.
@@ -47,7 +47,7 @@ type (
 		Link   trunk.Link
 	}
 
-	// Pong reports the answer to a Ping over a connection that is not in use yet.
+	// Pong reports that the other end has answered a Ping over a connection that is not in use yet.
 	Pong struct {
 		Conn action.Conn
 		Link trunk.Link
@@ -61,13 +61,15 @@ type (
 		Link   trunk.Link
 	}
 
-	// Unexpected reports another frame over a connection that is not in use yet.
+	// Unexpected reports a frame of a type that may not arrive over a connection before it is in
+	// use.
 	Unexpected struct {
 		Conn action.Conn
 		Type wire.Type
 	}
 
-	// Ended reports that a connection is closed. Cause is nil if it was closed in order.
+	// Ended reports that a connection of the bridge is closed. Cause is nil if it was closed in
+	// order.
 	Ended struct {
 		Conn  action.Conn
 		Cause error
@@ -90,7 +92,7 @@ type (
 	// Finish reports that no more frames of the job can go over the bridge, so Bye is sent.
 	Finish struct{}
 
-	// Stop ends the bridge with its job.
+	// Stop ends the bridge because its job ends.
 	Stop struct{}
 
 	// Expired reports the end of a timer. Links has the connections in use, for the timer Measure.
@@ -112,7 +114,8 @@ type (
 		Carried, Gathers bool
 	}
 
-	// Introduce begins the exchange on a connection that was dialled.
+	// Introduce shows the other end a Join of the job over a connection that this end has dialled,
+	// so that the other end can accept or refuse the connection.
 	Introduce struct {
 		action.Base
 		Conn   action.Conn
@@ -120,7 +123,7 @@ type (
 		Number int
 	}
 
-	// Use makes a connection carry frames of the running job.
+	// Use makes a connection of the bridge carry frames of the running job.
 	Use struct {
 		action.Base
 		Conn   action.Conn
@@ -135,7 +138,8 @@ type (
 		Over  []action.Conn
 	}
 
-	// Far adapts the sending on a connection to a long path.
+	// Far adapts a connection's congestion control to a path with a long round trip that loses
+	// packets.
 	Far struct {
 		action.Base
 		Conn action.Conn

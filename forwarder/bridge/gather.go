@@ -16,15 +16,16 @@ import (
 // would start, and hang at its first large message. TCP forbids fragmentation on the way, so a Ping
 // that fills packets is sent first (gather). If it is not answered the job is given up.
 
-// entry accepts connections: the first one for the gathering, and those of a running job before
-// they are in use.
+// entry accepts connections of a bridge: the first one, over which the job gathers, and further
+// ones of a running job before they are in use.
 type entry struct {
 	*core
 	conns *connections
 	trunk *trunkLine
 }
 
-// gather makes the first connection carry the gathering.
+// gather makes the connection id the first one of the bridge, over which the two ends gather the
+// job. offered says that the other end has dialled it.
 func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
 	if !e.to(Gathering) {
 		return
@@ -68,15 +69,15 @@ func (e *entry) answered(id action.Conn, link trunk.Link) {
 	}
 }
 
-// warm opens the TCP windows of a connection of a running job, if it is one for bursts over a long
-// path.
+// warm sends packets over a connection of a running job, to open its TCP windows, if it is reserved
+// for bursts and the path is long.
 func (e *entry) warm(c *conn) {
 	if c.number < trunk.Eager && c.link.Long() {
 		e.pad(c, c.warming.Begin(e.now))
 	}
 }
 
-// pad sends n Pings that fill packets.
+// pad sends n Pings over a connection, each of which fills a packet.
 func (e *entry) pad(c *conn, n int) {
 	for range n {
 		e.send(c, wire.TypePing, padding{})
@@ -89,7 +90,7 @@ type padding struct{}
 // Append appends the padding to b.
 func (padding) Append(b []byte) []byte { return append(b, make([]byte, wire.MaxPing)...) }
 
-// introduced handles a connection that the other end has accepted.
+// introduced handles the other end's acceptance of the connection id, which this end has dialled.
 func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	if e.state == Absent {
 		e.gather(id, false, link)
@@ -128,7 +129,8 @@ func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	e.trunk.admit(c)
 }
 
-// refused handles the other end's refusal of a connection.
+// refused handles the other end's refusal of the connection id. code and reason are those that the
+// other end has given.
 func (e *entry) refused(id action.Conn, code wire.RefuseCode, reason string) {
 	e.end(id, refusedError(reason))
 	c := e.conns.find(id)

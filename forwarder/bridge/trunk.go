@@ -39,7 +39,8 @@ import (
 // If the ranks of a job cannot retransmit (the classic protocol, or no patience), the job fails
 // with the first lost connection.
 
-// trunkLine has the connections of the running job.
+// trunkLine manages the connections of a bridge whose job runs: it puts them into use, adds more,
+// and replaces lost ones.
 type trunkLine struct {
 	*core
 	conns   *connections
@@ -80,7 +81,8 @@ func (l *trunkLine) admit(c *conn) {
 	l.use(c)
 }
 
-// ready handles the other end's report that it uses a connection.
+// ready handles a Ready that arrived over the connection id. A Ready that names the other end
+// itself says that it uses that connection.
 func (l *trunkLine) ready(id action.Conn, zipper int, link trunk.Link) {
 	c := l.conns.find(id)
 	switch {
@@ -106,7 +108,8 @@ func (l *trunkLine) unexpected(id action.Conn, t wire.Type) {
 
 var errOpenedAgain = errors.New("the other forwarder has opened it again")
 
-// use makes a connection carry frames of the job.
+// use makes a connection carry frames of the running job, and gives the job the bridge again if it
+// was cut.
 func (l *trunkLine) use(c *conn) {
 	t := l.conns
 	t.gone(c)
@@ -194,8 +197,8 @@ func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
 	l.arm(action.Measure, trunk.Measure)
 }
 
-// ended handles the end of a connection. Without it the job fails, or goes on over the bridge's
-// others, or over its other rows.
+// ended handles the end of the connection id, for the reason cause. Without it the job fails, or
+// goes on over other connections of the bridge, or over its other rows of forwarders.
 func (l *trunkLine) ended(id action.Conn, cause error) {
 	t := l.conns
 	if cause == nil {
@@ -256,7 +259,8 @@ func (l *trunkLine) sever(c *conn, reason string) {
 	l.arm(action.Cut, l.Patience)
 }
 
-// cutOff gives up a bridge that is cut because the patience is over.
+// cutOff gives up the bridge, because it has been without a connection for longer than
+// Config.Patience.
 func (l *trunkLine) cutOff() {
 	if l.state != Cut || !l.Wanted() {
 		return
@@ -281,7 +285,8 @@ func (l *trunkLine) giveUp(reason string) {
 	}
 }
 
-// noMore ends all attempts to open connections for the bridge.
+// noMore ends all attempts to open connections for the bridge, and closes those that are not in
+// use.
 func (l *trunkLine) noMore() {
 	for _, k := range []action.Kind{action.Large, action.Again, action.Measure, action.Cut} {
 		l.disarm(k)

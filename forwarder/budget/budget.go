@@ -12,40 +12,44 @@ import (
 	"sync/atomic"
 )
 
-// Budget is a bound for a number of bytes, and their count. It is safe for concurrent use.
+// Budget counts the bytes of memory that are in use for a purpose, such as a job, and has a limit
+// for them. It is safe for concurrent use.
 type Budget struct {
 	limit atomic.Int64
 	used  atomic.Int64
 	peak  atomic.Int64
 }
 
-// New returns a budget of limit bytes.
+// New returns a budget of which nothing is used. limit is in bytes.
 func New(limit int64) *Budget {
 	b := new(Budget)
 	b.SetLimit(limit)
 	return b
 }
 
-// SetLimit changes the limit in bytes. Held bytes stay.
+// SetLimit changes the limit, in bytes. Bytes that are in use stay so, even if they exceed the new
+// limit.
 func (b *Budget) SetLimit(limit int64) { b.limit.Store(limit) }
 
-// Limit returns the limit in bytes.
+// Limit returns the number of bytes that may be in use at a time.
 func (b *Budget) Limit() int64 { return b.limit.Load() }
 
-// Used returns the number of bytes in use.
+// Used returns the number of bytes that are in use now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Peak returns the greatest number of bytes that connections held at a time.
+// Peak returns the greatest number of bytes that connections have held at one time so far.
 func (b *Budget) Peak() int64 { return b.peak.Load() }
 
-// add adds n bytes of a connection.
+// add counts n more bytes as held by a connection, even beyond the limit; a negative n releases
+// bytes.
 func (b *Budget) add(n int64) {
 	used := b.used.Add(n)
 	for peak := b.peak.Load(); used > peak && !b.peak.CompareAndSwap(peak, used); peak = b.peak.Load() {
 	}
 }
 
-// Keep takes n bytes that belong to no connection. It returns false if fewer are left.
+// Keep counts n bytes that belong to no connection as used, and returns true. If fewer than n bytes
+// are left, it counts nothing and returns false.
 func (b *Budget) Keep(n int64) bool {
 	if b.used.Add(n) > b.Limit() {
 		b.used.Add(-n)
@@ -54,25 +58,28 @@ func (b *Budget) Keep(n int64) bool {
 	return true
 }
 
-// Drop releases n bytes that Keep took.
+// Drop releases n bytes that Keep has counted as used.
 func (b *Budget) Drop(n int64) { b.used.Add(-n) }
 
-// Account counts the bytes of one connection. It is safe for concurrent use, except for Open.
+// Account counts the bytes of memory that one connection holds. It is safe for concurrent use,
+// except for Open.
 type Account struct {
 	mu      sync.Mutex
 	held    atomic.Int64
 	process *Budget
-	// the part of the process's budget, such as a job's, that the account belongs to
+	// the budget, such as that of a job, of which the bytes are used besides that of the process
 	part atomic.Pointer[Budget]
 }
 
-// Open sets the budgets of an account before it is used.
+// Open sets the two budgets to which an account's bytes are charged. It must be called before the
+// account is used.
 func (a *Account) Open(process, part *Budget) {
 	a.process = process
 	a.part.Store(part)
 }
 
-// Move moves an account to another part of the process's budget.
+// Move releases an account's bytes from its present part of the process's budget, and charges them
+// to another one.
 func (a *Account) Move(part *Budget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +89,8 @@ func (a *Account) Move(part *Budget) {
 	part.add(n)
 }
 
-// Take charges n bytes, even beyond the limit. n may be negative.
+// Take charges n more bytes to the connection and its budgets, even beyond their limits. A negative
+// n releases bytes.
 func (a *Account) Take(n int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,10 +99,11 @@ func (a *Account) Take(n int64) {
 	a.part.Load().add(n)
 }
 
-// Held returns the number of bytes that are charged.
+// Held returns the number of bytes that the connection holds.
 func (a *Account) Held() int64 { return a.held.Load() }
 
-// left returns the rest of the tighter budget in bytes. It is negative if the limit is exceeded.
+// left returns how many bytes may still be used: the lesser number of the account's two budgets. It
+// is negative if a limit is exceeded.
 func (a *Account) left() int64 {
 	part := a.part.Load()
 	return min(a.process.Limit()-a.process.Used(), part.Limit()-part.Used())

@@ -3,20 +3,21 @@ package clock
 
 import "time"
 
-// Clock tells the time and calls functions later.
+// Clock is a source of the time and of timers: the system's clock, or a simulated one.
 type Clock interface {
 	Now() time.Time
 	// AfterFunc calls fn on a goroutine of its own after d.
 	AfterFunc(d time.Duration, fn func()) Timer
 }
 
-// Timer is a pending call of Clock.AfterFunc, with the methods of time.Timer.
+// Timer is a call of a function that Clock.AfterFunc has scheduled. Its methods are those of
+// time.Timer.
 type Timer interface {
 	Stop() bool
 	Reset(d time.Duration) bool
 }
 
-// System is the system's clock.
+// System is the Clock that uses the operating system's time.
 type System struct{}
 
 // Now returns time.Now().

@@ -17,13 +17,14 @@ const keep = 256
 // MaxReason is the maximum length of a half's reason in bytes.
 const MaxReason = 512
 
-// Run identifies one run of a job.
+// Run identifies one run of a job. A job that is started again has the same id and another key.
 type Run struct {
-	ID  string                  // the job's id without the row
+	ID  string                  // the job's id, without the suffix that distinguishes rows of forwarders
 	Key [wire.PublicKeyLen]byte // the job's public key
 }
 
-// Record has the halves and jobs that have ended. The zero value is empty.
+// Record remembers which halves of jobs (the ranks that one launcher has started), and which whole
+// jobs, have ended at this forwarder. The zero value is empty.
 type Record struct {
 	gone []gone // oldest first
 	over []over // oldest first
@@ -32,7 +33,7 @@ type Record struct {
 type gone struct {
 	run             Run
 	cluster, reason string
-	until           time.Time // the time until which other halves are told
+	until           time.Time // the time until which joining ranks of other halves are told that this one has ended
 }
 
 type over struct {
@@ -40,16 +41,17 @@ type over struct {
 	at  time.Time
 }
 
-// Over records that a job has ended at this forwarder.
+// Over records that the whole job has ended at this forwarder at the time now.
 func (r *Record) Over(run Run, now time.Time) { r.over = add(r.over, over{run, now}) }
 
-// Took reports whether a job has ended here since a time: a half that began before that has taken
-// part in it.
+// Took reports whether a job has ended here after the time since. A half that began at that time
+// has then taken part in the job.
 func (r *Record) Took(run Run, since time.Time) bool {
 	return slices.ContainsFunc(r.over, func(o over) bool { return o.run == run && !o.at.Before(since) })
 }
 
-// Ended records that a half has ended. Other halves are told until the given time.
+// Ended records that a half, the ranks in cluster, has ended for a reason. Joining ranks of other
+// halves are told so until the given time.
 func (r *Record) Ended(run Run, cluster, reason string, until time.Time) {
 	r.forget(func(g *gone) bool { return g.run == run && g.cluster == cluster })
 	r.gone = add(r.gone, gone{run, cluster, reason, until})

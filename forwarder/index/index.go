@@ -11,7 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Job is a job as the index sees it.
+// Job has those properties of a job by which the index finds and counts it.
 type Job interface {
 	comparable
 
@@ -55,10 +55,10 @@ func (m Jobs[J]) Full(user string, most, mostOf int) error {
 	return nil
 }
 
-// Add adds a job.
+// Add adds a job to the index.
 func (m Jobs[J]) Add(j J) { m[j.ID()] = append(m[j.ID()], j) }
 
-// Remove removes a job.
+// Remove removes a job from the index. It does nothing if the job is not there.
 func (m Jobs[J]) Remove(j J) {
 	id := j.ID()
 	m[id] = slices.DeleteFunc(m[id], func(o J) bool { return o == j })
@@ -75,7 +75,8 @@ func (m Jobs[J]) InOrder() (list []J) {
 	return list
 }
 
-// Others returns a hint that other gathering jobs may be meant for this one, or an empty string.
+// Others returns a hint for users, in parentheses, if other gathering jobs may be meant for job j,
+// such as one with the same id and another secret; otherwise an empty string.
 func (m Jobs[J]) Others(j J) string {
 	others := func(list []J) bool {
 		return slices.ContainsFunc(list, func(o J) bool { return o != j && o.Gathering() })

@@ -65,14 +65,15 @@ var legal = [...]uint8{
 
 // Config is the configuration of a job from its first Join on.
 type Config struct {
-	Here     int           // Here is this forwarder's index in the job's forwarders.
-	User     string        // User is the user that the first Join's ticket names; empty if none was demanded.
-	Timeout  time.Duration // Timeout is how long the job gathers at most.
-	Notice   time.Duration // Notice is how long after the last Join ranks are told what is missing.
-	Classic  bool          // Classic says that the job has the protocol of the original middleware.
-	Ways     bool          // Ways says that the kernel may pass connections on.
-	Trunk    int           // Trunk is the number of bulk connections to another forwarder; 0: by the path.
-	Stranger bool          // Stranger says that the job gets no details of networks beyond this forwarder.
+	Here    int           // Here is this forwarder's index in the job's forwarders.
+	User    string        // User is the user that the first Join's ticket names; empty if none was demanded.
+	Timeout time.Duration // Timeout is the longest time for which the job waits for all its ranks to join.
+	// Notice is the time from the last Join until waiting ranks are told which ranks are missing.
+	Notice   time.Duration
+	Classic  bool // Classic says that the job has the protocol of the original middleware.
+	Ways     bool // Ways says that the kernel may forward connections between ranks, past this forwarder.
+	Trunk    int  // Trunk is the number of bulk connections to another forwarder; 0: by the path.
+	Stranger bool // Stranger says that the job gets no details of networks beyond this forwarder.
 }
 
 // core has the state that all parts of a job share: its facts, its state, and the results of
@@ -86,9 +87,9 @@ type core struct {
 	state  State
 	result result // result is set with the first state in which nothing is relayed (finish).
 
-	now    time.Time       // now is the time of the event.
-	out    []action.Action // out has the actions that Handle returns.
-	queued []message       // queued has the events for bridges.
+	now    time.Time       // now is the time of the event that is being handled.
+	out    []action.Action // out has the actions that the present call of Handle will return.
+	queued []message       // queued has the events that bridges still have to handle.
 	wrong  error           // wrong is the first illegal transition of the event.
 }
 
@@ -115,7 +116,8 @@ func (c *core) to(next State) bool {
 	return true
 }
 
-// finish is to for a job that ends: r says how.
+// finish moves a job that ends to the state next, with the result r. It reports whether that is a
+// legal transition.
 func (c *core) finish(next State, r result) bool {
 	if !c.to(next) {
 		return false
@@ -124,7 +126,8 @@ func (c *core) finish(next State, r result) bool {
 	return true
 }
 
-// broken records a defect. The job ends after the event.
+// broken records err, a defect of this package. The job ends once the present event has been
+// handled.
 func (c *core) broken(err error) {
 	if c.wrong == nil {
 		c.wrong = err
@@ -141,12 +144,13 @@ func (c *core) log(level zapcore.Level, text string, fields ...zap.Field) {
 	c.do(action.Log{Level: level, Text: text, Fields: fields})
 }
 
-// logOf is log for a line about a connection's other end.
+// logOf writes a line to the log that names the other end of the connection conn.
 func (c *core) logOf(conn action.Conn, level zapcore.Level, text string, fields ...zap.Field) {
 	c.do(action.Log{Conn: conn, Level: level, Text: text, Fields: fields})
 }
 
-// cross queues an event for a bridge.
+// cross queues an event for the bridge to the forwarder with index zipper. It is handled after the
+// present event of the job.
 func (c *core) cross(zipper int, e bridge.Event) { c.queued = append(c.queued, message{zipper, e}) }
 
 // resumes reports whether ranks reopen lost links. They do in a job with one way between any two
@@ -155,14 +159,16 @@ func (c *core) resumes() bool {
 	return c.gather.Rails() == 1 && !c.cfg.Classic && c.gather.Patience() > 0
 }
 
-// goesOn reports whether the job outlives the loss of a link: its ranks retransmit what was not
-// acknowledged.
+// goesOn reports whether the job survives the loss of a link, because its ranks retransmit the
+// frames that were not acknowledged.
 func (c *core) goesOn() bool { return c.gather.Rails() > 1 || c.resumes() }
 
-// patience returns for how long the job waits for a rank or bridge that is out of reach.
+// patience returns for how long the running job waits for a rank or a forwarder that is out of
+// reach.
 func (c *core) patience() time.Duration { return time.Duration(c.gather.Patience()) * time.Millisecond }
 
-// place returns the cluster and native rank of a virtual rank.
+// place returns the name of a rank's cluster, and the rank's number in that cluster (native). rank
+// is the number in the whole job, over all clusters.
 func (c *core) place(rank uint32) (cluster string, native int) {
 	return wire.Place(c.clusters, rank)
 }
@@ -172,7 +178,7 @@ func (c *core) clusterIndex(name string) int {
 	return slices.IndexFunc(c.clusters, func(o wire.Cluster) bool { return o.Name == name })
 }
 
-// rankOf returns the virtual rank of a Join.
+// rankOf returns the rank in the whole job, over all clusters, of the process that has sent a Join.
 func (c *core) rankOf(join *wire.Join) uint32 {
 	v := join.Rank
 	for _, o := range c.clusters {
@@ -184,12 +190,14 @@ func (c *core) rankOf(join *wire.Join) uint32 {
 	return v
 }
 
-// refusal returns the reason why a connection is refused.
+// refusal returns the error with which a connection is refused: a code for the other end, and a
+// formatted text for its user.
 func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// frame returns a frame between the two ends of a link; body may be nil.
+// frame returns the bytes of a frame of type t that is for the other end of a link rather than for
+// a rank. body may be nil.
 func frame(t wire.Type, body wire.Body) []byte { return wire.AppendFrame(nil, wire.Control(t), body) }
 
 func abortFrame(code int32, rank uint32, reason string) []byte {

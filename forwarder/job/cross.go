@@ -12,7 +12,8 @@ import (
 // The effects of a bridge's events on the ranks behind it, which are reached over its first
 // connection.
 
-// severed records that the ranks behind a bridge are out of reach.
+// severed records that the ranks behind a bridge are out of reach, because the bridge's last
+// connection is lost.
 func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 	r.unsure = true
 	for _, v := range r.behind(br.Zipper) {
@@ -26,7 +27,8 @@ func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 	}
 }
 
-// restored undoes severed. The other end will say which ranks it does not reach.
+// restored records that the ranks behind a bridge can be reached again. The other end will report
+// those that it cannot reach itself.
 func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	for _, v := range r.behind(br.Zipper) {
 		if !r.left[v] && r.reroute(v, a.Conn) && !a.Heard {
@@ -85,7 +87,8 @@ func (r *ranks) allLeft(br *bridge.Bridge) {
 	}
 }
 
-// abandoned goes on without a bridge.
+// abandoned lets the job go on without a bridge that is not reopened: the ranks behind it stay out
+// of reach over this forwarder.
 func (r *ranks) abandoned(br *bridge.Bridge, reason string) {
 	for _, v := range r.behind(br.Zipper) {
 		if r.absent[v].cut {
@@ -101,7 +104,8 @@ func (r *ranks) unused(br *bridge.Bridge, c action.Conn) {
 	}
 }
 
-// moved routes frames for the ranks behind a bridge over another connection.
+// moved sends frames for the ranks behind a bridge over the connection a.To in place of a.From,
+// which is lost.
 func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
 	r.unsure = true
 	for _, v := range r.behind(br.Zipper) {
@@ -111,7 +115,8 @@ func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
 	}
 }
 
-// reported handles another forwarder's report whether it reaches a rank behind it.
+// reported handles the report of the forwarder with index zipper whether it reaches one of the
+// ranks behind it.
 func (r *ranks) reported(zipper int, s *wire.RailState) {
 	br := r.links.bridges[zipper]
 	if r.state != Running || br == nil || br.First() == 0 {

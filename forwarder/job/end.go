@@ -21,15 +21,15 @@ import (
 //     (perhapsOver).
 //  4. Then the job has ended (Over).
 
-// ending is the part of a job that ends it.
+// ending ends the links of a running job, because the job has failed or is released.
 type ending struct {
 	*core
 	ranks *ranks
 	links *links
 }
 
-// aborted fails the job because a rank or another forwarder has sent Abort. The others are told, in
-// a sealed job with the rank's own frame, which proves its origin.
+// aborted fails the job because a rank or another forwarder has sent Abort. All other connections
+// get an Abort, in a sealed job the rank's own frame, which proves its origin.
 func (e *ending) aborted(x *Aborted) {
 	m := e.ranks.members[x.Conn]
 	if m == nil {
@@ -57,12 +57,14 @@ func (e *ending) aborted(x *Aborted) {
 	}
 }
 
-// fail ends a running job with status 1. All connections except cause get Abort.
+// fail ends a running job with status 1, because of rank (or wire.Nobody) and for a reason. All
+// connections except cause get Abort.
 func (e *ending) fail(rank uint32, reason string, cause action.Conn) {
 	e.failWith(1, reason, abortFrame(1, rank, reason), cause)
 }
 
-// failWith ends a running job with a status, and sends last over all connections except cause.
+// failWith ends a running job with the status code and a reason, and sends last, an encoded frame,
+// over all connections except cause.
 func (e *ending) failWith(code int32, reason string, last []byte, cause action.Conn) {
 	if e.state != Running || !e.finish(Ending, result{code, reason}) {
 		return

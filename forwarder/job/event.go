@@ -11,12 +11,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Event is an event of a job.
+// Event is something that has happened to a job, which Job.Handle handles.
 type Event interface{ apply(j *Job) }
 
 // Events of ranks' connections.
 type (
-	// Joined is a verified Join of a rank.
+	// Joined reports a rank's request to join the job, whose signature has been verified.
 	Joined struct {
 		Conn action.Conn // Conn is the rank's connection.
 		Link string      // Link is the other end's address, as users know it.
@@ -32,8 +32,8 @@ type (
 		Home   netip.Addr // Home is this host's address on the connection; invalid if unknown.
 	}
 
-	// Turned reports that the forwarder has refused a joiner. The joiner has proved that it has the
-	// Join's key, except in a refusal with RefuseSecret.
+	// Turned reports that the forwarder has refused a process that wanted to join the job. The
+	// process has proved that it has the Join's key, except in a refusal with RefuseSecret.
 	Turned struct {
 		Join *wire.Join
 		Link string
@@ -43,7 +43,8 @@ type (
 	// Withdrawn reports that the join exchange of a waiting rank has failed.
 	Withdrawn struct{ Conn action.Conn }
 
-	// Departed reports a rank's Bye.
+	// Departed reports that a rank has sent Bye over its connection, and so has left the job in
+	// order.
 	Departed struct{ Conn action.Conn }
 
 	// Aborted reports the Abort of a rank or of another forwarder. Said is the frame as received;
@@ -74,8 +75,8 @@ type (
 	// Expired reports the end of a timer.
 	Expired struct {
 		Timer action.Timer
-		// Others names the gathering jobs that may be meant for this one, for the timers Gathering
-		// and Notice.
+		// Others is a hint for users if other gathering jobs may be meant for this one, else empty.
+		// It is set for the timers Gathering and Notice.
 		Others string
 		// Links has the connections of the bridge, for the timer Measure.
 		Links map[action.Conn]trunk.Link
@@ -85,39 +86,40 @@ type (
 	// or a stranger.
 	Another struct{}
 
-	// Opened is the kernel's answer to OpenWays number N. At has the entry address of each way if
-	// Err is nil.
+	// Opened is the kernel's answer to OpenWays number N. If Err is nil, At has, for each way, the
+	// address at this host where it begins.
 	Opened struct {
 		N   int
 		At  []netip.AddrPort
 		Err error
 	}
 
-	// Closed reports that the kernel has closed the ways of OpenWays.
+	// Closed reports that the kernel forwards no more new connections for the job.
 	Closed struct{}
 
-	// HalfEnded is a launcher's report that its half has ended.
+	// HalfEnded is a launcher's report that its half, one cluster's processes of the job, has
+	// ended.
 	HalfEnded struct {
 		Reason string
 		Code   int32
 	}
 
-	// HalfSuspended is a launcher's report that its half is suspended.
+	// HalfSuspended is a launcher's report that its half, the processes of Cluster, is suspended.
 	HalfSuspended struct{ Cluster, Reason string }
 
-	// HalfResumed is a launcher's report that its half runs again.
+	// HalfResumed is a launcher's report that its half, the processes of Cluster, runs again.
 	HalfResumed struct{ Cluster string }
 
 	// ClusterEnded reports that all processes of a cluster have ended.
 	ClusterEnded struct{ Cluster string }
 
-	// GiveUp ends the gathering.
+	// GiveUp ends the job before it runs. Its waiting ranks are refused with Code and Reason.
 	GiveUp struct {
 		Code   wire.RefuseCode
 		Reason string
 	}
 
-	// Stop ends the job with its forwarder.
+	// Stop ends the job because its forwarder shuts down.
 	Stop struct{ Reason string }
 
 	// Release ends the links of a running job that may go on without this forwarder.
@@ -136,7 +138,8 @@ type (
 		Link         trunk.Link
 	}
 
-	// Heard reports a frame on a connection of a bridge.
+	// Heard reports a frame from another forwarder, over a connection that carries no frames of the
+	// running job.
 	Heard struct {
 		Conn   action.Conn
 		Zipper int
@@ -146,14 +149,14 @@ type (
 		Link   trunk.Link
 	}
 
-	// Spoiled reports input on a connection of a bridge that is not a valid frame.
+	// Spoiled reports that another forwarder has sent bytes that are not a valid frame.
 	Spoiled struct {
 		Conn   action.Conn
 		Zipper int
 		Reason string
 	}
 
-	// Crossed carries an event of the bridge to a forwarder.
+	// Crossed reports an event that the bridge to the forwarder with index Zipper must handle.
 	Crossed struct {
 		Zipper int
 		Event  bridge.Event
@@ -181,13 +184,13 @@ type (
 		Why  *handshake.Refused
 	}
 
-	// Place tells a rank that it waits for the others.
+	// Place tells a rank that it has joined and waits for the other ranks.
 	Place struct {
 		action.Base
 		Conn action.Conn
 	}
 
-	// Tell tells a waiting rank what is missing.
+	// Tell sends a waiting rank a text about the ranks and links that are missing.
 	Tell struct {
 		action.Base
 		Conn action.Conn
@@ -199,8 +202,8 @@ type (
 		action.Base
 		Layout    wire.Layout
 		Entries   []Entry
-		Hosts     []string // Hosts has the host of each virtual rank.
-		ClusterOf []int    // ClusterOf has the cluster of each virtual rank.
+		Hosts     []string // Hosts has the name of each rank's host, by rank in the whole job.
+		ClusterOf []int    // ClusterOf has the index of each rank's cluster, by rank in the whole job.
 		// Via has the forwarder to which frames for each rank go, or -1 if the rank has a link
 		// here. It is nil in a job of one hop.
 		Via   []int
@@ -214,14 +217,14 @@ type (
 		Entry
 	}
 
-	// Run makes a connection carry the frames of a rank that has entered.
+	// Run makes a connection carry the frames of a rank that has returned to the running job.
 	Run struct {
 		action.Base
 		Conn action.Conn
 		Rank uint32
 	}
 
-	// Route sends frames for a rank over a connection.
+	// Route makes the forwarder send all frames for a rank over a connection.
 	Route struct {
 		action.Base
 		Rank uint32
@@ -249,7 +252,8 @@ type (
 	}
 )
 
-// Entry is a rank's place in the running job.
+// Entry is the place of a rank in the running job: its number there, and the connection over which
+// frames for it go.
 type Entry struct {
 	Conn action.Conn
 	Rank uint32
@@ -265,15 +269,16 @@ type (
 		Bytes int64
 	}
 
-	// OpenWays asks the kernel to open ways. The result is reported by Opened with the same number.
+	// OpenWays asks the kernel to forward connections between ranks. The event Opened with the same
+	// number N reports the result.
 	OpenWays struct {
 		action.Base
 		N    int
 		Ways []Way
 	}
 
-	// CloseWays asks the kernel to close the ways of OpenWays N. Last says that Closed is to be
-	// reported.
+	// CloseWays asks the kernel to forward no more new connections for OpenWays N. Last says that
+	// the event Closed must report when that is done.
 	CloseWays struct {
 		action.Base
 		N    int

@@ -19,7 +19,7 @@ import (
 const Unreachable = "is that its address there, does it run, does its site's firewall let that port in? " +
 	"if that must not be, the other side has to dial (dial: in the job file)"
 
-// gaps has the missing links of the job that this forwarder knows.
+// gaps records which links between forwarders, anywhere in the job, are missing while it gathers.
 type gaps struct {
 	*links
 	// dialled says that a rank has joined here, and this forwarder has dialled its neighbours.
@@ -37,9 +37,9 @@ type exchanged struct {
 	notices int    // notices counts the texts from the neighbour.
 }
 
-// text returns the neighbours to which there is no link, and the texts from the other neighbours.
-// to, if not nil, is the recipient: it gets the texts of neighbours on its own network directly, so
-// these are left out.
+// text returns a text that names the neighbours to which there is no link, followed by the texts
+// from the other neighbours. to, if not nil, is the bridge to the recipient: the recipient gets the
+// texts of neighbours on its own network directly, so these are left out.
 func (g *gaps) text(to *bridge.Bridge) string {
 	var list []string
 	network := -1
@@ -77,7 +77,7 @@ func (g *gaps) text(to *bridge.Bridge) string {
 	return strings.Join(list, "; ")
 }
 
-// with returns the texts that were exchanged with a neighbour.
+// with returns the texts that this forwarder has exchanged with the neighbour with index zipper.
 func (g *gaps) with(zipper int) *exchanged {
 	x := g.exchanges[zipper]
 	if x == nil {
@@ -87,7 +87,8 @@ func (g *gaps) with(zipper int) *exchanged {
 	return x
 }
 
-// tell sends each neighbour its text if that has changed.
+// tell sends each neighbour its text about missing links if that has changed since it was last
+// sent.
 func (g *gaps) tell() {
 	if g.state != Gathering {
 		return
@@ -110,8 +111,8 @@ func (g *gaps) hear(zipper int, n *wire.Notice) {
 	}
 }
 
-// fails records why a neighbour has not been reached so far. A stranger's job gets no such details
-// of the network.
+// fails records why the neighbour with index zipper has not been reached so far. A stranger's job
+// gets no such details of the network.
 func (g *gaps) fails(zipper int, why string) {
 	if !g.cfg.Stranger {
 		g.failures[zipper] = why
@@ -119,7 +120,7 @@ func (g *gaps) fails(zipper int, why string) {
 	}
 }
 
-// gapText returns s, shortened to maxGapText bytes.
+// gapText returns s, a text about missing links, shortened to at most maxGapText bytes.
 func gapText(s string) string {
 	if len(s) <= maxGapText {
 		return s

@@ -26,7 +26,8 @@ import (
 //  4. The job is given up (giveUp) when the time is over, when a refusal shows that it can never
 //     become complete (Turned), or when the last rank leaves (leave).
 
-// gathering is the part of a job that gathers its ranks.
+// gathering collects the Joins of the job's ranks until all have joined, and keeps the ranks
+// informed meanwhile.
 type gathering struct {
 	*core
 	gaps    *gaps
@@ -38,23 +39,26 @@ type gathering struct {
 	kept    int64     // kept counts the bytes of all Joins.
 }
 
-// place is the place of a rank in a job that gathers.
+// place is a rank that has joined here and waits for the job to run.
 type place struct {
-	conn     action.Conn
-	link     string
-	rank     int            // rank is the virtual rank.
-	inside   netip.AddrPort // inside is where the rank takes connections from the kernel; invalid: nowhere.
-	home     netip.Addr     // home is this host's address on the connection; invalid: unknown.
+	conn action.Conn
+	link string
+	rank int // rank is the rank in the whole job, over all clusters.
+	// inside is the address at which the rank accepts connections that the kernel forwards;
+	// invalid: none.
+	inside   netip.AddrPort
+	home     netip.Addr // home is this host's address on the connection; invalid: unknown.
 	instance uint64
 	kept     int64 // kept counts the bytes of the rank's Join.
 }
 
-// inOrder returns the places by rank.
+// inOrder returns the ranks that wait here, in ascending order.
 func (g *gathering) inOrder() []*place {
 	return slices.SortedFunc(maps.Values(g.places), func(p, q *place) int { return p.rank - q.rank })
 }
 
-// as returns the place of a rank, or nil if the rank does not wait here.
+// as returns the place of a rank, given by its number in the whole job, or nil if the rank does not
+// wait here.
 func (g *gathering) as(rank int) *place {
 	for _, p := range g.places {
 		if p.rank == rank {
@@ -104,9 +108,9 @@ func (g *gathering) waits(p *place) {
 	g.do(Place{Conn: p.conn})
 }
 
-// takesOver moves a waiting rank to its new connection, because the rank notices a dead link before
-// the forwarder does. If the old link is alive the job names this forwarder twice, and the refusal
-// of the old link says so.
+// takesOver moves a waiting rank to the new connection of e, and reports whether the rank waits on.
+// The rank notices a dead link before the forwarder does. If the old link is alive the job names
+// this forwarder twice, and the refusal of the old link says so.
 func (g *gathering) takesOver(e *Joined, rank int) bool {
 	old := g.as(rank)
 	if old == nil {
@@ -129,7 +133,8 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 	return true
 }
 
-// keep books the bytes of a Join to the job, or returns why there is no room.
+// keep charges the n bytes of a Join to the job, or returns why there is no room. room says whether
+// the forwarder's memory had room.
 func (g *gathering) keep(n int64, room bool) *handshake.Refused {
 	most := joinsLeast + int64(g.gather.Ranks())*joinShare
 	switch {
@@ -143,14 +148,14 @@ func (g *gathering) keep(n int64, room bool) *handshake.Refused {
 	return nil
 }
 
-// free gives back n bytes of Joins.
+// free releases n bytes of Joins that keep has charged to the job.
 func (g *gathering) free(n int64) {
 	g.kept -= n
 	g.do(Free{Bytes: n})
 }
 
-// expire gives up a job that is not complete in time. A job that is Ready only waits for the
-// kernel, which has the timer Opening.
+// expire gives up a job that is not complete in time. others is a hint for users about other
+// gathering jobs. A job that is Ready only waits for the kernel, which has the timer Opening.
 func (g *gathering) expire(others string) {
 	if g.state == Gathering {
 		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", g.id,
@@ -158,8 +163,8 @@ func (g *gathering) expire(others string) {
 	}
 }
 
-// missing returns what the job still needs to become complete, for users. others names the
-// gathering jobs that may be meant for this one.
+// missing returns a text for users that names the ranks and links which the job still needs to
+// become complete. others is a hint about other gathering jobs that may be meant for this one.
 func (g *gathering) missing(others string) string {
 	reason := "missing: " + g.gather.Missing() + others
 	if s := g.gather.Refusals(); s != "" {
@@ -173,7 +178,8 @@ func (g *gathering) missing(others string) string {
 	return reason
 }
 
-// notice tells the first rank of each cluster, if it waits here, what is missing.
+// notice sends the first rank of each cluster, if it waits here, a text about what is missing.
+// others is a hint about other gathering jobs.
 func (g *gathering) notice(others string) {
 	if g.state != Gathering {
 		return
@@ -187,7 +193,8 @@ func (g *gathering) notice(others string) {
 	}
 }
 
-// noticeSoon tells waiting ranks shortly what is missing. The delay collects several refusals.
+// noticeSoon sets a short timer, at whose end waiting ranks are told what is missing and who was
+// refused. The delay collects several refusals.
 func (g *gathering) noticeSoon() {
 	if !g.soon {
 		g.soon = true
@@ -195,8 +202,9 @@ func (g *gathering) noticeSoon() {
 	}
 }
 
-// turned records that a joiner was refused, and gives the job up if it can never become complete. A
-// joiner without the secret has not proven which job it belongs to, so it never ends the job.
+// turned records that a process that wanted to join was refused, and gives the job up if it can
+// never become complete. A process without the secret has not proven which job it belongs to, so it
+// never ends the job.
 func (g *gathering) turned(e *Turned) {
 	if g.state != Gathering {
 		return
@@ -210,7 +218,7 @@ func (g *gathering) turned(e *Turned) {
 	}
 }
 
-// leave removes a connection whose rank waits in the job.
+// leave removes the rank that waits on connection c from the job. The job ends if no rank is left.
 func (g *gathering) leave(c action.Conn) {
 	p := g.places[c]
 	if p == nil {
@@ -238,7 +246,8 @@ func (g *gathering) leave(c action.Conn) {
 	}
 }
 
-// giveUp ends the gathering for all ranks, including those at other forwarders.
+// giveUp ends the job before it runs, and refuses its ranks, including those at other forwarders,
+// with a code and a reason.
 func (g *gathering) giveUp(code wire.RefuseCode, reason string) {
 	if g.state != Gathering || !g.finish(Ended, result{reason: reason}) {
 		return

@@ -13,14 +13,16 @@ import (
 // launcher's report, which has the cause, arrives before the job fails of the loss. If a half is
 // suspended for longer than the job's patience the job ends.
 
-// halves are the clusters that are suspended.
+// halves records which halves of the job (the processes of one cluster, under one launcher) are
+// suspended.
 type halves struct {
 	*core
 	ending    *ending
 	suspended map[string]string // suspended has the reason with which the job ends, by cluster.
 }
 
-// endedBy returns the reason of a job that a half has ended.
+// endedBy returns the reason for users with which the job ends because a half has ended for the
+// given reason.
 func (c *core) endedBy(reason string) string {
 	return fmt.Sprintf("job %s ended: %s", handshake.JobID(c.id), reason)
 }

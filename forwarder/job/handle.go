@@ -24,8 +24,8 @@ func (e Joined) apply(j *Job) {
 	}
 }
 
-// refuse refuses a connection. If it is the one that the job was opened for, the job is given up at
-// once: no rank waits in it, and no forwarder has a link to it.
+// refuse refuses the connection c, for the reason why. If it is the one that the job was opened
+// for, the job is given up at once: no rank waits in it, and no forwarder has a link to it.
 func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 	j.do(Refuse{Conn: c, Why: why})
 	if j.gather.Joined() == 0 && len(j.links.bridges) == 0 {
@@ -33,8 +33,8 @@ func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 	}
 }
 
-// joined admits a verified joiner, or returns why it is refused. kept says that its bytes are
-// charged to the job.
+// joined admits a rank whose Join is verified to the job, or returns why it is refused. kept says
+// that the bytes of its Join are charged to the job.
 func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 	back := j.state == Running && j.goesOn()
 	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was admitted before
@@ -104,7 +104,8 @@ func (e Opened) apply(j *Job) {
 	}
 }
 
-// tooLate starts a job without the kernel's ways, because its ranks have no time left to wait.
+// tooLate starts the job although the kernel has not opened its ways, because the ranks have no
+// time left to wait.
 func (j *Job) tooLate() {
 	if j.ways.awaited() {
 		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections of its own")
@@ -192,7 +193,7 @@ func (e Spoiled) apply(j *Job) {
 	j.do(action.End{Conn: e.Conn, Cause: errors.New(e.Reason)})
 }
 
-// crossed gives a bridge an event and carries out its actions.
+// crossed gives a bridge the event in m, and carries out the actions that the bridge returns.
 func (j *Job) crossed(m message) {
 	br := j.links.bridges[m.zipper]
 	if br == nil {
@@ -207,8 +208,8 @@ func (j *Job) crossed(m message) {
 	}
 }
 
-// asked carries out an action of a bridge that is for the job. The forwarder carries out the
-// others.
+// asked carries out an action of bridge br that concerns the job. An action that concerns
+// connections is passed on to the forwarder.
 func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 	switch a := a.(type) {
 	case bridge.Linked:

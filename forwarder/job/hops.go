@@ -27,19 +27,22 @@ import (
 // withdrawn. A forwarder that is restarted while a job runs gathers the job again (bridge,
 // restart.go).
 
-// hops has the additional state of a job of several hops while it gathers.
+// hops is the part of a job that gathers its ranks together with other forwarders, if the job has
+// several hops.
 type hops struct {
 	*links
 	gathering *gathering
 	gaps      *gaps
-	// joins has the Joins of all ranks so far, for forwarders that are restarted.
+	// joins has the Joins of all ranks so far, by rank. Forwarders that are restarted need them
+	// again.
 	joins map[uint32]*wire.Join
-	ready []bool // ready says which forwarders have gathered all ranks.
+	ready []bool // ready says, for each forwarder of the job by index, whether it has gathered all ranks.
 	// left has the ranks that departed while the predecessor of this forwarder ran.
 	left map[uint32]bool
 }
 
-// belongs returns a refusal unless a rank belongs to this forwarder.
+// belongs returns nil if the rank that has sent a Join may join at this forwarder. Otherwise it
+// returns the refusal.
 func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 	if !h.several() || int(join.Here) == h.here && h.next(h.here, h.clusterIndex(join.Cluster)) < 0 {
 		return nil
@@ -49,7 +52,8 @@ func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 			"and in the same order in all clusters?", h.id, join.Cluster)
 }
 
-// joinedHere forwards a rank's Join, and dials the neighbours after the first Join.
+// joinedHere sends the Join of a rank that has joined here to the neighbouring forwarders. After
+// the first such Join it also dials them.
 func (h *hops) joinedHere(join *wire.Join) {
 	if !h.several() {
 		return
@@ -68,7 +72,8 @@ func (h *hops) joinedHere(join *wire.Join) {
 	h.gaps.tell()
 }
 
-// spread stores a new rank's Join and forwards it.
+// spread stores the Join of a rank that is new here, and sends it to those neighbouring forwarders
+// that learn of the rank through this one.
 func (h *hops) spread(join *wire.Join) {
 	h.joins[h.rankOf(join)] = join
 	for _, br := range h.list() {
@@ -76,20 +81,21 @@ func (h *hops) spread(join *wire.Join) {
 	}
 }
 
-// announce forwards a Join over a bridge if the other end learns of that rank through this
-// forwarder.
+// announce sends a Join to the forwarder at the other end of a bridge, if that forwarder learns of
+// the Join's rank through this one.
 func (h *hops) announce(br *bridge.Bridge, join *wire.Join) {
 	if h.tellsOf(br, join) {
 		h.send(br, wire.TypeJoin, join)
 	}
 }
 
-// tellsOf reports whether the other end of a bridge learns of a rank through this forwarder.
+// tellsOf reports whether the forwarder at the other end of a bridge must learn of a Join's rank
+// from this forwarder.
 func (h *hops) tellsOf(br *bridge.Bridge, join *wire.Join) bool {
 	return h.next(br.Zipper, h.clusterIndex(join.Cluster)) == h.here
 }
 
-// offered accepts a connection that another forwarder has opened, or returns a refusal.
+// offered accepts the connection in e, which another forwarder has opened, or returns a refusal.
 func (h *hops) offered(e *Offered) *handshake.Refused {
 	if refused := h.mayOffer(e); refused != nil {
 		return refused
@@ -156,7 +162,8 @@ func (h *hops) opensAgain(join *wire.Join, number int) bool {
 	return br != nil && br.Linked() && !br.Dials
 }
 
-// linkedTo sends the Joins, the Readys and the missing links over a new link.
+// linkedTo tells the forwarder at the other end of a new link what this one knows: the Joins and
+// Readys so far, and the missing links.
 func (h *hops) linkedTo(br *bridge.Bridge) {
 	for _, v := range sorted(h.joins) {
 		h.announce(br, h.joins[v])
@@ -258,7 +265,7 @@ func (h *hops) leftBefore(body []byte) error {
 	return err
 }
 
-// seesAll calls sees for this forwarder if it has gathered all ranks and the links to its
+// seesAll announces Ready for this forwarder if it has gathered all ranks, and the links to its
 // neighbours are open and tested. A forwarder may be sent frames of the job once it has said Ready.
 func (h *hops) seesAll() {
 	cold := func(br *bridge.Bridge) bool { return !br.Tried() }
@@ -267,7 +274,8 @@ func (h *hops) seesAll() {
 	}
 }
 
-// sees records that a forwarder has gathered all ranks, and tells the others.
+// sees records that the forwarder with index zipper has gathered all ranks, and tells all
+// neighbours so.
 func (h *hops) sees(zipper int) {
 	if h.state != Gathering || h.ready[zipper] {
 		return
@@ -283,7 +291,8 @@ func (h *hops) complete() bool {
 	return h.gather.Complete() && (!h.several() || !slices.Contains(h.ready, false) && h.all())
 }
 
-// tellAgain sends a restarted forwarder all that it gathers through this one.
+// tellAgain sends a restarted forwarder, over connection c, all that it needs to gather the job:
+// the departed ranks, the Joins of which it learns through this forwarder, and Readys.
 func (h *hops) tellAgain(r *ranks, br *bridge.Bridge, c action.Conn) {
 	for _, v := range sorted(r.left) {
 		r.sendState(c, wire.RailState{Rank: v, Departed: true, Reason: openedAgain})

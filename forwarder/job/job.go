@@ -36,7 +36,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Job is a set of connections that talk to each other.
+// Job is the state machine of one parallel program at this forwarder: its ranks join, their frames
+// are relayed, and they leave.
 type Job struct {
 	*core
 	links     *links
@@ -113,7 +114,8 @@ func (j *Job) settle() {
 	}
 }
 
-// follow applies the rules once.
+// follow applies once the rules that hold after each event: it starts the job, sends Bye or ends
+// the job if that is due.
 func (j *Job) follow() {
 	if j.state == Gathering {
 		j.ways.forget() // a question to the kernel from when all ranks had joined

@@ -15,10 +15,11 @@ type links struct {
 	*core
 	*tree
 	bridges map[int]*bridge.Bridge // bridges has the bridges to neighbours, by the index of the other end.
-	of      map[action.Conn]int    // of has the forwarder at the other end of each connection of a bridge.
+	// of has the index of the forwarder at the other end of each connection to another forwarder.
+	of map[action.Conn]int
 }
 
-// several reports whether the job has several hops.
+// several reports whether frames of the job may pass through several forwarders.
 func (l *links) several() bool { return l.tree != nil }
 
 // list returns the bridges that have a link, by the index of the other end.
@@ -31,10 +32,10 @@ func (l *links) list() (list []*bridge.Bridge) {
 	return list
 }
 
-// linked reports whether there is a link to a neighbour.
+// linked reports whether there is a link to the neighbouring forwarder with index k.
 func (l *links) linked(k int) bool { return l.bridges[k] != nil && l.bridges[k].Linked() }
 
-// all reports whether there is a link to every neighbour.
+// all reports whether there is a link to each neighbouring forwarder.
 func (l *links) all() bool {
 	for k := range l.zippers {
 		if _, ok := l.neighbour(k); ok && !l.linked(k) {
@@ -44,7 +45,8 @@ func (l *links) all() bool {
 	return true
 }
 
-// add makes a bridge to a forwarder. dials says that this end opens its connections.
+// add makes a bridge to the forwarder with index k at address addr. dials says that this end opens
+// its connections.
 func (l *links) add(k int, addr string, dials bool) {
 	l.bridges[k] = bridge.New(bridge.Config{Job: l.id, Zipper: k, Here: l.here, Address: addr, Dials: dials,
 		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
@@ -61,27 +63,29 @@ func (l *links) closed(c action.Conn) (zipper int, ok bool) {
 	return zipper, ok
 }
 
-// network returns the network that both ends of a bridge are on.
+// network returns the index of the network that both ends of a bridge are on.
 func (l *links) network(br *bridge.Bridge) int {
 	n, _ := l.neighbour(br.Zipper)
 	return n.network
 }
 
-// send sends a frame over the first connection of a bridge, if there is one.
+// send sends a frame of type t over the first connection of a bridge. It does nothing if the bridge
+// has none.
 func (l *links) send(br *bridge.Bridge, t wire.Type, body wire.Body) {
 	if c := br.First(); c != 0 {
 		l.do(action.Send{Conn: c, Frame: frame(t, body)})
 	}
 }
 
-// cut closes the connections of a bridge that are in use.
+// cut closes the connections in use to the forwarder with index zipper. cause is the reason for the
+// log.
 func (l *links) cut(zipper int, cause error) {
 	for _, c := range l.bridges[zipper].Conns() {
 		l.do(action.End{Conn: c, Cause: cause})
 	}
 }
 
-// stop ends all bridges.
+// stop ends all bridges, because the job ends.
 func (l *links) stop() {
 	for _, k := range sorted(l.bridges) {
 		l.cross(k, bridge.Stop{})
@@ -93,5 +97,5 @@ func (l *links) expected() bool {
 	return slices.ContainsFunc(l.list(), func(br *bridge.Bridge) bool { return br.First() == 0 && br.Wanted() })
 }
 
-// sorted returns the keys of a map in order.
+// sorted returns the keys of a map in ascending order.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

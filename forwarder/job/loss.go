@@ -28,17 +28,18 @@ import (
 // here. In a job of several rows a rank that has not come back in time is refused later, because
 // the job has other rows.
 
-// losses are the lost links of ranks here.
+// losses handles lost links of ranks that have joined here: it waits for the ranks to come back, or
+// fails the job.
 type losses struct {
 	*core
 	ranks     *ranks
 	ending    *ending
-	waits     map[uint32]wait  // waits has the ranks that the job waits for.
-	bad       map[uint32]count // bad counts the damaged frames of each rank.
-	badOver   map[int]count    // badOver counts the damaged frames of each bridge.
+	waits     map[uint32]wait  // waits has the ranks here that have lost their links and may come back.
+	bad       map[uint32]count // bad counts the recent invalid frames over the link of each rank.
+	badOver   map[int]count    // badOver counts the recent invalid frames over the connections to each forwarder.
 	over      map[int]bool     // over has the clusters, by index, whose processes have all ended.
 	lost      int              // lost counts the lost links of a job that went on.
-	badFrames int              // badFrames counts the damaged frames that ended links.
+	badFrames int              // badFrames counts the invalid frames, each of which has ended its link.
 }
 
 // wait is the wait for a rank that has lost its link.
@@ -47,7 +48,7 @@ type wait struct {
 	reason string
 }
 
-// ended removes a connection that has ended from the running job.
+// ended handles the end of a connection of the running job: of a rank or of another forwarder.
 func (l *losses) ended(e *Lost) {
 	m := l.ranks.remove(e.Conn)
 	if m != nil && m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
@@ -55,7 +56,8 @@ func (l *losses) ended(e *Lost) {
 	}
 }
 
-// linkLost handles the loss of a rank's link without Bye: the job goes on, or fails.
+// linkLost handles the end, without Bye, of a rank's link: the job goes on, or fails. silent says
+// that the other end stopped sending.
 func (l *losses) linkLost(m *member, cause error, silent bool) {
 	reason := l.lostBy(m, cause)
 	if !l.goesOn() {
@@ -65,8 +67,8 @@ func (l *losses) linkLost(m *member, cause error, silent bool) {
 	l.miss(m, reason, silent)
 }
 
-// miss records that a rank's link is lost in a job that goes on. patient says that the loss does
-// not show that the process has ended.
+// miss records that the link of rank m is lost in a job that goes on, for a reason. patient says
+// that the loss does not show that the process has ended.
 func (l *losses) miss(m *member, reason string, patient bool) {
 	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	l.lost++
@@ -76,8 +78,8 @@ func (l *losses) miss(m *member, reason string, patient bool) {
 	}
 }
 
-// await gives a rank time to come back: the job's patience, or ComesBack if it is less and the loss
-// shows that the process may have ended.
+// await gives rank v time to reconnect: the job's patience, or ComesBack if it is less and the loss
+// shows that the process may have ended (patient is false).
 func (l *losses) await(v uint32, reason string, patient bool) {
 	d := l.patience()
 	if !patient {
@@ -90,7 +92,8 @@ func (l *losses) await(v uint32, reason string, patient bool) {
 	l.arm(action.Timer{Kind: action.Return, Of: int(v)}, d)
 }
 
-// gaveUp fails the job because a rank has not come back, or goes on without the rank here.
+// gaveUp handles that rank v has not reconnected in time: it fails the job, or lets it go on over
+// other forwarders.
 func (l *losses) gaveUp(v uint32) {
 	w, waits := l.waits[v]
 	if !waits || l.state != Running {
@@ -104,7 +107,7 @@ func (l *losses) gaveUp(v uint32) {
 	}
 }
 
-// stopWaiting ends all waits for ranks.
+// stopWaiting forgets all ranks that may come back, and stops their timers.
 func (l *losses) stopWaiting() {
 	for _, v := range sorted(l.waits) {
 		l.stopWaitingFor(v)
@@ -138,7 +141,7 @@ func (l *losses) clusterEnded(i int) {
 
 var errAnotherLink = errors.New("the rank has opened another link")
 
-// again admits a rank that comes back to the running job, or returns why it is refused.
+// again admits a rank that reconnects to the running job, or returns why it is refused.
 func (l *losses) again(e *Joined) *handshake.Refused {
 	rank, refused := l.gather.Again(e.Join)
 	if refused != nil {
@@ -174,15 +177,15 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	return nil
 }
 
-// lostBy returns which rank's connection is lost and why, for people.
+// lostBy returns a text for users that says which rank's connection is lost, and why.
 func (l *losses) lostBy(m *member, cause error) string {
 	cluster, native := l.place(m.rank)
 	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank,
 		native, cluster, l.ranks.hosts[m.rank], m.link, cause)
 }
 
-// damaged handles a frame that breaks the protocol. A few such frames can come from a bad line:
-// then only the connection ends, if the job can go on without it. Otherwise the job fails.
+// damaged handles input that is not a valid frame. Bit errors on the network can cause a few such
+// frames: then only the connection ends, if the job can go on without it. Otherwise the job fails.
 func (l *losses) damaged(e *Damaged) {
 	r := l.ranks
 	m := r.members[e.Conn]
@@ -203,13 +206,14 @@ func (l *losses) damaged(e *Damaged) {
 	}
 }
 
-// count counts damaged frames.
+// count counts the invalid frames over one link since a time.
 type count struct {
 	since time.Time
 	n     int
 }
 
-// more counts one more frame, and reports whether there are at most MaxBad within badTime.
+// more counts an invalid frame, and reports whether at most MaxBad of them have arrived within
+// badTime.
 func (c *count) more(now time.Time) bool {
 	if now.Sub(c.since) > badTime {
 		*c = count{since: now}
@@ -218,8 +222,8 @@ func (c *count) more(now time.Time) bool {
 	return c.n <= MaxBad
 }
 
-// mayBeBad counts a damaged frame of a rank, and reports whether a bad line can be the cause. If
-// too many come the job fails.
+// mayBeBad counts an invalid frame over the link of rank v. It reports whether so few have arrived
+// that bit errors on the network can be the cause; otherwise the caller fails the job.
 func (l *losses) mayBeBad(v uint32) bool {
 	c := l.bad[v]
 	may := c.more(l.now)
@@ -228,7 +232,9 @@ func (l *losses) mayBeBad(v uint32) bool {
 	return may
 }
 
-// mayBeBadOver is mayBeBad for a bridge.
+// mayBeBadOver counts an invalid frame from the forwarder with index zipper. It reports whether
+// only the connection must end, because the job can go on without it and so few have arrived that
+// bit errors on the network can be the cause; otherwise the caller fails the job.
 func (l *losses) mayBeBadOver(zipper int) bool {
 	if !l.goesOn() || l.state != Running {
 		return false

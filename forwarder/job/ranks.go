@@ -16,17 +16,20 @@ type ranks struct {
 
 	// Fixed when the job starts.
 	layout    wire.Layout     // layout is the answer to ranks that join; Rank and Namesake are not set.
-	hosts     []string        // hosts has the host of each virtual rank.
+	hosts     []string        // hosts has the name of each rank's host, by rank in the whole job.
 	namesakes map[string]bool // namesakes has the names of hosts that are in several clusters.
-	clusterOf []int           // clusterOf has the cluster of each virtual rank.
+	clusterOf []int           // clusterOf has the index of each rank's cluster, by rank in the whole job.
 
-	routes   []action.Conn           // routes has the connection of each virtual rank; 0: out of reach, or departed.
-	via      []int                   // via has the forwarder behind which each rank is; -1: none. nil: one hop.
-	members  map[action.Conn]*member // members are the connections of the running job.
-	absent   map[uint32]absence      // absent are the ranks that are out of reach and may come back.
-	left     map[uint32]bool         // left are the ranks that have said Bye.
-	cameBack map[uint32]bool         // cameBack are the ranks that have lost a link and opened another one.
-	unsure   bool                    // unsure says that frames in flight may have been lost.
+	routes []action.Conn // routes has the connection of each virtual rank; 0: out of reach, or departed.
+	via    []int         // via has the forwarder behind which each rank is; -1: none. nil: one hop.
+	// members are the connections that carry frames of the running job, to ranks and to other
+	// forwarders.
+	members  map[action.Conn]*member
+	absent   map[uint32]absence // absent are the ranks that are out of reach and may come back.
+	left     map[uint32]bool    // left are the ranks that have said Bye.
+	cameBack map[uint32]bool    // cameBack are the ranks that have lost a link and opened another one.
+	// unsure says that frames in flight may have been lost with a link between forwarders.
+	unsure bool
 	// statesSent counts the RailStates that were sent over each connection.
 	statesSent map[action.Conn]uint32
 	staying    int // staying counts the ranks here that have not left, in a job of several hops.
@@ -34,9 +37,9 @@ type ranks struct {
 
 // member is a connection that carries frames of the running job.
 type member struct {
-	link   string // link is the other end's address; empty for a bridge.
-	rank   uint32 // rank is wire.Nobody for a bridge.
-	zipper int    // zipper is the forwarder at the other end; -1 for a rank.
+	link   string // link is the address of the rank at the other end; empty for a forwarder.
+	rank   uint32 // rank is the rank at the other end, in the whole job; wire.Nobody for a forwarder.
+	zipper int    // zipper is the index of the forwarder at the other end; -1 for a rank.
 }
 
 // absence says why a rank is out of reach.
@@ -45,7 +48,8 @@ type absence struct {
 	cut    bool // cut says that a link between forwarders is lost, which is reopened.
 }
 
-// fill sets the fields that are fixed when the job starts.
+// fill sets the fields that are fixed once all ranks have joined. layout is the answer that joining
+// ranks get.
 func (r *ranks) fill(layout wire.Layout) {
 	r.layout = layout
 	r.hosts, r.namesakes, r.clusterOf = make([]string, r.gather.Ranks()), r.gather.Namesakes(), nil
@@ -78,10 +82,10 @@ func (r *ranks) addDoors(doors []wire.Door) bool {
 	return true
 }
 
-// isNamesake reports whether a host of another cluster has the name of the rank's.
+// isNamesake reports whether a host of another cluster has the same name as the host of rank v.
 func (r *ranks) isNamesake(v uint32) bool { return r.namesakes[r.hosts[v]] }
 
-// behind returns the ranks that are reached over another forwarder.
+// behind returns the ranks to which frames go through the forwarder with index zipper.
 func (r *ranks) behind(zipper int) (list []uint32) {
 	for v := range r.via {
 		if r.via[v] == zipper {
@@ -91,10 +95,11 @@ func (r *ranks) behind(zipper int) (list []uint32) {
 	return list
 }
 
-// here reports whether a rank has its link to this forwarder.
+// here reports whether rank v has its link to this forwarder rather than to another one.
 func (r *ranks) here(v uint32) bool { return r.via == nil || r.via[v] < 0 }
 
-// enter adds a rank's connection, which carries frames from now on.
+// enter makes the connection c, whose other end has address link, that of rank v. It carries frames
+// of the job from now on.
 func (r *ranks) enter(c action.Conn, link string, v uint32) {
 	r.live++
 	r.members[c] = &member{link: link, rank: v, zipper: -1}
@@ -112,13 +117,14 @@ func (r *ranks) remove(c action.Conn) *member {
 	return m
 }
 
-// returns records that a rank which was out of reach is back. It is told of ranks that leave later.
+// returns records that rank v, which was out of reach, has reconnected. Such a rank is told of
+// ranks that leave later.
 func (r *ranks) returns(v uint32) {
 	delete(r.absent, v)
 	r.cameBack[v] = true
 }
 
-// route sends frames for a rank over a connection.
+// route sends frames for rank v over connection c from now on.
 func (r *ranks) route(v uint32, c action.Conn) {
 	r.routes[v] = c
 	r.do(Route{Rank: v, Conn: c})
@@ -135,7 +141,8 @@ func (r *ranks) unroute(v uint32, c action.Conn) bool {
 	return true
 }
 
-// reroute calls route if the rank has no connection, and reports whether it had none.
+// reroute sends frames for rank v over connection c if the rank has no connection. It reports
+// whether the rank had none.
 func (r *ranks) reroute(v uint32, c action.Conn) bool {
 	if r.routes[v] != 0 {
 		return false
@@ -152,7 +159,8 @@ func (r *ranks) markUnreachable(v uint32, why absence, network int) {
 	r.tell(wire.RailState{Rank: v, Reason: why.reason, Cut: why.cut}, network)
 }
 
-// markReachable undoes markUnreachable.
+// markReachable records that rank v can be reached from here again, and tells all ends, except
+// those on the network with that index, whose way to the rank leads through here.
 func (r *ranks) markReachable(v uint32, network int) {
 	delete(r.absent, v)
 	r.tell(wire.RailState{Rank: v, Up: true}, network)
@@ -184,7 +192,9 @@ func (r *ranks) markLeft(v uint32, network int) {
 	r.tellBridges(gone, network)
 }
 
-// tell sends a RailState to all ends whose way to the rank leads through here.
+// tell sends a RailState (whether a rank can be reached, or has left) to all ends whose way to that
+// rank leads through here: the ranks here, and the forwarders that are not on the network with that
+// index.
 func (r *ranks) tell(s wire.RailState, network int) {
 	r.tellRanks(s)
 	r.tellBridges(s, network)
@@ -199,7 +209,8 @@ func (r *ranks) tellRanks(s wire.RailState) {
 	}
 }
 
-// tellBridges sends a RailState over all bridges except those on a network.
+// tellBridges sends a RailState to all neighbouring forwarders except those on the network with
+// that index.
 func (r *ranks) tellBridges(s wire.RailState, network int) {
 	for _, br := range r.links.list() {
 		if c := br.First(); c != 0 && r.links.network(br) != network && !br.Said() {
@@ -230,7 +241,7 @@ func (r *ranks) departs(c action.Conn) {
 	r.staying--
 }
 
-// wayTo returns the bridge over which a rank is reached, or nil if it has a link here.
+// wayTo returns the bridge over which frames for rank v go, or nil if the rank has a link here.
 func (r *ranks) wayTo(v uint32) *bridge.Bridge {
 	if r.here(v) {
 		return nil

@@ -38,7 +38,8 @@ func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	}
 }
 
-// perhapsOver ends the job if it has no links and waits for none.
+// perhapsOver ends a job that runs or is ending if it has no links any more and waits for none. If
+// the kernel still forwards connections for the job, it first asks the kernel to stop that.
 func (j *Job) perhapsOver() {
 	expects := j.state == Running && (len(j.losses.waits) > 0 || j.links.expected())
 	if j.ranks.live > 0 || expects || j.state != Running && j.state != Ending {
@@ -59,7 +60,7 @@ func (j *Job) perhapsOver() {
 	}
 }
 
-// conclude ends a job that has neither links nor ways of the kernel.
+// conclude ends a job that has neither links nor connections that the kernel forwards.
 func (j *Job) conclude() {
 	if !j.to(Ended) {
 		return

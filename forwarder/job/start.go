@@ -16,7 +16,8 @@ import (
 //  3. Every rank is sent its Layout, then every connection gets its route (Start). The forwarder does
 //     so before another loop reads frames of the job, so no frame overtakes a Layout.
 
-// complete handles the Join that completes the job.
+// complete starts the job, or asks the kernel to open ways first, because the last Join has
+// arrived.
 func (j *Job) complete() {
 	layout, refused := j.gather.Layout()
 	if refused != nil {
@@ -34,7 +35,7 @@ func (j *Job) complete() {
 	j.start()
 }
 
-// start makes the job run.
+// start makes the job run: it lets the waiting ranks in and begins the trunks to other forwarders.
 func (j *Job) start() {
 	if !j.to(Running) {
 		return

@@ -12,7 +12,7 @@ import (
 type tree struct {
 	here     int // here is this forwarder's index in zippers.
 	clusters int // clusters is the number of networks that have ranks; they come first.
-	// zippers has the forwarders of the job.
+	// zippers has the forwarders of the job, by index.
 	zippers []wire.Zipper
 	// routes has the next hop from each forwarder to each network.
 	routes *vrank.Routes
@@ -38,8 +38,8 @@ func newTree(join *wire.Join, here int) (*tree, error) {
 	return &tree{here: here, clusters: len(join.Layout), zippers: join.Zippers, routes: routes}, nil
 }
 
-// next returns the forwarder to which zipper sends frames for a cluster, or -1 if it delivers them
-// itself.
+// next returns the index of the forwarder to which forwarder zipper sends frames for a cluster, or
+// -1 if it sends them to the ranks itself.
 func (t *tree) next(zipper, cluster int) int {
 	if n := t.routes.Next(zipper, cluster); len(n) > 0 {
 		return n[0] // a tree has one next hop
@@ -50,13 +50,13 @@ func (t *tree) next(zipper, cluster int) int {
 // neighbour is another forwarder on a network that this one is on.
 type neighbour struct {
 	network int    // network is the index of the shared network.
-	addr    string // addr is its address on that network; empty if it does not listen there.
+	addr    string // addr is the neighbour's address on that network; empty if it does not listen there.
 	mine    string // mine is this forwarder's address on that network.
-	dials   bool   // dials says that this forwarder opens the link.
+	dials   bool   // dials says that this forwarder, rather than the neighbour, opens the link.
 }
 
-// neighbour returns zipper k as a neighbour. ok is false if it shares no network with this
-// forwarder.
+// neighbour describes the forwarder with index k as a neighbour of this one. ok is false if the two
+// share no network.
 func (t *tree) neighbour(k int) (n neighbour, ok bool) {
 	for _, mine := range t.zippers[t.here].Ports {
 		for _, p := range t.zippers[k].Ports {
@@ -69,14 +69,15 @@ func (t *tree) neighbour(k int) (n neighbour, ok bool) {
 	return neighbour{}, false
 }
 
-// linkEnd returns zipper k's end of a link at one of its ports.
+// linkEnd describes the end of a link at port p (address on a network) of the forwarder with index
+// k.
 func (t *tree) linkEnd(k int, p wire.Port) vrank.LinkEnd {
 	ranks := slices.ContainsFunc(t.zippers[k].Ports, func(p wire.Port) bool { return int(p.Network) < t.clusters })
 	return vrank.LinkEnd{Zipper: k, Listens: p.Address != "", Ranks: ranks}
 }
 
-// name returns the name of zipper k for users: its address on a shared network, or another of its
-// addresses.
+// name returns a name for users of the forwarder with index k: its address on a network that it
+// shares with this one, or another of its addresses.
 func (t *tree) name(k int) string {
 	if n, ok := t.neighbour(k); ok && n.addr != "" {
 		return n.addr

@@ -9,26 +9,28 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// State returns the state of the job.
+// State returns the present state of the job, such as Gathering or Running.
 func (j *Job) State() State { return j.state }
 
-// Has reports whether the job has a cluster of that name.
+// Has reports whether one of the job's clusters has the given name.
 func (j *Job) Has(cluster string) bool { return j.clusterIndex(cluster) >= 0 }
 
-// Address returns the address, as users know it, of another forwarder to which the job has a
-// bridge.
+// Address returns the address, as users know it, of the forwarder with index zipper, to which the
+// job must have a bridge.
 func (j *Job) Address(zipper int) string { return j.links.bridges[zipper].Address }
 
-// Awaits reports whether a connection that is being dialled to another forwarder is still wanted.
+// Awaits reports whether the job still wants a connection, which is being dialled, to the forwarder
+// with index zipper.
 func (j *Job) Awaits(zipper int) bool {
 	br := j.links.bridges[zipper]
 	return br.State() == bridge.Absent || br.Wanted()
 }
 
-// Connections returns the connections of a bridge that are in use.
+// Connections returns the connections to the forwarder with index zipper that carry frames of the
+// job.
 func (j *Job) Connections(zipper int) []action.Conn { return j.links.bridges[zipper].Conns() }
 
-// Gather returns the Joins of the job, which the caller must not change.
+// Gather returns the Joins that the job has gathered. The caller must not change them.
 func (j *Job) Gather() *handshake.Gather { return j.gather }
 
 // Facts has the properties of a job that do not change.
@@ -49,7 +51,7 @@ func (j *Job) Facts() Facts {
 // View is a snapshot of the state of a job.
 type View struct {
 	Created, Started time.Time
-	Live             int // Live is the number of connections of the running job.
+	Live             int // Live is the number of connections that carry frames of the running job.
 	Code             int32
 	Reason           string // Reason says why the job failed; empty if it has not failed.
 	Doors            int    // Doors is the number of ways that the kernel has opened.
@@ -80,8 +82,8 @@ func (j *Job) Origins() (list []string) {
 	return list
 }
 
-// Missing returns what the job still needs to become complete. others names the gathering jobs that
-// may be meant for this one.
+// Missing returns a text for users that names the ranks and links which the job still needs to
+// become complete. others is a hint about other gathering jobs.
 func (j *Job) Missing(others string) string { return j.gathering.missing(others) }
 
 // AnotherWay reports whether a Join to a meeting describes another way than the Joins that wait
@@ -93,11 +95,11 @@ func (j *Job) AnotherWay(join *wire.Join) bool {
 	return j.state == Gathering && handshake.IsMeeting(j.id) && (!j.links.several()) != (len(join.Zippers) == 0)
 }
 
-// OpensAgain reports whether another forwarder reopens the first connection of a link while the job
-// gathers.
+// OpensAgain reports whether another forwarder, which shows a Join and the number of its
+// connection, reopens the first connection of its link while the job gathers.
 func (j *Job) OpensAgain(join *wire.Join, number int) bool { return j.hops.opensAgain(join, number) }
 
-// Name returns the name of another forwarder of the job for users.
+// Name returns the name for users of the forwarder with index zipper in the job.
 func (j *Job) Name(zipper int) string { return j.links.name(zipper) }
 
 // LinksOf returns the number of ranks of a job that have a link to the forwarder with index here.

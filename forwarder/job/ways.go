@@ -11,14 +11,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// ways are the connections between ranks that the kernel has opened, or is asked to open. Ranks of
+// ways are the connections between ranks that the kernel forwards, or is asked to forward. Ranks of
 // different clusters then have direct links, each of which begins at a port of this host. The
 // forwarder relays frames only while such a link is not there.
 type ways struct {
 	*core
-	asked int         // asked counts the OpenWays so far. The last one has that number.
-	doors []wire.Door // doors are those of the last OpenWays, without addresses; nil: no answer is awaited.
-	open  int         // open counts the doors that the kernel has open.
+	// asked is the number of OpenWays requests to the kernel so far, which is the number N of the
+	// last one.
+	asked int
+	// doors has the ports of the last OpenWays, without addresses; nil: no answer to it is awaited.
+	doors []wire.Door
+	open  int // open is the number of ports of this host whose connections the kernel forwards for the job.
 }
 
 // plan returns the ways that the kernel is to open for a complete job, and their doors in the
@@ -85,7 +88,8 @@ func better(a, b netip.Addr) bool {
 	return a.Less(b)
 }
 
-// ask asks the kernel to open ways, within a time.
+// ask asks the kernel to forward connections between ranks. Its answer, the event Opened, must
+// arrive within a time.
 func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
 	w.asked++
 	w.doors = doors
@@ -93,10 +97,12 @@ func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
 	w.do(OpenWays{N: w.asked, Ways: ways})
 }
 
-// awaited reports whether the kernel's answer is awaited.
+// awaited reports whether the kernel has not yet answered the last request to forward connections
+// between ranks (OpenWays).
 func (w *ways) awaited() bool { return w.doors != nil }
 
-// forget makes the job ignore the kernel's answer.
+// forget stops waiting for the kernel's answer to the last OpenWays, and ignores that answer if it
+// still arrives.
 func (w *ways) forget() {
 	if w.awaited() {
 		w.doors = nil
@@ -104,8 +110,8 @@ func (w *ways) forget() {
 	}
 }
 
-// opened handles the kernel's answer, and reports whether it was awaited. It was not if a rank has
-// left meanwhile or the answer is late.
+// opened handles the kernel's answer to an OpenWays, and reports whether the job waited for it. The
+// job did not if a rank has left meanwhile or the answer is late.
 func (w *ways) opened(e *Opened, r *ranks) bool {
 	switch {
 	case e.N != w.asked || !w.awaited():
@@ -122,7 +128,8 @@ func (w *ways) opened(e *Opened, r *ranks) bool {
 	return true
 }
 
-// addDoors adds the kernel's doors to the layout. If there is no room the kernel closes them.
+// addDoors adds the ports that the kernel has opened for OpenWays n, at the addresses at, to the
+// layout that ranks get. If the layout has no room, it has the kernel close them.
 func (w *ways) addDoors(n int, at []netip.AddrPort, r *ranks) {
 	doors := w.doors
 	for i := range doors {

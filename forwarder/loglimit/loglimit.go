@@ -27,19 +27,22 @@ type core struct {
 	causes *causes
 }
 
-// causes is shared by the cores that With makes. It is safe for concurrent use.
+// causes has the counts of lines by message. All loggers derived from one Limit share it. It is
+// safe for concurrent use.
 type causes struct {
 	mu sync.Mutex
 	of map[string]*cause
 }
 
-// cause counts the lines of one message.
+// cause counts the lines of the log with the same message.
 type cause struct {
 	full    time.Time // the time from which a whole burst may be written again
 	leftOut int
 }
 
-// take reports whether a line may be written, and the number of lines left out before it.
+// take decides whether a line with a message may be written to the log at the time now, and counts
+// it. leftOut is the number of lines with that message that were left out since the last one
+// written.
 func (c *causes) take(message string, now time.Time) (ok bool, leftOut int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,11 @@ type crowd struct {
 	dense bool      // whether the last two such looks were less than maxGap apart
 }
 
-// found records that a look at now found events.
+// found records that the loop has looked for events at the time now and has found some.
 func (c *crowd) found(now time.Time) { c.dense, c.last = now.Sub(c.last) < maxGap, now }
 
-// batches reports whether the loop should let events accumulate before it looks: no source is in a
-// hurry.
+// batches reports whether the loop should let events accumulate before it looks for them, because
+// they are dense and no source needs a quick answer (Hurry).
 func (l *Loop) batches() bool {
 	return l.cfg.Poll == Adaptive && l.crowd.dense && l.hurried.Load() <= 0
 }

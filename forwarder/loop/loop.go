@@ -32,7 +32,7 @@ import (
 type Handler interface {
 	Readable()          // input may be available
 	Writable()          // the link is writable; requested by ArmWrite
-	Tick(now time.Time) // called about every Config.Tick
+	Tick(now time.Time) // called about every Config.Tick, with the present time
 }
 
 // Source is an object with descriptors to wait for: any transport.Link.
@@ -71,12 +71,12 @@ type Loop struct {
 	epfd    int
 	wake    int // the eventfd that wakes the loop
 	watches []*Watch
-	empty   []int    // the free indices of watches
+	empty   []int    // the indices of watches that are free for new sources
 	read    []*Watch // the watches that were read since they were last armed
 	now     time.Time
 	next    time.Time // the time of the next Tick
 	spin    spinner
-	hurried atomic.Int64 // the count of Hurry
+	hurried atomic.Int64 // the sum of the arguments of Hurry
 	crowd   crowd
 	prio    priority
 	events  [maxEvents]unix.EpollEvent
@@ -85,7 +85,7 @@ type Loop struct {
 	mu    sync.Mutex
 	inbox []func()
 	awake bool // whether a wake-up for the inbox is pending
-	done  bool // whether Post is refused
+	done  bool // whether Post refuses further functions
 }
 
 // Watch is a source that a loop waits for.
@@ -94,7 +94,7 @@ type Watch struct {
 	src     Source
 	h       Handler
 	slot    int
-	touched bool // whether it is in Loop.read
+	touched bool // whether the Watch is in Loop.read
 	paused  bool // whether reading is paused; used only on the loop's own thread
 	gone    bool
 
@@ -185,7 +185,7 @@ func (l *Loop) Now() time.Time { return l.now }
 // segments (nice.go).
 func (l *Loop) Moved(n int) { l.prio.moved += n }
 
-// Run runs the loop until Stop.
+// Run performs turns of the loop until Stop is called. It locks its goroutine to a thread.
 func (l *Loop) Run() {
 	// never undone: a thread with its own nice value is of no use to others
 	runtime.LockOSThread()
@@ -204,7 +204,7 @@ func (l *Loop) Run() {
 // callers that drive a loop themselves instead of calling Run.
 func (l *Loop) Step() bool { return l.turn(false) }
 
-// Turn performs one turn that waits, for the same callers.
+// Turn performs one turn that waits for events, for callers that drive a loop themselves.
 func (l *Loop) Turn() { l.turn(true) }
 
 func (l *Loop) turn(wait bool) (found bool) {
@@ -256,8 +256,8 @@ func (l *Loop) turn(wait bool) (found bool) {
 	return found
 }
 
-// lookAgain reports whether to look again at once, after others had their turn, instead of
-// sleeping.
+// lookAgain reports whether the loop, which has found no events, looks for them again instead of
+// sleeping. Before it returns true it lets other threads run.
 func (l *Loop) lookAgain() bool {
 	switch l.cfg.Poll {
 	case Busy:
@@ -296,7 +296,8 @@ func (l *Loop) armAll() (ready bool) {
 	return ready
 }
 
-// readable has the handler read; the source is armed before the loop sleeps.
+// readable has the handler read the source. The source is armed (Source.Arm) before the loop sleeps
+// the next time.
 func (w *Watch) readable() {
 	w.touch()
 	w.h.Readable()
@@ -309,7 +310,7 @@ func (w *Watch) touch() {
 	}
 }
 
-// poll waits for events, at most ms milliseconds.
+// poll waits for events at most ms milliseconds, stores them in events, and returns their number.
 func (l *Loop) poll(ms int) int { return l.sys.Wait(l.epfd, l.events[:], ms) }
 
 func (l *Loop) runInbox() {
@@ -328,7 +329,7 @@ func (l *Loop) runInbox() {
 
 var errTooMany = errors.New("too many links")
 
-// Add has the loop wait for a source.
+// Add makes the loop wait for input from a source, whose events h handles from now on.
 func (l *Loop) Add(src Source, h Handler) (*Watch, error) {
 	slot := len(l.watches)
 	if n := len(l.empty); n > 0 {
@@ -356,7 +357,8 @@ func (l *Loop) Add(src Source, h Handler) (*Watch, error) {
 	return w, nil
 }
 
-// ArmWrite says whether Writable is wanted. Any thread; not after Remove.
+// ArmWrite says whether the handler's Writable is called when the source becomes writable. Any
+// thread; not after Remove.
 func (w *Watch) ArmWrite(on bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -378,7 +380,7 @@ func (w *Watch) Pause() error {
 	return w.armRead(false)
 }
 
-// Resume has a source read again.
+// Resume has the loop read a source again after Pause.
 func (w *Watch) Resume() error {
 	w.paused = false
 	w.touch() // it may have something already
@@ -392,7 +394,7 @@ func (w *Watch) armRead(on bool) error {
 	return w.ctl()
 }
 
-// ctl tells epoll what is wanted of the descriptor that is read.
+// ctl tells epoll for which events of the source's descriptors the loop waits.
 func (w *Watch) ctl() error {
 	events := uint32(unix.EPOLLIN)
 	if w.noread {
@@ -404,8 +406,8 @@ func (w *Watch) ctl() error {
 	return w.l.ctl(unix.EPOLL_CTL_MOD, w.src.FD(), events, w.slot)
 }
 
-// Remove forgets a source, whose descriptors are still open. Nothing of its handler is called any
-// more.
+// Remove ends the loop's wait for a source, whose descriptors must still be open. The loop calls
+// its handler no more.
 func (w *Watch) Remove() error {
 	w.gone = true
 	err := w.l.ctl(unix.EPOLL_CTL_DEL, w.src.FD(), 0, 0)

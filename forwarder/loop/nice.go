@@ -19,12 +19,13 @@ type priority struct {
 	nice  int       // the nice value for small messages
 	fixed bool      // whether the nice value cannot be changed
 	bulk  bool      // whether the thread runs behind others
-	moved int       // the bytes that went through pipes since
-	since time.Time // the time of the last adapt
+	moved int       // the number of bytes that have gone through pipes since the time since
+	since time.Time // the time at which adapt last looked at moved
 }
 
-// start sets the nice value. It must be called on the loop's thread, as adapt. It returns an error
-// if the system does not permit the value; the thread then has that of the process.
+// start sets the nice value of the thread. Like adapt, it must be called on the loop's thread. It
+// returns an error if the system does not permit the value; the thread then has that of the
+// process.
 func (p *priority) start(nice int, now time.Time) error {
 	p.nice, p.since = nice, now
 	if p.fixed = nice >= 0; nice == 0 {

@@ -7,11 +7,12 @@ import "time"
 type spinner struct {
 	last, busy time.Time // the time of the last look, and that of the last look with events
 	tired      bool      // whether the loop sleeps at once until the next event
-	pause      int       // the number of waits without spinning, because others want the core
-	penalty    int       // the length of the next pause
+	// the number of times that the loop still sleeps at once, because other threads want the core
+	pause   int
+	penalty int // the number of times that the loop sleeps at once when other threads next want the core
 }
 
-// found records that a look at now found events.
+// found records that the loop has looked for events at the time now and has found some.
 func (s *spinner) found(now time.Time) {
 	if s.tired {
 		s.pause = max(0, s.pause-1)
@@ -21,10 +22,11 @@ func (s *spinner) found(now time.Time) {
 	s.busy, s.last, s.tired = now, now, false
 }
 
-// rest records that the loop sleeps without having looked again.
+// rest records that the loop sleeps at once instead of looking for events again.
 func (s *spinner) rest() { s.tired = true }
 
-// again reports, after a look without events, whether to yield and look again.
+// again reports, when the loop has looked at the time now and found no events, whether it yields
+// the core and looks again. Otherwise it sleeps.
 func (s *spinner) again(now time.Time) bool {
 	gap := now.Sub(s.last)
 	s.last = now

@@ -16,7 +16,7 @@ type System interface {
 	Control(epfd, op, fd int, e *unix.EpollEvent) error
 	Wait(epfd int, events []unix.EpollEvent, ms int) int
 
-	// Event returns a descriptor that is readable from Signal until Drain.
+	// Event returns a descriptor that becomes readable by Signal, and stays so until Drain.
 	Event() (fd int, err error)
 	Signal(fd int)
 	Drain(fd int)
@@ -36,7 +36,8 @@ func (linux) Control(epfd, op, fd int, e *unix.EpollEvent) error {
 	return unix.EpollCtl(epfd, op, fd, e)
 }
 
-// Wait without waiting is a raw call that the scheduler does not see.
+// Wait waits for events like epoll_wait. With ms 0 it makes a raw system call, which the Go
+// scheduler does not see.
 func (linux) Wait(epfd int, events []unix.EpollEvent, ms int) int {
 	if ms == 0 {
 		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
@@ -56,7 +57,8 @@ func (linux) Wait(epfd int, events []unix.EpollEvent, ms int) int {
 
 func (linux) Event() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) }
 
-// Signal cannot fail: the counter is small.
+// Signal makes a descriptor of Event readable. It cannot fail, because the counter behind the
+// descriptor is small.
 func (linux) Signal(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (linux) Drain(fd int) {

@@ -14,7 +14,8 @@ import (
 // many jobs there are and how long their names are, so an answer lists jobs only while it stays
 // within maxAnswer bytes, which is less than Fetch reads, and counts the others.
 
-// writeStatus writes a status whose lists end within maxAnswer bytes. With brief it lists no jobs.
+// writeStatus writes a forwarder's status as JSON. Its lists of jobs end where the answer would
+// exceed maxAnswer bytes; with brief it lists no jobs.
 func writeStatus(out io.Writer, s forwarder.Status, brief bool) error {
 	most := maxAnswer
 	if brief {
@@ -81,7 +82,7 @@ func (w *answer) write(parts ...[]byte) {
 	}
 }
 
-// element writes the i-th element of a list, on a line of its own.
+// element writes the JSON text of the i-th element of a list, counted from 0, on a line of its own.
 func (w *answer) element(i int, text []byte) {
 	if i > 0 {
 		w.write([]byte(","))

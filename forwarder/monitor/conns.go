@@ -12,13 +12,13 @@ import (
 // closed: the oldest that has no request, or else the oldest. So a client that asks is answered
 // while others keep connections open. Safe for concurrent use.
 type conns struct {
-	limit int // the most connections at once
+	limit int // the maximum number of connections at a time
 
 	mu   sync.Mutex
-	list []*client // in the order in which they came
+	list []*client // the open connections, oldest first
 }
 
-// client is one connection.
+// client is one open connection to the status address.
 type client struct {
 	conn   net.Conn
 	asking bool // Its request is being read or answered.
@@ -44,7 +44,8 @@ func (c *conns) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// evict closes a connection. With mu.
+// evict closes the connection that a new one displaces: the oldest without a request, or else the
+// oldest. With mu.
 func (c *conns) evict() {
 	at := max(0, slices.IndexFunc(c.list, func(k *client) bool { return !k.asking }))
 	c.list[at].conn.Close()

@@ -49,18 +49,20 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Meters returns the sinks of a forwarder's measurements.
+// Meters returns the histograms into which a forwarder puts its measurements, for its
+// configuration.
 func (m *Metrics) Meters() forwarder.Meters {
 	return forwarder.Meters{Waited: m.waited, Length: m.length, Gather: m.gather, Ran: m.ran}
 }
 
-// of registers the metrics of the forwarder's status. It must be called once.
+// of registers the metrics that are computed from the status of forwarder f, and returns the
+// registry of all metrics. It must be called once.
 func (m *Metrics) of(f Source) *prometheus.Registry {
 	m.registry.MustRegister(newCollector(f))
 	return m.registry
 }
 
-// collector converts the status to metrics on request.
+// collector computes metrics from a forwarder's status when Prometheus asks for them.
 type collector struct {
 	f Source
 
@@ -117,7 +119,7 @@ func newCollector(f Source) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// emit sends metrics.
+// emit is a channel to which metrics are sent for Prometheus.
 type emit chan<- prometheus.Metric
 
 func (ch emit) gauge(d *prometheus.Desc, v float64, labels ...string) {
@@ -157,7 +159,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.eachJob(s.Jobs, ch)
 }
 
-// sums sends the sums over all jobs that have not ended.
+// sums sends ch the metrics that are sums over all jobs that have not ended.
 func (c *collector) sums(s *forwarder.Status, ch emit) {
 	ranks, queued := 0, 0
 	jobs := map[[2]string]int{}
@@ -200,8 +202,8 @@ func (c *collector) sums(s *forwarder.Status, ch emit) {
 	}
 }
 
-// eachJob sends the series of the jobs that started first, so that a job keeps its series until it
-// ends.
+// eachJob sends ch the metrics of single jobs: those that started first, so that a job keeps its
+// series until it ends.
 func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j forwarder.JobStatus) bool { return j.State == "gathering" })
 	slices.SortStableFunc(jobs, func(a, b forwarder.JobStatus) int {

@@ -33,7 +33,8 @@ type Shown struct {
 	Metrics   *Metrics // the metrics; nil if Prometheus is not supported
 }
 
-// handler returns the handler of requests. watch must run for the page to be live.
+// handler returns the handler of HTTP requests for the status, the page and the metrics. w.run must
+// be in progress, or the page is not updated.
 func (s *Shown) handler(w *watch) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +50,8 @@ func (s *Shown) handler(w *watch) http.Handler {
 	return guard(mux)
 }
 
-// Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
+// Serve answers HTTP requests for a forwarder's status on a listener until ctx ends; then it
+// returns nil. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, shown Shown) error {
 	w := newWatch(shown.Forwarder, shown.Version)
 	ctx, cancel := context.WithCancel(ctx)
@@ -68,7 +70,8 @@ func Serve(ctx context.Context, ln net.Listener, shown Shown) error {
 	return nil
 }
 
-// explain says what to do about an error of the connection.
+// explain returns a text for the user that says what is wrong, and what to do, when the status at
+// an address cannot be fetched because of err.
 func explain(addr string, err error) string {
 	host, port, _ := net.SplitHostPort(addr)
 	advice := ": start one with zipper forwarder, or ask on the zipper node (ssh HOST zipper status)"
@@ -97,7 +100,8 @@ func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	return fetch(ctx, addr, "/status")
 }
 
-// FetchBrief is Fetch without lists of jobs: MoreJobs counts all jobs.
+// FetchBrief asks the forwarder whose status is shown at "host:port", but gets no lists of jobs:
+// MoreJobs counts all jobs.
 func FetchBrief(ctx context.Context, addr string) (forwarder.Status, error) {
 	s, err := fetch(ctx, addr, "/status?"+brief)
 	s.MoreJobs, s.Jobs = s.MoreJobs+len(s.Jobs), nil

@@ -25,7 +25,8 @@ func (w *watch) addPage(mux *http.ServeMux) {
 	mux.HandleFunc("GET /events", w.events)
 }
 
-// events answers with views until the client goes, or the forwarder ends.
+// events answers a request of the page with a stream of views, until the browser closes the
+// connection or the forwarder ends.
 func (w *watch) events(out http.ResponseWriter, r *http.Request) {
 	next, leave := w.subscribe()
 	if next == nil {

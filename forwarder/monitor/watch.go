@@ -21,8 +21,8 @@ type watch struct {
 
 	mu       sync.Mutex
 	now      forwarder.Status
-	past     []forwarder.Status // earlier statuses, oldest first, for rates (lean)
-	rates    []float64          // the rate of all data in each step, oldest first
+	past     []forwarder.Status // earlier statuses, one for each step, oldest first, from which rates are computed
+	rates    []float64          // the rate of the data of all jobs in each step, in bytes per second, oldest first
 	watchers map[chan []byte]bool
 }
 
@@ -30,7 +30,7 @@ func newWatch(f Source, version string) *watch {
 	return &watch{f: f, version: version, watchers: map[chan []byte]bool{}}
 }
 
-// View is the data of the page.
+// View is the data that the status page shows. The page gets a new one in each step.
 type View struct {
 	Now       time.Time        `json:"now"`
 	Started   time.Time        `json:"started"`
@@ -39,7 +39,7 @@ type View struct {
 	Links     int              `json:"links"`
 	Memory    forwarder.Memory `json:"memory"`
 	Totals    forwarder.Totals `json:"totals"`
-	Step      float64          `json:"step"`  // seconds
+	Step      float64          `json:"step"`  // the time between two views in seconds
 	Rates     []float64        `json:"rates"` // bytes of data a second, each step, oldest first
 	Jobs      []JobView        `json:"jobs"`  // running ones first
 	MoreJobs  int              `json:"more_jobs"`
@@ -50,14 +50,15 @@ type View struct {
 // minute.
 type JobView struct {
 	forwarder.JobStatus
-	Rate        float64   `json:"rate"`
-	MessageRate float64   `json:"message_rate"`
-	MinuteRate  float64   `json:"minute_rate"`
-	Rates       []float64 `json:"rates"` // the rates of the directions in Traffic
-	Limited     string    `json:"limited,omitempty"`
+	Rate        float64 `json:"rate"`
+	MessageRate float64 `json:"message_rate"`
+	MinuteRate  float64 `json:"minute_rate"`
+	// the rates of the directions in Traffic, in the same order, in bytes per second
+	Rates   []float64 `json:"rates"`
+	Limited string    `json:"limited,omitempty"`
 }
 
-// PastView is a job that has ended.
+// PastView is what the status page shows of a job that has ended.
 type PastView struct {
 	Job     string    `json:"job"`
 	User    string    `json:"user,omitempty"`
@@ -69,7 +70,8 @@ type PastView struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// run reads the status until ctx ends, and then closes the subscribers' channels.
+// run reads the forwarder's status in each step until ctx ends. Then it closes the channels of all
+// subscribers.
 func (w *watch) run(ctx context.Context) {
 	t := time.NewTicker(step)
 	defer t.Stop()
@@ -152,7 +154,7 @@ func (w *watch) subscribe() (next <-chan []byte, leave func()) {
 	}
 }
 
-// view returns the present view as JSON. The caller holds w.mu.
+// view returns the data for the page, as of the last step, as JSON. The caller holds w.mu.
 func (w *watch) view() []byte {
 	s := &w.now
 	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links,
@@ -181,7 +183,7 @@ func shown(jobs []forwarder.JobStatus) []*forwarder.JobStatus {
 	return list[:min(len(list), jobsShown)]
 }
 
-// marshal returns the JSON of a view.
+// marshal returns the JSON of v, which must be a value that has one.
 func marshal(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -190,7 +192,7 @@ func marshal(v any) []byte {
 	return text
 }
 
-// job returns a job with its rates. The caller holds w.mu.
+// job returns what the page shows of job j, with its rates at the time now. The caller holds w.mu.
 func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 	v := JobView{JobStatus: *j, Rates: make([]float64, len(j.Traffic))}
 	before, then := w.before(j, rateSteps)
@@ -221,7 +223,8 @@ func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 	return v
 }
 
-// before returns the state of the job a number of steps ago, or the oldest known one.
+// before returns the state of job j as it was a number of steps ago, or the oldest known one, and
+// the time of that state.
 func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus, time.Time) {
 	for k := max(0, len(w.past)-steps); k < len(w.past); k++ {
 		for i := range w.past[k].Jobs {
@@ -233,7 +236,8 @@ func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus,
 	return nil, time.Time{}
 }
 
-// originOf returns the origins of clusters without duplicates.
+// originOf returns the users and hosts of clusters (ClusterStatus.Origin) as one text, without
+// duplicates.
 func originOf(clusters []forwarder.ClusterStatus) string {
 	var list []string
 	for _, c := range clusters {
@@ -251,8 +255,8 @@ func data(j *forwarder.JobStatus) (n uint64) {
 	return n
 }
 
-// per returns a rate. It is 0 if the count went back because a job of the same id has started
-// again.
+// per returns the rate per second at which a count rose from then to now in the time d. It is 0 if
+// the count fell, because a job of the same id has started again.
 func per(now, then uint64, d time.Duration) float64 {
 	if now < then || d <= 0 {
 		return 0

@@ -33,21 +33,22 @@ type Way struct {
 	To netip.AddrPort
 }
 
-// Table has the ways of one process. It is safe for concurrent use.
+// Table has the connections that the kernel forwards for one process, in a table of nftables. It is
+// safe for concurrent use.
 type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
-	link  *netlink.Conn          // the netlink connection of conn
+	link  *netlink.Conn          // the netlink connection that conn uses
 	lost  error                  // the reason for which the table is lost, or nil
 	open  int                    // the number of open ways
-	doors *nftables.Set          // the set of ways: own address and port → the other host's
-	to    *nftables.Set          // the set of the other hosts' addresses and ports
+	doors *nftables.Set          // the kernel's map of ways: own address and port → the other host's
+	to    *nftables.Set          // the kernel's set of the other hosts' addresses and ports
 	uses  map[netip.AddrPort]int // the number of ways to each element of to
 }
 
 const forwarding = "/proc/sys/net/ipv4/ip_forward" // in this process's network namespace
 
-// Open returns an empty table. The caller must close it.
+// Open makes an nftables table that forwards no connections yet. The caller must close it.
 func Open() (*Table, error) {
 	if err := forwards(); err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func forwards() error {
 	return nil
 }
 
-// create creates the table. The library cannot set an owner, and another connection would become
-// the owner.
+// create creates the table t in the kernel, over c. It does so itself, because the library cannot
+// set an owner, and a table created over another connection would belong to that.
 func create(c *netlink.Conn, t *nftables.Table) error {
 	attrs := netlink.NewAttributeEncoder()
 	attrs.String(unix.NFTA_TABLE_NAME, t.Name)
@@ -189,7 +190,8 @@ func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 
 type grants []*grant
 
-// Close closes the ways.
+// Close makes the kernel forward no new connections for these ways. It returns the errors of all of
+// them.
 func (l grants) Close() (err error) {
 	for _, p := range l {
 		err = errors.Join(err, p.close())
@@ -197,11 +199,11 @@ func (l grants) Close() (err error) {
 	return err
 }
 
-// grant is a group of open ways.
+// grant is a group of ways that the kernel forwards and that are closed together.
 type grant struct {
 	at    []netip.AddrPort
 	table *Table
-	ports []int // the sockets that reserve the ports
+	ports []int // the descriptors of the sockets that reserve the ports
 	doors []nftables.SetElement
 	to    []netip.AddrPort
 }
@@ -253,8 +255,8 @@ func (p *grant) close() error {
 		n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
 }
 
-// use adds by to the use count of each destination, and returns those that are new or no longer
-// used.
+// use adds by, 1 or -1, to the number of ways that lead to each destination. It returns the
+// destinations that are new or no longer used.
 func (n *Table) use(to []netip.AddrPort, by int) (list []nftables.SetElement) {
 	for _, a := range to {
 		if n.uses[a] += by; n.uses[a] == max(by, 0) {
@@ -284,8 +286,8 @@ func (n *Table) Close() error {
 	return n.conn.CloseLasting()
 }
 
-// reserve binds a free port. The socket does not listen, so a client is refused once the table is
-// gone.
+// reserve reserves a free port of this host at address at: it binds a socket to the port and
+// returns both. The socket does not listen, so a client is refused once the table is gone.
 func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -301,7 +303,8 @@ func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
 	return -1, here, err
 }
 
-// concat returns an address and a port in the kernel's format: each is padded to 4 bytes.
+// concat returns the bytes of an IPv4 address and a port as a key of the kernel's tables: 4 bytes
+// for the address, then 2 for the port and 2 zero bytes.
 func concat(a netip.AddrPort) []byte {
 	ip := a.Addr().As4()
 	return append(ip[:], byte(a.Port()>>8), byte(a.Port()), 0, 0)

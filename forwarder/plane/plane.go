@@ -20,11 +20,13 @@ import (
 type Plane struct {
 	ID        string
 	Clusters  []wire.Cluster
-	Hosts     []string // Hosts has the host of each virtual rank.
-	ClusterOf []int    // ClusterOf has the cluster of each virtual rank.
-	// Via has the forwarder behind which each rank is, or -1; nil in a job of one hop.
+	Hosts     []string // Hosts has the name of each rank's host, by rank in the whole job.
+	ClusterOf []int    // ClusterOf has the index of each rank's cluster, by rank in the whole job.
+	// Via has, for each rank, the index of the forwarder to which its frames go, or -1 if the rank
+	// has a link here; nil in a job of one hop.
 	Via []int
-	// Table has the connection to each virtual rank; nil if departed or dead.
+	// Table has the connection over which frames for each rank go, by rank in the whole job; nil if
+	// the rank has departed or is out of reach.
 	Table  []atomic.Pointer[relay.Conn]
 	Counts *relay.Counts
 	// blocked has, for each cluster, the nanoseconds for which its links had bytes queued.
@@ -40,9 +42,9 @@ type Plane struct {
 // Member is a connection's place in a running job.
 type Member struct {
 	*Plane
-	Rank    uint32 // Rank is wire.Nobody for another forwarder.
-	Zipper  int    // Zipper is the other forwarder's index; -1 for a rank.
-	Address string // Address is the address of the other forwarder.
+	Rank    uint32 // Rank is the rank at the other end, in the whole job; wire.Nobody if that is a forwarder.
+	Zipper  int    // Zipper is the index of the forwarder at the other end; -1 if that is a rank.
+	Address string // Address is the address of the forwarder at the other end; empty for a rank.
 	Route   relay.Route
 }
 
@@ -60,8 +62,8 @@ func (m *Member) Describe(e zapcore.ObjectEncoder) {
 	e.AddString("host", m.Hosts[m.Rank])
 }
 
-// allowed checks a header that is not that of a frame from the rank to another one. It returns an
-// error unless the frame is accepted.
+// allowed returns an error unless a rank may send a frame with header h. It is called for frames
+// that do not go from the rank to another one, before they are handled.
 func (m *Member) allowed(h wire.Header) error {
 	if m.Zipper >= 0 {
 		return m.allowedOver(h)
@@ -78,7 +80,8 @@ func (m *Member) allowed(h wire.Header) error {
 	return fmt.Errorf("%v frame for rank %d of %d", h.Type, h.Dst, len(m.Table))
 }
 
-// allowedOver checks a header that arrives from another forwarder.
+// allowedOver returns an error unless another forwarder may send a frame with header h over its
+// connection.
 func (m *Member) allowedOver(h wire.Header) error {
 	if !h.Type.BetweenRanks() {
 		switch h.Type {
@@ -102,8 +105,8 @@ func (m *Member) allowedOver(h wire.Header) error {
 	return nil
 }
 
-// MayTell checks a RailState of the other forwarder: it may only be about a rank behind that
-// forwarder.
+// MayTell returns an error unless the other forwarder may send the RailState s: it may only be
+// about a rank behind that forwarder.
 func (m *Member) MayTell(s *wire.RailState) error {
 	if int64(s.Rank) >= int64(len(m.Via)) || m.Via[s.Rank] != m.Zipper {
 		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
@@ -111,7 +114,7 @@ func (m *Member) MayTell(s *wire.RailState) error {
 	return nil
 }
 
-// Make sets the fields that depend on the other fields of a Plane.
+// Make sets those fields of a Plane that are derived from its exported ones.
 func (p *Plane) Make() {
 	p.Table = make([]atomic.Pointer[relay.Conn], len(p.Hosts))
 	p.Counts = relay.NewCounts(len(p.Clusters), p.ClusterOf)
@@ -123,7 +126,8 @@ func (p *Plane) Make() {
 	}
 }
 
-// Join adds a member to the job. Its other end may stay silent for as long as the patience lasts.
+// Join makes a connection a member of the job, and gives it its route. Its other end may stay
+// silent for as long as the patience lasts.
 func (p *Plane) Join(m *Member, patience time.Duration) {
 	m.Plane = p
 	m.Route = relay.Route{Rank: m.Rank, Allowed: m.allowed, Patience: patience, Table: p.Table, Counts: p.Counts,

@@ -27,7 +27,8 @@ var Private = []netip.Prefix{
 // Loopback has this host's own addresses.
 var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Dial opens a link, like forwarder.Dial.
+// Dial opens a link to the address at. It retries until ctx ends, and calls failed with the error
+// of each attempt.
 type Dial = func(ctx context.Context, at string, failed func(error)) (transport.Link, error)
 
 // Only returns a Dial that dials only addresses on the allowed networks. It looks a name up once
