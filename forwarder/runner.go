@@ -40,7 +40,9 @@ func (r *runner) Key() [wire.PublicKeyLen]byte { return r.key }
 func (r *runner) User() string                 { return r.user }
 func (r *runner) Gathering() bool              { return job.State(r.state.Load()) == job.Gathering }
 
-// newRunner opens a job for its first Join. No other thread has the job yet.
+// newRunner opens a job for its first Join, which e reports, or returns why the job is refused.
+// here is this forwarder's index in the job, and opener the stranger that has sent the Join. No
+// other thread has the job yet.
 func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Stranger) (*runner, *handshake.Refused) {
 	j, policy := e.Join, f.policy.Load()
 	timeout := policy.timeout(j)
@@ -65,7 +67,8 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 	return r, nil
 }
 
-// handle gives the job an event and carries out its actions. With the lock.
+// handle gives the job's state machine an event, and carries out the actions that it returns. With
+// the lock.
 func (r *runner) handle(e job.Event) {
 	for _, a := range r.job.Handle(r.f.cfg.clock.Now(), e) {
 		switch a.(type) {
@@ -80,7 +83,8 @@ func (r *runner) handle(e job.Event) {
 	r.state.Store(uint32(r.job.State()))
 }
 
-// take takes the lock, calls handle, and returns the state of the job afterwards. Any thread.
+// take takes the lock, gives the job an event (handle), and returns the state of the job
+// afterwards. Any thread.
 func (r *runner) take(e job.Event) job.State {
 	r.mu.Lock()
 	defer r.unlock()
@@ -88,14 +92,14 @@ func (r *runner) take(e job.Event) job.State {
 	return r.job.State()
 }
 
-// locked calls fn with the lock held. Any thread.
+// locked calls fn with the job's lock held. Any thread.
 func (r *runner) locked(fn func()) {
 	r.mu.Lock()
 	defer r.unlock()
 	fn()
 }
 
-// unlock releases the lock, then calls Config.JobEnd if the job has ended.
+// unlock releases the job's lock. If the job has ended, it then calls Config.JobEnd.
 func (r *runner) unlock() {
 	over := r.over
 	r.over = nil
@@ -107,7 +111,8 @@ func (r *runner) unlock() {
 	}
 }
 
-// forget removes a connection that has ended from the job. On the peer's own loop.
+// forget tells the job that the connection of p has ended for the reason cause, and removes it from
+// the job. On the peer's own loop.
 func (r *runner) forget(p *peer, cause error) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -139,7 +144,7 @@ func (r *runner) expired(t action.Timer, a *alarm) {
 	r.handle(e)
 }
 
-// incomplete removes a job that has never run from the forwarder.
+// incomplete removes a job that has ended before it ran from the forwarder.
 func (r *runner) incomplete() {
 	r.forgotten(func(f *Forwarder) {
 		f.strangers.Over(r.opener)
@@ -165,7 +170,7 @@ func (r *runner) conclude() {
 	r.over = append(r.over, s)
 }
 
-// forgotten removes the job from the forwarder, and calls rest with f.mu held.
+// forgotten removes the job from the forwarder's tables, and calls rest with f.mu held.
 func (r *runner) forgotten(rest func(f *Forwarder)) {
 	f := r.f
 	r.stop()

@@ -39,7 +39,7 @@ func (f *Forwarder) Status() Status {
 	return s
 }
 
-// ownStatus is the part of Status that is not about jobs which have not ended, and these jobs.
+// ownStatus returns the forwarder's status without its jobs, and the jobs that have not ended.
 func (f *Forwarder) ownStatus() (Status, []*runner) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *Forwarder) ownStatus() (Status, []*runner) {
 	return s, f.jobs.InOrder()
 }
 
-// status returns the job's part of Status. With the lock.
+// status returns the state of the job for the forwarder's Status. With the lock.
 func (r *runner) status() JobStatus {
 	v, g := r.job.View(), r.job.Gather()
 	s := JobStatus{Job: r.id, Key: hex.EncodeToString(r.key[:8]), User: r.user, State: r.publicState(v.Reason),
@@ -87,7 +87,7 @@ func (r *runner) status() JobStatus {
 	return s
 }
 
-// trunk returns the status of the link to another forwarder. With the lock.
+// trunk returns the state of the link br to another forwarder. With the lock.
 func (r *runner) trunk(br *bridge.Bridge) TrunkStatus {
 	s := TrunkStatus{Forwarder: br.Address, Connections: len(br.Conns()), Lost: br.Lost()}
 	r.on(br.First(), func(p *peer) {
@@ -104,8 +104,8 @@ func (r *runner) trunk(br *bridge.Bridge) TrunkStatus {
 	return s
 }
 
-// publicState returns the job's state as Status has it. A job that is ready still gathers, and a
-// job that ends without a failure still runs.
+// publicState returns the name of the job's state in Status; reason is why it has failed, or empty.
+// A job that is ready still gathers, and a job that ends without a failure still runs.
 func (r *runner) publicState(reason string) string {
 	switch {
 	case r.job.State() <= job.Ready:
@@ -116,8 +116,8 @@ func (r *runner) publicState(reason string) string {
 	return "running"
 }
 
-// clusterStatus returns the status of the first clusters, and how many more there are. With the
-// lock.
+// clusterStatus returns the state of the job's first clusters, and the number of further clusters.
+// With the lock.
 func (r *runner) clusterStatus() (list []ClusterStatus, more int) {
 	clusters := r.job.Facts().Clusters
 	more = max(0, len(clusters)-maxClusters)

@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/relay"
 )
 
-// aside runs work, which may block, on a goroutine of its own, and then done, which must not, on an
-// event loop. done may be nil. Any thread.
+// aside runs work, which may block, on a goroutine of its own. It then runs done, which must not
+// block, on an event loop; done may be nil. Any thread.
 func (f *Forwarder) aside(work, done func()) {
 	spawn := f.asides.Go
 	if f.cfg.spawn != nil {
@@ -23,7 +23,7 @@ func (f *Forwarder) aside(work, done func()) {
 	})
 }
 
-// observe passes a value to a meter unless that is nil.
+// observe gives the duration d, in seconds, to the meter m, unless m is nil.
 func observe(m relay.Observer, d time.Duration) {
 	if m != nil {
 		m.Observe(d.Seconds())

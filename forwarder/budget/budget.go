@@ -67,7 +67,7 @@ type Account struct {
 	mu      sync.Mutex
 	held    atomic.Int64
 	process *Budget
-	// the budget, such as that of a job, of which the bytes are used besides that of the process
+	// a second budget to which the bytes are charged too, such as that of the connection's job
 	part atomic.Pointer[Budget]
 }
 

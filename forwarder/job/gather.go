@@ -178,8 +178,8 @@ func (g *gathering) missing(others string) string {
 	return reason
 }
 
-// notice sends the first rank of each cluster, if it waits here, a text about what is missing.
-// others is a hint about other gathering jobs.
+// notice sends the first rank of each cluster, if it waits here, a text that names the missing
+// ranks and links. others is a hint about other gathering jobs.
 func (g *gathering) notice(others string) {
 	if g.state != Gathering {
 		return

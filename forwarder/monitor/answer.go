@@ -90,7 +90,8 @@ func (w *answer) element(i int, text []byte) {
 	w.write([]byte("\n"), text)
 }
 
-// newest returns as many of the last elements of a list, as JSON, as fit into most bytes together.
+// newest returns the JSON texts of the last elements of a list: as many as fit into most bytes
+// together.
 func newest[T any](list []T, most int) (texts [][]byte) {
 	for i := range slices.Backward(list) {
 		text, err := json.Marshal(&list[i])

@@ -58,7 +58,7 @@ type JobView struct {
 	Limited string    `json:"limited,omitempty"`
 }
 
-// PastView is what the status page shows of a job that has ended.
+// PastView is the part of the status page about one job that has ended.
 type PastView struct {
 	Job     string    `json:"job"`
 	User    string    `json:"user,omitempty"`

@@ -10,12 +10,12 @@ import (
 // buffer holds queued bytes: one frame, or several small frames in a row. refs counts the queue
 // entries that point into the buffer; the mutex of the output that holds them guards it.
 type buffer struct {
-	b     []byte // the bytes in use; the capacity is that of the class
+	b     []byte // the bytes of the frames; the capacity is that of the buffer's size class
 	refs  int
 	class int
 }
 
-// pool hands out buffers. It is safe for concurrent use.
+// pool allocates buffers of several sizes, and reuses released ones. It is safe for concurrent use.
 type pool struct{ free [len(classes)]sync.Pool }
 
 // get returns an empty buffer with room for n bytes. n is at most the largest class.
@@ -31,7 +31,7 @@ func (p *pool) get(n int) *buffer {
 	panic("forwarder: buffer larger than a frame") // wire.ParseHeader bounds every frame
 }
 
-// put takes back a buffer that no queue entry refers to.
+// put releases a buffer, to which no queue entry refers any more, for reuse.
 func (p *pool) put(b *buffer) {
 	b.b, b.refs = b.b[:0], 0
 	p.free[b.class].Put(b)
@@ -53,10 +53,11 @@ type memory struct {
 	wake   func()      // asks the loop to check whether reading can resume
 }
 
-// took charges n bytes.
+// took charges n received bytes that are held from now on to the connection's memory.
 func (m *memory) took(n int) { m.Take(int64(n)) }
 
-// gave releases n bytes, and wakes a paused connection that is under its limits again.
+// gave releases n bytes that took has charged. If the connection was not read for lack of memory
+// and is under its limits again, gave asks its loop to read on.
 func (m *memory) gave(n int) {
 	m.Take(-int64(n))
 	if m.paused.Load() && m.Under() && m.waking.CompareAndSwap(false, true) {

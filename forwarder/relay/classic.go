@@ -18,7 +18,7 @@ type Classic struct {
 	left             uint64         // the bytes of the current message that have not arrived
 	store            []byte         // the frames of the current message that are stored
 	waiting          [][]byte       // the CTS frames of the transfers that wait, oldest first
-	held             map[uint32]int // the bytes of waiting by source
+	held             map[uint32]int // the number of bytes in waiting from each rank, by rank
 	// the maximum of held for one source in bytes; a source above it violates the protocol
 	limit int
 }
@@ -27,7 +27,7 @@ type Classic struct {
 // most limit bytes.
 func NewClassic(limit int) *Classic { return &Classic{held: map[uint32]int{}, limit: limit} }
 
-// relay relays the whole frames b, which arrived over c.
+// relay relays the whole frames in b, which arrived over connection c, one after the other.
 func (s *Classic) relay(c *Conn, r *Route, b []byte) {
 	for len(b) > 0 {
 		h, err := wire.ParseHeader(b)
@@ -72,8 +72,8 @@ func (s *Classic) one(c *Conn, r *Route, h *wire.Header, frame []byte) {
 	}
 }
 
-// next starts the next transfer unless one is in progress. It skips a CTS whose sender or receiver
-// has departed.
+// next sends the oldest CTS that waits, and so starts its transfer, unless a transfer is in
+// progress. It skips a CTS whose sender or receiver has departed.
 func (s *Classic) next(c *Conn, r *Route) {
 	for !s.busy && len(s.waiting) > 0 {
 		frame := s.waiting[0]

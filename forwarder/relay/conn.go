@@ -15,9 +15,9 @@ import (
 
 var errLinger = errors.New("did not close in time")
 
-// Conn is one connection. Its loop alone reads from it, writes its queue and ends it; other loops
-// write to it directly while the queue is empty. Methods must be called on its own loop, except
-// where noted.
+// Conn is one connection to a rank or to another forwarder. Its loop alone reads from it, writes
+// its queue and ends it; other loops write to it directly while the queue is empty. Methods must be
+// called on its own loop, except where noted.
 type Conn struct {
 	shared *Relay
 	worker *Worker
@@ -28,22 +28,24 @@ type Conn struct {
 	ctl    Control
 	out    output
 	memory memory        // accounts for received bytes that are still held
-	state  atomic.Uint32 // the State; set by to
+	state  atomic.Uint32 // the State of the connection
 	route  atomic.Pointer[Route]
 	sealing
 	// trunk carries bulk frames in place of this connection; nil if this connection carries them.
 	trunk atomic.Pointer[trunk]
 
-	// The fields below belong to the loop.
+	// the received bytes of an incomplete frame; like all fields below, used on the connection's
+	// loop only
 	input    input
-	parting  bool             // whether the peer has sent Bye, so that the end of the stream is expected
-	deadline time.Time        // the time at which lingering ends
-	lastRead time.Time        // the time at which bytes last arrived
-	counted  time.Time        // the time at which the last Count was sent
-	came     wire.Counted     // checks the peer's Counts
-	slow     trickle.Detector // detects a frame that stays incomplete
-	pinged   bool             // whether a Ping has been sent since lastRead
-	closing  bool             // whether the peer closed the link while reading was paused
+	parting  bool      // whether the peer has sent Bye, so that the end of the stream is expected
+	deadline time.Time // the time at which lingering ends
+	lastRead time.Time // the time at which bytes last arrived
+	counted  time.Time // the time at which the last Count was sent
+	// compares the Counts that the peer sends (numbers of bytes) with the bytes that have arrived
+	came    wire.Counted
+	slow    trickle.Detector // detects a received frame that stays incomplete for too long
+	pinged  bool             // whether a Ping has been sent since lastRead
+	closing bool             // whether the peer closed the link while reading was paused
 }
 
 // Conn returns a connection over a link, in state Joining. Its loop reads it once Open has been
@@ -81,8 +83,8 @@ func (c *Conn) Bad(reason string) {
 	}
 }
 
-// Send writes or queues a whole frame of the forwarder's own. It returns an error if too many bytes
-// are queued. It may be called on any thread.
+// Send writes or queues a whole frame that the forwarder itself sends to the peer. It returns an
+// error if too many bytes are queued. It may be called on any thread.
 func (c *Conn) Send(frame []byte) error {
 	return c.sealed(frame, func(frame []byte) error {
 		_, err := c.out.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
@@ -90,14 +92,14 @@ func (c *Conn) Send(frame []byte) error {
 	})
 }
 
-// FinishWith queues a last frame behind all others. The caller must not send anything afterwards.
-// It may be called on any thread.
+// FinishWith queues frame as the last one for the peer, behind all others. The caller must not send
+// anything afterwards. It may be called on any thread.
 func (c *Conn) FinishWith(frame []byte) {
 	_ = c.sealed(frame, func(frame []byte) error { c.out.finishWith(frame); return nil })
 }
 
-// AbortWith discards the queue, sends a last frame and lingers. It does nothing if the connection
-// lingers already.
+// AbortWith discards the queue, sends frame as the last one, and then waits for the peer to close
+// the link. It does nothing if the connection does so already.
 func (c *Conn) AbortWith(frame []byte) {
 	if c.live() {
 		_ = c.sealed(frame, func(frame []byte) error { c.out.abortWith(frame); return nil })
@@ -120,7 +122,8 @@ func (c *Conn) FinishNow() {
 	}
 }
 
-// Linger waits for the peer to close the link, because the last frame has been queued.
+// Linger begins to wait for the peer to close the link, because the last frame for it has been
+// queued. The wait ends after Config.Linger.
 func (c *Conn) Linger() {
 	if c.to(Lingering) {
 		c.input.drop(c)
@@ -129,7 +132,7 @@ func (c *Conn) Linger() {
 	}
 }
 
-// End closes the link and calls Control.Ended. cause is nil for a clean end.
+// End closes the link at once and calls Control.Ended. cause is the reason, or nil for a clean end.
 func (c *Conn) End(cause error) {
 	if !c.to(Ended) {
 		return
@@ -143,19 +146,22 @@ func (c *Conn) End(cause error) {
 	c.ctl.Ended(cause)
 }
 
-// Widen multiplies the limits of the queue by n, the number of ranks behind the connection. It may
-// be called on any thread.
+// Widen multiplies the limits of the bytes that each rank may have queued for this connection by n,
+// the number of ranks behind it. It may be called on any thread.
 func (c *Conn) Widen(n int) { c.out.widen(n) }
 
-// Queued returns the number of bytes in the queue. It may be called on any thread.
+// Queued returns the number of bytes that wait to be written to the link. It may be called on any
+// thread.
 func (c *Conn) Queued() int { return c.out.queued() }
 
-// frame returns a frame of type t without a body, between the two ends of a link.
+// frame returns the bytes of a frame of type t without a body, for the other end of a link rather
+// than for a rank.
 func frame(t wire.Type) []byte {
 	return wire.AppendFrame(nil, wire.Control(t), nil)
 }
 
-// allowed checks a header before the frame is handled or memory is allocated for it.
+// allowed returns an error unless the peer may send a frame with header h. It is called before the
+// frame is handled or memory is allocated for it.
 func (c *Conn) allowed(h *wire.Header, r *Route) error {
 	if r == nil {
 		r = c.ctl.Route()

@@ -72,14 +72,15 @@ func (o *output) putCounted(frames []byte, make func(wire.Count) ([]byte, error)
 	return err
 }
 
-// uncounted reports whether bytes have been sent since the last Count.
+// uncounted reports whether bytes have been sent over the link since the last Count.
 func (o *output) uncounted() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.counts == 0 || o.sent > o.counted
 }
 
-// sendCount sends a Count. It must be called on the connection's loop, or before Running.
+// sendCount sends the peer a Count, the number of bytes that were sent before it. It must be called
+// on the connection's loop, or before Running.
 func sendCount(c *Conn) {
 	if c.State() != Running {
 		return
@@ -101,7 +102,7 @@ func (c *Conn) SendCounted(frames []byte) error {
 	return c.out.putCounted(frames, func(x wire.Count) ([]byte, error) { return countFrame(c, x) })
 }
 
-// countFrame returns a Count as it goes over the link. If the link has a channel, the caller holds
+// countFrame returns the frame of Count x, sealed if the connection has keys; the caller then holds
 // sealing.mu.
 func countFrame(c *Conn, x wire.Count) (b []byte, err error) {
 	b = wire.AppendFrame(make([]byte, 0, wire.HeaderLen+wire.CountLen), wire.Control(wire.TypeCount), &x)
@@ -112,7 +113,7 @@ func countFrame(c *Conn, x wire.Count) (b []byte, err error) {
 	return b, err
 }
 
-// tickCount sends a Count if one is due.
+// tickCount sends the peer a Count if the last one is old and bytes have been sent since.
 func tickCount(c *Conn, now time.Time) {
 	if now.Sub(c.counted) >= c.shared.cfg.PingInterval && c.out.uncounted() {
 		c.counted = now
@@ -120,7 +121,8 @@ func tickCount(c *Conn, now time.Time) {
 	}
 }
 
-// counts checks a received Count against at, the number of bytes that arrived before it.
+// counts compares a Count from the peer with at, the number of bytes that arrived before it. It
+// returns an error if bytes are missing.
 func counts(c *Conn, body []byte, at uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 // tally counts the frames of one run before they are added to the shared counters.
 type tally struct{ frames, messages, payload, header, again uint64 }
 
-// add counts the frame with header h.
+// add counts one forwarded frame, whose header is h.
 func (t *tally) add(h *wire.Header) {
 	payload := uint64(h.Payload())
 	t.frames++
@@ -27,7 +27,7 @@ func (t *tally) add(h *wire.Header) {
 // counters has the shared counters of one direction. It is safe for concurrent use.
 type counters struct{ frames, messages, payload, header, again, passed, placed atomic.Uint64 }
 
-// add adds a tally.
+// add adds the counts in t to the shared counters.
 func (c *counters) add(t *tally) {
 	c.frames.Add(t.frames)
 	if t.messages > 0 {
@@ -46,7 +46,8 @@ func (c *counters) add(t *tally) {
 type Counts struct {
 	clusters  int
 	clusterOf []int
-	cells     []counters // from cluster * clusters + to cluster
+	// the counters of each direction, at index (sender's cluster * clusters + receiver's cluster)
+	cells []counters
 }
 
 // NewCounts returns counters for a number of clusters. clusterOf has the cluster of each rank.
@@ -94,7 +95,8 @@ var origin = time.Now()
 // moment returns the current moment in nanoseconds since origin. It is never 0.
 func moment() int64 { return int64(time.Since(origin)) + 1 }
 
-// noteQueued records an entry that has been charged and is about to be queued.
+// noteQueued updates the statistics because entry e is about to be queued; its bytes have been
+// charged already.
 func (o *output) noteQueued(e *entry) {
 	if o.since == 0 && o.blocked != nil {
 		o.since = moment()
@@ -105,14 +107,15 @@ func (o *output) noteQueued(e *entry) {
 	}
 }
 
-// noteGone records that an entry has been written or dropped.
+// noteGone updates the statistics because entry e has been written or dropped.
 func (o *output) noteGone(e *entry) {
 	if e.at != 0 {
 		o.waited.Observe(time.Duration(moment() - e.at).Seconds())
 	}
 }
 
-// stillBlocked updates the sum while the queue is not empty.
+// stillBlocked adds the time since the last update to blocked, the time for which the queue was not
+// empty. The queue must not be empty.
 func (o *output) stillBlocked() {
 	if o.since != 0 {
 		now := moment()
@@ -121,7 +124,8 @@ func (o *output) stillBlocked() {
 	}
 }
 
-// unblocked updates the sum because the queue has become empty.
+// unblocked updates blocked, the time for which the queue was not empty, because the queue has
+// become empty.
 func (o *output) unblocked() {
 	o.stillBlocked()
 	o.since = 0

@@ -7,7 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// forwardBlock relays the frame in a block.
+// forwardBlock relays the frame that a link which supports blocks has received into block b,
+// without a copy.
 func (c *Conn) forwardBlock(b transport.Block) {
 	if !c.live() {
 		b.Release()
@@ -37,7 +38,8 @@ func (c *Conn) forwardBlock(b transport.Block) {
 	c.forward(p, &h, r)
 }
 
-// forward relays a frame whose header has been checked.
+// forward relays the frame p, which is in a block or a pipe, to the rank in its header h. The
+// header has been checked.
 func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
 	d := r.Table[h.Dst].Load()
 	if d != nil {

@@ -58,7 +58,7 @@ func (c *Conn) Readable() {
 	}
 }
 
-// Writable writes the queue.
+// Writable writes queued frames to the link, because it accepts bytes again.
 func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
 
 // Tick applies the connection's timeouts, and sends pings and Counts that are due.
@@ -88,7 +88,7 @@ func (c *Conn) Tick(now time.Time) {
 	}
 }
 
-// pingAfter returns the silence after which the peer is pinged.
+// pingAfter returns how long the peer may send nothing before it is pinged.
 func pingAfter(c *Conn) time.Duration {
 	if c.State() == Joining {
 		return joiningPings * c.shared.cfg.PingInterval

@@ -2,8 +2,8 @@ package relay
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// fill reads once and handles the whole frames. It returns full if more input may be available at
-// once.
+// fill reads from the link once, and handles the frames that are complete. It returns full if more
+// input may be available at once.
 func (in *input) fill(c *Conn) (full bool, err error) {
 	if in.part != nil {
 		return in.finish(c)
@@ -43,7 +43,8 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 	return full || in.part != nil, nil
 }
 
-// finish reads the rest of a frame into the buffer that has its beginning.
+// finish reads the rest of an incomplete frame into the buffer that has its beginning, and handles
+// the frame once it is complete. It returns full if more input may be available at once.
 func (in *input) finish(c *Conn) (full bool, err error) {
 	buf := in.part
 	have := len(buf.b)

@@ -28,17 +28,17 @@ type output struct {
 	current entry           // the rest of a partly written frame, which goes first
 	count   entry           // the Count that follows current, if any
 	sent    uint64          // the bytes that the link accepted
-	counts  uint64          // the number of Counts so far
-	counted uint64          // the value of sent behind the last Count
+	counts  uint64          // the number of Counts that have been sent or queued
+	counted uint64          // the value that sent has after the last Count
 	small   fifo            // the queued frames that are not bulk
 	bulk    fifo            // the queued bulk frames
 	ahead   int             // the frames of small from before Running, which nothing may overtake
 	depth   atomic.Int64    // the bytes in the queue
 	skipped int             // the bytes of small frames that were written since the last bulk frame
-	flows   map[uint32]flow // the queued bytes by source
-	limits  limits          // the bounds of each of flows
+	flows   map[uint32]flow // the number of bytes that each rank has queued here, by rank
+	limits  limits          // the maximum numbers of bytes that one rank may have queued here
 	failure error           // the error of the link, because of which the owner ends the connection
-	watched                 // statistics of the queue
+	watched                 // the statistics of the waiting times and lengths of the queue
 }
 
 // write writes whole frames from src directly if the link accepts them, and queues the rest. from
@@ -51,7 +51,8 @@ func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *
 	return o.put(vec, from, src, b, owner)
 }
 
-// put is write for a caller that holds o.mu.
+// put does the same as write, for a caller that holds o.mu: it writes whole frames from src, or
+// queues them.
 func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	if o.closed {
 		return false, nil
@@ -79,7 +80,8 @@ func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *bu
 	return o.enqueue(from, src, b, n, owner)
 }
 
-// more repeats a write that was accepted in part: a socket's buffer may have a little room left.
+// more writes the rest of b, of which the link has accepted n bytes, because a socket's buffer may
+// have a little room left. It returns the number of bytes of b that are written in all.
 func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	for n < len(b) {
 		vec[0] = b[n:]
@@ -137,8 +139,8 @@ func (o *output) flush(vec [][]byte) (done bool) {
 	return false
 }
 
-// gather fills vec with the next bytes to write, in the order in which written removes them. It
-// returns their number of pieces and of bytes.
+// gather fills vec with the next pieces of the queue to write, in the order in which written
+// removes them. It returns the number of pieces and of bytes.
 func (o *output) gather(vec [][]byte) (k, total int) {
 	skipped := o.skipped
 	add := func(e *entry) bool {
@@ -181,7 +183,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 	return
 }
 
-// written removes n bytes from the queues.
+// written removes the next n bytes from the queues, because the link has accepted them.
 func (o *output) written(n int) {
 	for n > 0 {
 		if o.current.buf == nil && o.count.buf != nil {
@@ -223,7 +225,7 @@ func (o *output) abortWith(frame []byte) {
 	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 }
 
-// finishWith queues a last frame behind all others.
+// finishWith queues frame as the last one, behind all others.
 func (o *output) finishWith(frame []byte) {
 	o.mu.Lock()
 	if !o.closed && o.pending() {
@@ -237,14 +239,14 @@ func (o *output) finishWith(frame []byte) {
 	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 }
 
-// cause returns the error of the link.
+// cause returns the error with which the link has failed, or nil.
 func (o *output) cause() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.failure
 }
 
-// waits reports whether anything is queued.
+// waits reports whether anything is queued. It takes o.mu itself.
 func (o *output) waits() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,8 +30,8 @@ func (in *input) begun() uint64 {
 	return in.read - uint64(have)
 }
 
-// keep stores the beginning of a frame of need bytes. Before a connection has its route, it takes
-// no more memory than the bytes that have arrived.
+// keep stores p, the beginning of a frame of need bytes, until the rest arrives. Before a
+// connection has its route, it takes no more memory than the bytes that have arrived.
 func (in *input) keep(c *Conn, p []byte, need int) {
 	room := need
 	if c.route.Load() == nil {
@@ -42,7 +42,7 @@ func (in *input) keep(c *Conn, p []byte, need int) {
 	c.memory.took(cap(in.part.b))
 }
 
-// grow moves an incomplete frame that fills its buffer to a larger one.
+// grow moves the incomplete frame to a larger buffer, because it fills its present one.
 func (in *input) grow(c *Conn) {
 	old := in.part
 	in.part = c.shared.pool.get(min(in.need, cap(old.b)+1))
@@ -51,7 +51,7 @@ func (in *input) grow(c *Conn) {
 	c.shared.pool.put(old)
 }
 
-// drop discards the incomplete frame.
+// drop discards the incomplete frame, and releases its memory.
 func (in *input) drop(c *Conn) {
 	if in.part != nil {
 		c.memory.gave(cap(in.part.b))

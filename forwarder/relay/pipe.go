@@ -10,14 +10,15 @@ import (
 // before the payload. As everywhere, a frame is sent only when all of it has arrived, so that no
 // slow source blocks an output.
 
-// pipeable reports whether a frame from the link could go through a pipe.
+// pipeable reports whether a frame with header h, which arrives over the connection, could be
+// forwarded through a pipe without a copy.
 func (c *Conn) pipeable(h *wire.Header) bool {
 	n := h.Rest()
 	return c.piper != nil && h.Type == wire.TypeData && n >= c.shared.cfg.PipeFrom && n <= pipeTo
 }
 
-// begin gets a pipe for the frame whose head is p. It returns false if the frame has to be read in
-// the usual way, which also reports a bad head.
+// begin gets a pipe for the frame whose head is p. It returns false if the frame has to be read
+// into memory instead, which also reports an invalid head.
 func (in *input) begin(c *Conn, p []byte) bool {
 	h, err := wire.ParseHeader(p)
 	r := c.route.Load()
@@ -42,8 +43,8 @@ func (in *input) begin(c *Conn, p []byte) bool {
 	return true
 }
 
-// pipe moves the rest of a frame into its pipe. It returns full if more input may be available at
-// once.
+// pipe moves the rest of a frame from the link into the frame's pipe, and forwards the frame once
+// it is complete. It returns full if more input may be available at once.
 func (in *input) pipe(c *Conn) (full bool, err error) {
 	p := in.piped
 	n, err := c.piper.TryFill(p.last, p.left())

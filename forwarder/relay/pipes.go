@@ -6,7 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// pipes keeps pipes for reuse. It is safe for concurrent use.
+// pipes has the pipes (of the kernel) through which large frames are forwarded, and keeps free ones
+// for reuse. It is safe for concurrent use.
 type pipes struct {
 	mu    sync.Mutex
 	free  []*transport.Pipe
@@ -15,8 +16,8 @@ type pipes struct {
 	ended bool // whether close has been called
 }
 
-// get returns an empty pipe, and makes one for size bytes if none is free. It returns nil if it
-// gets none; the frame is copied then.
+// get returns an empty pipe, and makes one for size bytes if none is free. It returns nil if there
+// are too many or the system refuses one; the frame is copied then.
 func (p *pipes) get(size int) *transport.Pipe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +39,7 @@ func (p *pipes) get(size int) *transport.Pipe {
 	return pipe
 }
 
-// put takes back a pipe, and closes it if bytes are left in it.
+// put releases a pipe for reuse. It closes the pipe if bytes are left in it.
 func (p *pipes) put(pipe *transport.Pipe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +51,8 @@ func (p *pipes) put(pipe *transport.Pipe) {
 	p.free = append(p.free, pipe)
 }
 
-// scarce reports whether so many pipes are in use that none should wait in a queue.
+// scarce reports whether so many pipes are in use that a frame which must wait in a queue is to be
+// copied out of its pipe.
 func (p *pipes) scarce() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,13 +6,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// limits are the bounds of the bytes that one source may have queued at one output.
+// limits are the maximum numbers of bytes that one source may have queued at one output: of
+// payload, and of headers and control frames.
 type limits struct{ payload, control int }
 
-// flow is the number of bytes that one source has queued.
+// flow has the numbers of bytes that one source has queued at one output: of payload, and of
+// headers and control frames.
 type flow struct{ payload, control int }
 
-// entry is one queued frame or the rest of one: in buf, or in a block or a pipe (zc).
+// entry is one queued frame, or the unwritten rest of one. Its bytes are in buf, or in a block or a
+// pipe (zc).
 type entry struct {
 	buf      *buffer   // the buffer that holds the bytes, or nil if zc does
 	off, end int       // the range of the bytes in buf
@@ -26,7 +29,8 @@ type entry struct {
 	at     int64  // the moment at which the frame was queued, or 0 if no statistics are kept
 }
 
-// book charges the memory of an entry to the connection that the frame arrived over.
+// book charges an entry's memory, in bytes, to the connection that the frame arrived over (from);
+// nil: to none.
 func (e *entry) book(from *memory, memory int) {
 	if from != nil {
 		e.from, e.memory = from, uint32(memory+entrySize)
@@ -34,13 +38,13 @@ func (e *entry) book(from *memory, memory int) {
 	}
 }
 
-// fifo is a queue of entries in a ring that grows.
+// fifo is a first-in, first-out queue of entries in a ring that grows.
 type fifo struct {
 	ring    []entry
 	head, n int
 }
 
-// push appends an entry.
+// push appends an entry at the tail of the queue.
 func (q *fifo) push(e entry) {
 	if q.n == len(q.ring) {
 		bigger := make([]entry, max(firstRing, 2*q.n))
@@ -56,7 +60,7 @@ func (q *fifo) push(e entry) {
 // at returns the entry at position i, counted from the head.
 func (q *fifo) at(i int) *entry { return &q.ring[(q.head+i)%len(q.ring)] }
 
-// pop removes and returns the entry at the head.
+// pop removes and returns the entry at the head of the queue, which must not be empty.
 func (q *fifo) pop() entry {
 	e := q.ring[q.head]
 	q.ring[q.head] = entry{}
@@ -76,7 +80,8 @@ func (o *output) pending() bool {
 	return o.current.buf != nil || o.current.zc != nil || o.count.buf != nil || o.small.n > 0 || o.bulk.n > 0
 }
 
-// widen multiplies the limits of each source by n, the number of ranks behind the link.
+// widen multiplies the limits of each source by n, the number of ranks behind the link. It takes
+// o.mu itself.
 func (o *output) widen(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +89,7 @@ func (o *output) widen(n int) {
 	o.limits.control *= n
 }
 
-// queued returns the number of queued bytes.
+// queued returns the number of bytes that wait to be written. It takes o.mu itself.
 func (o *output) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +163,8 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 	return buf, off, len(buf.b)
 }
 
-// charge adds queued bytes to their source. It returns an error if the source exceeds its limits.
+// charge counts bytes of payload and other (control) bytes as queued by the rank src. It returns an
+// error if the rank exceeds its limits.
 func (o *output) charge(src uint32, payload, control int) error {
 	f := o.flows[src]
 	if f.payload+payload > o.limits.payload {
@@ -177,7 +183,8 @@ func (o *output) charge(src uint32, payload, control int) error {
 	return nil
 }
 
-// uncharge undoes charge and book for an entry that leaves the queue.
+// uncharge releases the bytes that charge and book have counted for an entry, because the entry
+// leaves the queue.
 func (o *output) uncharge(e entry) {
 	o.depth.Add(-int64(e.payload) - int64(e.control))
 	o.noteGone(&e)
@@ -189,7 +196,8 @@ func (o *output) uncharge(e entry) {
 	}
 }
 
-// release uncharges an entry and frees its buffer, block or pipe.
+// release uncounts an entry's bytes, and frees its buffer, block or pipe, because the entry leaves
+// the queue.
 func (o *output) release(e entry) {
 	o.uncharge(e)
 	if e.zc != nil {
@@ -201,7 +209,7 @@ func (o *output) release(e entry) {
 	}
 }
 
-// discard empties the queues.
+// discard drops everything that is queued, and frees its memory.
 func (o *output) discard() {
 	if o.current.buf != nil || o.current.zc != nil {
 		o.release(o.current)
@@ -222,22 +230,24 @@ func (o *output) discard() {
 	o.unblocked()
 }
 
-// bulkTurn reports whether a bulk frame is next once s small and b bulk frames have been taken from
-// the queues.
+// bulkTurn reports whether the next frame to write is a bulk one, once s small and b bulk frames
+// have been written. skipped is the number of bytes of small frames written since the last bulk
+// frame.
 func (o *output) bulkTurn(s, b, skipped int) bool {
 	small, bulk := o.small.n-s, o.bulk.n-b
 	return bulk > 0 && s >= o.ahead && (small == 0 || skipped >= bulkShare)
 }
 
-// runs lets nothing overtake the frames that are queued now, because the peer is not Running before
-// they arrive.
+// runs keeps the frames that are queued now ahead of all later ones, because the peer is not
+// Running before they arrive.
 func (o *output) runs() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ahead = o.small.n
 }
 
-// fail records the failure of the link and asks the owner loop to end the connection.
+// fail records err, the failure of the link, drops the queue, and asks the connection's loop to end
+// the connection.
 func (o *output) fail(err error) {
 	o.failure = err
 	o.discard()

@@ -65,7 +65,8 @@ type Route struct {
 	Memory *budget.Budget // the budget of all connections of the job; nil if unlimited
 	// the only source of frames from the connection, or wire.Nobody if there are several
 	Rank uint32
-	// the connections by destination rank; nil if departed or dead
+	// the connection over which frames for each rank go, by rank in the whole job; nil if the rank
+	// has departed or is out of reach
 	Table  []atomic.Pointer[Conn]
 	Counts *Counts // the counters of the job's traffic
 	// Blocked is the sum, in nanoseconds, of the time for which connections with this route had
@@ -82,7 +83,7 @@ type Route struct {
 
 // Config has the settings of all connections.
 type Config struct {
-	ReadBuffer int // the bytes that a loop reads at once
+	ReadBuffer int // the greatest number of bytes that a loop reads at once
 	// the bytes of payload, and of all else, that one rank may have queued for another
 	FlowLimit, ControlLimit int
 
@@ -106,7 +107,7 @@ type Config struct {
 	Log *zap.Logger // receives errors of the system and, at level debug, changes of state
 }
 
-// Observer takes measured values. It is safe for concurrent use.
+// Observer receives measured values, such as for a histogram. It is safe for concurrent use.
 type Observer interface{ Observe(float64) }
 
 // Relay has the state that the connections of one forwarder share. It is safe for concurrent use.
@@ -127,7 +128,7 @@ func New(cfg Config) *Relay {
 	return &Relay{cfg: cfg}
 }
 
-// Joining returns the budget of connections without a route. Its limit may be changed.
+// Joining returns the memory budget of all connections without a route. Its limit may be changed.
 func (r *Relay) Joining() *budget.Budget { return r.cfg.Joining }
 
 // Close frees the memory and pipes that are kept for reuse. All connections must have ended.
@@ -144,12 +145,12 @@ func (r *Relay) Pipes() (used, kept int) {
 // at a time.
 type Worker struct {
 	Loop *loop.Loop
-	buf  []byte   // the buffer for reading
-	one  [][]byte // scratch for a write of one piece
-	vec  [][]byte // scratch for a vectored write
+	buf  []byte   // the buffer into which the loop reads from links
+	one  [][]byte // scratch memory for a write of one piece
+	vec  [][]byte // scratch memory for a write of several pieces (writev)
 }
 
-// Worker returns the worker of a loop.
+// Worker returns a Worker, with new buffers, for the connections of loop l.
 func (r *Relay) Worker(l *loop.Loop) *Worker {
 	return &Worker{Loop: l, buf: make([]byte, r.cfg.ReadBuffer), one: make([][]byte, 1), vec: make([][]byte, maxIov)}
 }

@@ -16,7 +16,8 @@ type run struct {
 	count    tally
 }
 
-// add adds the frame at p[off:end], and flushes first if it has another source or destination.
+// add adds the frame at p[off:end], whose header is h, to the run. If the frame has another source
+// or destination, add relays the present run first.
 func (r *run) add(p []byte, h *wire.Header, off, end int) {
 	if r.route == nil {
 		r.route = r.c.route.Load()
@@ -31,7 +32,7 @@ func (r *run) add(p []byte, h *wire.Header, off, end int) {
 	r.count.add(h)
 }
 
-// flush relays the frames of the run, which are in p.
+// flush relays the frames of the run, which are in p, to their destination. The run is empty then.
 func (r *run) flush(p []byte) {
 	if r.from == r.to {
 		return
@@ -42,7 +43,8 @@ func (r *run) flush(p []byte) {
 	r.count = tally{}
 }
 
-// relay forwards whole frames from src to dst. kept reports that owner now belongs to a queue.
+// relay forwards the whole frames in b from rank src to rank dst, and adds their counts. owner, if
+// not nil, holds b; kept reports that owner now belongs to a queue.
 func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
 	r.Counts.between(src, dst).add(count)
 	if r.Classic != nil {
@@ -64,7 +66,8 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 	return kept
 }
 
-// relayOne handles the frame that fills buf. kept reports that a queue keeps buf.
+// relayOne handles the frame that fills buf: it relays the frame to a rank, or handles a frame for
+// the forwarder itself. kept reports that a queue keeps buf.
 func (c *Conn) relayOne(buf *buffer) (kept bool) {
 	h := wire.ParsedHeader(buf.b)
 	if !h.Type.BetweenRanks() {

@@ -14,12 +14,13 @@ import (
 // forwarder cannot open frames between ranks. A Ping or Pong that was sent before the peer had the
 // keys may arrive unsealed until the first sealed frame.
 
-// sealing has the keys of a connection; nothing is sealed without a channel.
+// sealing has the keys with which frames of a connection between its two ends are sealed (encrypted
+// and authenticated). Without a channel nothing is sealed.
 type sealing struct {
 	channel atomic.Pointer[seal.Channel] // nil: frames are not sealed
 	// held while a frame is sealed and written, so that numbers rise in the order of writing
 	mu   sync.Mutex
-	came bool // whether a sealed frame has arrived; belongs to the loop
+	came bool // whether a sealed frame has arrived; used on the connection's loop only
 }
 
 // Seal causes frames to be sealed from now on, except for those that belong to no running job. It
@@ -30,7 +31,8 @@ func (c *Conn) Seal(ch *seal.Channel) {
 	}
 }
 
-// sealed seals a frame of the forwarder's own and passes it to write.
+// sealed seals a frame that the forwarder itself sends, if the connection has keys, and calls write
+// with it. It returns the error of write.
 func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	if c.sealing.channel.Load() != nil {
 		c.sealing.mu.Lock()
@@ -39,7 +41,7 @@ func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	return c.seal(frame, write)
 }
 
-// seal is sealed for a caller that holds sealing.mu, or without a channel.
+// seal does the same as sealed, for a caller that holds sealing.mu or whose connection has no keys.
 func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
 	ch := c.sealing.channel.Load()
 	h, err := wire.ParseHeader(frame)

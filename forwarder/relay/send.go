@@ -58,7 +58,8 @@ func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 	return nil
 }
 
-// zerocopyNext reports whether the next frame to write is in a block or a pipe.
+// zerocopyNext reports whether the next frame to write is in a block or a pipe, rather than in a
+// buffer.
 func (o *output) zerocopyNext() bool {
 	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(0, 0, o.skipped) && o.bulk.at(0).zc != nil
 }
@@ -79,8 +80,8 @@ func (o *output) forwardQueued() bool {
 	return o.forwarded(o.send(o.current.zc))
 }
 
-// forwarded handles the result of writing the current frame. It returns false if the frame is not
-// written.
+// forwarded handles err, the result of writing the current frame: it removes a written frame, and
+// fails the link after an error. It returns false if the frame is not written.
 func (o *output) forwarded(err error) bool {
 	switch err {
 	case nil:
@@ -114,8 +115,9 @@ func (o *output) send(p *zerocopy) error {
 	return nil
 }
 
-// lend passes a block to the link, which writes the payload to the receive buffer that it belongs
-// to if the receiver has announced the buffer.
+// lend passes a frame in a block to the link. The link writes the payload to the receive buffer
+// that it belongs to, if the receiver has announced that buffer. It returns ErrAgain if the link
+// has no room.
 func (o *output) lend(p *zerocopy) error {
 	n := uint64(dataHead + p.bytes)
 	if o.placer == nil {

@@ -44,15 +44,15 @@ var legal = [...]uint{
 	Ended:     0,
 }
 
-// State returns the state of the connection. It may be called on any thread; the states Lingering
-// and Ended begin on the connection's own loop.
+// State returns the present stage of the connection. It may be called on any thread; the states
+// Lingering and Ended begin on the connection's own loop.
 func (c *Conn) State() State { return State(c.state.Load()) }
 
-// live reports whether received frames are handled.
+// live reports whether frames that arrive are handled: the connection has not begun to end.
 func (c *Conn) live() bool { return c.State() < Lingering }
 
-// Run gives the connection its route. A connection that has begun to end continues to end. Run may
-// be called on any thread.
+// Run gives the connection its route in a job, and so lets it carry frames of that job. A
+// connection that has begun to end continues to end. Run may be called on any thread.
 func (c *Conn) Run(r *Route) {
 	if r.Memory != nil {
 		c.memory.Move(r.Memory)
@@ -106,7 +106,7 @@ func (c *Conn) full() bool {
 	return true
 }
 
-// wake resumes reading if the connection is still under its limits.
+// wake has the connection read again if it is still under its memory limits.
 func (c *Conn) wake() {
 	c.memory.waking.Store(false)
 	if c.memory.Under() {
@@ -114,7 +114,7 @@ func (c *Conn) wake() {
 	}
 }
 
-// resume resumes reading.
+// resume has the connection read again, if it was not read for lack of memory.
 func (c *Conn) resume() {
 	if c.State() == Ended || !c.memory.paused.Swap(false) {
 		return
@@ -124,8 +124,9 @@ func (c *Conn) resume() {
 	}
 }
 
-// tickPaused handles the tick of a connection that is not read. Neither side is silent, though no
-// pings are answered. Other connections may have made room for it.
+// tickPaused handles the tick at time now of a connection that is not read for lack of memory. The
+// peer is not treated as silent, and it is sent a Pong, because its pings are not read. Reading
+// resumes if other connections have made room.
 func (c *Conn) tickPaused(now time.Time) {
 	c.lastRead, c.pinged = now, false
 	// if the queue is full, the queued bytes are a sign of life
@@ -133,7 +134,8 @@ func (c *Conn) tickPaused(now time.Time) {
 	c.wake()
 }
 
-// otherEndClosed resumes reading, because no more than the rest of the input will arrive.
+// otherEndClosed has a connection read again that was not read for lack of memory: the peer has
+// closed the link, so no more than the rest of the input will arrive.
 func (c *Conn) otherEndClosed() {
 	c.closing = true
 	c.shared.cfg.Log.Debug("a connection that was not read is closed", zap.Object("peer", c.ctl))

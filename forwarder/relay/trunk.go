@@ -18,7 +18,7 @@ import (
 // their numbers, a segment has its offset, and credit and acknowledgements are cumulative. Only
 // ranks can retransmit the frames that a lost connection takes with it.
 
-// trunk has the connections that carry bulk in place of another one.
+// trunk has the connections over which bulk frames go in place of the one that the route names.
 type trunk struct {
 	conns []*Conn // the connections; the first is preferred
 	burst int64   // the bytes queued for the first from which the others are used
@@ -35,7 +35,7 @@ func (c *Conn) Spread(over []*Conn, burst int) {
 	c.trunk.Store(&trunk{over, int64(burst)})
 }
 
-// pick returns the connection for a bulk frame.
+// pick returns the connection over which the next bulk (Data) frame is sent.
 func (t *trunk) pick() *Conn {
 	best := t.conns[0]
 	least := best.out.depth.Load()
@@ -50,7 +50,8 @@ func (t *trunk) pick() *Conn {
 	return best
 }
 
-// spread is relay for a destination behind a trunk.
+// spread relays the frames in b from rank src to rank dst, like relay, over the connections of
+// trunk t: bulk frames over those that it picks, all others over d.
 func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffer) (kept bool) {
 	for len(b) > 0 {
 		n, to := 0, d

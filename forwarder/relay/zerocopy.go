@@ -20,12 +20,12 @@ type zerocopy struct {
 	// last is the pipe that is being filled: pipe, or a second one, because small pieces, such as
 	// packets, take one slot each.
 	last  *transport.Pipe
-	r     *Relay    // owns the pipes
+	r     *Relay    // the Relay to which the pipes are returned
 	count *counters // the counters of the frame's direction
 	bytes int       // the payload in bytes
 }
 
-// zerocopy returns an unused zerocopy.
+// zerocopy returns an unused value of type zerocopy, for a frame to be forwarded without a copy.
 func (r *Relay) zerocopy() *zerocopy {
 	if p, ok := r.zerocopies.Get().(*zerocopy); ok {
 		return p
@@ -33,7 +33,7 @@ func (r *Relay) zerocopy() *zerocopy {
 	return &zerocopy{r: r}
 }
 
-// end releases the block or the pipe.
+// end releases the frame's block or pipes, and p itself for reuse.
 func (p *zerocopy) end() {
 	if p.block != nil {
 		p.block.Release()
@@ -51,7 +51,7 @@ func (p *zerocopy) sent(placed bool) {
 	p.recycle()
 }
 
-// recycle returns the pipes and p for reuse.
+// recycle releases the frame's pipes, and p itself, for reuse.
 func (p *zerocopy) recycle() {
 	if p.last != p.pipe {
 		p.r.pipes.put(p.last)
@@ -73,7 +73,8 @@ func (p *zerocopy) left() int {
 	return n
 }
 
-// widen adds a second pipe if the first one has no more slots. It returns false if it gets none.
+// widen adds a second pipe to the frame if the first one has no more slots. It returns false if no
+// pipe is free.
 func (p *zerocopy) widen() bool {
 	if p.last != p.pipe {
 		return false
@@ -86,7 +87,8 @@ func (p *zerocopy) widen() bool {
 	return true
 }
 
-// scarce reports whether the block or pipe should not be held because few are left.
+// scarce reports whether few blocks or pipes are free, so that the frame must not keep its own
+// while it waits.
 func (p *zerocopy) scarce() bool {
 	if p.pipe != nil {
 		return p.r.pipes.scarce()
@@ -94,7 +96,7 @@ func (p *zerocopy) scarce() bool {
 	return p.block.Scarce()
 }
 
-// fits reports whether the link of d accepts the frame without a copy.
+// fits reports whether the link of connection d can send the frame without a copy.
 func (p *zerocopy) fits(d *Conn) bool {
 	if p.pipe != nil {
 		return d.piper != nil
@@ -102,7 +104,7 @@ func (p *zerocopy) fits(d *Conn) bool {
 	return d.lender != nil && dataHead+p.bytes <= d.lender.MaxPiece()
 }
 
-// begun reports whether a part of the frame has been written.
+// begun reports whether a part of the frame in a pipe has been written.
 func (p *zerocopy) begun() bool { return p.pipe != nil && p.left() > 0 }
 
 // copy copies the frame, or its present bytes, to a buffer from pool, and ends it.

@@ -3,7 +3,7 @@ package report
 
 import "time"
 
-// Status is a snapshot of a forwarder's state.
+// Status is a snapshot of a forwarder and its jobs.
 type Status struct {
 	Protocol int `json:"protocol"` // the newest protocol version that it speaks
 	PID      int `json:"pid"`      // the process id
@@ -14,7 +14,7 @@ type Status struct {
 	Started   time.Time `json:"started"`
 	Now       time.Time `json:"now"`
 	Addresses []string  `json:"addresses"`
-	// in the form that users write; empty if it has no key
+	// the forwarder's public key, in the form that users write; empty if it has no key
 	HostKey string      `json:"host_key"`
 	Loops   int         `json:"loops"`
 	Links   int         `json:"links"`
@@ -35,7 +35,7 @@ type JobStatus struct {
 	Job string `json:"job"`
 	// the fingerprint of the key, 16 hexadecimal digits, which distinguishes jobs of one id
 	Key     string    `json:"key"`
-	User    string    `json:"user,omitempty"` // the user named by its ticket
+	User    string    `json:"user,omitempty"` // the user that the ticket of the job's first rank names
 	State   string    `json:"state"`          // gathering, running or failed
 	Level   string    `json:"level"`
 	Created time.Time `json:"created"`
@@ -44,7 +44,7 @@ type JobStatus struct {
 	Clusters     []ClusterStatus `json:"clusters"` // the first clusters of the job
 	MoreClusters int             `json:"more_clusters,omitempty"`
 	Ranks        int             `json:"ranks"`
-	Joined       int             `json:"joined"` // the number of links
+	Joined       int             `json:"joined"` // the number of ranks and forwarders that have a link here
 	// the missing ranks and links, while gathering
 	Missing string `json:"missing,omitempty"`
 	// the refused joins and their reasons, while gathering
@@ -53,7 +53,7 @@ type JobStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// the forwarders with links to this one, in a job of several hops
 	Forwarders []string      `json:"forwarders,omitempty"`
-	Trunks     []TrunkStatus `json:"trunks,omitempty"` // the links to Forwarders
+	Trunks     []TrunkStatus `json:"trunks,omitempty"` // the state of the links to Forwarders
 	// Doors is the number of ports whose connections the kernel forwards; that traffic is not
 	// counted.
 	Doors     int `json:"doors,omitempty"`
@@ -71,7 +71,7 @@ type JobStatus struct {
 type ClusterStatus struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
-	Host string `json:"host,omitempty"` // the host of its first rank
+	Host string `json:"host,omitempty"` // the name of the host of the cluster's first rank
 	// Origin names the user of the first rank, as reported by it: user=NAME, and SCHEDULER=ID in a
 	// batch job.
 	Origin string `json:"origin,omitempty"`
@@ -92,10 +92,11 @@ type TrunkStatus struct {
 	// whether a command, such as ssh, carries the connections
 	Carried     bool    `json:"carried,omitempty"`
 	QueuedBytes int     `json:"queued_bytes"`
-	Blocked     float64 `json:"blocked_seconds"` // the seconds for which it had bytes queued
+	Blocked     float64 `json:"blocked_seconds"` // the seconds for which the link had bytes queued
 }
 
-// Memory is the number of bytes that a forwarder holds for its links, and the limit.
+// Memory has the number of bytes of memory that a forwarder holds for its links, and the greatest
+// number that it may hold.
 type Memory struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`

@@ -41,7 +41,7 @@ type Summary struct {
 	Job string `json:"job"`
 	// the fingerprint of the key, which distinguishes jobs of one id
 	Key      string          `json:"key"`
-	User     string          `json:"user,omitempty"` // the user named by its ticket
+	User     string          `json:"user,omitempty"` // the user that the ticket of the job's first rank names
 	Level    string          `json:"level"`
 	Ranks    int             `json:"ranks"`
 	Clusters []ClusterStatus `json:"clusters"` // the first clusters of the job
@@ -66,7 +66,7 @@ type Summary struct {
 	// used.
 	Traffic []Traffic `json:"traffic"`
 
-	key [wire.PublicKeyLen]byte // key is the job's.
+	key [wire.PublicKeyLen]byte // key is the public key of the job.
 }
 
 // Summarize returns the summary of a job that has ended with a code, from its last status.

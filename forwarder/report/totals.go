@@ -34,7 +34,8 @@ func NewTotals() Totals {
 	return t
 }
 
-// Refuse counts a refusal. All unknown codes, which peers may send, share one name.
+// Refuse counts a refused join with code c. All unknown codes, which peers may send, share one
+// name.
 func (t *Totals) Refuse(c wire.RefuseCode) {
 	name := c.String()
 	if _, ok := t.Refused[name]; !ok {
@@ -43,7 +44,7 @@ func (t *Totals) Refuse(c wire.RefuseCode) {
 	t.Refused[name]++
 }
 
-// Over adds a job that has ended.
+// Over counts a job that has ended, and adds its traffic. j is its last status.
 func (t *Totals) Over(j *JobStatus) {
 	switch {
 	case j.Reason == "":
@@ -54,7 +55,7 @@ func (t *Totals) Over(j *JobStatus) {
 	t.add(j)
 }
 
-// add adds the links, frames and traffic of a job.
+// add adds the lost links, invalid frames and traffic of a job.
 func (t *Totals) add(j *JobStatus) {
 	t.LostLinks += uint64(j.LostLinks)
 	t.BadFrames += uint64(j.BadFrames)
@@ -66,7 +67,7 @@ func (t *Totals) add(j *JobStatus) {
 	}
 }
 
-// With returns the totals including the jobs that have not ended.
+// With returns the totals, with those of jobs that have not ended added.
 func (t Totals) With(jobs []JobStatus) Totals {
 	t.Refused = maps.Clone(t.Refused)
 	for i := range jobs {

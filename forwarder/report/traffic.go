@@ -28,7 +28,8 @@ const MaxDirections = 256
 // unused ones.
 func AllDirections(clusters int) bool { return clusters*clusters <= MaxDirections }
 
-// Bounded returns the MaxDirections directions with most data, and the sum of the others.
+// Bounded returns the MaxDirections entries of t with most data, and one entry with the sum of the
+// others.
 func Bounded(t []Traffic) []Traffic {
 	if len(t) <= MaxDirections {
 		return t
@@ -44,7 +45,7 @@ func Bounded(t []Traffic) []Traffic {
 // Others is the name for clusters that are not listed. A cluster may have that name, too.
 const Others = "(others)"
 
-// add adds the counts of another direction.
+// add adds the counts of o, the traffic in another direction.
 func (t *Traffic) add(o *Traffic) {
 	t.Messages += o.Messages
 	t.PayloadBytes += o.PayloadBytes

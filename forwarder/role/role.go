@@ -51,5 +51,5 @@ var legal = [...]uint8{
 	Leaving:     0,
 }
 
-// May reports whether a peer of role r may become one of role next.
+// May reports whether a peer of role r may take the role next.
 func (r Role) May(next Role) bool { return legal[r]&(1<<next) != 0 }

@@ -17,20 +17,22 @@ import (
 	"strings"
 )
 
-// Limits are the maximum numbers at any time. "From" means from one address.
+// Limits are the maximum numbers of links and jobs at any time. "From" in a name means from one
+// address.
 type Limits struct {
 	Unjoined, UnjoinedFrom   int // the links that have not joined
 	LinksFrom                int // all links
 	Gathering, GatheringFrom int // the jobs that gather
 }
 
-// Strangers has the counts. It is not safe for concurrent use.
+// Strangers has the counts of links and gathering jobs, by the address from which they come. It is
+// not safe for concurrent use.
 type Strangers struct {
 	limits    Limits
 	origins   map[string]*origin
 	unjoined  int
 	gathering int
-	arrivals  uint64 // the number of links so far
+	arrivals  uint64 // the number of links that Connect has counted so far
 }
 
 // origin is an address from which links come.
@@ -41,7 +43,7 @@ type origin struct {
 	gathering int       // the gathering jobs that its links have opened
 }
 
-// Stranger is a counted link.
+// Stranger is one link, with the address that it comes from.
 type Stranger struct {
 	Who    any    // the caller's name for the link
 	number uint64 // the number of the link in the order of arrival
@@ -53,10 +55,10 @@ type Stranger struct {
 // link must be waiting.
 func (o *origin) oldest() uint64 { return o.unjoined.Front().Value.(*Stranger).number }
 
-// New returns empty counts with limits l.
+// New returns a Strangers with limits l, which has counted no links.
 func New(l Limits) *Strangers { return &Strangers{limits: l, origins: map[string]*origin{}} }
 
-// SetLimits changes the limits. Present links and jobs stay.
+// SetLimits changes the limits. Links and jobs that exceed the new ones stay.
 func (s *Strangers) SetLimits(l Limits) { s.limits = l }
 
 // originOf returns the address that a link comes from: an IPv4 address, the first half of an IPv6
@@ -78,8 +80,9 @@ func originOf(remote string) string {
 	return a.String()
 }
 
-// Connect counts a new link. It returns an error if the link must be refused. If oldest is not nil,
-// the caller must close that link, which is settled already. remote is the text of transport.Link.
+// Connect counts a new link, and returns it as g. It returns an error if the link must be refused.
+// If oldest is not nil, the caller must close that link, which Settle has handled already. remote
+// is the text of transport.Link, and who becomes Stranger.Who.
 func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err error) {
 	name := originOf(remote)
 	o := s.origins[name]
@@ -111,10 +114,11 @@ func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err er
 	return g, oldest, nil
 }
 
-// Address returns the address that the link comes from.
+// Address returns the address that the link comes from, as the limits count it (originOf).
 func (g *Stranger) Address() string { return g.origin.name }
 
-// Settle records that a link belongs to a job, or never will. It may be called again.
+// Settle removes a link from those that have not joined: it belongs to a job, or never will. It may
+// be called again.
 func (s *Strangers) Settle(g *Stranger) {
 	if g != nil && g.place != nil {
 		g.origin.unjoined.Remove(g.place)
@@ -143,21 +147,21 @@ func (s *Strangers) MayOpen(g *Stranger) error {
 	return nil
 }
 
-// Opened counts a job that a stranger has opened.
+// Opened counts a gathering job that the link g has opened.
 func (s *Strangers) Opened(g *Stranger) {
 	g.origin.gathering++
 	s.gathering++
 }
 
-// Over removes a job that a stranger had opened and that runs, or never will. The stranger's link
-// may have ended.
+// Over uncounts a job that the link g had opened, because the job gathers no more. The link may
+// have ended.
 func (s *Strangers) Over(g *Stranger) {
 	g.origin.gathering--
 	s.gathering--
 	s.drop(g.origin)
 }
 
-// drop removes an address without links and jobs.
+// drop forgets an address if it has neither links nor gathering jobs.
 func (s *Strangers) drop(o *origin) {
 	if o.links == 0 && o.gathering == 0 {
 		delete(s.origins, o.name)

@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Path has the measurements of a connection's path.
+// Path has the measurements of a connection's path through the network, such as its round-trip
+// time.
 type Path = transport.Path
 
 // Link is a snapshot of a connection's properties.
@@ -19,7 +20,7 @@ type Link struct {
 	Packet  int  // Packet is the length of full packets in bytes; 0: unknown.
 }
 
-// LinkOf returns the present properties of a link.
+// LinkOf returns a snapshot of the properties of link l.
 func LinkOf(l transport.Link) (k Link) {
 	if d, ok := l.(transport.Distant); ok {
 		k.Path, k.Known = d.Path()
@@ -31,7 +32,7 @@ func LinkOf(l transport.Link) (k Link) {
 	return k
 }
 
-// Long reports whether the path is a long one.
+// Long reports whether the path is known to have a round trip of more than Far.
 func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
 
 // Size is the number of connections of a trunk. The zero value stands for one. It is not safe for
@@ -39,7 +40,7 @@ func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
 type Size struct {
 	bulk  int                    // the number of connections that carry bulk
 	fixed bool                   // whether the size cannot grow
-	seen  map[int]transport.Path // the paths at the last Grow, by connection
+	seen  map[int]transport.Path // the measurements at the last Grow, by number of the connection
 }
 
 // New returns the size for a path; known says that the path has been measured. If fixed is not 0,
@@ -63,7 +64,8 @@ func (s *Size) Connections() int {
 	return s.bulk + 1
 }
 
-// Grows reports whether the size may change: Grow is to be called after each Measure.
+// Grows reports whether the number of connections may still rise. If so, Grow must be called after
+// each Measure, a period of time.
 func (s *Size) Grows() bool { return !s.fixed && s.bulk < Most }
 
 // Grow takes the paths of the bulk connections by their numbers, and reports whether the trunk
@@ -92,7 +94,7 @@ func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 // Losses records which connections lose packets. The zero value is empty. It is not safe for
 // concurrent use.
 type Losses struct {
-	seen  map[int]transport.Path // the paths at the last Look, by connection
+	seen  map[int]transport.Path // the measurements at the last Look, by number of the connection
 	again map[int]bool           // the connections that lost packets at the last Look
 }
 

@@ -12,12 +12,13 @@ import (
 // is answered, and is twice as long, up to a Burst. On a short path one packet is sent, which shows
 // that packets arrive. The zero value has not begun. It is not safe for concurrent use.
 type Warming struct {
-	batch   int       // the packets of the current batch
-	missing int       // the packets of the batch that are not answered
+	batch   int       // the number of packets in the current batch
+	missing int       // the number of packets in the batch that are not answered yet
 	sent    time.Time // the time at which the batch was sent
 }
 
-// Begin returns the number of packets to send first.
+// Begin starts to warm a connection at the time now, and returns the number of packets to send
+// first.
 func (w *Warming) Begin(now time.Time) (packets int) {
 	*w = Warming{1, 1, now}
 	return 1
@@ -38,7 +39,7 @@ func (w *Warming) Answered(now time.Time, path transport.Path, known bool) (pack
 	return w.batch
 }
 
-// Silent reports whether no packet has been answered.
+// Silent reports whether the first packet has been sent and no packet has been answered.
 func (w *Warming) Silent() bool { return w.batch == 1 && w.missing == 1 }
 
 // Warm reports whether warming is over, or has not begun.
