@@ -114,8 +114,8 @@ func (o *output) noteGone(e *entry) {
 	}
 }
 
-// stillBlocked adds the time since the last update to blocked, the time for which the queue was not
-// empty. The queue must not be empty.
+// stillBlocked adds the time since the last update to blocked, if the queue has not been empty
+// since then.
 func (o *output) stillBlocked() {
 	if o.since != 0 {
 		now := moment()

@@ -50,8 +50,9 @@ func (t *trunk) pick() *Conn {
 	return best
 }
 
-// spread relays the frames in b from rank src to rank dst, like relay, over the connections of
-// trunk t: bulk frames over those that it picks, all others over d.
+// spread sends the frames in b from rank src to rank dst: bulk frames over the connections that
+// trunk t picks, all others over d, the connection that the route names. kept reports that owner,
+// which holds b, now belongs to a queue.
 func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffer) (kept bool) {
 	for len(b) > 0 {
 		n, to := 0, d

@@ -44,7 +44,8 @@ type JobStatus struct {
 	Clusters     []ClusterStatus `json:"clusters"` // the first clusters of the job
 	MoreClusters int             `json:"more_clusters,omitempty"`
 	Ranks        int             `json:"ranks"`
-	Joined       int             `json:"joined"` // the number of ranks and forwarders that have a link here
+	// the number of ranks that have joined; once running, of those that have a link here
+	Joined int `json:"joined"`
 	// the missing ranks and links, while gathering
 	Missing string `json:"missing,omitempty"`
 	// the refused joins and their reasons, while gathering

@@ -82,7 +82,7 @@ func originOf(remote string) string {
 
 // Connect counts a new link, and returns it as g. It returns an error if the link must be refused.
 // If oldest is not nil, the caller must close that link, which Settle has handled already. remote
-// is the text of transport.Link, and who becomes Stranger.Who.
+// is the text of transport.Link. The argument who is kept as Stranger.Who.
 func (s *Strangers) Connect(remote string, who any) (g, oldest *Stranger, err error) {
 	name := originOf(remote)
 	o := s.origins[name]

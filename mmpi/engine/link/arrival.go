@@ -28,8 +28,8 @@ const typeSealed wire.Type = 255
 // some reports whether the arrival stands for a frame; the zero arrival does not.
 func (a *arrival) some() bool { return a.typ != 0 }
 
-// overlaps reports whether the payload goes to any of the n bytes at offset in the buffer of Sink
-// k.
+// overlaps reports whether the payload of the frame goes to any of the n bytes at offset in the
+// buffer of Sink k.
 func (a *arrival) overlaps(k *Sink, offset int64, n int) bool {
 	return a.sink == k && a.offset < offset+int64(n) && offset < a.offset+int64(a.n)
 }
@@ -41,13 +41,15 @@ type input struct {
 	r   int    // index in buf of the first byte that has not been handled
 	w   int    // index in buf after the last byte that was read
 
-	busy bool    // A payload is being received.
-	all  []byte  // whole destination of the payload; nil: there is none, or its checksum is in sum
-	dst  []byte  // part of the destination that has not been filled
-	skip int     // number of payload bytes after dst that are still to be discarded
-	sum  uint32  // checksum of the destination and of the bytes discarded so far; 0 before the first one
-	want uint32  // checksum of the payload in the frame's header
-	lax  bool    // The payload's checksum is not verified.
+	busy bool   // A payload is being received.
+	all  []byte // whole destination of the payload; nil: there is none, or its checksum is in sum
+	dst  []byte // part of the destination that has not been filled
+	skip int    // number of payload bytes after dst that are still to be discarded
+	sum  uint32 // checksum of the destination and of the bytes discarded so far; 0 before the first one
+	want uint32 // checksum of the payload in the frame's header
+	// The payload's checksum is not verified: the level requires none, or the payload is sealed or
+	// discarded.
+	lax  bool
 	room []byte  // at level sealed: buffer for a frame that is longer than buf, or a segment
 	op   arrival // frame whose payload is being received, handled once that is complete
 	bulk bool    // The last frame was a segment, so the next head is read without the payload after it.
@@ -56,17 +58,17 @@ type input struct {
 	at   uint64 // position of the current frame's first byte in the bytes of the link
 }
 
-// reset clears the state for a new link; the buffer is kept.
+// reset clears the state of reading for a new link. The buffer is kept.
 func (in *input) reset() { *in = input{buf: in.buf} }
 
-// ready allocates the buffer if there is none yet.
+// ready allocates the buffer for bytes from the link if there is none yet.
 func (in *input) ready() {
 	if in.buf == nil {
 		in.buf = make([]byte, inputSize)
 	}
 }
 
-// filled adds n to the number of bytes that have arrived over the link.
+// filled counts n more bytes as arrived over the link.
 func (in *input) filled(n int) { in.read += uint64(n) }
 
 // begun returns the position, in bytes since the link came up, at which the incomplete frame
@@ -85,11 +87,11 @@ func (in *input) expect(dst []byte, n int, op arrival) {
 	in.sum = 0
 }
 
-// checks sets the checksum that the sender gave for the payload. If lax is true, the checksum is
-// not verified.
+// checks records sum, the sender's checksum of the payload that is being received. If lax is true,
+// the checksum is not verified.
 func (in *input) checks(sum uint32, lax bool) { in.want, in.lax = sum, lax }
 
-// done ends the payload that was being received, and returns its frame.
+// done ends the receipt of a payload, and returns the frame that it belongs to.
 func (in *input) done() arrival {
 	op := in.op
 	in.busy, in.all, in.dst, in.op = false, nil, nil, arrival{}
@@ -97,7 +99,8 @@ func (in *input) done() arrival {
 }
 
 // delivers reports whether the payload that is being received belongs to the sequenced frame that
-// is next in order from peer p. A frame that is read aside does not count.
+// is next in order from peer p, and goes to its destination. A payload that is read into memory of
+// its own, ahead of its turn, does not count.
 func (in *input) delivers(p *Peer) bool {
 	return in.busy && in.op.peer == p && in.op.typ.Sequenced() && in.op.ahead == nil
 }
@@ -109,15 +112,15 @@ func (in *input) discard() {
 	in.op = arrival{}
 }
 
-// detach discards the rest of a segment whose bytes have already arrived over another rail. The
-// segment still counts as arrived.
+// detach has the rest of a segment's payload discarded, because the bytes have already arrived over
+// another rail. The segment still counts as arrived.
 func (in *input) detach() {
 	in.op.sink = nil
 	in.toScratch()
 }
 
-// toScratch discards the rest of the payload, which no longer goes to its destination, and turns
-// off the verification of its checksum.
+// toScratch has the rest of the payload discarded in place of being written to its destination, and
+// its checksum not verified.
 func (in *input) toScratch() {
 	in.skip += len(in.dst)
 	in.all, in.dst, in.lax = nil, nil, true
@@ -131,18 +134,19 @@ func (in *input) begin() []byte {
 	return b
 }
 
-// use removes the first n bytes that have not been handled; they belong to a frame of type t.
+// use removes the first n bytes in the buffer, which have been handled. They belong to a frame of
+// type t.
 func (in *input) use(n int, t wire.Type) {
 	in.r += n
 	in.bulk = t == wire.TypeData
 }
 
-// partOf notes that the buffer has an incomplete frame of type t. Unless it is a segment, the next
-// read is no longer limited to one head.
+// partOf notes that the buffer ends with an incomplete frame of type t. Unless that is a segment,
+// the next read may take more bytes than the head of one frame.
 func (in *input) partOf(t wire.Type) { in.bulk = in.bulk && t == wire.TypeData }
 
-// aside begins to receive a sealed frame of whole bytes into memory outside the buffer. It copies
-// b, the first part of the frame, and returns its length in bytes.
+// aside begins to receive a sealed frame, whole bytes long, into memory of its own in place of the
+// buffer. It copies b, the first part of the frame, there and returns the length of b.
 func (in *input) aside(b []byte, whole int) int {
 	if cap(in.room) < whole {
 		in.room = make([]byte, whole)
@@ -154,7 +158,8 @@ func (in *input) aside(b []byte, whole int) int {
 	return n
 }
 
-// wants reports whether bytes of the payload must still be read from the link.
+// wants reports whether a payload is being received and bytes of it must still be read from the
+// link.
 func (in *input) wants() bool { return len(in.dst) > 0 || in.skip > 0 }
 
 // rest returns the memory for the next bytes of the payload: the rest of the destination, or the
@@ -206,8 +211,8 @@ func (in *input) copyBuffered() {
 	in.r += k
 }
 
-// throw adds discarded payload bytes to the checksum, after the bytes of the destination, and
-// subtracts them from the bytes to discard.
+// throw discards b, the next payload bytes beyond the destination: it adds them to the checksum,
+// and subtracts them from the bytes still to be discarded.
 func (in *input) throw(b []byte) {
 	if len(b) > 0 && !in.lax {
 		if in.all != nil {

@@ -16,7 +16,7 @@ import (
 // segments. Its owner keeps it in place until Set.Abandon.
 type Source struct {
 	Handle   uint64       // identifies the Source in calls of Upper.Source
-	Receiver uint64       // handle of the Sink at the receiver
+	Receiver uint64       // number by which the receiver knows its Sink for this message
 	Buf      []byte       // bytes to send; unchanged until Set.Abandon
 	Zcopy    bool         // Buf may be registered with links, to be sent without a copy.
 	Owner    fmt.Stringer // name of the message in errors shown to the user
@@ -30,8 +30,8 @@ type Source struct {
 // Release deregisters the Source's memory from all links.
 func (src *Source) Release() { src.mem.release() }
 
-// segmentDone counts a segment as written or no longer needed, and reports whether it was the last
-// one of the Source.
+// segmentDone counts one segment of the Source as written or no longer needed. It returns true if
+// no other segment is being written and all bytes have been given to rails.
 func (src *Source) segmentDone() bool {
 	src.writing--
 	return src.started == int64(len(src.Buf)) && src.writing == 0
@@ -49,8 +49,8 @@ type outbox struct {
 // empty reports whether there are neither new bytes nor lost segments to send.
 func (o *outbox) empty() bool { return o.sources.Empty() && len(o.lost) == 0 }
 
-// add appends a Source, none of whose bytes have been sent. now is the start of the measured rate
-// if the outbox had no Sources.
+// add appends a Source, none of whose bytes have been sent. If the outbox had no Sources, the
+// measurement of the peer's rate starts at the time now.
 func (o *outbox) add(src *Source, now time.Duration) {
 	src.node.Of, src.mem.node.Of = src, &src.mem
 	src.started, src.writing = 0, 0
@@ -61,8 +61,9 @@ func (o *outbox) add(src *Source, now time.Duration) {
 	o.sources.Push(&src.node)
 }
 
-// raise sets the limit of credit, in bytes since the start, and reports whether it is higher than
-// before. A lower limit is ignored.
+// raise sets the limit of credit, the number of segment bytes since the start that the peer
+// accepts, and reports whether it is higher than before. A lower limit is ignored. now is the time
+// of the arrival, from which the rate is measured.
 func (o *outbox) raise(limit uint64, now time.Duration) bool {
 	if !o.credit.Raise(limit) {
 		return false
@@ -125,16 +126,17 @@ type Sink struct {
 // Release deregisters the Sink's memory from all links.
 func (k *Sink) Release() { k.mem.release() }
 
-// open resets the Sink before its first segment.
+// open clears what the Sink counts, before the first segment of its message.
 func (k *Sink) open() {
 	k.arrived, k.cover, k.expected = 0, flow.Cover{}, 0
 	k.mem.node.Of = &k.mem
 }
 
-// full reports whether all bytes have arrived.
+// full reports whether all bytes of the message have arrived in the Sink's buffer.
 func (k *Sink) full() bool { return k.arrived == int64(len(k.Buf)) }
 
-// add counts n bytes at offset as arrived, and returns how many of them are new.
+// add counts the n bytes at offset in the message as arrived, and returns how many of them are new.
+// An error means that the range lies outside the message.
 func (k *Sink) add(offset int64, n int) (fresh int64, err error) {
 	fresh, err = k.cover.Add(offset, offset+int64(n))
 	if err == nil {
@@ -151,8 +153,8 @@ func (k *Sink) register(z *zcopy, c *conn) {
 	}
 }
 
-// advance deregisters the parts that have arrived completely, and lets the next registration begin
-// after them.
+// advance deregisters the parts of the buffer whose bytes have all arrived, and lets the next
+// registration begin after them.
 func (k *Sink) advance() {
 	k.mem.releaseUpTo(k.arrived)
 	k.expected = max(k.expected, k.arrived)

@@ -56,7 +56,7 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 	}
 }
 
-// close closes the link.
+// close closes the link, if there is one, and its pipe.
 func (c *conn) close() {
 	if c.link != nil {
 		c.link.Close()
@@ -113,11 +113,11 @@ type opener func(ctx context.Context, leaves bool) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {
-	open   opener // opens the link; called only if failover.Rail.Dials returns true
+	open   opener // function that opens the link; called only if failover.Rail.Dials returns true
 	cancel func() // cancels the last attempt to open the link; nil: no attempt was made
 }
 
-// abort cancels the attempt that is in progress, if there is one.
+// abort cancels the attempt to open the link that is in progress, if there is one.
 func (d *dialer) abort() {
 	if d.cancel != nil {
 		d.cancel()
@@ -170,7 +170,7 @@ func (c *splicer) splice(head, data []byte) (int, error) {
 	return c.piper.TryDrain(c.pipe)
 }
 
-// dropPipe closes the pipe and discards its contents.
+// dropPipe closes the pipe to the link, if there is one, and discards its contents.
 func (c *splicer) dropPipe() {
 	if c.pipe != nil {
 		c.pipe.Close()

@@ -30,9 +30,11 @@ type Upper interface {
 	// Sink returns the receive with a handle; nil if it is complete, or was never the receive of a
 	// large message from this peer.
 	Sink(p *Peer, handle uint64) *Sink
-	// Written reports that all bytes of a Source have been written to links.
+	// Written reports that all bytes of a Source, a large message that is being sent, have been
+	// written to links.
 	Written(*Source)
-	// Filled reports that all bytes of a Sink have arrived. Links no longer use its buffer.
+	// Filled reports that all bytes of a Sink, a large message that is being received, have
+	// arrived. Links no longer use its buffer.
 	Filled(*Sink)
 	// SendCredit sends the peer its limit of segment bytes (Peer.DataLimit), because the peer may
 	// not know the current one.
@@ -69,50 +71,55 @@ type core struct {
 	multi       bool        // More than one forwarder leads to each process.
 	replays     bool        // The job goes on when a link to a forwarder is lost.
 	hops        bool        // Not every forwarder leads to every process.
-	size        int         // number of virtual ranks
+	size        int         // number of ranks in the whole job, over all clusters
 	slots       int         // number of rails that may lead to one process, which is the length of Peer.lanes
 	turn        int         // number of bytes that a rail writes before other rails have their turn
 	landedEvery int         // number of segment bytes that may arrive on a lane before they are acknowledged
-	pathTo      []flow.Path // measured path to each cluster, by cluster
+	pathTo      []flow.Path // measured path (round trip, rate) to each cluster, by index of the cluster
 
-	tracker    *failover.Tracker   // decides what happens when links are lost or opened
-	rails      []*rail             // all rails: first those to forwarders, then the direct ones
-	forwarders []*rail             // rails to forwarders, by rail.index
-	routes     [][]*rail           // rails to forwarders that lead to a cluster, by cluster
-	peers      sparse.Table[*Peer] // other processes by virtual rank; nil until first used
+	tracker *failover.Tracker // decides what happens when links are lost or opened
+	// all rails (paths of this process): first those to forwarders, then those directly to other
+	// processes
+	rails      []*rail
+	forwarders []*rail   // rails to forwarders; the index is rail.index
+	routes     [][]*rail // rails to forwarders that lead to each cluster, by index of the cluster
+	// other processes, by rank in the whole job; an entry is nil until it is first used
+	peers sparse.Table[*Peer]
 
 	acks     []*Peer      // peers to which this process owes an acknowledgement
-	unacked  int          // number of retained frames of all peers
+	unacked  int          // number of frames to all peers that are kept until they are acknowledged
 	progress uint64       // counter that rises when something new arrives or is acknowledged
 	lanes    []*flow.Lane // scratch memory of Peer.share
 	zcopy    zcopy        // program memory that is registered with links
 	ended    bool         // The links have been closed.
 
-	ctx     context.Context    // ends when the links are closed
-	cancel  context.CancelFunc // ends ctx
+	ctx     context.Context    // context that ends when the links are closed
+	cancel  context.CancelFunc // function that ends ctx
 	changed chan struct{}      // receives a value when a direct link has been opened, or could not be opened
 }
 
-// Now returns the time since the Set was made.
+// Now returns the time since the Set was made, by the clock of Config.System.
 func (c *core) Now() time.Duration { return c.system.Now() - c.start }
 
-// Limit returns the limits, which a caller that holds the lock may change.
+// Limit returns the limits of the engine, such as timeouts. A caller that holds the lock may change
+// them.
 func (c *core) Limit() *limits.Limits { return &c.limit }
 
 // Unacked returns the number of sequenced frames that have been sent and not acknowledged, to all
 // peers.
 func (c *core) Unacked() int { return c.unacked }
 
-// advanced counts progress: something new has arrived or was acknowledged.
+// advanced raises the counter of progress, because something new has arrived or was acknowledged.
 func (c *core) advanced() { c.progress++ }
 
-// retain adds n to the number of retained frames; n is negative when frames are released.
+// retain adds n to the number of frames that are kept until they are acknowledged. n is negative
+// when frames are released.
 func (c *core) retain(n int) { c.unacked += n }
 
-// owes records that this process owes peer p an acknowledgement.
+// owes records that this process must send peer p an acknowledgement.
 func (c *core) owes(p *Peer) { c.acks = append(c.acks, p) }
 
-// ackedAll records that this process owes no peer an acknowledgement any more.
+// ackedAll records that this process has sent all acknowledgements that it must send.
 func (c *core) ackedAll() { c.acks = c.acks[:0] }
 
 // directChanged wakes a caller of AwaitDirect, because a direct link has been opened, or could not
@@ -132,7 +139,7 @@ func (c *core) segmentDone(src *Source) {
 	}
 }
 
-// wake wakes sleeping threads, so that they sleep on the new descriptors too.
+// wake wakes sleeping threads, so that they also wait for the descriptors of new links.
 func (c *core) wake() {
 	if c.woken != nil {
 		c.woken()
@@ -151,7 +158,7 @@ func (c *core) blames(err error, mem []byte, writes bool, owner func() string) b
 	return yes
 }
 
-// sums writes the checksums into a complete frame, and returns the frame.
+// sums writes the checksums of a complete frame into its header, and returns the frame.
 func (c *core) sums(f *Frame) *Frame {
 	f.sum(c.checked)
 	return f

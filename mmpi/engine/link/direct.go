@@ -17,12 +17,12 @@ import (
 // that dialed reconnects. Both ends know from the start that they can have a direct link, so both
 // are ready for frames that overtake each other.
 
-// Opener opens the direct link to a process. A nil Opener means that the other process opens the
-// link, and that the caller hands it to DirectUp.
+// Opener opens the direct link (without a forwarder) to a process. A nil Opener means that the
+// other process opens the link, and that the caller hands it to DirectUp.
 type Opener func(ctx context.Context) (transport.Link, error)
 
-// newDirect returns the rails of all ranks in openers, without links. An error means that one of
-// the ranks is in this process's cluster.
+// newDirect returns rails, without links, that lead directly to each rank in openers. An error
+// means that one of the ranks is in this process's cluster.
 func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 	first, end := s.world.Mine()
 	for rank := range s.size {
@@ -43,8 +43,8 @@ func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 	return rails, nil
 }
 
-// DirectUp puts link l to a rank into use, in place of the previous one. It returns false if the
-// link is no longer wanted. The caller must not hold the lock.
+// DirectUp puts link l, which leads directly to a rank, into use, in place of the previous one. It
+// returns false if the link is no longer wanted. The caller must not hold the lock.
 func (s *Set) DirectUp(rank int, l transport.Link) bool { return s.accept(s.Peer(rank).direct, l) }
 
 // StopRedial stops this end from reconnecting the direct link to a rank after a loss.

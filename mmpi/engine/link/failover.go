@@ -17,7 +17,7 @@ import (
 // segments are sent again over the other rails (down), the link is opened again (redial.go), or the
 // job ends (end).
 
-// lost handles the error err of rail r's link: it takes the rail out of use, or ends the job if
+// lost handles err, an error of rail r's link: it takes the rail out of use, or ends the job if
 // package failover decides so.
 func (c *core) lost(r *rail, err error) {
 	if errors.Is(err, io.EOF) {
@@ -99,8 +99,8 @@ func (c *core) reported(r *rail, x wire.RailState) error {
 	return nil
 }
 
-// end ends the job for the reason in e, and first sends an Abort to the other processes if e
-// requires that.
+// end ends the job for the reason in e, and first sends an Abort to the other processes if
+// e.Everywhere is true.
 func (c *core) end(e *failover.End) {
 	if c.ended {
 		return
@@ -119,16 +119,17 @@ func (c *core) end(e *failover.End) {
 }
 
 // fail ends the job in this process with an error code, an exit status and a reason for the user.
-// Once all processes have finished, it only ends the wait for them.
+// Once all processes have reached the end of the job (Finished), it no longer fails the job: it
+// only ends this process's wait for their last acknowledgements and Byes.
 func (c *core) fail(code fault.Code, status int, reason string) {
 	if c.tracker.Fails() {
 		c.upper.Fatal(code, status, reason)
 	}
 }
 
-// giveWay waits for the cluster's own launcher to end this process, if another rank of this cluster
-// is the cause of the end, because the launcher knows the exit status. It sleeps for Limits.Grace
-// with the lock held, since nothing else may happen any more.
+// giveWay waits for the cluster's own launcher to end this process if cause, the rank that ends the
+// job, is another rank of this cluster: the launcher knows the exit status. It sleeps for
+// Limits.Grace with the lock held, since nothing else may happen any more.
 func (c *core) giveWay(cause int) {
 	if first, end := c.world.Mine(); cause != c.world.Rank && cause >= first && cause < end {
 		c.system.Hold(nil, c.limit.Grace)
@@ -149,9 +150,9 @@ func (c *core) SendAbort(status, rank int, reason string) {
 	}
 }
 
-// leave sends Bye on rail r. Before it, leave sends over r the acknowledgements that may be lost
-// with another rail, because this process will have exited by the time they would have to be
-// repeated.
+// leave sends Bye to the other end of rail r. Before it, leave sends over r the acknowledgements
+// that may be lost with another rail, because this process will have exited by the time they would
+// have to be repeated.
 func (c *core) leave(r *rail) {
 	for _, p := range c.peers.All() {
 		if p != nil && p.repeats(r) && r.Reaches(p.Rank) {
@@ -165,7 +166,8 @@ func (c *core) leave(r *rail) {
 	r.live.awaits(c.Now())
 }
 
-// leaveLater opens the rails without a link over which Bye must still be sent.
+// leaveLater opens the links of those rails without a link over which Bye must still be sent to the
+// other end.
 func (c *core) leaveLater() {
 	for _, r := range c.forwarders {
 		if !c.tracker.Leave(&r.Rail) {

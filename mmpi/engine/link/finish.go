@@ -5,17 +5,17 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// Finished notes that all processes have reached the end of the job. From then on a loss is no
-// error: it only ends the wait for other processes (FinishFailed). The caller must hold the lock,
-// as for all methods in this file.
+// Finished notes that all processes have reached the end of the job. From then on a loss does not
+// fail the job: it only ends the wait for other processes (FinishFailed). The caller must hold the
+// lock, as for all methods in this file.
 func (s *Set) Finished() { s.tracker.Finished() }
 
 // FinishFailed reports whether an error that would have ended the job has occurred since Finished:
 // an Abort, or ranks that were unreachable for too long. If so, nothing more arrives.
 func (s *Set) FinishFailed() bool { return s.tracker.FinishFailed() }
 
-// Departed reports whether a process is known to have left the job. No process leaves before all
-// have finished.
+// Departed reports whether the process with a rank in the whole job is known to have left the job.
+// No process leaves before all have finished.
 func (s *Set) Departed(rank int) bool {
 	p := s.peers.Get(rank)
 	return p != nil && p.departed
@@ -25,7 +25,8 @@ func (s *Set) Departed(rank int) bool {
 // refused, except those that must still carry a Bye.
 func (s *Set) IgnoreLosses() { s.tracker.Ignore() }
 
-// SendBye sends Bye on all rails, to end the links in order. Further losses are ignored.
+// SendBye queues Bye on all rails, which tells the forwarders and processes at their other ends
+// that this process leaves in order. Losses of links are ignored from then on.
 func (s *Set) SendBye() {
 	s.IgnoreLosses()
 	for _, r := range s.rails {
@@ -36,7 +37,8 @@ func (s *Set) SendBye() {
 	s.leaveLater()
 }
 
-// ByeAcked reports whether the other ends of all rails have acknowledged the Bye.
+// ByeAcked reports whether the other ends of all rails have acknowledged the Bye that SendBye has
+// queued.
 func (s *Set) ByeAcked() bool {
 	for _, r := range s.rails {
 		if r.Open() || r.OwesBye() {

@@ -38,7 +38,7 @@ func (f *Frame) sum(checked bool) {
 	}
 }
 
-// lineLen returns the number of bytes that are written to the link for the frame.
+// lineLen returns the number of bytes that are written to the link for the frame, sealed or not.
 func (f *Frame) lineLen() int {
 	if f.sealed != nil {
 		return len(f.sealed)
@@ -46,19 +46,21 @@ func (f *Frame) lineLen() int {
 	return len(f.Buf)
 }
 
-// seal sets the sealed bytes that are written in place of Buf.
+// seal sets b, the encrypted form of the frame, which is written to the link in place of Buf.
 func (f *Frame) seal(b []byte) { f.sealed = b }
 
-// wrote counts n bytes as written, and reports whether the frame is complete.
+// wrote counts n bytes of the frame as written to the link, and reports whether all of it is
+// written.
 func (f *Frame) wrote(n int) bool {
 	f.off += n
 	return f.off == f.lineLen()
 }
 
-// over records the lane of the rail that is given the frame.
+// over records the index of the rail that is given the frame to send, as in Peer.lanes.
 func (f *Frame) over(lane int) { f.lane = lane }
 
-// again prepares the frame to be sent again, from its start, over the rail of a lane.
+// again prepares the frame to be sent again, from its start. lane is the index in Peer.lanes of the
+// rail over which it is sent.
 func (f *Frame) again(lane int) { f.off, f.lane, f.replayed = 0, lane, true }
 
 // store allocates frames and their buffers, and reuses released ones.
@@ -101,7 +103,7 @@ func (s *store) takeControl(t wire.Type, body wire.Body) *Frame {
 	return f
 }
 
-// release frees a frame to which nothing refers any more.
+// release frees a frame, to which nothing refers any more, and its buffer for reuse.
 func (s *store) release(f *Frame) {
 	s.unseal(f)
 	s.Pool.Put(f.Buf)
@@ -123,7 +125,7 @@ type queue struct {
 	unsent int               // number of frames that are not background frames
 }
 
-// push appends a frame.
+// push appends a frame to those that wait to be written.
 func (q *queue) push(f *Frame) {
 	f.queued = true
 	if !f.background {
@@ -150,10 +152,11 @@ func (q *queue) pop(s *store) *Frame {
 	return f
 }
 
-// begun reports whether part of the first frame has been written.
+// begun reports whether part of the first frame has been written to the link.
 func (q *queue) begun() bool { return !q.frames.Empty() && q.frames.First().Of.off > 0 }
 
-// clear removes all frames, and releases those that are not retained.
+// clear removes all frames from the queue, and releases those that are not kept until they are
+// acknowledged.
 func (q *queue) clear(s *store) {
 	for !q.frames.Empty() {
 		if f := q.pop(s); f.seq == 0 {
@@ -162,11 +165,11 @@ func (q *queue) clear(s *store) {
 	}
 }
 
-// drop empties the queue. It releases no frames.
+// drop removes all frames from the queue, and releases none of them.
 func (q *queue) drop() { q.frames, q.unsent = list.List[*Frame]{}, 0 }
 
-// purge removes the frames to a rank from the queue of a link that stays in use. A frame that has
-// been written in part is replaced by a copy, because the link must get all of it.
+// purge removes the frames to a rank from the queue, whose link stays in use. A frame that has been
+// written in part is replaced by a copy, because the link must get all of it.
 func (q *queue) purge(s *store, rank int) {
 	old := q.frames
 	q.drop()
@@ -198,13 +201,13 @@ type retained struct {
 	bytes  int               // total length of the frames, in bytes
 }
 
-// add appends a frame.
+// add appends a sequenced frame, which is kept until the peer has acknowledged it.
 func (r *retained) add(f *Frame) {
 	r.frames.Push(&f.kept)
 	r.bytes += len(f.Buf)
 }
 
-// release releases the frames up to sequence number ack, and returns how many they were. An error
+// release releases the kept frames up to sequence number ack, and returns their number. An error
 // means that the peer has acknowledged a frame that was not sent.
 func (r *retained) release(ack uint64, s *store) (n int, err error) {
 	for first := r.frames.First(); first != nil && first.Of.seq <= ack; first = r.frames.First() {
@@ -227,7 +230,7 @@ func (r *retained) release(ack uint64, s *store) (n int, err error) {
 // Kept returns the total length, in bytes, of the frames that the peer has not acknowledged.
 func (r *retained) Kept() int { return r.bytes }
 
-// drop releases all frames, and returns how many they were. A frame in a rail's queue is released
+// drop releases all kept frames, and returns their number. A frame in a rail's queue is released
 // once it has been written.
 func (r *retained) drop(s *store) (n int) {
 	for first := r.frames.First(); first != nil; first = r.frames.First() {
@@ -254,7 +257,7 @@ const (
 	poolClasses  = 15 // number of size classes, each twice as large as the one before
 )
 
-// poolClass returns the class of buffers that are large enough for n bytes.
+// poolClass returns the index of the smallest size class whose buffers hold n bytes.
 func poolClass(n int) int {
 	if n <= 1<<poolSmallest {
 		return 0
@@ -278,7 +281,8 @@ func (p *Pool) Get(n int) []byte {
 	return make([]byte, n, 1<<(c+poolSmallest))
 }
 
-// Put takes back a buffer that Get has returned. If the Pool is full, the buffer is dropped.
+// Put releases for reuse a buffer that Get has returned. If the Pool is full, the buffer is
+// dropped.
 func (p *Pool) Put(b []byte) {
 	c := poolClass(cap(b))
 	if cap(b) == 0 || c >= poolClasses || cap(b) != 1<<(c+poolSmallest) || p.kept+cap(b) > poolKeep {

@@ -107,7 +107,8 @@ func (r *rail) read() (moved int, err error) {
 	return moved, nil
 }
 
-// complete verifies and handles a frame whose payload has arrived completely.
+// complete verifies the checksum of a frame whose payload has arrived completely, and handles the
+// frame.
 func (r *rail) complete() error {
 	if err := r.in.verify(); err != nil {
 		return malformed{err}
@@ -167,9 +168,11 @@ func (r *rail) frame() (int, error) {
 	return head, nil
 }
 
-// sealed handles the next frame as frame does, at level sealed. It uses nothing but the header h
-// until the whole frame has arrived and its tag has been verified. b begins with the frame. A frame
-// that the buffer cannot hold, and an incomplete segment, are read aside.
+// sealed handles the next frame at level sealed. b has the frame, or its first part, and h is its
+// header; nothing else of the frame is used until the whole of it has arrived and its tag has been
+// verified. A frame that is longer than the buffer, or a segment that is incomplete, is received
+// into memory of its own. sealed returns the number of bytes of b used, or 0 if the rest of the
+// frame must arrive first.
 func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	in := &r.in
 	whole := wire.HeaderLen + int(h.Length)
@@ -193,7 +196,7 @@ func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	return whole, r.openSealed(b[:whole])
 }
 
-// openSealed verifies and opens a complete sealed frame in place, and handles it.
+// openSealed verifies and decrypts a complete sealed frame in place, and handles it.
 func (r *rail) openSealed(frame []byte) error {
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
@@ -236,8 +239,8 @@ func (r *rail) openSealed(frame []byte) error {
 	return nil
 }
 
-// control handles a frame from the other end of the link, rather than from a rank behind it. An
-// error means that the link must be given up.
+// control handles a frame that the other end of the link has sent to this process itself, rather
+// than for a rank behind it. An error means that the link must be given up.
 func (r *rail) control(h wire.Header, body []byte) error {
 	c := r.core
 	if r.peer != nil && h.Type == wire.TypeBye { // The other process has finished, and so has this one with it.
@@ -289,7 +292,8 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	return nil
 }
 
-// aborted ends the job in this process, because an Abort has arrived from a rank or forwarder.
+// aborted ends the job in this process with the status in a, because an Abort has arrived from a
+// rank or forwarder.
 func (c *core) aborted(a wire.Abort) {
 	reason := abortReason(a)
 	if c.seal != nil {

@@ -100,8 +100,8 @@ func (r *rail) queueCount() {
 	r.queue.pushFirst(r.core.takeControl(wire.TypeCount, r.count.next(r.core.Now(), extra)))
 }
 
-// wrote accounts for n bytes that the link took: first those of the segment, then those of queued
-// frames, as in the list of write.
+// wrote counts n bytes as taken by the link: first those of the current segment, then those of
+// queued frames, in the order in which write passed them.
 func (r *rail) wrote(n int) {
 	if s := &r.seg; s.active {
 		n = s.wrote(n)

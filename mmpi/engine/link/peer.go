@@ -11,16 +11,18 @@ import (
 
 // Peer is another process of the job, with the state of the flows to and from it.
 type Peer struct {
-	Rank int // virtual rank of the process
-	// Ahead is the number of payload bytes, for each rail, that frames from the peer may have
-	// waiting ahead of their turn.
+	Rank int // rank of the process in the whole job, over all clusters
+	// Ahead is the number of payload bytes, for each rail, of frames from the peer that may be
+	// stored because earlier frames have not arrived.
 	Ahead int
 
-	core      *core   // state shared by all rails and peers
-	rails     []*rail // rails to forwarders that lead to the peer
-	preferred int     // index in rails of the rail for frames other than segments, while it reaches the peer
-	direct    *rail   // direct rail to the peer; nil: the pair cannot have one
-	lanes     []lane  // parts of the flow that use each rail, by rail.index
+	core  *core   // state shared by all rails and peers
+	rails []*rail // rails to forwarders that lead to the peer
+	// index in rails of the rail for frames other than segments; another rail is used while that
+	// one does not reach the peer
+	preferred int
+	direct    *rail  // direct rail to the peer; nil: the pair cannot have one
+	lanes     []lane // state of the flow over each rail; the index is rail.index
 	distance
 	keys     keys // keys of this pair of processes at level sealed
 	departed bool // The peer has left the job: it needs nothing more, and sends nothing more.
@@ -33,17 +35,18 @@ type Peer struct {
 	dataIn flow.Grant // limit of the segment bytes that the peer may send
 }
 
-// lane is the part of a flow that uses one rail, in both directions.
+// lane is the state of the flow between this process and a peer over one rail, in both directions.
 type lane struct {
 	out      flow.Lane     // segments sent over the rail and not acknowledged
 	in       flow.Arrivals // counts the segments that arrived over the rail
 	enrolled bool          // The peer is in the rail's bulk ring.
 }
 
-// enroll records whether the peer is in the rail's bulk ring.
+// enroll records whether the peer is in the rail's ring of peers with segments to send (rail.bulk).
 func (l *lane) enroll(in bool) { l.enrolled = in }
 
-// sent counts segment s as in flight if it is tracked, so that the peer will acknowledge it.
+// sent counts segment s as in flight since the time now, if it is tracked: the peer will
+// acknowledge it.
 func (l *lane) sent(s flow.Segment, now time.Duration, tracked bool) {
 	if tracked {
 		l.out.Send(s, now)
@@ -69,8 +72,8 @@ type distance struct {
 	long *limits.Limits // limits of the engine, whose LongPath says which paths are long
 }
 
-// Far reports whether the path to the peer is known to be long. Unlike Long it does not start a
-// measurement.
+// Far reports whether the round trip of the path to the peer is known to be long (Limits.LongPath).
+// Unlike Long it does not start a measurement.
 func (d distance) Far() bool {
 	trip := d.path.RoundTrip()
 	return trip > 0 && trip >= d.long.LongPath
@@ -83,7 +86,7 @@ func (d distance) RoundTrip() time.Duration { return d.path.RoundTrip() }
 // frame.
 type keys struct{ pair *sealing.Pair }
 
-// make derives the keys, if that has not been done.
+// make derives the keys of this process and peer p, unless that has been done.
 func (k *keys) make(p *Peer) (err error) {
 	if k.pair == nil {
 		k.pair, err = p.core.seal.Pair(p.Rank, p.core.slots)
@@ -91,7 +94,8 @@ func (k *keys) make(p *Peer) (err error) {
 	return err
 }
 
-// Peer returns the peer with a virtual rank, which must be in range. It is created if necessary.
+// Peer returns the peer with a rank in the whole job, which must be in range. It is created if
+// necessary.
 func (c *core) Peer(rank int) *Peer {
 	p := c.peers.Get(rank)
 	if p == nil {
@@ -101,7 +105,7 @@ func (c *core) Peer(rank int) *Peer {
 	return p
 }
 
-// newPeer returns a peer with which nothing has been exchanged.
+// newPeer returns the peer for a rank in the whole job, in the state before any exchange of frames.
 func newPeer(c *core, rank int) *Peer {
 	window := uint64(c.limit.DataWindow)
 	cluster, _ := c.world.Place(rank)
@@ -140,7 +144,8 @@ func (p *Peer) repeats(r *rail) bool {
 	return p.several() || r.Replaced() || p.core.hops && p.core.replays
 }
 
-// rail returns the rail for frames other than segments, or nil if none reaches the peer.
+// rail returns the rail over which frames other than segments go to the peer now, or nil if none
+// reaches it.
 func (p *Peer) rail() *rail {
 	if d := p.direct; d != nil && d.Reaches(p.Rank) {
 		return d
@@ -159,7 +164,7 @@ func (p *Peer) rail() *rail {
 	return nil
 }
 
-// railOf returns the rail with a lane index.
+// railOf returns the rail whose state is at index lane of Peer.lanes.
 func (p *Peer) railOf(lane int) *rail {
 	if lane < len(p.core.forwarders) {
 		return p.core.forwarders[lane]
@@ -174,7 +179,8 @@ func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
 
-// newFrame returns a frame to the peer as NewFrame does, with the epoch of a lane in its header.
+// newFrame does the same as NewFrame, and puts the epoch of a lane (which connection of its rail)
+// into the header.
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
@@ -203,9 +209,9 @@ func (p *Peer) Send(f *Frame) {
 	}
 }
 
-// resend sends again, over a rail that reaches the peer, the retained frames that were given to
-// lane from. If from is nobody, it sends the frames for which there was no rail. It also sends
-// credit and acknowledgement, which are not retained.
+// resend sends again, over a rail that reaches the peer, the unacknowledged frames that were given
+// to the rail with index from in Peer.lanes. If from is nobody, it sends the frames for which there
+// was no rail. It also sends credit and acknowledgement, of which no copies are kept.
 func (p *Peer) resend(from int) {
 	to, lane := p.rail(), nobody
 	if to != nil {
@@ -240,8 +246,8 @@ func (p *Peer) laneLost(r *rail) {
 	p.resend(r.index)
 }
 
-// delivered counts the next sequenced frame as handled. It is acknowledged by the next frame to the
-// peer, after ackEvery frames, or by the next tick.
+// delivered counts the next sequenced frame from the peer as handled. It is acknowledged by the
+// next frame to the peer, after ackEvery frames, or by the next tick.
 func (p *Peer) delivered() {
 	p.core.advanced()
 	p.order.Take()
@@ -255,7 +261,8 @@ func (p *Peer) delivered() {
 	}
 }
 
-// FlushAcks sends all acknowledgements that this process owes.
+// FlushAcks sends all acknowledgements of frames that this process has received and not
+// acknowledged yet.
 func (c *core) FlushAcks() {
 	for _, p := range c.acks {
 		p.flushAck()
@@ -263,8 +270,8 @@ func (c *core) FlushAcks() {
 	c.ackedAll()
 }
 
-// flushAck sends an acknowledgement of the frames that have not been acknowledged, if there are
-// any.
+// flushAck sends the peer an acknowledgement of its frames that have been handled and not
+// acknowledged, if there are any.
 func (p *Peer) flushAck() {
 	p.ackDue = false
 	if p.order.Untold() > 0 {
@@ -285,22 +292,22 @@ func (p *Peer) acked(ack uint64) error {
 	return err
 }
 
-// depart records that the peer has left the job, and releases the frames that were retained for it.
+// depart records that the peer has left the job, and releases the unacknowledged frames to it.
 func (p *Peer) depart() {
 	p.departed = true
 	p.core.retain(-p.retained.drop(&p.core.store))
 }
 
-// Bulk sends a Source, which must not be empty. Upper.Written is called when all of its bytes have
-// been written to links. The buffer is in use until Set.Abandon, because bytes may have to be sent
-// again.
+// Bulk sends a Source, a large message, which must not be empty, to the peer. Upper.Written is
+// called when all of its bytes have been written to links. The buffer is in use until Set.Abandon,
+// because bytes may have to be sent again.
 func (p *Peer) Bulk(src *Source) {
 	p.out.add(src, p.core.Now())
 	p.measure()
 	p.schedule()
 }
 
-// schedule gives the peer a turn on all rails that carry its segments.
+// schedule gives the peer a turn to be sent segments on each rail that carries its segments.
 func (p *Peer) schedule() {
 	for _, r := range p.core.forwarders {
 		r.enroll(p)
@@ -310,8 +317,8 @@ func (p *Peer) schedule() {
 	}
 }
 
-// Open prepares a Sink, whose exported fields are set, for segments from the peer. The caller
-// clears the peer for sending (CTS) afterwards.
+// Open prepares a Sink, whose exported fields are set, for segments of a large message from the
+// peer. The caller tells the peer to send (CTS) afterwards.
 func (p *Peer) Open(k *Sink) {
 	k.open()
 	p.register(k)
@@ -341,8 +348,8 @@ func (p *Peer) RaiseData(limit uint64) {
 	}
 }
 
-// fitWindow enlarges the window of segments from the peer if the path can hold more bytes in
-// flight.
+// fitWindow lets the peer send more segment bytes ahead of acknowledgement, if the path can hold
+// more bytes in flight.
 func (p *Peer) fitWindow() {
 	trip := p.RoundTrip()
 	if trip == 0 {
@@ -353,7 +360,7 @@ func (p *Peer) fitWindow() {
 	}
 }
 
-// measure sends an Echo to the peer if the path is due to be measured.
+// measure sends an Echo request to the peer if the round trip of the path is due to be measured.
 func (p *Peer) measure() {
 	if p.core.limit.LongPath < 0 {
 		return
@@ -363,14 +370,15 @@ func (p *Peer) measure() {
 	}
 }
 
-// echo sends an Echo frame to the peer.
+// echo sends an Echo frame, with flags and body e, to the peer.
 func (p *Peer) echo(flags uint8, e wire.Echo) {
 	f := p.NewFrame(wire.TypeEcho, flags, wire.EchoLen, 0)
 	f.Buf = e.Append(f.Buf)
 	p.Send(f)
 }
 
-// echoed handles an Echo frame: it answers a request, or measures the round trip of a reply.
+// echoed handles an Echo frame from the peer: it answers a request, or measures the round trip from
+// a reply. An error means that the frame is malformed.
 func (p *Peer) echoed(flags uint8, body []byte) error {
 	e, err := wire.ParseEcho(body)
 	if err != nil {
@@ -385,8 +393,9 @@ func (p *Peer) echoed(flags uint8, body []byte) error {
 	return nil
 }
 
-// Long reports whether the path to the peer is known to be long. It measures a long path again from
-// time to time, because a process that is slow to answer makes its path look long.
+// Long reports whether the round trip of the path to the peer is known to be long
+// (Limits.LongPath). It measures a long path again from time to time, because a process that is
+// slow to answer makes its path look long.
 func (p *Peer) Long() bool {
 	if !p.Far() {
 		return false

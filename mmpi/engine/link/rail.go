@@ -22,11 +22,11 @@ type rail struct {
 	tracked bool // Segments are acknowledged, because the job goes on when the rail is lost.
 	shares  bool // Segments to a peer may take other rails as well.
 
-	live    liveness // silence of the link
-	count   counter  // bytes sent and received over the link
-	in      input    // receiving side of the link
+	live    liveness // detects that the link has been silent for too long
+	count   counter  // counts of the bytes sent and received over the link
+	in      input    // bytes that have arrived over the link and are not handled, and the payload being received
 	queue   queue    // control and eager frames to send; they overtake segments, but do not interrupt one
-	bulk    ring     // peers with segments to send over the rail, in turn
+	bulk    ring     // peers with segments to send over the rail; the first has the next turn
 	seg     segment  // segment that is being written
 	blocked bool     // The link takes no more bytes at the moment.
 	iov     [][]byte // scratch memory for a vectored write
@@ -44,7 +44,7 @@ func newRail(c *core, index int, direct *Peer, open opener) *rail {
 // ring holds the peers with segments to send over a rail, in turn.
 type ring []*Peer
 
-// add appends a peer.
+// add appends a peer, whose turn comes after those of all others.
 func (b *ring) add(p *Peer) { *b = append(*b, p) }
 
 // next removes and returns the peer whose turn it is.
@@ -55,16 +55,18 @@ func (b *ring) next() *Peer {
 	return p
 }
 
-// remove removes all entries of a peer.
+// remove removes all turns of a peer from the ring.
 func (b *ring) remove(p *Peer) { *b = slices.DeleteFunc(*b, func(o *Peer) bool { return o == p }) }
 
-// attach sets the rail's link; nil: the link is not open yet.
+// attach sets the rail's link, and the features and segment lengths that suit it. nil: the link is
+// not open yet.
 func (r *rail) attach(l transport.Link) {
 	r.conn.attach(l, r.core.seal, &r.core.limit, r.peer != nil)
 	r.count = counter{due: l != nil}
 }
 
-// replace sets a link that was opened later, and begins to watch it.
+// replace sets a link that was opened after the start as the rail's link, and begins to watch it
+// for silence.
 func (r *rail) replace(l transport.Link) {
 	r.attach(l)
 	r.in.ready()
@@ -82,7 +84,7 @@ func (r *rail) detachLink() {
 	r.in.reset()
 }
 
-// drop discards everything that waits to be sent.
+// drop discards all frames and segments that wait to be sent over the rail.
 func (r *rail) drop() {
 	r.queue.drop()
 	r.bulk = nil
@@ -112,7 +114,8 @@ func (r *rail) enroll(p *Peer) {
 	}
 }
 
-// purge removes a peer's frames and turns from the rail, whose link stays in use.
+// purge removes the frames and segments to a peer from those that wait to be sent over the rail,
+// whose link stays in use.
 func (r *rail) purge(p *Peer) {
 	r.queue.purge(&r.core.store, p.Rank)
 	r.bulk.remove(p)

@@ -33,7 +33,8 @@ func (c *core) reconnect(r *rail) {
 	}, false)
 }
 
-// attempt tries once to open a rail's link and put it into use. The caller must not hold the lock.
+// attempt tries once to open a rail's link and put it into use, and returns the error of a failure.
+// The caller must not hold the lock.
 func (c *core) attempt(r *rail) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()

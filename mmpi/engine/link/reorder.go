@@ -98,9 +98,9 @@ func (c *core) sender(h *wire.Header, direct *Peer) (*Peer, error) {
 	return p, nil
 }
 
-// readAhead prepares to read a frame aside, into memory of its own, and returns the destination of
-// its payload. The memory of such frames is limited to the sender's credit, for each rail that may
-// bring a copy; an error means that the peer exceeds it.
+// readAhead prepares to receive a frame ahead of its turn into memory of its own, and returns the
+// destination of its payload. The memory of such frames is limited to the sender's credit, for each
+// rail that may bring a copy; an error means that the peer exceeds it.
 func (p *Peer) readAhead(h wire.Header, body []byte, payload int) (dst []byte, op arrival, err error) {
 	if most := p.core.slots * p.Ahead; p.aheadBytes+payload > most {
 		return nil, op, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed",
@@ -113,7 +113,7 @@ func (p *Peer) readAhead(h wire.Header, body []byte, payload int) (dst []byte, o
 	return op.ahead[len(b):][:payload], op, nil
 }
 
-// abandon ends the arrival of a frame whose link has been lost.
+// abandon ends the receipt of a frame whose link has been lost, before its payload is complete.
 func (a *arrival) abandon() {
 	if a.ahead != nil {
 		a.peer.aheadBytes -= a.n
@@ -140,8 +140,9 @@ func (a *arrival) land() error {
 	return p.catchUp()
 }
 
-// keep handles a frame that was read aside. It keeps the frame until its turn, delivers it if its
-// turn has come, or drops it if another copy has been delivered.
+// keep handles a frame that was received into memory of its own, ahead of its turn. It keeps the
+// frame until its turn, delivers it if its turn has come, or drops it if another copy has been
+// delivered.
 func (a *arrival) keep() error {
 	p := a.peer
 	place, err := p.order.Place(a.seq)
@@ -167,7 +168,8 @@ func (a *arrival) keep() error {
 	return p.catchUp()
 }
 
-// catchUp delivers kept frames whose turn has come.
+// catchUp delivers, in order, the frames of the peer that were kept until their turn and whose turn
+// has come.
 func (p *Peer) catchUp() error {
 	for {
 		b, ok := p.order.Pop()

@@ -6,7 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 )
 
-// segment is the Data frame that a rail is writing to its link.
+// segment is the part of a large message, one Data frame, that a rail is writing to its link.
 type segment struct {
 	active  bool                                // A segment is being written.
 	peer    *Peer                               // receiver of the segment
@@ -43,7 +43,8 @@ func (s *segment) begin(p *Peer, l *flow.Lane, src *Source, what flow.Segment, f
 	return s.seal(&h, &d, data)
 }
 
-// seal replaces the frame by a sealed one, which is written from room.
+// seal encrypts the frame with header h, body d and payload data into room, from which it is then
+// written.
 func (s *segment) seal(h *wire.Header, d *wire.Data, data []byte) error {
 	if err := s.peer.keys.make(s.peer); err != nil {
 		return keyless{err}
@@ -59,17 +60,18 @@ func (s *segment) seal(h *wire.Header, d *wire.Data, data []byte) error {
 	return nil
 }
 
-// whole reports whether nothing of the segment has been written.
+// whole reports whether nothing of the segment has been written to the link yet.
 func (s *segment) whole() bool { return len(s.head) == wire.HeaderLen+wire.DataLen }
 
-// isPiece reports whether the segment goes out as one piece. lender is the link if it takes pieces,
-// otherwise nil. While the link has no room for the piece, frames overtake it.
+// isPiece reports whether the segment is passed to the link in one call, all or nothing. lender is
+// the link if it supports that, otherwise nil. While the link has no room for the piece, frames
+// overtake it.
 func (s *segment) isPiece(lender transport.Lender) bool {
 	return s.active && lender != nil && s.whole() && len(s.head)+len(s.data) <= lender.MaxPiece()
 }
 
-// sendPiece sends the segment as one piece, from registered memory if the link and the Source allow
-// that.
+// sendPiece passes the segment to the link in one call, from registered memory if the link and the
+// Source allow that.
 func (s *segment) sendPiece(c *conn, z *zcopy) error {
 	if src := s.src; src != nil && c.placer != nil && z.may(src.Zcopy, &src.mem, len(src.Buf)) {
 		if p := z.pinned(c.placer, &src.mem, src.Buf, s.offset, len(s.data)); p != nil {
@@ -115,7 +117,7 @@ func (s *segment) end() (src *Source) {
 	return src
 }
 
-// drop ends the segment before it is written.
+// drop ends the segment although it has not been written.
 func (s *segment) drop() { s.active = false }
 
 // reset ends the segment, and drops all references to memory.

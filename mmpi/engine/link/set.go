@@ -73,7 +73,7 @@ type Wiring struct {
 	System wait.System
 }
 
-// Config is the configuration of a Set.
+// Config has what a Set needs to know: the links, the job's clusters, and the layer above.
 type Config struct {
 	Wiring
 	World *world.World // clusters of the job, and this process's rank
@@ -85,7 +85,8 @@ type Config struct {
 	Limits limits.Limits // limits at the start; Set.Limit gives access to the current ones
 }
 
-// Set holds all rails of a process, and its peers.
+// Set holds all rails of a process (paths to forwarders and other processes), and the state of its
+// exchange with each peer.
 type Set struct {
 	core
 	polled []unix.PollFd // scratch memory of stepDirect
@@ -182,7 +183,7 @@ func (s *Set) Start() {
 	}
 }
 
-// Context returns a context that ends when the links are closed.
+// Context returns a context that ends when the links of the Set are closed.
 func (s *Set) Context() context.Context { return s.ctx }
 
 // Step reads and writes every link once, without blocking, and returns how many bytes it moved.
@@ -211,7 +212,7 @@ func (s *Set) Flush() {
 	}
 }
 
-// FlushPending calls Flush if there is something to write to a link that is not blocked.
+// FlushPending calls Flush if frames or segments wait to be written to a link that may have room.
 func (s *Set) FlushPending() {
 	for _, r := range s.rails {
 		if r.pending() && !r.blocked {
@@ -230,7 +231,7 @@ func (s *Set) Unsent() (n int) {
 	return n
 }
 
-// Pending reports whether there is something to write to any link.
+// Pending reports whether frames or segments wait to be written to any link.
 func (s *Set) Pending() bool {
 	for _, r := range s.rails {
 		if r.pending() {
@@ -250,7 +251,7 @@ func (s *Set) Abandon(src *Source) {
 	}
 }
 
-// Quiet reports whether the next Tick would find nothing to do.
+// Quiet reports whether a call of Tick would find nothing to do now.
 func (s *Set) Quiet() bool {
 	if len(s.acks) > 0 || s.ended {
 		return false
@@ -284,7 +285,8 @@ func (s *Set) Tick(now time.Duration) {
 	s.Flush()
 }
 
-// watch pings a silent link. It returns an error if the link must be given up.
+// watch sends a Ping over a link that has been silent for long, at the time now. It returns an
+// error if the link has been silent for too long, so that it must be given up.
 func (r *rail) watch(now time.Duration) error {
 	limit := &r.core.limit
 	if r.Reads() {
@@ -342,13 +344,15 @@ func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	return p
 }
 
-// Status describes a rail.
+// Status is a snapshot of one rail, a path of this process to a forwarder or directly to another
+// process.
 type Status struct {
-	State       string // name of the rail's state
-	Up          bool   // The rail carries frames in both directions.
-	Peer        int    // virtual rank at the other end of a direct rail; -1: the rail leads to a forwarder
+	State string // name of the rail's state
+	Up    bool   // The rail carries frames in both directions.
+	// rank, in the whole job, at the other end of a direct rail; -1: the rail leads to a forwarder
+	Peer        int
 	Dials       bool   // This end opens the link again after a loss.
-	Losses      int    // number of links that the rail has lost
+	Losses      int    // number of times that the rail has lost its link
 	Unreachable int    // number of ranks to which the forwarder has no link
 	FD          int    // descriptor of the link; -1: there is no link
 	Remote      string // name of the link's other end; empty: there is no link

@@ -103,8 +103,8 @@ func (a *arrival) protect() {
 	}
 }
 
-// sendLanded acknowledges the segments from a peer that have arrived over the rail, over the same
-// rail.
+// sendLanded acknowledges to peer p, over the rail, the segments from p that have arrived over the
+// rail (a).
 func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	epoch, n := a.Tell()
 	f := p.newFrame(wire.TypeLanded, 0, epoch, wire.LandedLen, 0)
@@ -114,7 +114,8 @@ func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	r.queue.push(r.core.sums(f))
 }
 
-// landed handles the acknowledgement of segments to a peer that the rail carried.
+// landed handles a peer's acknowledgement of segments that this process has sent to it over the
+// rail. epoch tells for which connection of the rail it holds.
 func (r *rail) landed(p *Peer, epoch uint16, body []byte) error {
 	m, err := wire.ParseLanded(body)
 	if err != nil {

@@ -20,26 +20,27 @@ type counter struct {
 	counts   uint64        // number of Counts that were sent
 	reported uint64        // value of sent after the last Count
 	at       time.Duration // time at which the last Count was queued
-	due      bool          // The next frame is a Count.
-	arrived  wire.Counted  // Counts that have arrived
-	states   wire.Ordered  // order of the RailStates that have arrived
+	due      bool          // The next frame to be sent is a Count.
+	arrived  wire.Counted  // compares the Counts from the other end with the bytes that have arrived
+	states   wire.Ordered  // checks that RailStates from the other end arrive in order
 }
 
-// tick makes a Count due if the last one is older than every and bytes have been sent since.
+// tick makes the next frame a Count if, at the time now, the last one is older than every and bytes
+// have been sent since.
 func (c *counter) tick(now, every time.Duration) {
 	if c.sent > c.reported && now-c.at >= every {
 		c.due = true
 	}
 }
 
-// report makes a Count due now.
+// report makes the next frame over the link a Count, the number of bytes sent before it.
 func (c *counter) report() { c.due = true }
 
-// add counts n bytes that the link took.
+// add counts n more bytes that the link took for sending.
 func (c *counter) add(n int) { c.sent += uint64(n) }
 
-// next returns the body of the Count that is due. extra is the number of bytes that sealing adds to
-// the frame.
+// next returns the body of the Count that is due, at the time now. extra is the number of bytes
+// that sealing adds to the frame.
 func (c *counter) next(now time.Duration, extra int) *wire.Count {
 	c.due, c.at = false, now
 	c.counts++
@@ -76,10 +77,10 @@ type liveness struct {
 	pinged      time.Duration    // time at which the unanswered Ping or Bye was sent; 0: no answer is due
 }
 
-// reset begins to watch a new link at time now.
+// reset begins to measure the silence of a new link, which is up at the time now.
 func (l *liveness) reset(now time.Duration) { *l = liveness{fresh: true, lastArrival: now} }
 
-// arrived records that bytes have arrived.
+// arrived records that bytes have arrived over the link since the last tick.
 func (l *liveness) arrived() { l.fresh = true }
 
 // awaits records that a Ping or Bye was sent at time now, which the other end must answer.
@@ -95,8 +96,8 @@ func (l *liveness) trickles(now time.Duration, read, begun uint64, limit time.Du
 	return nil
 }
 
-// tick reports whether the other end must be pinged, because the link has been silent for longer
-// than ping. If a ping is unanswered, overdue is the time since it was sent.
+// tick reports whether the other end must be sent a Ping, because at the time now the link has been
+// silent for longer than ping. If a Ping is unanswered, overdue is the time since it was sent.
 func (l *liveness) tick(now, ping time.Duration) (mustPing bool, overdue time.Duration) {
 	switch {
 	case l.fresh:

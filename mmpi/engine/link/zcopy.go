@@ -17,7 +17,8 @@ import (
 // reaches it. So registration delays neither the message nor other traffic, and little memory is
 // locked at a time. Memory that cannot be registered is copied.
 
-// zcopy manages the registration of the program's memory with links.
+// zcopy manages the registration of the program's memory with links, which lets them send and
+// receive it without copies.
 type zcopy struct {
 	from       int                      // size in bytes from which messages are not copied; 0: all messages are copied
 	warn       func(string)             // shows a warning to the user (Config.Warn); may be nil
@@ -47,7 +48,7 @@ func (z *zcopy) may(allowed bool, m *registration, bytes int) bool {
 	return z.from > 0 && bytes >= z.from && allowed && !m.copied
 }
 
-// pin adds part p to a message's registered parts.
+// pin adds part p, which is registered with a link, to the registered parts of message m.
 func (z *zcopy) pin(m *registration, p pin) {
 	if m.owner == nil {
 		m.owner = z
@@ -56,7 +57,7 @@ func (z *zcopy) pin(m *registration, p pin) {
 	m.pins = append(m.pins, p)
 }
 
-// release deregisters all parts of a message that is complete.
+// release deregisters, from their links, all parts of a message that is complete.
 func (m *registration) release() {
 	for _, p := range m.pins {
 		p.region.Release()
@@ -69,7 +70,7 @@ func (m *registration) release() {
 	}
 }
 
-// releaseUpTo deregisters the parts that end at offset or before.
+// releaseUpTo deregisters, from their links, the parts of the message that end at offset or before.
 func (m *registration) releaseUpTo(offset int64) {
 	for len(m.pins) > 0 && m.pins[0].to <= offset {
 		m.pins[0].region.Release()

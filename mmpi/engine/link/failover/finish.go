@@ -1,18 +1,19 @@
 package failover
 
 // Finished records that all processes have reached the end of the job. From then on the loss of a
-// link is no error.
+// link does not fail the job.
 func (t *Tracker) Finished() { t.finished = true }
 
-// HasFinished reports whether Finished has been called.
+// HasFinished reports whether all processes have reached the end of the job (Finished has been
+// called).
 func (t *Tracker) HasFinished() bool { return t.finished }
 
-// FinishFailed reports whether an error since Finished would have ended the job. If so, nothing
-// more arrives.
+// FinishFailed reports whether, since Finished, an error has occurred that would otherwise have
+// ended the job. If so, the caller must not wait for more frames.
 func (t *Tracker) FinishFailed() bool { return t.finishFailed }
 
-// Fails reports whether an error ends the job. After Finished it returns false, and records the
-// error for FinishFailed.
+// Fails reports whether an error that has occurred ends the job. After Finished it does not: then
+// Fails returns false, and records the error for FinishFailed.
 func (t *Tracker) Fails() bool {
 	if t.finished {
 		t.finishFailed = true
@@ -36,7 +37,7 @@ func (t *Tracker) Leave(r *Rail) bool {
 	return true
 }
 
-// Close ends the use of a rail at the end of the job. No rail of the Tracker takes a new link
+// Close takes rail r out of use at the end of the job. No rail of the Tracker takes a new link
 // afterwards.
 func (t *Tracker) Close(r *Rail) {
 	t.closed = true

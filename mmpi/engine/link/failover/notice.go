@@ -9,10 +9,10 @@ import (
 // speed would show that. The first rank of each cluster warns. In a job
 // where a single forwarder leads to each rank, every rank warns of its own link, once.
 
-// speaks reports whether this process shows warnings to the user on behalf of its cluster.
+// speaks reports whether this process is the one of its cluster that shows warnings to the user.
 func (t *Tracker) speaks() bool { return t.Warn != nil && !t.ignoring && t.Rank == t.First }
 
-// warnLost warns the user that a rail to a forwarder is not in use, for the reason why.
+// warnLost warns the user that the forwarder of rail r is not in use, for the reason why.
 func (t *Tracker) warnLost(r *Rail, why string) {
 	switch {
 	case r.warned || t.Warn == nil || t.closed:
@@ -25,8 +25,8 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 	}
 }
 
-// warnBack tells the user that the forwarder at address remote is in use again, if its loss was
-// shown.
+// warnBack tells the user that the forwarder of rail r, at the address remote, is in use again. It
+// does so only if the user was warned of the loss.
 func (t *Tracker) warnBack(r *Rail, remote string) {
 	if r.warned && !t.resumes {
 		r.warned = false
@@ -34,7 +34,8 @@ func (t *Tracker) warnBack(r *Rail, remote string) {
 	}
 }
 
-// warnGivenUp warns the user that a forwarder is not dialed any more, if its loss was shown.
+// warnGivenUp warns the user that this process no longer dials the forwarder of rail r. It does so
+// only if the user was warned of the loss.
 func (t *Tracker) warnGivenUp(r *Rail) {
 	if r.warned && t.Warn != nil {
 		t.Warn(fmt.Sprintf("forwarder %s is not tried again: %v; %d of %d forwarders in use", r.addr, r.err,
@@ -42,7 +43,8 @@ func (t *Tracker) warnGivenUp(r *Rail) {
 	}
 }
 
-// Notices shows the user the warnings that are due at time now.
+// Notices shows the user the warnings, about forwarders and ranks out of reach, that are due at the
+// time now.
 func (t *Tracker) Notices(now time.Duration) {
 	if t.Replays {
 		t.warnCut(now)

@@ -8,18 +8,19 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Rail is the fail-over state of one rail. Tracker.Forwarder or Tracker.Direct initializes it. Only
-// this package changes it.
+// Rail is the fail-over state of one rail, a path from this process to a forwarder or directly to
+// another process. Tracker.Forwarder or Tracker.Direct initializes it. Only this package changes
+// it.
 type Rail struct {
 	index int          // index among the rails to forwarders, as in Config.Paths; direct rails have the next index
 	peer  int          // virtual rank at the other end of a direct rail; -1: the rail leads to a forwarder
 	addr  string       // address of the forwarder as the job names it; empty: unknown
-	paths [][]int      // rails that lead to a rank, by rank (Config.Paths)
+	paths [][]int      // indexes of the rails that lead to each rank, by rank (Config.Paths)
 	trace func(string) // receives a line about each change of state (Config.Trace); may be nil
 
 	dialing
 
-	state    State // current state
+	state    State // stage of the rail, such as Up or Dialing
 	linked   bool  // The rail has a link.
 	owesBye  bool  // Bye must be sent, or sent again, as soon as the rail has a link.
 	warned   bool  // The user has been warned that the forwarder is not in use.
@@ -29,7 +30,7 @@ type Rail struct {
 	// patience even while its host refuses connections: an administrator may be restarting it.
 	stopped bool
 
-	losses   int           // number of links that the rail has lost
+	losses   int           // number of times that the rail has lost its link
 	strikes  int           // number of losses in a row, each within strikeTime and without progress
 	upAt     time.Duration // time at which the last link came up
 	progress uint64        // Loss.Progress of the process at the time upAt
@@ -49,30 +50,32 @@ type dialing struct {
 	refused  bool  // In the last failed attempt, the host refused the connection.
 }
 
-// State returns the rail's state.
+// State returns the rail's present state, such as Up or Dialing.
 func (r *Rail) State() State { return r.state }
 
-// Linked reports whether the rail has a link.
+// Linked reports whether the rail has an open link.
 func (r *Rail) Linked() bool { return r.state >= Up && r.linked }
 
 // Reads reports whether the rail's link is read. A thread must not sleep on a link that is not
 // read: once the other end has closed the link, its descriptor is always ready.
 func (r *Rail) Reads() bool { return r.Linked() && r.state != Closed }
 
-// Open reports whether the rail takes frames for other ranks.
+// Open reports whether frames for other ranks may be sent over the rail.
 func (r *Rail) Open() bool { return r.state == Up || r.state == ByeSent }
 
-// OwesBye reports whether Bye must be sent as soon as the rail has a link.
+// OwesBye reports whether this process must send Bye to the other end as soon as the rail has a
+// link.
 func (r *Rail) OwesBye() bool { return r.owesBye }
 
 // Replaced reports whether the rail has had an earlier link, so that frames that arrive may be
 // duplicates.
 func (r *Rail) Replaced() bool { return r.replaced }
 
-// Losses returns the number of links that the rail has lost.
+// Losses returns how many times the rail has lost its link.
 func (r *Rail) Losses() int { return r.losses }
 
-// Unreachable returns the number of ranks to which the forwarder has no link.
+// Unreachable returns the number of ranks to which, by its own reports, the rail's forwarder has no
+// link.
 func (r *Rail) Unreachable() int { return len(r.unreachable) }
 
 // Dials reports whether this end opens the link again when it is lost.
@@ -91,10 +94,10 @@ func (d *dialing) StopRedial() { d.dials = false }
 // Attempt records that an attempt to open the link begins, or that it has ended.
 func (d *dialing) Attempt(begins bool) { d.attempts = begins }
 
-// attemptFailed records the error of an attempt to open the link.
+// attemptFailed records why this end's last attempt to open the link has failed.
 func (d *dialing) attemptFailed(f Failure) { d.err, d.refused = f.Err, f.Refused }
 
-// Name returns a name that tells the rails of a process apart.
+// Name returns a name for traces that tells the rails of a process apart.
 func (r *Rail) Name() string {
 	if r.peer >= 0 {
 		return fmt.Sprintf("to rank %d", r.peer)
@@ -102,7 +105,7 @@ func (r *Rail) Name() string {
 	return fmt.Sprint(r.index)
 }
 
-// End returns a name of the rail's other end, for messages to the user.
+// End returns a name of the forwarder or process at the rail's other end, for messages to the user.
 func (r *Rail) End() string {
 	if r.peer >= 0 {
 		return fmt.Sprintf("rank %d", r.peer)
@@ -139,8 +142,8 @@ func (r *Rail) to(s State) {
 	r.state = s
 }
 
-// up records that a link has been put into use at time now. progress is the Loss.Progress of the
-// process at that time.
+// up records that a link of the rail has been put into use at the time now. progress is the
+// Loss.Progress of the process at that time.
 func (r *Rail) up(now time.Duration, progress uint64) {
 	r.to(Up)
 	r.linked, r.replaced, r.stopped = true, true, false
@@ -170,20 +173,20 @@ func (r *Rail) fail() {
 	}
 }
 
-// Discard takes the rail out of use at the end of the job; nothing is sent again.
+// Discard takes the rail out of use at the end of the job. Nothing is sent again over another rail.
 func (r *Rail) Discard() { r.fail() }
 
 // Detached records that the link of a rail in state Closed has been closed.
 func (r *Rail) Detached() { r.linked = false }
 
-// close ends the use of the rail for good.
+// close takes the rail out of use for good, in state Closed.
 func (r *Rail) close() {
 	r.to(Closed)
 	r.linked, r.owesBye = false, false
 }
 
-// strike counts a loss, and reports whether it is the last of maxStrikes losses in a row without
-// progress.
+// strike counts a loss of the link at the time now. It returns true if that is the last of
+// maxStrikes losses in a row without progress, so that the rail is given up.
 func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	if r.losses++; progress != r.progress || now-r.upAt > strikeTime {
 		r.strikes = 0
@@ -192,7 +195,7 @@ func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	return r.strikes >= maxStrikes
 }
 
-// report records the forwarder's report on its link to a rank.
+// report records x, the forwarder's report whether it has a link to a rank.
 func (r *Rail) report(rank int, x wire.RailState) {
 	if x.Up || x.Departed {
 		delete(r.unreachable, rank)
@@ -208,13 +211,13 @@ func (r *Rail) report(rank int, x wire.RailState) {
 // Stopped records that the forwarder has announced with Bye that it ends the link.
 func (r *Rail) Stopped() { r.stopped = true }
 
-// ByeSent records that Bye has been queued on the rail.
+// ByeSent records that this process has queued Bye on the rail for its other end.
 func (r *Rail) ByeSent() {
 	r.to(ByeSent)
 	r.owesBye = false
 }
 
-// ByeAcked records that the other end has acknowledged the Bye.
+// ByeAcked records that the other end has acknowledged this process's Bye.
 func (r *Rail) ByeAcked() { r.to(Closed) }
 
 // PeerLeft records that the process at the other end of a direct rail has sent Bye.
@@ -224,7 +227,7 @@ func (r *Rail) PeerLeft() {
 	}
 }
 
-// leave records that Bye must be sent as soon as the rail has a link.
+// leave records that this process must send Bye to the other end as soon as the rail has a link.
 func (r *Rail) leave() { r.owesBye = true }
 
 // Redial moves the rail to Dialing, and returns how long the caller waits before the first attempt

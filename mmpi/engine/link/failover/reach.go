@@ -8,19 +8,19 @@ import (
 
 // reach records since when ranks have been unreachable over all forwarders.
 type reach struct {
-	rank       int     // virtual rank of this process
-	size       int     // number of virtual ranks
-	paths      [][]int // rails to forwarders that lead to a rank, by rank (Config.Paths)
+	rank       int     // rank of this process in the whole job, over all clusters
+	size       int     // number of ranks in the whole job, over all clusters
+	paths      [][]int // indexes of the rails to forwarders that lead to each rank, by rank (Config.Paths)
 	forwarders []*Rail // rails to forwarders, by Rail.index
 
 	noneSince time.Duration         // time since which no forwarder is linked; 0: at least one is linked
 	since     map[int]time.Duration // time since which no rail reaches a rank, by rank; reachable ranks have no entry
 }
 
-// add appends a rail to a forwarder.
+// add appends rail r, which leads to a forwarder, to those that are considered.
 func (h *reach) add(r *Rail) { h.forwarders = append(h.forwarders, r) }
 
-// linked returns the number of forwarders to which there is a link.
+// linked returns the number of rails to forwarders that have an open link.
 func (h *reach) linked() (n int) {
 	for _, r := range h.forwarders {
 		if r.Linked() {
@@ -38,7 +38,7 @@ func (h *reach) anyTo(rank int, f func(r *Rail) bool) bool {
 	return slices.ContainsFunc(h.paths[rank], func(i int) bool { return f(h.forwarders[i]) })
 }
 
-// needs reports whether rail r leads to some rank that no rail reaches.
+// needs reports whether rail r leads to some rank that no rail reaches at present.
 func (h *reach) needs(r *Rail) bool {
 	for rank := range h.size {
 		if rank != h.rank && h.anyTo(rank, func(o *Rail) bool { return o == r }) &&
@@ -77,7 +77,7 @@ func (h *reach) update(now time.Duration, rank int) {
 	}
 }
 
-// restored removes the record of a rank that may be reached again.
+// restored forgets since when a rank has been unreachable, because some rail may reach it again.
 func (h *reach) restored(rank int) { delete(h.since, rank) }
 
 // unreachable returns the ranks that no rail reaches, in ascending order. The order must not depend

@@ -25,15 +25,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Config is the configuration of a Tracker.
+// Config describes the process whose rails a Tracker follows, and its job.
 type Config struct {
-	Rank    int     // virtual rank of this process
-	Size    int     // number of virtual ranks
-	First   int     // lowest virtual rank of this process's cluster
-	End     int     // first virtual rank after those of this process's cluster
-	Paths   [][]int // rails to forwarders that lead to a rank, by rank; nil: all lead to all ranks
-	Several bool    // More than one forwarder leads to each rank.
-	Replays bool    // The job goes on when a link to a forwarder is lost.
+	Rank  int // rank of this process in the whole job, over all clusters
+	Size  int // number of ranks in the whole job, over all clusters
+	First int // lowest rank, in the whole job, of this process's cluster
+	End   int // first rank, in the whole job, after those of this process's cluster
+	// indexes of the rails to forwarders that lead to each rank, by rank; nil: all lead to all
+	// ranks
+	Paths   [][]int
+	Several bool // More than one forwarder leads to each rank.
+	Replays bool // The job goes on when a link to a forwarder is lost.
 	// Patience points to the time for which a job goes on without any rail, or while some rank is
 	// unreachable. Its value may change.
 	Patience *time.Duration
@@ -41,7 +43,8 @@ type Config struct {
 	Trace    func(string) // receives a line about each change of a rail's state; nil: changes are not traced
 }
 
-// Tracker is the fail-over state of all rails of a process.
+// Tracker decides what happens when a process loses links or opens new ones. It has the fail-over
+// state of all rails (paths to forwarders or processes) of that process.
 type Tracker struct {
 	Config
 	reach    reach  // times since which ranks are unreachable
@@ -56,7 +59,7 @@ type Tracker struct {
 	warnedCut    bool // The user has been warned that forwarders have lost each other.
 }
 
-// New returns a Tracker without rails.
+// New returns a Tracker with configuration cfg, which has no rails.
 func New(cfg Config) *Tracker {
 	return &Tracker{Config: cfg, resumes: !cfg.Several && cfg.Replays,
 		reach: reach{rank: cfg.Rank, size: cfg.Size, paths: cfg.Paths, since: map[int]time.Duration{}}}
@@ -81,13 +84,13 @@ func (t *Tracker) Direct(r *Rail, rank int, dials bool) {
 
 // End describes why and how the job ends.
 type End struct {
-	Rank       int    // virtual rank that is the cause of the end
-	Reason     string // message for the user
+	Rank       int    // rank, in the whole job, that is the cause of the end
+	Reason     string // reason for the end, shown to the user
 	Everywhere bool   // The other processes must be told that the job ends.
 	Silent     bool   // No more frames can be sent over the rail that was lost.
 }
 
-// Kind is the kind of error for which a link was lost.
+// Kind is the class of the error for which a link was lost.
 type Kind uint8
 
 // Kinds of errors.
@@ -98,10 +101,10 @@ const (
 	Misused               // The program has closed the link's descriptor.
 )
 
-// Loss describes the loss of a link.
+// Loss describes why and when a rail has lost its link.
 type Loss struct {
-	Kind     Kind   // kind of error for which the link was lost
-	Reason   string // message for the user
+	Kind     Kind   // class of the error for which the link was lost
+	Reason   string // reason for the loss, shown to the user
 	Progress uint64 // counter that rises when the process receives something new or an acknowledgement
 }
 
@@ -185,7 +188,7 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 	return false, nil
 }
 
-// Wants reports whether rail r takes a new link.
+// Wants reports whether a new link of rail r is to be put into use rather than closed.
 func (t *Tracker) Wants(r *Rail) bool {
 	return !t.closed && (!t.ignoring || r.owesBye) && r.state != Closed && r.state != Leaving
 }
@@ -207,7 +210,8 @@ func (t *Tracker) Up(now time.Duration, r *Rail, progress uint64, remote string)
 	return true
 }
 
-// Change is the effect of a forwarder's report on the rank in it.
+// Change is the effect of a forwarder's report on whether this process reaches the rank in the
+// report.
 type Change uint8
 
 // Changes.
@@ -241,7 +245,7 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	return Cut, nil
 }
 
-// Alone reports whether no other forwarder has a link that can carry r's frames too.
+// Alone reports whether no link to another forwarder can carry the frames of rail r in its place.
 func (t *Tracker) Alone(r *Rail) bool {
 	return !t.Several && r.peer < 0 ||
 		!slices.ContainsFunc(t.reach.forwarders, func(o *Rail) bool { return o != r && o.Linked() })
