@@ -34,10 +34,10 @@ import (
 type carrier struct {
 	f      *Forwarder
 	id     string
-	opener *strangers.Stranger // opener is the stranger that has opened the job.
-	owner  *runner             // owner is the runner that peers of the job get.
+	opener *strangers.Stranger // opener is the link, in the counts of strangers, whose Join has opened the job.
+	owner  *runner             // owner is the runner of the job, which its peers refer to.
 	events events              // events receives what happens to the job.
-	job    *job.Job            // job is the state machine, to read.
+	job    *job.Job            // job is the state machine of the job. The carrier only reads it.
 	conns  map[action.Conn]*peer
 	timers map[action.Timer]*alarm
 	plane  *plane.Plane // plane is nil until the job runs.
@@ -59,7 +59,7 @@ type carrier struct {
 	until time.Time          // until is the deadline of dialling while the job gathers.
 }
 
-// events receives what happens to a job.
+// events receives what happens to a job, so that its state machine handles it.
 type events interface {
 	// take gives the job an event and returns the job's state afterwards. Any thread, without the
 	// lock.
@@ -72,7 +72,8 @@ type events interface {
 	expired(t action.Timer, a *alarm)
 }
 
-// shown is the pass that the ranks of a job show, and the key with which it is made.
+// shown is what the ranks of a job have proved to the forwarder: the pass, which is the same for
+// all of them, and the key with which it is made.
 type shown struct {
 	pass  *seal.Pass
 	guest [wire.SealKeyLen]byte
@@ -161,7 +162,7 @@ func (c *carrier) log(a *action.Log) {
 	e.Write(append(a.Fields, of)...)
 }
 
-// on calls fn for the peer of a connection, if the job still has it.
+// on calls fn for the peer at the other end of connection x, if the job still has that connection.
 func (c *carrier) on(x action.Conn, fn func(p *peer)) {
 	if p := c.conns[x]; p != nil {
 		fn(p)
@@ -193,7 +194,7 @@ func (c *carrier) place(p *peer) {
 	p.exchange.Placed()
 }
 
-// enter lets a rank that comes back into the running job. On its own loop.
+// enter lets a rank that reconnects into the running job, and sends it the layout. On its own loop.
 func (c *carrier) enter(p *peer, a *job.Enter) {
 	p.belong(c.owner, 0)
 	a.Layout.Rank, a.Layout.Namesake = a.Rank, a.Namesake
@@ -251,7 +252,7 @@ func (c *carrier) newPlane(a *job.Start) *plane.Plane {
 	return pl
 }
 
-// run makes a connection carry frames of the running job.
+// run makes the connection of p carry frames of the running job, as its member m.
 func (c *carrier) run(p *peer, m *plane.Member) {
 	p.settle()
 	p.to(role.Running)
@@ -393,7 +394,9 @@ func (c *carrier) stop() {
 // alarm is a timer of a job that has been set and has not been stopped.
 type alarm struct {
 	timer clock.Timer
-	due   time.Time // due is when it expires. An expiry before that belongs to an earlier setting.
+	// due is the time at which the timer expires. An expiry before that belongs to an earlier
+	// setting.
+	due time.Time
 }
 
 // arm sets a timer of the job so that it expires after a time, and replaces an earlier setting.

@@ -51,7 +51,7 @@ type Config struct {
 	Trunk int
 
 	Level  wire.Level // the weakest security level that jobs may have
-	Secret string     // if not empty, only jobs with this secret are served
+	Secret string     // if not empty, only jobs whose ranks know this secret of the operator are served
 	// Ticket, if not nil, returns the user of a Join's ticket, or an error if the ticket is not
 	// valid; only jobs whose ranks have valid tickets are served. It may be called on any
 	// goroutine.
@@ -63,8 +63,8 @@ type Config struct {
 	JoinTimeout time.Duration // the longest time from a link's start to the Join of its rank (10 s)
 	// the time after the last join at which ranks are told what is missing (5 s)
 	Patience     time.Duration
-	PingInterval time.Duration // the silence after which a link is pinged (2 s)
-	PeerTimeout  time.Duration // the silence after which a pinged link is dead (60 s)
+	PingInterval time.Duration // the time without input after which the other end of a link is pinged (2 s)
+	PeerTimeout  time.Duration // the time without input after which a pinged link is closed as dead (60 s)
 	// the time after which a link to an unreachable host is dead (6 s)
 	Unreachable time.Duration
 	// the time that a link may take to close after Bye, Refuse or Abort (5 s)
@@ -75,8 +75,8 @@ type Config struct {
 	// the maximum time-out; longer ones of Joins are shortened (1 h)
 	MaxTimeout       time.Duration
 	MaxRanks         int // the maximum number of ranks of a job (65536)
-	MaxGathering     int // the maximum number of jobs that gather (1024)
-	MaxGatheringFrom int // the maximum number of gathering jobs opened from one address (64)
+	MaxGathering     int // the maximum number of jobs that wait for ranks (1024)
+	MaxGatheringFrom int // the maximum number of jobs that wait for ranks and were opened from one address (64)
 	// the maximum number of links that have not joined (8192, at most half the descriptors)
 	MaxUnjoined int
 	// the maximum number of links from one address that have not joined (4096, at most a quarter of
@@ -109,7 +109,7 @@ type Config struct {
 	File   string // the name of the file with this configuration, which Status reports
 
 	// The fields below have other values in tests only.
-	pipeFrom, pipeSize int         // PipeFrom and PipeSize of relay.Config
+	pipeFrom, pipeSize int         // the values of PipeFrom and PipeSize in relay.Config, in bytes
 	clock              clock.Clock // the source of the time
 	// runs functions that may block; default: a goroutine for each
 	spawn func(fn func())

@@ -109,7 +109,8 @@ func (p control) Late(now time.Time) bool {
 	return true
 }
 
-// Ended tells the job and the forwarder that the connection has ended.
+// Ended tells the job and the forwarder that the peer's connection has ended. cause is nil after a
+// clean end.
 func (p control) Ended(cause error) {
 	f := p.f
 	if p.member.Load() == nil {

@@ -46,7 +46,8 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// joins gives a verified Join to its job, or returns why it is refused. On the peer's own loop.
+// joins gives the verified Join of a peer, in e, to the job that it is for, or returns why it is
+// refused. On the peer's own loop.
 func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)

@@ -73,7 +73,7 @@ const releaseReason = "the forwarder was stopped; the job may go on over another
 // time.
 type Forwarder struct {
 	cfg     Config
-	policy  atomic.Pointer[policy] // policy is the part of the configuration that may change (operate.go).
+	policy  atomic.Pointer[policy] // policy is the configuration with the latest changes by Reload.
 	keys    *seal.Forwarder
 	log     *zap.Logger
 	memory  *budget.Budget // memory bounds the bytes that all jobs and links may keep.

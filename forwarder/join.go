@@ -146,14 +146,16 @@ func (p *peer) sendFrames(frames *[]byte) {
 	}
 }
 
-// decided makes the exchange refuse the peer if refused is not nil.
+// decided makes the join exchange refuse the peer for the reason refused. It does nothing if that
+// is nil.
 func (p *peer) decided(refused *handshake.Refused) {
 	if refused != nil {
 		p.exchange.Refuse(refused.Code, refused.Reason)
 	}
 }
 
-// passesOf returns a function that looks up the pass which ranks of a Join's job have shown.
+// passesOf returns a function that looks up the pass (proof of membership) which the ranks of a
+// Join's job have shown here before.
 func passesOf(f *Forwarder) handshake.Passes {
 	return func(j *wire.Join) *seal.Pass {
 		if r := f.find(j); r != nil {

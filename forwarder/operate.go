@@ -81,7 +81,8 @@ func (f *Forwarder) Drain() {
 	f.drain.check(len(f.jobs))
 }
 
-// drain is the state of a forwarder that ends with its last job. Forwarder.mu guards it.
+// drain is the state of a forwarder that refuses new jobs and ends with its last one. Forwarder.mu
+// guards it.
 type drain struct {
 	on   bool
 	over chan struct{} // closed when the forwarder is being drained and its last job has ended

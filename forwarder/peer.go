@@ -28,8 +28,9 @@ type peer struct {
 	conn *relay.Conn
 
 	// guest is the peer's place in the count of strangers; nil: dialled from here.
-	guest  *strangers.Stranger
-	member atomic.Pointer[plane.Member] // member is set before the connection carries frames of a job.
+	guest *strangers.Stranger
+	// member is the connection's place in a running job; nil until it carries frames of that job.
+	member atomic.Pointer[plane.Member]
 
 	// run is the peer's job. It is set once, on the peer's own loop, with the job's lock. That lock
 	// guards the fields after it once run is set. Before that the own loop alone uses them.
@@ -50,7 +51,7 @@ type peer struct {
 	// deadline is the time until which the Join must arrive; zero: it has arrived, or none is
 	// needed.
 	deadline time.Time
-	came     wire.Ordered // came checks the order of RailStates.
+	came     wire.Ordered // came checks that RailStates from another forwarder arrive in order.
 }
 
 // sendFrame sends the peer a frame of an exchange. The error is always nil: bytes that the link
@@ -85,7 +86,8 @@ func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	}
 }
 
-// refused counts and logs a join exchange that has failed, and has the peer leave.
+// refused counts and logs that the peer's join exchange has failed with err, and has the peer
+// leave.
 func (p *peer) refused(err *handshake.Refused) {
 	p.f.log.Warn("join refused", zap.Object("peer", p), zap.Stringer("code", err.Code),
 		zap.String("reason", err.Reason), zap.Bool("by_peer", err.Remote))

@@ -24,13 +24,16 @@ import (
 // what happens into events (handle) and carries out the actions that they return (actions.go).
 type runner struct {
 	*carrier
-	key   [wire.PublicKeyLen]byte
-	user  string        // user is the user of the first Join's ticket; empty if none was demanded.
+	key [wire.PublicKeyLen]byte
+	// user is the user that the ticket of the first Join names; empty if no ticket was demanded.
+	user  string
 	state atomic.Uint32 // state is the job.State after the last event.
 
-	mu   sync.Mutex
-	over []Summary // over has the summaries that Config.JobEnd gets when the lock is released.
-	room []byte    // room is the buffer in which Joins are measured.
+	mu sync.Mutex
+	// over has the summary with which Config.JobEnd is called once the lock is released; empty:
+	// none.
+	over []Summary
+	room []byte // room is the buffer in which Joins are measured.
 }
 
 // ID returns the job's id, Key the key that its ranks have shown, User the user that its first
@@ -124,7 +127,8 @@ func (r *runner) forget(p *peer, cause error) {
 // halves returns the id and key that all rows of a job share.
 func (r *runner) halves() halves.Run { return halves.Run{ID: handshake.JobID(r.id), Key: r.key} }
 
-// expired tells the job that a timer has expired, unless it was stopped or rearmed meanwhile.
+// expired tells the job that timer t has expired. It does nothing if the timer, of which a is the
+// alarm, was stopped or set again meanwhile.
 func (r *runner) expired(t action.Timer, a *alarm) {
 	e := job.Expired{Timer: t}
 	if t.Kind == action.Gathering || t.Kind == action.Notice {

@@ -89,7 +89,7 @@ type (
 	}
 )
 
-// Timer names a timer of a job.
+// Timer identifies a timer of a job by its purpose and its object.
 type Timer struct {
 	Kind Kind
 	// Of is the rank, cluster or forwarder that the timer belongs to; 0 for a timer of the whole
@@ -103,16 +103,16 @@ type Kind uint8
 
 // Kinds of timers.
 const (
-	Gathering Kind = iota // Gathering ends the gathering.
-	Notice                // Notice tells the ranks that wait what is missing.
+	Gathering Kind = iota // Gathering ends the job because not all ranks have joined in time.
+	Notice                // Notice sends waiting ranks a text about the ranks and links that are missing.
 	Opening               // Opening starts the job without the ways that the kernel was asked to open.
 	Return                // Return ends the wait for rank Of, whose link is lost.
 	Suspended             // Suspended ends a job whose cluster Of has been suspended for too long.
 
 	// The timers of the bridge to forwarder Of.
 
-	Large   // Large ends the wait for the answer to the first large packet.
-	Again   // Again dials the connections that are missing.
-	Measure // Measure measures the use of the connections.
-	Cut     // Cut ends the wait for a bridge without connections.
+	Large   // Large ends the wait for forwarder Of to answer the first large packet.
+	Again   // Again dials the connections to forwarder Of that are missing.
+	Measure // Measure looks how busy the connections to forwarder Of are.
+	Cut     // Cut ends the wait for a new connection to forwarder Of.
 )

@@ -119,7 +119,8 @@ func (b *Bridge) finish() {
 	b.parting.sayAll()
 }
 
-// apply ends the bridge: nothing more is dialled, and connections that are not in use are closed.
+// apply ends the bridge, because the job ends: nothing more is dialled, and connections that are
+// not in use are closed.
 func (Stop) apply(b *Bridge) {
 	if b.state != Over {
 		b.trunk.noMore()

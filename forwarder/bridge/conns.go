@@ -15,17 +15,19 @@ type conn struct {
 	offered bool          // offered says that the other end has dialled the connection, rather than this end.
 	byeCame bool          // byeCame says that the other end has sent Bye over the connection.
 	warming trunk.Warming // warming opens the TCP windows before the connection is in use.
-	link    trunk.Link    // link is the path of the connection as known at the last event.
+	// link has the properties of the connection, such as its round trip, as known at the last
+	// event.
+	link trunk.Link
 }
 
-// connections are the connections of a bridge.
+// connections are the connections of a bridge, in use or not yet.
 type connections struct {
 	// inUse has the connection for all frames, then those for bulk frames only. Empty: the bridge
 	// is cut.
 	inUse  []*conn
 	coming []*conn      // coming has the connections that are open and do not carry frames of the job yet.
 	losses trunk.Losses // losses records which connections in use have lost packets.
-	lost   int          // lost counts the connections in use that were lost.
+	lost   int          // lost is the number of connections that have been lost while they were in use.
 }
 
 // first returns the connection that carries all frames except bulk ones, or nil if no connection is

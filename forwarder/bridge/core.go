@@ -56,7 +56,7 @@ type Config struct {
 	Zipper  int    // Zipper is the other end's index in the job's forwarders.
 	Here    int    // Here is this forwarder's index.
 	Address string // Address is the other end's address, as users know it.
-	Dials   bool   // Dials says that this end opens the connections.
+	Dials   bool   // Dials says that this end, rather than the other one, opens the connections.
 	// Fixed is the number of connections that carry bulk; 0 lets the path decide.
 	Fixed int
 	// Patience is the time for which a running job waits for a bridge that is cut.
@@ -80,7 +80,7 @@ type core struct {
 type farewell struct {
 	sent     bool // sent says that this end has sent Bye over all connections.
 	begun    bool // begun says that the other end has sent Bye over one connection.
-	complete bool // complete says that the other end has sent Bye over all open connections.
+	complete bool // complete says that the other end has sent Bye over all connections in use.
 }
 
 // to moves the bridge to the next state and reports whether that is a legal transition.

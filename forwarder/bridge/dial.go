@@ -27,8 +27,8 @@ type dialler struct {
 	*core
 	conns    *connections
 	dialling map[int]bool // dialling has the numbers of the connections that are being opened.
-	size     trunk.Size   // size is the number of connections that the trunk should have.
-	long     bool         // long says that the path is a long one.
+	size     trunk.Size   // size is the number of connections that the bridge should have in use.
+	long     bool         // long says that the path to the other end is known to have a long round trip.
 	// carried says that the connections go through a command, such as ssh, rather than a socket.
 	carried bool
 	// either says that, while the bridge is cut, both ends may dial rather than only the usual one.
@@ -153,7 +153,8 @@ func (d *dialler) notDialled(number int, why error) {
 	}
 }
 
-// closedEarly handles the end of a connection that was not in use yet.
+// closedEarly handles the end, for the reason cause, of the connection id, which was not in use
+// yet.
 func (d *dialler) closedEarly(id action.Conn, cause error) {
 	t := d.conns
 	switch c := t.find(id); {
@@ -167,7 +168,8 @@ func (d *dialler) closedEarly(id action.Conn, cause error) {
 	}
 }
 
-// notOpened redials a connection of a running job after a pause, because it could not be opened.
+// notOpened handles that the connection with a number of a running job could not be opened, for the
+// reason why: it is dialled again after a pause.
 func (d *dialler) notOpened(number int, why error) {
 	delete(d.dialling, number)
 	if !d.Wanted() {

@@ -38,7 +38,8 @@ func (e *entry) gather(id action.Conn, offered bool, link trunk.Link) {
 	e.do(Linked{})
 }
 
-// unanswered gives the job up if the large packet was not answered in time.
+// unanswered gives the job up because the other end has not answered the first large packet in
+// time.
 func (e *entry) unanswered() {
 	c := e.conns.first()
 	if e.state != Gathering || !c.warming.Silent() {
@@ -56,7 +57,8 @@ func (e *entry) unanswered() {
 			e.Job, e.Address, size)})
 }
 
-// answered handles the answer to a Ping over a connection that is not in use yet.
+// answered handles the other end's answer to a Ping over the connection id, which is not in use
+// yet.
 func (e *entry) answered(id action.Conn, link trunk.Link) {
 	c := e.conns.find(id)
 	if c == nil {
@@ -87,7 +89,7 @@ func (e *entry) pad(c *conn, n int) {
 // padding is the body of a Ping that fills packets.
 type padding struct{}
 
-// Append appends the padding to b.
+// Append appends the padding, zeros, to b.
 func (padding) Append(b []byte) []byte { return append(b, make([]byte, wire.MaxPing)...) }
 
 // introduced handles the other end's acceptance of the connection id, which this end has dialled.

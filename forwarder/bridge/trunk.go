@@ -143,7 +143,7 @@ func (l *trunkLine) use(c *conn) {
 	}
 }
 
-// restore lets the job use the bridge again, over its only connection.
+// restore tells the job that a bridge that was cut can be used again, over its only connection, c.
 func (l *trunkLine) restore(c *conn) {
 	l.to(Running)
 	l.disarm(action.Cut)
@@ -155,7 +155,8 @@ func (l *trunkLine) restore(c *conn) {
 	l.dialler.extendIn(trunk.Redial)
 }
 
-// spread distributes the frames to the ranks behind the bridge over the connections.
+// spread has the frames to the ranks behind the bridge distributed over the connections in use:
+// bulk frames over all but the first.
 func (l *trunkLine) spread() {
 	c := l.conns.first()
 	if c == nil {
@@ -252,7 +253,8 @@ func (l *trunkLine) failOver(c *conn, first bool, reason string) {
 	l.dialler.extendIn(trunk.Soon)
 }
 
-// sever takes a bridge that has lost its last connection, c, out of use.
+// sever takes a bridge that has lost its last connection, c, out of use, and tells the job so.
+// reason is for users.
 func (l *trunkLine) sever(c *conn, reason string) {
 	l.to(Cut)
 	l.do(Severed{From: c.id, Reason: reason, Heard: l.bye.complete})

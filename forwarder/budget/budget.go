@@ -109,7 +109,8 @@ func (a *Account) left() int64 {
 	return min(a.process.Limit()-a.process.Used(), part.Limit()-part.Used())
 }
 
-// Over reports whether the connection holds so many bytes that it must not be read.
+// Over reports whether the connection must not be read, because it holds too many bytes compared
+// with those that its budgets have left.
 func (a *Account) Over() bool {
 	held := a.held.Load()
 	return held > 0 && held > a.left()

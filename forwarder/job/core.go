@@ -82,7 +82,8 @@ type core struct {
 	cfg      Config
 	id       string
 	clusters []wire.Cluster
-	gather   *handshake.Gather // gather has the Joins of all ranks, and checks those of ranks that come back.
+	// gather has the Joins of all ranks so far, and checks the Joins of ranks that reconnect.
+	gather *handshake.Gather
 
 	state  State
 	result result // result is set with the first state in which nothing is relayed (finish).
@@ -90,16 +91,17 @@ type core struct {
 	now    time.Time       // now is the time of the event that is being handled.
 	out    []action.Action // out has the actions that the present call of Handle will return.
 	queued []message       // queued has the events that bridges still have to handle.
-	wrong  error           // wrong is the first illegal transition of the event.
+	// wrong is the error of the first illegal transition in the present call of Handle; nil: none.
+	wrong error
 }
 
-// result says how a job has ended.
+// result is the exit status with which a job has ended, and the reason.
 type result struct {
 	code   int32
 	reason string // reason is why the job failed; empty if it did not.
 }
 
-// message is an event for the bridge to a forwarder.
+// message is an event for the bridge to the forwarder with index zipper.
 type message struct {
 	zipper int
 	event  bridge.Event
@@ -173,7 +175,8 @@ func (c *core) place(rank uint32) (cluster string, native int) {
 	return wire.Place(c.clusters, rank)
 }
 
-// clusterIndex returns the index of a cluster, or -1 if the job has none of that name.
+// clusterIndex returns the index of the cluster with a name, or -1 if the job has none of that
+// name.
 func (c *core) clusterIndex(name string) int {
 	return slices.IndexFunc(c.clusters, func(o wire.Cluster) bool { return o.Name == name })
 }

@@ -37,7 +37,8 @@ func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	}
 }
 
-// repeat makes ranks retransmit unacknowledged messages to ranks behind a bridge.
+// repeat makes the ranks here retransmit their unacknowledged messages to the ranks behind a
+// bridge. reason says why, for users.
 func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	for _, v := range r.behind(br.Zipper) {
 		switch {
@@ -97,7 +98,8 @@ func (r *ranks) abandoned(br *bridge.Bridge, reason string) {
 	}
 }
 
-// unused removes the routes over a bridge's connection. No end is told, because no frame is lost.
+// unused removes the routes of ranks that lead over connection c of a bridge. No end is told,
+// because no frame is lost.
 func (r *ranks) unused(br *bridge.Bridge, c action.Conn) {
 	for _, v := range r.behind(br.Zipper) {
 		r.unroute(v, c)

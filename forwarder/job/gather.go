@@ -33,10 +33,10 @@ type gathering struct {
 	gaps    *gaps
 	created time.Time
 	places  map[action.Conn]*place
-	expires time.Time // expires is when the gathering ends.
-	soon    bool      // soon says that a rank was refused, and a notice to the others is due.
+	expires time.Time // expires is the time at which the job is given up if ranks are still missing.
+	soon    bool      // soon says that waiting ranks will soon be told what is missing, because a rank was refused.
 	noticed bool      // noticed says that ranks have been told once what is missing.
-	kept    int64     // kept counts the bytes of all Joins.
+	kept    int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
 }
 
 // place is a rank that has joined here and waits for the job to run.
@@ -49,7 +49,7 @@ type place struct {
 	inside   netip.AddrPort
 	home     netip.Addr // home is this host's address on the connection; invalid: unknown.
 	instance uint64
-	kept     int64 // kept counts the bytes of the rank's Join.
+	kept     int64 // kept is the number of bytes of the rank's Join that are charged to the forwarder's memory.
 }
 
 // inOrder returns the ranks that wait here, in ascending order.

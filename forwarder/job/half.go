@@ -17,8 +17,10 @@ import (
 // suspended.
 type halves struct {
 	*core
-	ending    *ending
-	suspended map[string]string // suspended has the reason with which the job ends, by cluster.
+	ending *ending
+	// suspended has, for each suspended cluster, the reason with which the job ends if that lasts
+	// too long.
+	suspended map[string]string
 }
 
 // endedBy returns the reason for users with which the job ends because a half has ended for the
@@ -43,12 +45,13 @@ func (h *halves) resume(cluster string) {
 	}
 }
 
-// timer returns the timer of a suspended cluster.
+// timer returns the timer that ends the job if a cluster stays suspended for too long.
 func (h *halves) timer(cluster string) action.Timer {
 	return action.Timer{Kind: action.Suspended, Of: h.clusterIndex(cluster)}
 }
 
-// stoodStill ends the job because a cluster was suspended for too long.
+// stoodStill ends the job because the cluster with an index was suspended for longer than the job's
+// patience.
 func (h *halves) stoodStill(cluster int) {
 	if reason, suspended := h.suspended[h.clusters[cluster].Name]; suspended {
 		h.ending.fail(wire.Nobody, reason, 0)

@@ -80,7 +80,7 @@ func (e Lost) apply(j *Job) {
 	j.losses.ended(&e)
 }
 
-// apply gives the expiry of a timer to the part that has armed it.
+// apply gives the expiry of a timer to the part of the job that has set the timer.
 func (e Expired) apply(j *Job) {
 	switch t := e.Timer; t.Kind {
 	case action.Gathering:
@@ -139,7 +139,8 @@ func (e Crossed) apply(j *Job) {
 	j.cross(e.Zipper, e.Event)
 }
 
-// apply handles a frame over a connection of a bridge that carries no frames of the running job.
+// apply handles a frame from another forwarder, over a connection that carries no frames of the
+// running job.
 func (e Heard) apply(j *Job) {
 	br := j.links.bridges[e.Zipper]
 	switch {
@@ -157,7 +158,8 @@ func (e Heard) apply(j *Job) {
 	}
 }
 
-// heardBeforeUse handles a frame over a connection of a running job that is not in use yet.
+// heardBeforeUse handles a frame from another forwarder, in a running job, over a connection that
+// is not in use yet.
 func (j *Job) heardBeforeUse(e *Heard) {
 	switch e.Type {
 	case wire.TypePing:

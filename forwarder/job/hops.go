@@ -176,7 +176,8 @@ func (h *hops) linkedTo(br *bridge.Bridge) {
 	h.gaps.tell()
 }
 
-// handleFrame handles a frame that arrives over a bridge before the job runs.
+// handleFrame handles a frame from another forwarder before the job runs. An error means that the
+// frame is malformed or may not be sent.
 func (h *hops) handleFrame(br *bridge.Bridge, e *Heard) error {
 	switch e.Type {
 	case wire.TypePing:
@@ -286,7 +287,8 @@ func (h *hops) sees(zipper int) {
 	}
 }
 
-// complete reports whether all forwarders have gathered all ranks.
+// complete reports whether all forwarders of the job have gathered all ranks, so that the job can
+// run.
 func (h *hops) complete() bool {
 	return h.gather.Complete() && (!h.several() || !slices.Contains(h.ready, false) && h.all())
 }

@@ -22,7 +22,8 @@ type links struct {
 // several reports whether frames of the job may pass through several forwarders.
 func (l *links) several() bool { return l.tree != nil }
 
-// list returns the bridges that have a link, by the index of the other end.
+// list returns the bridges that have had a connection and have not ended, in the order of the other
+// ends' indexes.
 func (l *links) list() (list []*bridge.Bridge) {
 	for _, k := range sorted(l.bridges) {
 		if l.linked(k) {
@@ -52,7 +53,8 @@ func (l *links) add(k int, addr string, dials bool) {
 		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
 }
 
-// opened adds a connection, which is not in use yet, to the bridge to a forwarder.
+// opened records that connection c, which is not in use yet, leads to the forwarder with index
+// zipper.
 func (l *links) opened(c action.Conn, zipper int) { l.of[c] = zipper }
 
 // closed forgets a connection that has ended and returns the forwarder at its other end, if it was
@@ -92,7 +94,8 @@ func (l *links) stop() {
 	}
 }
 
-// expected reports whether the running job waits for a bridge that is cut.
+// expected reports whether the running job waits for a new connection to a forwarder to which it
+// has lost all.
 func (l *links) expected() bool {
 	return slices.ContainsFunc(l.list(), func(br *bridge.Bridge) bool { return br.First() == 0 && br.Wanted() })
 }

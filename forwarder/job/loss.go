@@ -38,11 +38,11 @@ type losses struct {
 	bad       map[uint32]count // bad counts the recent invalid frames over the link of each rank.
 	badOver   map[int]count    // badOver counts the recent invalid frames over the connections to each forwarder.
 	over      map[int]bool     // over has the clusters, by index, whose processes have all ended.
-	lost      int              // lost counts the lost links of a job that went on.
+	lost      int              // lost is the number of lost links of ranks that the job has survived.
 	badFrames int              // badFrames counts the invalid frames, each of which has ended its link.
 }
 
-// wait is the wait for a rank that has lost its link.
+// wait says since when, and why, the job waits for a rank that has lost its link to reconnect.
 type wait struct {
 	since  time.Time // since is when the link was lost.
 	reason string

@@ -12,10 +12,11 @@ import (
 type ranks struct {
 	*core
 	links *links
-	live  int // live counts the connections that carry frames of the running job.
+	live  int // live is the number of connections that carry frames of the running job.
 
 	// Fixed when the job starts.
-	layout    wire.Layout     // layout is the answer to ranks that join; Rank and Namesake are not set.
+	// layout is the answer to ranks that join, in which Rank and Namesake differ and are not set.
+	layout    wire.Layout
 	hosts     []string        // hosts has the name of each rank's host, by rank in the whole job.
 	namesakes map[string]bool // namesakes has the names of hosts that are in several clusters.
 	clusterOf []int           // clusterOf has the index of each rank's cluster, by rank in the whole job.
@@ -32,20 +33,23 @@ type ranks struct {
 	unsure bool
 	// statesSent counts the RailStates that were sent over each connection.
 	statesSent map[action.Conn]uint32
-	staying    int // staying counts the ranks here that have not left, in a job of several hops.
+	// staying is the number of ranks here that have not left; it is used in a job of several hops
+	// only.
+	staying int
 }
 
-// member is a connection that carries frames of the running job.
+// member is a connection, to a rank or to another forwarder, that carries frames of the running
+// job.
 type member struct {
 	link   string // link is the address of the rank at the other end; empty for a forwarder.
 	rank   uint32 // rank is the rank at the other end, in the whole job; wire.Nobody for a forwarder.
 	zipper int    // zipper is the index of the forwarder at the other end; -1 for a rank.
 }
 
-// absence says why a rank is out of reach.
+// absence says why a rank is out of reach, for users.
 type absence struct {
 	reason string
-	cut    bool // cut says that a link between forwarders is lost, which is reopened.
+	cut    bool // cut says that the reason is a lost link between forwarders, which is opened again.
 }
 
 // fill sets the fields that are fixed once all ranks have joined. layout is the answer that joining
@@ -200,7 +204,8 @@ func (r *ranks) tell(s wire.RailState, network int) {
 	r.tellBridges(s, network)
 }
 
-// tellRanks sends a RailState to all ranks here except the one that it is about.
+// tellRanks sends a RailState (whether a rank can be reached) to all ranks here except the one that
+// it is about.
 func (r *ranks) tellRanks(s wire.RailState) {
 	for v, c := range r.routes {
 		if c != 0 && uint32(v) != s.Rank && r.here(uint32(v)) {

@@ -11,14 +11,15 @@ import (
 // tree has the networks and forwarders of a job of several hops. It does not change.
 type tree struct {
 	here     int // here is this forwarder's index in zippers.
-	clusters int // clusters is the number of networks that have ranks; they come first.
+	clusters int // clusters is the number of networks that have ranks; these have the lowest indexes.
 	// zippers has the forwarders of the job, by index.
 	zippers []wire.Zipper
 	// routes has the next hop from each forwarder to each network.
 	routes *vrank.Routes
 }
 
-// newTree returns the tree that a Join describes, as seen from the forwarder with index here.
+// newTree returns the networks and forwarders that a Join describes. here is this forwarder's index
+// among them.
 func newTree(join *wire.Join, here int) (*tree, error) {
 	names := make([]string, len(join.Layout), len(join.Layout)+len(join.Networks))
 	for i, c := range join.Layout {
@@ -47,7 +48,8 @@ func (t *tree) next(zipper, cluster int) int {
 	return -1
 }
 
-// neighbour is another forwarder on a network that this one is on.
+// neighbour describes another forwarder that shares a network with this one, so that the two may
+// have a link.
 type neighbour struct {
 	network int    // network is the index of the shared network.
 	addr    string // addr is the neighbour's address on that network; empty if it does not listen there.

@@ -36,7 +36,7 @@ func (j *Job) Gather() *handshake.Gather { return j.gather }
 // Facts has the properties of a job that do not change.
 type Facts struct {
 	Clusters []wire.Cluster
-	Hops     bool // Hops says that the job has several hops.
+	Hops     bool // Hops says that frames of the job may pass through several forwarders.
 	GoesOn   bool // GoesOn says that the job survives the loss of a link.
 	Resumes  bool // Resumes says that ranks reopen lost links because they have no others.
 	// Patience is the time for which the job waits for ranks and links that are out of reach.
@@ -54,11 +54,14 @@ type View struct {
 	Live             int // Live is the number of connections that carry frames of the running job.
 	Code             int32
 	Reason           string // Reason says why the job failed; empty if it has not failed.
-	Doors            int    // Doors is the number of ways that the kernel has opened.
-	LostLinks        int
-	BadFrames        int
-	Routes           []action.Conn    // Routes has the connection of each rank here.
-	Bridges          []*bridge.Bridge // Bridges has the bridges that have a link.
+	// Doors is the number of ports of this host whose connections the kernel forwards for the job.
+	Doors     int
+	LostLinks int
+	BadFrames int
+	// Routes has the connection over which frames for each rank go, by rank in the whole job; 0:
+	// none.
+	Routes  []action.Conn
+	Bridges []*bridge.Bridge // Bridges has the links to other forwarders.
 }
 
 // View returns a snapshot of the job's state.
@@ -73,7 +76,7 @@ func (j *Job) View() View {
 	return v
 }
 
-// Origins returns the users and hosts of the first clusters, for the log.
+// Origins returns texts for the log that name the user and host of each of the first clusters.
 func (j *Job) Origins() (list []string) {
 	for i, c := range j.clusters[:min(len(j.clusters), maxOrigins)] {
 		host, origin := j.gather.Origin(i)

@@ -67,7 +67,8 @@ func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	return ways, doors
 }
 
-// homes returns this host's address on each cluster's network; invalid: unknown.
+// homes returns, for each cluster, this host's address on the connections of the cluster's ranks;
+// an address is invalid if unknown.
 func homes(g *gathering, r *ranks) []netip.Addr {
 	here := make([]netip.Addr, len(g.clusters))
 	for _, p := range g.places {

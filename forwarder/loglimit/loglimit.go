@@ -36,7 +36,7 @@ type causes struct {
 
 // cause counts the lines of the log with the same message.
 type cause struct {
-	full    time.Time // the time from which a whole burst may be written again
+	full    time.Time // the time from which a whole burst of lines may be written again at once
 	leftOut int
 }
 

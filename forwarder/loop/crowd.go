@@ -6,7 +6,7 @@ import "time"
 // wake-up costs as much as the handling of many events, and thousands of ranks may join at once. It
 // has no I/O and reads no clock.
 type crowd struct {
-	last  time.Time // the time of the last look that found events
+	last  time.Time // the time at which the loop has last looked for events and found some
 	dense bool      // whether the last two such looks were less than maxGap apart
 }
 

@@ -44,9 +44,10 @@ type Source interface {
 
 // Values of Config.Poll.
 const (
-	Adaptive = "adaptive" // spins briefly while a source is in a hurry, then sleeps
-	Event    = "event"    // sleeps at once
-	Busy     = "busy"     // never sleeps
+	// looks for events again for a short time while a source is in a hurry (Hurry), then sleeps
+	Adaptive = "adaptive"
+	Event    = "event" // sleeps until there are events
+	Busy     = "busy"  // looks for events all the time, and never sleeps
 )
 
 // Config has the settings of a loop.
@@ -88,14 +89,14 @@ type Loop struct {
 	done  bool // whether Post refuses further functions
 }
 
-// Watch is a source that a loop waits for.
+// Watch is a source for whose events a loop waits, and the handler of these events.
 type Watch struct {
 	l       *Loop
 	src     Source
 	h       Handler
 	slot    int
 	touched bool // whether the Watch is in Loop.read
-	paused  bool // whether reading is paused; used only on the loop's own thread
+	paused  bool // whether the source is not read (Pause); used only on the loop's own thread
 	gone    bool
 
 	mu     sync.Mutex // guards noread and write, because any thread may request writability
@@ -109,7 +110,7 @@ const (
 	writeFlag = 1 << 30
 )
 
-// New returns a loop, which does nothing until Run or Step. Close frees it.
+// New returns a loop with the settings cfg, which does nothing until Run or Step. Close frees it.
 func New(cfg Config) (*Loop, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -178,7 +179,7 @@ func (l *Loop) Stop() {
 // thread.
 func (l *Loop) Hurry(n int) { l.hurried.Add(int64(n)) }
 
-// Now returns the time at which this turn began.
+// Now returns the time at which the present turn of the loop began.
 func (l *Loop) Now() time.Time { return l.now }
 
 // Moved records that n bytes were forwarded without a copy, which measures the rate of large

@@ -5,7 +5,7 @@ import "time"
 // spinner determines how long a loop without events looks again before it sleeps: waking a sleeper
 // takes a message as long as several hops. It has no I/O and reads no clock.
 type spinner struct {
-	last, busy time.Time // the time of the last look, and that of the last look with events
+	last, busy time.Time // the times at which the loop has last looked for events, and has last found some
 	tired      bool      // whether the loop sleeps at once until the next event
 	// the number of times that the loop still sleeps at once, because other threads want the core
 	pause   int

@@ -39,7 +39,7 @@ type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
 	link  *netlink.Conn          // the netlink connection that conn uses
-	lost  error                  // the reason for which the table is lost, or nil
+	lost  error                  // the error after which the table is no longer used, or nil
 	open  int                    // the number of open ways
 	doors *nftables.Set          // the kernel's map of ways: own address and port → the other host's
 	to    *nftables.Set          // the kernel's set of the other hosts' addresses and ports

@@ -39,7 +39,8 @@ type Plane struct {
 	GoesOn  bool // GoesOn says that the job survives the loss of a link.
 }
 
-// Member is a connection's place in a running job.
+// Member is the place in a running job of a connection, which leads to a rank or to another
+// forwarder.
 type Member struct {
 	*Plane
 	Rank    uint32 // Rank is the rank at the other end, in the whole job; wire.Nobody if that is a forwarder.
@@ -142,7 +143,8 @@ func (p *Plane) Join(m *Member, patience time.Duration) {
 // BlockedIn returns the time for which the links of a cluster's ranks had bytes queued, added up.
 func (p *Plane) BlockedIn(cluster int) time.Duration { return time.Duration(p.blocked[cluster].Load()) }
 
-// BlockedTo returns the time for which the link to another forwarder had bytes queued.
+// BlockedTo returns the time for which the link to the forwarder with index zipper had bytes
+// queued.
 func (p *Plane) BlockedTo(zipper int) time.Duration {
 	if b := p.bridges[zipper]; b != nil {
 		return time.Duration(b.Load())

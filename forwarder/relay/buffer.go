@@ -18,7 +18,7 @@ type buffer struct {
 // pool allocates buffers of several sizes, and reuses released ones. It is safe for concurrent use.
 type pool struct{ free [len(classes)]sync.Pool }
 
-// get returns an empty buffer with room for n bytes. n is at most the largest class.
+// get returns an empty buffer with room for n bytes. n must be at most the largest size class.
 func (p *pool) get(n int) *buffer {
 	for c, size := range classes {
 		if n <= size {
@@ -48,7 +48,7 @@ const entrySize = 96
 // for concurrent use.
 type memory struct {
 	budget.Account
-	paused atomic.Bool // whether reading is paused; set on the connection's loop
+	paused atomic.Bool // whether the connection is not read, for lack of memory; set on the connection's loop
 	waking atomic.Bool // whether a call of wake is pending
 	wake   func()      // asks the loop to check whether reading can resume
 }

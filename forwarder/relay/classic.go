@@ -15,7 +15,7 @@ type Classic struct {
 	busy             bool
 	sender, receiver uint32
 	handle           uint64         // the sender's handle of the current transfer
-	left             uint64         // the bytes of the current message that have not arrived
+	left             uint64         // the number of bytes of the current message that have not arrived
 	store            []byte         // the frames of the current message that are stored
 	waiting          [][]byte       // the CTS frames of the transfers that wait, oldest first
 	held             map[uint32]int // the number of bytes in waiting from each rank, by rank
@@ -89,7 +89,8 @@ func (s *Classic) next(c *Conn, r *Route) {
 	}
 }
 
-// send writes frames to the connection of rank dst, and drops them if the rank has departed.
+// send sends the frames in b, from rank src, over the connection of rank dst, and drops them if
+// that rank has departed.
 func send(c *Conn, r *Route, src, dst uint32, b []byte) {
 	if d := r.Table[dst].Load(); d != nil {
 		if _, err := d.out.write(c.worker.one, &c.memory, src, b, nil); err != nil {

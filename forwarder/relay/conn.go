@@ -66,10 +66,10 @@ func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 // Post runs fn on the connection's loop soon. It may be called on any thread.
 func (c *Conn) Post(fn func()) { c.worker.Loop.Post(fn) }
 
-// Now returns the time at which the loop's turn began.
+// Now returns the time at which the present turn of the connection's loop began.
 func (c *Conn) Now() time.Time { return c.worker.Loop.Now() }
 
-// Link returns the connection's link. It may be called on any thread.
+// Link returns the transport's link that the connection uses. It may be called on any thread.
 func (c *Conn) Link() transport.Link { return c.link }
 
 // Control returns the Control that the connection was made with. It may be called on any thread.
@@ -172,7 +172,8 @@ func (c *Conn) allowed(h *wire.Header, r *Route) error {
 	return r.Allowed(*h)
 }
 
-// broken ends the connection because a write failed. The caller holds out.mu.
+// broken asks the loop to end the connection, because a write to its link has failed. The caller
+// holds out.mu.
 func (c *Conn) broken() {
 	c.Post(func() { c.End(c.out.cause()) })
 }

@@ -24,7 +24,8 @@ func (t *tally) add(h *wire.Header) {
 	}
 }
 
-// counters has the shared counters of one direction. It is safe for concurrent use.
+// counters has the counts of the frames from one cluster to another, which several loops share. It
+// is safe for concurrent use.
 type counters struct{ frames, messages, payload, header, again, passed, placed atomic.Uint64 }
 
 // add adds the counts in t to the shared counters.
@@ -50,7 +51,8 @@ type Counts struct {
 	cells []counters
 }
 
-// NewCounts returns counters for a number of clusters. clusterOf has the cluster of each rank.
+// NewCounts returns counters for the traffic between a number of clusters. clusterOf has the index
+// of each rank's cluster.
 func NewCounts(clusters int, clusterOf []int) *Counts {
 	return &Counts{clusters, clusterOf, make([]counters, clusters*clusters)}
 }
@@ -60,18 +62,18 @@ func (c *Counts) between(src, dst uint32) *counters {
 	return &c.cells[c.clusterOf[src]*c.clusters+c.clusterOf[dst]]
 }
 
-// Count is the traffic of one direction.
+// Count is the traffic from the ranks of one cluster to those of another.
 type Count struct {
-	Messages uint64 // the number of messages: of Eager and RTS frames
-	Payload  uint64 // the bytes of the programs' data
-	Header   uint64 // the bytes of everything else
+	Messages uint64 // the number of messages, which is that of Eager and RTS frames
+	Payload  uint64 // the number of bytes of the programs' data
+	Header   uint64 // the number of bytes of headers and control frames
 	Frames   uint64 // the number of frames
 	Again    uint64 // the number of retransmitted frames
 	Passed   uint64 // the bytes of Payload that were forwarded without a copy
 	Placed   uint64 // the bytes of Passed that were written into the receiving program's memory
 }
 
-// Read returns the traffic from one cluster to another.
+// Read returns the traffic so far from one cluster to another. Both are given by index.
 func (c *Counts) Read(from, to int) Count {
 	n := &c.cells[from*c.clusters+to]
 	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.again.Load(), n.passed.Load(),
@@ -92,7 +94,7 @@ type watched struct {
 // origin is the zero point of moments, so that a moment fits into an integer.
 var origin = time.Now()
 
-// moment returns the current moment in nanoseconds since origin. It is never 0.
+// moment returns the number of nanoseconds since origin, plus 1: it is never 0.
 func moment() int64 { return int64(time.Since(origin)) + 1 }
 
 // noteQueued updates the statistics because entry e is about to be queued; its bytes have been

@@ -28,7 +28,8 @@ func (c *Conn) Open() (err error) {
 	return err
 }
 
-// Readable reads and handles the available input, up to a fair share of the turn.
+// Readable reads from the link and handles frames while input is available, up to a fair share of
+// the loop's turn.
 func (c *Conn) Readable() {
 	if c.memory.paused.Load() { // only the end of the link is reported then
 		c.otherEndClosed()

@@ -25,16 +25,16 @@ type output struct {
 	arm     func(on bool) // asks the owner loop to report when the link is writable, or not to
 	broken  func()        // asks the owner loop to end the connection
 	closed  bool
-	current entry           // the rest of a partly written frame, which goes first
+	current entry           // the unwritten rest of a frame, which is written before all others; empty: none
 	count   entry           // the Count that follows current, if any
-	sent    uint64          // the bytes that the link accepted
+	sent    uint64          // the number of bytes that the link has accepted
 	counts  uint64          // the number of Counts that have been sent or queued
 	counted uint64          // the value that sent has after the last Count
 	small   fifo            // the queued frames that are not bulk
 	bulk    fifo            // the queued bulk frames
-	ahead   int             // the frames of small from before Running, which nothing may overtake
-	depth   atomic.Int64    // the bytes in the queue
-	skipped int             // the bytes of small frames that were written since the last bulk frame
+	ahead   int             // the number of frames in small from before Running, which nothing may overtake
+	depth   atomic.Int64    // the number of bytes in the queue
+	skipped int             // the number of bytes of small frames that were written since the last bulk frame
 	flows   map[uint32]flow // the number of bytes that each rank has queued here, by rank
 	limits  limits          // the maximum numbers of bytes that one rank may have queued here
 	failure error           // the error of the link, because of which the owner ends the connection
@@ -253,7 +253,7 @@ func (o *output) waits() bool {
 	return o.pending()
 }
 
-// close ends the output and returns its buffers to the pool.
+// close ends the output: it drops what is queued, and accepts no more.
 func (o *output) close() {
 	o.mu.Lock()
 	o.discard()

@@ -9,7 +9,7 @@ type input struct {
 	nhead int                  // the number of bytes in head
 	part  *buffer              // the frame whose header is known and whose rest has not arrived
 	need  int                  // the length of part in bytes when it is complete
-	read  uint64               // the bytes that were read from the link
+	read  uint64               // the number of bytes that were read from the link
 
 	bulk  bool      // whether the last frame was large enough for a pipe, so the next may be too
 	piped *zerocopy // the frame whose head is in a pipe and whose rest has not arrived

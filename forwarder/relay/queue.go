@@ -20,13 +20,13 @@ type entry struct {
 	buf      *buffer   // the buffer that holds the bytes, or nil if zc does
 	off, end int       // the range of the bytes in buf
 	zc       *zerocopy // the frame in a block or a pipe, or nil
-	src      uint32    // the rank that is charged, or wire.Nobody
-	payload  uint32    // the bytes of payload that are charged to src
-	control  uint32    // the other bytes that are charged to src
+	src      uint32    // the rank whose limits are charged for the frame, or wire.Nobody
+	payload  uint32    // the number of bytes of payload that are charged to src
+	control  uint32    // the number of other bytes that are charged to src
 	// accounts for the connection that the frame arrived over; nil for the forwarder's own frames
 	from   *memory
-	memory uint32 // the bytes that are charged to from
-	at     int64  // the moment at which the frame was queued, or 0 if no statistics are kept
+	memory uint32 // the number of bytes of memory that are charged to from
+	at     int64  // the time (moment) at which the frame was queued, or 0 if no statistics are kept
 }
 
 // book charges an entry's memory, in bytes, to the connection that the frame arrived over (from);

@@ -62,7 +62,7 @@ type Control interface {
 
 // Route says where frames from a connection go. It does not change, except for the table's entries.
 type Route struct {
-	Memory *budget.Budget // the budget of all connections of the job; nil if unlimited
+	Memory *budget.Budget // the memory budget of all connections of the job; nil if unlimited
 	// the only source of frames from the connection, or wire.Nobody if there are several
 	Rank uint32
 	// the connection over which frames for each rank go, by rank in the whole job; nil if the rank
@@ -87,15 +87,15 @@ type Config struct {
 	// the bytes of payload, and of all else, that one rank may have queued for another
 	FlowLimit, ControlLimit int
 
-	Memory *budget.Budget // the budget of all connections; nil if unlimited
+	Memory *budget.Budget // the memory budget of all connections; nil if unlimited
 	// the part of Memory for connections without a route; nil if unlimited
 	Joining *budget.Budget
 	// the payload in bytes from which a pipe is used, and the capacity of a pipe in bytes
 	PipeFrom, PipeSize int
 
-	PingInterval time.Duration // the silence after which a peer is pinged
-	PeerTimeout  time.Duration // the silence after which a pinged peer is dead
-	Unreachable  time.Duration // the time after which the peer on an unreachable host is dead
+	PingInterval time.Duration // the time without input after which a peer is pinged
+	PeerTimeout  time.Duration // the time without input after which the connection to a pinged peer ends
+	Unreachable  time.Duration // the time without contact to a host after which connections to it end
 	// the time that a connection may take to close after its last frame
 	Linger time.Duration
 

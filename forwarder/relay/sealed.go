@@ -17,7 +17,7 @@ import (
 // sealing has the keys with which frames of a connection between its two ends are sealed (encrypted
 // and authenticated). Without a channel nothing is sealed.
 type sealing struct {
-	channel atomic.Pointer[seal.Channel] // nil: frames are not sealed
+	channel atomic.Pointer[seal.Channel] // the keys and counters for sealing frames; nil: frames are not sealed
 	// held while a frame is sealed and written, so that numbers rise in the order of writing
 	mu   sync.Mutex
 	came bool // whether a sealed frame has arrived; used on the connection's loop only

@@ -21,7 +21,7 @@ import (
 // trunk has the connections over which bulk frames go in place of the one that the route names.
 type trunk struct {
 	conns []*Conn // the connections; the first is preferred
-	burst int64   // the bytes queued for the first from which the others are used
+	burst int64   // the number of bytes queued for the first connection from which the others are used
 }
 
 // Spread sends bulk for this connection over others: over the first of them while less than burst

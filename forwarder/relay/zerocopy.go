@@ -14,15 +14,15 @@ const dataHead = wire.HeaderLen + wire.DataLen
 
 // zerocopy is a Data frame whose payload is in a block, or which is entirely in a pipe.
 type zerocopy struct {
-	head  [dataHead]byte  // the head of the frame
-	block transport.Block // the block, or nil
+	head  [dataHead]byte  // the header, and the body without the payload, of the frame
+	block transport.Block // the memory block of the link with the frame, or nil
 	pipe  *transport.Pipe // the pipe with the beginning of the frame, or nil
 	// last is the pipe that is being filled: pipe, or a second one, because small pieces, such as
 	// packets, take one slot each.
 	last  *transport.Pipe
 	r     *Relay    // the Relay to which the pipes are returned
-	count *counters // the counters of the frame's direction
-	bytes int       // the payload in bytes
+	count *counters // the counters of the traffic between the clusters of sender and receiver
+	bytes int       // the length of the payload in bytes
 }
 
 // zerocopy returns an unused value of type zerocopy, for a frame to be forwarded without a copy.

@@ -5,8 +5,8 @@ import "time"
 
 // Status is a snapshot of a forwarder and its jobs.
 type Status struct {
-	Protocol int `json:"protocol"` // the newest protocol version that it speaks
-	PID      int `json:"pid"`      // the process id
+	Protocol int `json:"protocol"` // the newest protocol version that the forwarder speaks
+	PID      int `json:"pid"`      // the process id of the forwarder
 	// the file that zipper reload causes it to read again
 	Config string `json:"config,omitempty"`
 	// whether it refuses new jobs because it is being drained
@@ -68,7 +68,7 @@ type JobStatus struct {
 	Traffic   []Traffic `json:"traffic"`
 }
 
-// ClusterStatus is the state of a cluster of a job.
+// ClusterStatus is the state of the ranks of one cluster of a job.
 type ClusterStatus struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
@@ -85,7 +85,7 @@ type TrunkStatus struct {
 	Forwarder string `json:"forwarder"`
 	// the number of connections in use; 0 if the link is cut
 	Connections int `json:"connections"`
-	Lost        int `json:"lost"` // the number of lost connections so far
+	Lost        int `json:"lost"` // the number of connections of the link that have been lost so far
 	// the shortest round trip in milliseconds; 0 if unknown
 	RoundTrip float64 `json:"round_trip_ms"`
 	// the congestion control of the first connection: "cubic", "bbr", …

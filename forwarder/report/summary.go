@@ -49,7 +49,7 @@ type Summary struct {
 	// the time at which the last rank joined; zero if that never happened
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended"`
-	OK       bool      `json:"ok"` // whether all ranks sent Bye
+	OK       bool      `json:"ok"` // whether the job ended well: all ranks have sent Bye
 	Code     int32     `json:"code"`
 	Reason   string    `json:"reason,omitempty"`
 	Messages uint64    `json:"messages"`

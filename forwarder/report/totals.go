@@ -11,11 +11,12 @@ type Totals struct {
 	Links uint64 `json:"links"` // the links that were accepted or dialled
 	// the refused joins by reason (wire.RefuseCode)
 	Refused    map[string]uint64 `json:"refused"`
-	OK         uint64            `json:"jobs_ok"`         // the jobs that ended well
+	OK         uint64            `json:"jobs_ok"`         // the jobs that ended without failure
 	Failed     uint64            `json:"jobs_failed"`     // the jobs that failed
 	Incomplete uint64            `json:"jobs_incomplete"` // the jobs that ended before they ran
 	LostLinks  uint64            `json:"lost_links"`      // the lost links that jobs survived
-	BadFrames  uint64            `json:"bad_frames"`      // the damaged or malformed frames
+	// the damaged or malformed frames, each of which ended its link
+	BadFrames uint64 `json:"bad_frames"`
 	// the lost connections to other forwarders
 	LostTrunks uint64 `json:"lost_connections"`
 	// the illegal transitions, each of which ended its job

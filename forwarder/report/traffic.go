@@ -9,9 +9,9 @@ import (
 type Traffic struct {
 	From         string `json:"from"`
 	To           string `json:"to"`
-	Messages     uint64 `json:"messages"`      // the number of messages: of Eager and RTS frames
-	PayloadBytes uint64 `json:"payload_bytes"` // the bytes of the programs' data
-	HeaderBytes  uint64 `json:"header_bytes"`  // the bytes of everything else
+	Messages     uint64 `json:"messages"`      // the number of messages, which is that of Eager and RTS frames
+	PayloadBytes uint64 `json:"payload_bytes"` // the number of bytes of the programs' data
+	HeaderBytes  uint64 `json:"header_bytes"`  // the number of bytes of headers and control frames
 	Frames       uint64 `json:"frames"`
 	ResentFrames uint64 `json:"resent_frames"` // the number of retransmitted frames
 	// the bytes of data that were forwarded without a copy (over verbs, or through pipes)

@@ -20,9 +20,9 @@ import (
 // Limits are the maximum numbers of links and jobs at any time. "From" in a name means from one
 // address.
 type Limits struct {
-	Unjoined, UnjoinedFrom   int // the links that have not joined
-	LinksFrom                int // all links
-	Gathering, GatheringFrom int // the jobs that gather
+	Unjoined, UnjoinedFrom   int // the maximum numbers of links that have not joined
+	LinksFrom                int // the maximum number of links of any kind
+	Gathering, GatheringFrom int // the maximum numbers of jobs that wait for ranks
 }
 
 // Strangers has the counts of links and gathering jobs, by the address from which they come. It is
@@ -127,7 +127,8 @@ func (s *Strangers) Settle(g *Stranger) {
 	}
 }
 
-// Leave removes a link that has ended; g is nil if it was never counted.
+// Leave uncounts a link that has ended. It does nothing if g is nil, because such a link was never
+// counted.
 func (s *Strangers) Leave(g *Stranger) {
 	if g != nil {
 		s.Settle(g)
@@ -136,7 +137,7 @@ func (s *Strangers) Leave(g *Stranger) {
 	}
 }
 
-// MayOpen returns the reason why a stranger may not open another job, or nil.
+// MayOpen returns the reason why the link g may not open another job, or nil if it may.
 func (s *Strangers) MayOpen(g *Stranger) error {
 	switch o := g.origin; {
 	case o.gathering >= s.limits.GatheringFrom:

@@ -38,7 +38,7 @@ func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
 // Size is the number of connections of a trunk. The zero value stands for one. It is not safe for
 // concurrent use.
 type Size struct {
-	bulk  int                    // the number of connections that carry bulk
+	bulk  int                    // the number of connections that carry bulk (Data) frames
 	fixed bool                   // whether the size cannot grow
 	seen  map[int]transport.Path // the measurements at the last Grow, by number of the connection
 }
@@ -95,7 +95,7 @@ func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 // concurrent use.
 type Losses struct {
 	seen  map[int]transport.Path // the measurements at the last Look, by number of the connection
-	again map[int]bool           // the connections that lost packets at the last Look
+	again map[int]bool           // the numbers of the connections that had lost packets at the last Look
 }
 
 // Look takes the paths of connections by their numbers, after each Measure. It returns the

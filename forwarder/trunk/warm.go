@@ -42,5 +42,6 @@ func (w *Warming) Answered(now time.Time, path transport.Path, known bool) (pack
 // Silent reports whether the first packet has been sent and no packet has been answered.
 func (w *Warming) Silent() bool { return w.batch == 1 && w.missing == 1 }
 
-// Warm reports whether warming is over, or has not begun.
+// Warm reports whether the connection may be used: all packets were answered, or none is to be
+// sent.
 func (w *Warming) Warm() bool { return w.missing == 0 }

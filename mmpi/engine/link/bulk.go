@@ -15,19 +15,19 @@ import (
 // Source is a large message that its receiver has cleared for sending (CTS): its bytes go out as
 // segments. Its owner keeps it in place until Set.Abandon.
 type Source struct {
-	Handle   uint64       // identifies the Source in calls of Upper.Source
+	Handle   uint64       // number by which Upper.Source finds the Source
 	Receiver uint64       // number by which the receiver knows its Sink for this message
 	Buf      []byte       // bytes to send; unchanged until Set.Abandon
 	Zcopy    bool         // Buf may be registered with links, to be sent without a copy.
 	Owner    fmt.Stringer // name of the message in errors shown to the user
 
-	node    list.Node[*Source] // element of outbox.sources
+	node    list.Node[*Source] // element of the list outbox.sources
 	started int64              // number of bytes that have been given to rails, from the start of Buf
 	writing int                // number of segments that have been given to a rail and are not completely written
 	mem     registration       // parts of Buf that are registered with links
 }
 
-// Release deregisters the Source's memory from all links.
+// Release deregisters the Source's buffer from all links.
 func (src *Source) Release() { src.mem.release() }
 
 // segmentDone counts one segment of the Source as written or no longer needed. It returns true if
@@ -72,7 +72,8 @@ func (o *outbox) raise(limit uint64, now time.Duration) bool {
 	return true
 }
 
-// replay appends segments that may not have arrived to the replay queue.
+// replay appends segments that were sent over a lost rail and may not have arrived to those that
+// are sent again.
 func (o *outbox) replay(lost []flow.Segment) { o.lost = append(o.lost, lost...) }
 
 // nextLost removes and returns the first segment of the replay queue; ok is false if the queue is
@@ -103,7 +104,7 @@ func (o *outbox) next(n int) (src *Source, s flow.Segment) {
 	return src, s
 }
 
-// left returns the number of bytes of the first Source that no rail has been given.
+// left returns the number of bytes of the first Source that have not been given to any rail.
 func (o *outbox) left() int64 {
 	src := o.sources.First().Of
 	return int64(len(src.Buf)) - src.started
@@ -112,7 +113,7 @@ func (o *outbox) left() int64 {
 // Sink is the receive of a large message that the sender has been told to send (CTS). Its owner
 // keeps it in place until Upper.Filled.
 type Sink struct {
-	Handle uint64       // identifies the Sink in calls of Upper.Sink
+	Handle uint64       // number by which Upper.Sink finds the Sink
 	Buf    []byte       // destination of the bytes that the sender was cleared to send
 	Zcopy  bool         // Buf may be registered with links, to be received into without a copy.
 	Owner  fmt.Stringer // name of the message in errors shown to the user
@@ -123,7 +124,7 @@ type Sink struct {
 	mem      registration // parts of Buf that are registered with links
 }
 
-// Release deregisters the Sink's memory from all links.
+// Release deregisters the Sink's buffer from all links.
 func (k *Sink) Release() { k.mem.release() }
 
 // open clears what the Sink counts, before the first segment of its message.

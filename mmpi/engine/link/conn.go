@@ -108,7 +108,8 @@ func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	return limit.Silence
 }
 
-// opener opens a rail's link. leaves says that the link is needed only to send Bye.
+// opener is a function that opens a rail's link, unless ctx ends before. leaves says that the link
+// is needed only to send Bye.
 type opener func(ctx context.Context, leaves bool) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.

@@ -67,10 +67,10 @@ func (f *Frame) again(lane int) { f.off, f.lane, f.replayed = 0, lane, true }
 type store struct {
 	// Pool provides the buffers of frames, and buffers for the upper layers.
 	Pool Pool
-	free []*Frame // released frames for reuse
+	free []*Frame // released frames that can be used again
 }
 
-// take returns an empty frame with a buffer for n bytes.
+// take returns an empty frame whose buffer has room for n bytes.
 func (s *store) take(n int) *Frame {
 	var f *Frame
 	if k := len(s.free); k > 0 {
@@ -94,7 +94,8 @@ func (s *store) takeTo(h *wire.Header) *Frame {
 	return f
 }
 
-// takeControl returns a complete frame of type t for the other end of a link. body may be nil.
+// takeControl returns a complete frame of type t for the other end of a link, rather than for a
+// rank behind it. body may be nil.
 func (s *store) takeControl(t wire.Type, body wire.Body) *Frame {
 	b := wire.AppendFrame(nil, wire.Control(t), body)
 	f := s.take(len(b))
@@ -111,7 +112,7 @@ func (s *store) release(f *Frame) {
 	s.free = append(s.free, f)
 }
 
-// unseal frees the sealed bytes of a frame, if it has any.
+// unseal frees the encrypted form of a frame, if there is one.
 func (s *store) unseal(f *Frame) {
 	if f.sealed != nil {
 		s.Pool.Put(f.sealed)
@@ -134,13 +135,13 @@ func (q *queue) push(f *Frame) {
 	q.frames.Push(&f.out)
 }
 
-// pushFirst inserts a background frame before all others.
+// pushFirst inserts a frame for which the program does not wait (background) before all others.
 func (q *queue) pushFirst(f *Frame) {
 	f.queued = true
 	q.frames.PushFirst(&f.out)
 }
 
-// pop removes and returns the first frame, and frees its sealed bytes.
+// pop removes and returns the first frame, and frees its encrypted form.
 func (q *queue) pop(s *store) *Frame {
 	f := q.frames.First().Of
 	q.frames.Remove(&f.out)

@@ -32,14 +32,14 @@ type Peer struct {
 	inbox
 
 	out    outbox     // large messages to the peer
-	dataIn flow.Grant // limit of the segment bytes that the peer may send
+	dataIn flow.Grant // number of segment bytes, since the start, that the peer may send to this process
 }
 
 // lane is the state of the flow between this process and a peer over one rail, in both directions.
 type lane struct {
 	out      flow.Lane     // segments sent over the rail and not acknowledged
 	in       flow.Arrivals // counts the segments that arrived over the rail
-	enrolled bool          // The peer is in the rail's bulk ring.
+	enrolled bool          // The peer is in the ring of peers to which the rail sends segments (rail.bulk).
 }
 
 // enroll records whether the peer is in the rail's ring of peers with segments to send (rail.bulk).
@@ -66,7 +66,7 @@ type inbox struct {
 // payload is being received, or 0 if there is none.
 func (i *inbox) Arriving() int { return i.delivering.n }
 
-// distance is the measured distance of a peer.
+// distance tells how far away a peer is: the measured round trip of the path to it.
 type distance struct {
 	path *flow.Path     // measurements of the path, shared by all peers of a cluster
 	long *limits.Limits // limits of the engine, whose LongPath says which paths are long

@@ -114,8 +114,8 @@ func (r *rail) enroll(p *Peer) {
 	}
 }
 
-// purge removes the frames and segments to a peer from those that wait to be sent over the rail,
-// whose link stays in use.
+// purge removes a peer's queued frames, and its turns to be sent segments, from the rail, whose
+// link stays in use.
 func (r *rail) purge(p *Peer) {
 	r.queue.purge(&r.core.store, p.Rank)
 	r.bulk.remove(p)

@@ -8,9 +8,10 @@ import (
 
 // segment is the part of a large message, one Data frame, that a rail is writing to its link.
 type segment struct {
-	active  bool                                // A segment is being written.
-	peer    *Peer                               // receiver of the segment
-	src     *Source                             // Source of the payload; nil: none any more
+	active bool  // A segment is being written.
+	peer   *Peer // receiver of the segment
+	// message of which the payload is a part; nil: the payload no longer belongs to one
+	src     *Source
 	offset  int64                               // offset of the payload in the message, in bytes
 	first   bool                                // The segment is not a replay, so its Source waits for it.
 	buf     [wire.HeaderLen + wire.DataLen]byte // header and body of the frame
@@ -120,7 +121,7 @@ func (s *segment) end() (src *Source) {
 // drop ends the segment although it has not been written.
 func (s *segment) drop() { s.active = false }
 
-// reset ends the segment, and drops all references to memory.
+// reset ends the segment, and drops its references to the program's memory.
 func (s *segment) reset() { *s = segment{} }
 
 // detach copies the bytes that have not been written, and so separates the segment from its Source,

@@ -115,7 +115,8 @@ func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 }
 
 // landed handles a peer's acknowledgement of segments that this process has sent to it over the
-// rail. epoch tells for which connection of the rail it holds.
+// rail. epoch counts the losses of the rail at the time of those segments. An error means that the
+// acknowledgement is malformed or covers bytes that were not sent.
 func (r *rail) landed(p *Peer, epoch uint16, body []byte) error {
 	m, err := wire.ParseLanded(body)
 	if err != nil {

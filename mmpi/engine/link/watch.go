@@ -19,7 +19,7 @@ type counter struct {
 	sent     uint64        // number of bytes that the link took
 	counts   uint64        // number of Counts that were sent
 	reported uint64        // value of sent after the last Count
-	at       time.Duration // time at which the last Count was queued
+	at       time.Duration // time at which the last Count was queued for sending
 	due      bool          // The next frame to be sent is a Count.
 	arrived  wire.Counted  // compares the Counts from the other end with the bytes that have arrived
 	states   wire.Ordered  // checks that RailStates from the other end arrive in order

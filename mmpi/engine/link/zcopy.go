@@ -78,7 +78,8 @@ func (m *registration) releaseUpTo(offset int64) {
 	}
 }
 
-// releaseLink deregisters the parts of all messages that are registered with a lost link.
+// releaseLink deregisters the parts of all messages that are registered with the link placer, which
+// is lost.
 func (z *zcopy) releaseLink(placer transport.Placer) {
 	if placer == nil {
 		return

@@ -12,8 +12,9 @@ import (
 // another process. Tracker.Forwarder or Tracker.Direct initializes it. Only this package changes
 // it.
 type Rail struct {
-	index int          // index among the rails to forwarders, as in Config.Paths; direct rails have the next index
-	peer  int          // virtual rank at the other end of a direct rail; -1: the rail leads to a forwarder
+	index int // index among the rails to forwarders, as in Config.Paths; direct rails have the next index
+	// rank, in the whole job, at the other end of a direct rail; -1: the rail leads to a forwarder
+	peer  int
 	addr  string       // address of the forwarder as the job names it; empty: unknown
 	paths [][]int      // indexes of the rails that lead to each rank, by rank (Config.Paths)
 	trace func(string) // receives a line about each change of state (Config.Trace); may be nil
@@ -21,8 +22,8 @@ type Rail struct {
 	dialing
 
 	state    State // stage of the rail, such as Up or Dialing
-	linked   bool  // The rail has a link.
-	owesBye  bool  // Bye must be sent, or sent again, as soon as the rail has a link.
+	linked   bool  // The rail has an open link.
+	owesBye  bool  // This process must send Bye, for the first time or again, as soon as the rail has a link.
 	warned   bool  // The user has been warned that the forwarder is not in use.
 	replaced bool  // The rail has had another link, so frames that arrive may be duplicates.
 
@@ -78,20 +79,21 @@ func (r *Rail) Losses() int { return r.losses }
 // link.
 func (r *Rail) Unreachable() int { return len(r.unreachable) }
 
-// Dials reports whether this end opens the link again when it is lost.
+// Dials reports whether this end, rather than the other one, opens the rail's link again when it is
+// lost.
 func (d *dialing) Dials() bool { return d.dials }
 
-// Dialing reports whether an attempt to open the link is in progress.
+// Dialing reports whether an attempt of this end to open the rail's link is in progress.
 func (d *dialing) Dialing() bool { return d.attempts }
 
 // DialError returns why the last attempt to open the link failed, or nil if none has failed since
 // the link was up.
 func (d *dialing) DialError() error { return d.err }
 
-// StopRedial stops this end from opening the link again.
+// StopRedial stops this end from opening the rail's link again after a loss.
 func (d *dialing) StopRedial() { d.dials = false }
 
-// Attempt records that an attempt to open the link begins, or that it has ended.
+// Attempt records that an attempt to open the rail's link begins (true), or has ended (false).
 func (d *dialing) Attempt(begins bool) { d.attempts = begins }
 
 // attemptFailed records why this end's last attempt to open the link has failed.
@@ -152,7 +154,8 @@ func (r *Rail) up(now time.Duration, progress uint64) {
 	r.upAt, r.progress = now, progress
 }
 
-// down takes the rail out of use because its link was lost for a reason, at time now.
+// down takes the rail out of use because its link was lost at the time now. reason is shown to the
+// user.
 func (r *Rail) down(now time.Duration, reason string) {
 	r.fail()
 	r.linked, r.unreachable = false, nil

@@ -82,7 +82,7 @@ func (t *Tracker) Direct(r *Rail, rank int, dials bool) {
 	*r = Rail{index: len(t.reach.forwarders), peer: rank, trace: t.Trace, dialing: dialing{dials: dials}}
 }
 
-// End describes why and how the job ends.
+// End describes why and how the job ends because of a lost link.
 type End struct {
 	Rank       int    // rank, in the whole job, that is the cause of the end
 	Reason     string // reason for the end, shown to the user
@@ -147,9 +147,9 @@ func (t *Tracker) Down(now time.Duration, r *Rail, reason string) (redial bool) 
 
 // Failure describes why an attempt to open a rail's link failed.
 type Failure struct {
-	Err       error // error of the attempt
+	Err       error // error that the attempt has returned
 	Refused   bool  // The host refused the connection.
-	Final     bool  // The forwarder does not admit this process any more.
+	Final     bool  // The forwarder has refused this process for good, so that further attempts are useless.
 	Permanent bool  // Further attempts to open the direct link are useless.
 	Cancelled bool  // The caller has cancelled the attempt.
 }
@@ -217,9 +217,9 @@ type Change uint8
 // Changes.
 const (
 	Nothing  Change = iota // The report changes nothing.
-	Restored               // The rail may reach the rank again.
+	Restored               // The rail may reach the rank in the report again.
 	Departed               // The rank has finished: it needs nothing more and sends nothing more.
-	Cut                    // The rail no longer reaches the rank.
+	Cut                    // The rail no longer reaches the rank in the report.
 )
 
 // Reachable handles report x of rail r's forwarder about its link to another rank, and returns the
