@@ -49,7 +49,7 @@ type carrier struct {
 	// verified is the verified Join of the connection that the job is handling now; nil: none.
 	verified *handshake.Event
 
-	// For a job of several hops.
+	// The fields below are used in a job of several hops only.
 
 	// cert proves to other forwarders that a rank of the job has joined here. It is made of the
 	// first Join.

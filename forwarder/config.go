@@ -72,6 +72,7 @@ type Config struct {
 
 	// Bounds of resources that strangers use; see also package strangers. An address is an IPv4
 	// address or an IPv6 network of 64 bits.
+
 	// the maximum time-out; longer ones of Joins are shortened (1 h)
 	MaxTimeout       time.Duration
 	MaxRanks         int // the maximum number of ranks of a job (65536)
@@ -108,7 +109,8 @@ type Config struct {
 	Meters Meters
 	File   string // the name of the file with this configuration, which Status reports
 
-	// The fields below have other values in tests only.
+	// The fields below have other values than the defaults in tests only.
+
 	pipeFrom, pipeSize int         // the values of PipeFrom and PipeSize in relay.Config, in bytes
 	clock              clock.Clock // the source of the time
 	// runs functions that may block; default: a goroutine for each

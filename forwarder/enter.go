@@ -219,8 +219,9 @@ func (f *Forwarder) another(r *runner) {
 	}
 }
 
-// noteRefusal tells the job that a joiner was refused. A joiner without the secret has not proven
-// which job it belongs to, so all jobs with that id are told.
+// noteRefusal tells the job of a Join that the process behind link was refused, for the reason why.
+// A process without the secret has not proven which job it belongs to, so all jobs with that id are
+// told.
 func (f *Forwarder) noteRefusal(j *wire.Join, link string, why *handshake.Refused) {
 	f.mu.Lock()
 	of := slices.Clone(f.jobs[j.Job])
@@ -311,9 +312,10 @@ func (c *Config) waits(h *wire.Half) time.Duration {
 	return min(time.Duration(h.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
 
-// ClusterEnded tells the forwarder that all processes of a job's cluster have ended, so none of its
-// ranks comes back. A link of such a rank that has closed without Bye, or does so later, fails the
-// job at once. The launcher in the forwarder's own process calls it. Safe for concurrent use.
+// ClusterEnded tells the forwarder that all processes of a cluster of the job with an id have
+// ended, so none of its ranks reconnects. A link of such a rank that has closed without Bye, or
+// does so later, fails the job at once. The launcher in the forwarder's own process calls it. Safe
+// for concurrent use.
 func (f *Forwarder) ClusterEnded(id, cluster string) {
 	for _, r := range f.all() {
 		if handshake.JobID(r.id) == id {

@@ -46,7 +46,7 @@ type peer struct {
 	zipper int
 	seal   *seal.Channel // seal has the keys of the link, if its job is sealed; otherwise nil.
 
-	// Used on the peer's own loop alone.
+	// The fields below are used on the peer's own loop only.
 
 	// deadline is the time until which the Join must arrive; zero: it has arrived, or none is
 	// needed.

@@ -14,21 +14,26 @@ type ranks struct {
 	links *links
 	live  int // live is the number of connections that carry frames of the running job.
 
-	// Fixed when the job starts.
+	// The next four fields are fixed when the job starts.
+
 	// layout is the answer to ranks that join, in which Rank and Namesake differ and are not set.
 	layout    wire.Layout
 	hosts     []string        // hosts has the name of each rank's host, by rank in the whole job.
 	namesakes map[string]bool // namesakes has the names of hosts that are in several clusters.
 	clusterOf []int           // clusterOf has the index of each rank's cluster, by rank in the whole job.
 
-	routes []action.Conn // routes has the connection of each virtual rank; 0: out of reach, or departed.
-	via    []int         // via has the forwarder behind which each rank is; -1: none. nil: one hop.
+	// routes has the connection over which frames for each rank go, by rank in the whole job; 0:
+	// out of reach, or departed.
+	routes []action.Conn
+	// via has, for each rank, the index of the forwarder to which its frames go; -1: the rank has a
+	// link here. nil: one hop.
+	via []int
 	// members are the connections that carry frames of the running job, to ranks and to other
 	// forwarders.
 	members  map[action.Conn]*member
-	absent   map[uint32]absence // absent are the ranks that are out of reach and may come back.
+	absent   map[uint32]absence // absent has the ranks that are out of reach and may reconnect, with the reason.
 	left     map[uint32]bool    // left are the ranks that have said Bye.
-	cameBack map[uint32]bool    // cameBack are the ranks that have lost a link and opened another one.
+	cameBack map[uint32]bool    // cameBack has the ranks that have lost a link and opened another one.
 	// unsure says that frames in flight may have been lost with a link between forwarders.
 	unsure bool
 	// statesSent counts the RailStates that were sent over each connection.
@@ -173,10 +178,10 @@ func (r *ranks) markReachable(v uint32, network int) {
 // openedAgain is a RailState's reason of a rank that has left, or that is there all the time.
 const openedAgain = "a link between forwarders was opened again"
 
-// markLeft records that a rank has left, so messages to it that are still unacknowledged can be
-// dropped. In a job of one hop those ranks are told that have reopened a link. In a job of several
-// hops all ranks here are told if frames in flight may have been lost. A rank that comes back later
-// is told then (losses.again).
+// markLeft records that rank v has left, so messages to it that are still unacknowledged can be
+// dropped. network is the one on which the rank is. In a job of one hop those ranks are told that
+// have reopened a link. In a job of several hops all ranks here are told if frames in flight may
+// have been lost. A rank that reconnects later is told then (losses.again).
 func (r *ranks) markLeft(v uint32, network int) {
 	r.left[v] = true
 	delete(r.absent, v)

@@ -12,9 +12,9 @@ import (
 // (frame Count). The receiver thus notices missing bytes even if nothing follows them, and treats
 // the link as lost, as after any other damage.
 
-// putCount inserts a Count right behind the partly written frame. make builds it from the number of
-// bytes before it. putCount does nothing while another Count is queued, or while frames from before
-// Running are.
+// putCount inserts a Count, a frame with the number of bytes before it, right behind the partly
+// written frame. make builds it from that number. putCount does nothing while another Count is
+// queued, or while frames from before Running are.
 func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -41,18 +41,18 @@ type output struct {
 	watched                 // the statistics of the waiting times and lengths of the queue
 }
 
-// write writes whole frames from src directly if the link accepts them, and queues the rest. from
-// accounts for the connection that they arrived over; nil if they are the forwarder's own. vec is
-// the caller's scratch of length 1. A non-nil owner holds b and nothing else; taken reports that
-// the queue keeps it. The error blames the source.
+// write writes the whole frames in b from rank src directly if the link accepts them, and queues
+// the rest. from is the memory account of the connection that they arrived over; nil if they are
+// the forwarder's own. vec is the caller's scratch of length 1. A non-nil owner holds b and nothing
+// else; taken reports that the queue keeps it. An error means that src has too many bytes queued.
 func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.put(vec, from, src, b, owner)
 }
 
-// put does the same as write, for a caller that holds o.mu: it writes whole frames from src, or
-// queues them.
+// put writes or queues the whole frames in b from rank src. Its parameters and results are those of
+// write, but the caller holds o.mu.
 func (o *output) put(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	if o.closed {
 		return false, nil

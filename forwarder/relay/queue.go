@@ -101,8 +101,9 @@ func (o *output) queued() int {
 	return n
 }
 
-// enqueue queues the frames in b, the first done bytes of which are written. taken reports that the
-// queue keeps owner. The error blames the source.
+// enqueue queues the frames in b from rank src, the first done bytes of which are written. owner,
+// if not nil, holds b, and taken reports that the queue keeps it. An error means that src has too
+// many bytes queued.
 func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
 	for off := 0; off < len(b); {
 		h := wire.ParsedHeader(b[off:])

@@ -23,8 +23,8 @@ type sealing struct {
 	came bool // whether a sealed frame has arrived; used on the connection's loop only
 }
 
-// Seal causes frames to be sealed from now on, except for those that belong to no running job. It
-// does nothing if ch is nil. It may be called on any thread, before Run.
+// Seal causes frames to be sealed with the keys in ch from now on, except for those that belong to
+// no running job. It does nothing if ch is nil. It may be called on any thread, before Run.
 func (c *Conn) Seal(ch *seal.Channel) {
 	if ch != nil {
 		c.sealing.channel.Store(ch)
@@ -41,7 +41,9 @@ func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	return c.seal(frame, write)
 }
 
-// seal does the same as sealed, for a caller that holds sealing.mu or whose connection has no keys.
+// seal encrypts a frame that the forwarder itself sends, if the connection has keys, and calls
+// write with it. It returns the error of write. The caller holds sealing.mu, or the connection has
+// no keys.
 func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
 	ch := c.sealing.channel.Load()
 	h, err := wire.ParseHeader(frame)

@@ -136,8 +136,9 @@ func (c *core) giveWay(cause int) {
 	}
 }
 
-// SendAbort queues an Abort on all rails that have a link. status is the job's exit status, rank
-// the virtual rank that is the cause, and reason the text for users.
+// SendAbort queues an Abort, which tells the other processes that the job ends, on all rails that
+// have a link. status is the job's exit status, rank the one in the whole job that is the cause,
+// and reason the text for users.
 func (c *core) SendAbort(status, rank int, reason string) {
 	a := wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason, By: wire.Nobody}
 	if c.seal != nil {

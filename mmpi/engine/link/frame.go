@@ -13,10 +13,11 @@ import (
 type Frame struct {
 	Buf []byte // header, body and payload, in a buffer of the Pool
 
-	sealed     []byte            // at level sealed: bytes that are written in place of Buf; nil: not sealed yet
-	off        int               // number of bytes that have been written to the link
-	seq        uint64            // sequence number; 0: the frame is not sequenced, or no longer retained
-	to         int               // virtual rank of the receiver; nobody: the other end of the link
+	sealed []byte // at level sealed: bytes that are written in place of Buf; nil: not sealed yet
+	off    int    // number of bytes that have been written to the link
+	seq    uint64 // sequence number; 0: the frame is not sequenced, or no longer retained
+	// rank of the receiver in the whole job; nobody: the frame is for the other end of the link
+	to         int
 	lane       int               // index in Peer.lanes of the rail that was given the frame last; nobody: none
 	replayed   bool              // The frame has been given to a rail more than once.
 	queued     bool              // The frame is in a rail's queue.

@@ -179,8 +179,8 @@ func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
 
-// newFrame does the same as NewFrame, and puts the epoch of a lane (which connection of its rail)
-// into the header.
+// newFrame returns a frame to the peer with room for body and payload bytes, which the caller
+// appends to Buf. The epoch of a lane (the number of losses of its rail) goes into its header.
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}

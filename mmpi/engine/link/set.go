@@ -60,7 +60,8 @@ type Wiring struct {
 	ZcopyFrom int
 	// Level says which parts of frames are verified; it is the same in all processes.
 	Level wire.Level
-	// Seal holds the keys at level sealed, and must be nil at other levels. The Set takes it over.
+	// Seal holds the keys at level sealed, and must be nil at other levels. From New on only the
+	// Set uses them.
 	Seal *sealing.Keys
 	// Warn shows the user a warning about a problem that does not end the job. It is called with
 	// the lock held; nil: there are no warnings.

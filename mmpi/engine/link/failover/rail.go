@@ -38,8 +38,8 @@ type Rail struct {
 	lostAt   time.Duration // time at which the last link to the forwarder was lost; 0: never
 	cause    string        // reason for which the last link to the forwarder was lost, for the user
 
-	// unreachable has the forwarder's report on each virtual rank to which the forwarder has no
-	// link.
+	// unreachable has, by rank in the whole job, the forwarder's report on each rank to which the
+	// forwarder has no link.
 	unreachable map[int]wire.RailState
 }
 
