@@ -35,7 +35,7 @@ type gathering struct {
 	places  map[action.Conn]*place
 	expires time.Time // expires is the time at which the job is given up if ranks are still missing.
 	soon    bool      // soon says that waiting ranks will soon be told what is missing, because a rank was refused.
-	noticed bool      // noticed says that ranks have been told once what is missing.
+	noticed bool      // noticed says that waiting ranks have been told once which ranks and links are missing.
 	kept    int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
 }
 

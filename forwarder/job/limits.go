@@ -18,8 +18,8 @@ const (
 	// live rank is given up.
 	ComesBack = 3 * time.Second
 
-	// MaxBad is the number of damaged frames that a rank may send within badTime, 100 in 10 s: as
-	// many as a bad line damages. The job fails if a rank sends more.
+	// MaxBad is the number of damaged frames that a rank or forwarder may send within badTime, 100
+	// in 10 s: as many as bit errors on the network damage. The job fails if more arrive.
 	MaxBad  = 100
 	badTime = 10 * time.Second
 

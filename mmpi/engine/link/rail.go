@@ -47,7 +47,8 @@ type ring []*Peer
 // add appends a peer, whose turn comes after those of all others.
 func (b *ring) add(p *Peer) { *b = append(*b, p) }
 
-// next removes and returns the peer whose turn it is.
+// next removes and returns the first peer in the ring, to which the rail sends the next segment.
+// The ring must not be empty.
 func (b *ring) next() *Peer {
 	p := (*b)[0]
 	copy(*b, (*b)[1:])
