@@ -18,7 +18,8 @@ zmap z_wide;
 struct zlater {
   zlater *next;
   const void *from;
-  /* The number of packed bytes, or -1 if `from` is laid out as the type. */
+  /* The size in bytes of the packed data at `from`, or -1 if `from` holds `count` elements that are
+   * laid out as the type. */
   int64_t bytes;
   void *to;
   int64_t count;
@@ -72,7 +73,8 @@ static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t c
   if (j->nonblocking) ztype_retain(type);
 }
 
-/* Sets an error if a buffer cannot be used. MPI_IN_PLACE reaches this function only where it is not
+/* Sets j->rc to MPI_ERR_BUFFER if a buffer with `bytes` bytes of data cannot be used
+ * (ztype_bad_buffer), or is MPI_IN_PLACE, which reaches this function only where it is not
  * allowed. */
 static void check_buffer(zcoll *j, const ztype *t, const void *buf, int64_t bytes) {
   if (ztype_bad_buffer(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
@@ -153,8 +155,9 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
   return packed;
 }
 
-/* Copies count elements without touching gaps. Addresses are those of the type's origin, as in MPI.
- * Returns an MPI error code. */
+/* Copies count elements of a type, whose properties are *t, from one buffer to another, without
+ * reading or writing the gaps. As in MPI, `from` and `to` are the addresses to which the type's
+ * offsets are added. comm may be any native communicator. Returns an MPI error code. */
 static int copy(const void *from, void *to, int64_t count, MPI_Datatype type, const ztype *t, MPI_Comm comm) {
   void *packed = malloc((size_t)(count * t->size) + 1);
   if (!packed) return MPI_ERR_NO_MEM;
@@ -164,8 +167,8 @@ static int copy(const void *from, void *to, int64_t count, MPI_Datatype type, co
   return rc;
 }
 
-/* Allocates memory for count elements and returns the address of the first byte of the first
- * element, or NULL after setting an error. */
+/* Allocates memory for count elements that are laid out as their type, whose properties are *t.
+ * Returns the address of the first byte of the first element, or NULL after setting j->rc. */
 static void *layout(zcoll *j, int64_t count, const ztype *t) {
   if (t->true_extent > t->extent) { /* overlapping elements cannot be laid out separately */
     zcoll_fail(j, MPI_ERR_UNSUPPORTED_OPERATION);

@@ -39,7 +39,8 @@ static inline int64_t zcoll_number(const int *array, int i) {
   return wide ? wide[i] : array[i];
 }
 
-/* A copy to the program's buffer that is to be made once the results have arrived. */
+/* A copy to the program's buffer that is to be made once the results of a collective have
+ * arrived. */
 typedef struct zlater zlater;
 
 /* A collective in progress, from the program's call until the results are in the program's
@@ -50,28 +51,32 @@ typedef struct zcoll {
   /* The first MPI error class of the preparation, or MPI_SUCCESS. */
   int rc;
   int nonblocking; /* 1: the program may free types before the end */
-  void *memory;    /* the list of blocks that zcoll_grab has allocated */
-  zlater *later;   /* the list of copies to be made at the end, or NULL */
-  /* Called before the results are copied to the program. Returns an error class. NULL: nothing is
-   * to be done. */
+  void *memory;    /* the list of the memory blocks that zcoll_grab has allocated */
+  zlater *later;   /* the list of copies to the program's buffers to be made at the end, or NULL */
+  /* Combines operands that have arrived into the result, before the results are copied to the
+   * program's buffers, and returns an MPI error class. NULL: the collective has no such step. */
   int (*combine)(struct zcoll *);
-  void *operands; /* the data of `combine` */
-  void *leaf;     /* the state of leaffast.c */
-  /* Starts the collective instead of ze_coll. An error that it returns is in rc too. */
+  void *operands; /* the argument of `combine`: the operands that have arrived (inter.c), or NULL */
+  void *leaf;     /* the messages that leaffast.c has started for this collective, or NULL */
+  /* Starts the collective of request r in place of ze_coll, and returns an MPI error class, which
+   * it also stores in rc. NULL: ze_coll starts the collective. */
   int (*launch)(zreq *r);
-  /* 1: args.type and args.mpi_op are released at the end (type/use.h). */
+  /* 1 for a reduction, whose datatype (args.type) and operator (args.mpi_op) are released at its
+   * end (type/use.h). */
   int reduces;
 } zcoll;
 
-/* Allocates zeroed memory that lives until the end of the collective. Returns NULL after setting rc
- * if memory is exhausted. */
+/* Allocates `bytes` bytes of zeroed memory that is freed at the end of the collective. Returns NULL
+ * after setting j->rc if memory is exhausted. */
 void *zcoll_grab(zcoll *j, int64_t bytes);
 
-/* Returns the bytes of a buffer that is to be sent, packed if necessary, and sets *bytes to their
- * number. */
+/* Returns the address of the data of a buffer that is to be sent, which is buf or a packed copy
+ * that lives as long as the collective, and sets *bytes to the size of the data. Returns NULL after
+ * setting j->rc if the arguments are wrong. */
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
-/* Returns memory for the bytes to be received into a buffer, to which they are copied at the end if
- * necessary, and sets *bytes to their number. */
+/* Returns the memory into which data for a buffer are to be received: buf, or other memory from
+ * which zcoll_finish unpacks the data into buf. Sets *bytes to the size of the data. Returns NULL
+ * after setting j->rc if the arguments are wrong. */
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
 /* The use of a buffer of blocks: blocks are sent from it; blocks are sent from a copy of it,
@@ -85,32 +90,35 @@ int64_t zcoll_offset(zcoll *j, const zblocks *b, int i);
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs);
 
-/* Returns the operand of a reduction, whose elements are laid out as the type, or NULL if rc is set
- * or there are no elements. */
+/* Returns the address of the first byte of a reduction's operand of `count` elements: buf, or a
+ * copy that is laid out as the type. Returns NULL if j->rc is set or there are no elements. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
 /* Returns the result buffer of a reduction, whose elements are laid out as the type, or NULL if rc
  * is set or there are no elements. The buffer has room for `room` elements, of which the first
  * `results` are copied to the program at the end (none if `untouched`). With in_place its initial
  * content is the program's `room` elements. */
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
-/* Does the part of the preparation that is common to all reductions. op is the engine's (enum
- * z_coll_op), mpi_op the program's. Returns j->rc. */
+/* Does the part of the preparation that is common to all reductions: checks the arguments and sets
+ * the fields of j->args for the operator, the type and the count. op is the kind of reduction (enum
+ * z_coll_op), mpi_op the program's operator. Returns j->rc. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
 
-/* Prepare the same collectives over an intercommunicator (coll/inter.c), from the program's
- * arguments. */
+/* Each of the functions zinter_… sets j->args to the arguments for the engine of one collective
+ * over an intercommunicator, from the arguments of the program's call (coll/inter.c). If these are
+ * wrong it sets j->rc. */
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
 void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root);
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
-/* Sends a block to each member of the other group, and receives one from each. */
+/* Prepares the exchange in which this process sends a block of `from` to each member of the other
+ * group and receives a block of `to` from each, for allgather and the alltoall functions. */
 void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to);
 void zinter_reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op, int root);
 void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op);
 void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op);
 
-/* Ends a collective: copies the results to the program's buffers and frees everything except j
- * itself. Returns an MPI error code. */
+/* Ends a collective j: copies the results to the program's buffers, and frees everything that j
+ * refers to but not j itself. Returns an MPI error code. */
 int zcoll_finish(zcoll *j);
 
 /* The gate of a communicator. Collectives start in the program's order. While a nonblocking
@@ -120,30 +128,40 @@ typedef struct zgate {
   pthread_mutex_t lock; /* held while the fields change */
   int closed;           /* 1 while collectives wait at the gate */
   int launching;        /* 1 while a thread starts the waiting collectives */
-  zreq *first, **end;   /* the waiting requests, linked by `next` */
+  /* the first waiting request, and the place for the next one: the `next` of the last */
+  zreq *first, **end;
 } zgate;
 
-/* The channel, from which smallstage.c makes the tags of a communicator's messages. Stages wait
- * here until it is known. */
+/* The channel of a communicator: the number from which smallstage.c makes the tags of the
+ * communicator's messages, so that they match no messages of another communicator. Stages of
+ * collectives wait in the list until the number is known. */
 typedef struct zchannel {
-  /* asked: the number has been requested. asking: `request` is pending, and the number not yet
-   * known. */
+  /* asked is 1 once the number has been requested; asking is 1 while `request` is in progress, and
+   * the number is therefore not known yet. */
   int asked, asking;
-  int32_t number;              /* -1: no number was left */
-  MPI_Request request;         /* the native broadcast of the number */
-  struct zsmall *first, *last; /* the list of stages that have not started, in order */
-  int passing_on;              /* 1: the stage started last has yet to start messages */
+  /* the channel, or -1 if none was left, in which case collectives are native */
+  int32_t number;
+  MPI_Request request; /* the native broadcast of the number */
+  /* the list of the stages that have not started, in the order in which they must start */
+  struct zsmall *first, *last;
+  /* 1 while the stage that was started last has messages that it starts only after it has received
+   * others */
+  int passing_on;
 } zchannel;
 
-/* A collective in which this process may be a leaf, and the bytes that it sends and receives then
- * (leaffast.c). */
+/* A cached answer of ze_coll_leaf: whether this process may be a leaf in a collective (a process
+ * that only exchanges data with local rank 0 of its cluster), and the bytes that it sends and
+ * receives then (leaffast.c). */
 typedef struct zleaf {
-  int known;    /* 1 if this entry is used */
-  int op;       /* enum z_coll_op */
-  int may;      /* 1 if this process may be a leaf */
-  int64_t key;  /* the arguments on which the answer depends */
-  int64_t give; /* the number of bytes that this process sends */
-  int64_t get;  /* the number of bytes that this process receives */
+  int known; /* 1 if this entry holds an answer */
+  int op;    /* enum z_coll_op */
+  int may;   /* 1 if this process may be a leaf in the collective */
+  /* the number that stands for the arguments on which the answer depends */
+  int64_t key;
+  /* the number of bytes that this process sends to local rank 0, or -1 if it sends no message */
+  int64_t give;
+  /* the number of bytes that this process receives, or -1 if it receives no message */
+  int64_t get;
 } zleaf;
 
 /* The state of the collectives of a spanning communicator. */
@@ -152,38 +170,44 @@ typedef struct zcollstate {
   zgate gate;
   zchannel channel;
   zleaf leaves[Z_LEAVES]; /* the latest answers of ze_coll_leaf */
-  /* The number of collectives that leaffast.c has done since the engine's last one. */
+  /* The number of collectives that leaffast.c has done on the communicator since the last
+   * collective that the engine has done there. */
   uint32_t skipped;
 } zcollstate;
 
 /* Returns the state of the collectives of c. */
 static inline zcollstate *zcollstate_of(const zcomm *c) { return (zcollstate *)c->coll; }
-zattached *zcollstate_make(void); /* returns NULL if memory is exhausted */
+/* allocates the state of a new communicator's collectives; returns NULL if memory is exhausted */
+zattached *zcollstate_make(void);
 
-/* Starts a collective in the engine. Returns an enum z_error. */
+/* Starts a collective of c in the engine by ze_coll, after setting args->skipped. *cell is done
+ * when the collective has completed. Returns an enum z_error. */
 int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 
-void zgate_close(zgate *g); /* closes the gate: collectives that start later wait */
-/* Starts the waiting collectives in order, until one of them closes the gate again. */
+void zgate_close(zgate *g); /* closes the gate: collectives that are started later wait */
+/* Opens the gate and starts the collectives that wait at it in order, until one of them closes the
+ * gate again. */
 void zgate_open(zgate *g);
 
-/* Does a small blocking collective that another process leads (leaffast.c). Returns 1 if it has
- * completed or failed (j->rc) in this process, or 0 if the engine has to do it. */
+/* Does a small blocking collective by messages to and from local rank 0, without the engine, if
+ * this process is a leaf in it (leaffast.c). Returns 1 if the collective has completed or failed
+ * (j->rc), or 0 if the engine has to do it. */
 int zleaf_try(zcoll *j);
-/* Starts a small nonblocking collective that another process leads. Returns 1 if the collective has
- * been started, or 0 if the engine has to do it. */
+/* Starts a small nonblocking collective by messages to and from local rank 0, without the engine,
+ * if this process is a leaf in it (leaffast.c). Returns 1 if the collective has been started, or 0
+ * if the engine has to do it. */
 int zleaf_start(zreq *r);
 
-/* Allocates a request with a zcoll for a call of a collective. The caller prepares the zcoll and
- * then calls zcoll_start or zcoll_run. */
+/* Allocates a request with a zcoll for one call of a collective on c, for the MPI function of this
+ * name. The caller fills in the zcoll and then calls zcoll_start or zcoll_run. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
-/* Returns the zcoll of a collective's request. */
+/* Returns the zcoll of a request that zcoll_begin has made. */
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
-/* Starts a nonblocking collective that has been prepared, and sets *request to its handle. Returns
- * the code for the program. */
+/* Starts the nonblocking collective of r, whose zcoll has been filled in, and sets *request to its
+ * handle. Returns the code that the MPI function must return; after an error r has been freed. */
 int zcoll_start(zreq *r, MPI_Request *request);
-/* Starts a blocking collective that has been prepared, waits for it, and frees it. Returns the code
- * for the program. */
+/* Starts the blocking collective of r, whose zcoll has been filled in, waits for it, and frees r.
+ * Returns the code that the MPI function must return. */
 int zcoll_run(zreq *r);
 
 /* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
@@ -208,8 +232,8 @@ int zcoll_run(zreq *r);
     return zcoll_start(r, request);                                   \
   }
 
-/* Makes a blocking call by the nonblocking function and a wait, during which the engine serves
- * others. */
+/* The body of a blocking collective inside one cluster, which calls the native nonblocking function
+ * INAME and waits for its request. During the wait the engine serves other processes. */
 #define Z_BY_REQUEST(NAME, INAME, ...)                                   \
   do {                                                                   \
     MPI_Request request;                                                 \
@@ -217,7 +241,8 @@ int zcoll_run(zreq *r);
     return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE); \
   } while (0)
 
-/* Calls the blocking form after a barrier, after which no process waits long in it. */
+/* The body of a blocking collective inside one cluster, which calls the native blocking function
+ * NAME after a barrier, so that no process waits long inside NAME. */
 #define Z_BY_BARRIER(NAME, INAME, ...)   \
   do {                                   \
     int failed = z_native_barrier(comm); \
@@ -231,8 +256,8 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
-/* Collectives with a root. On intercommunicators Open MPI's nonblocking ones never complete if one
- * of the groups has several processes; the blocking ones do. */
+/* Returns 1 if comm is an intercommunicator of Open MPI, whose nonblocking collectives with a root
+ * never complete there if one of the groups has several processes; the blocking ones do. */
 static inline int zcoll_between(MPI_Comm comm) {
   int inter = 0;
   return z_on_open_mpi() && !real.Comm_test_inter(comm, &inter) && inter;
@@ -247,23 +272,27 @@ static inline int zcoll_between(MPI_Comm comm) {
 /* The types that this thread has passed in Fortran to MPI_Alltoallw or MPI_Ialltoallw on a spanning
  * communicator, until the call takes them, otherwise NULL (wrap/fortran.c). */
 extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;
-/* The place for the program's request if the Fortran caller is to get another request, otherwise
- * NULL (wrap/fortran.c). */
+/* The address of the program's variable for its request, if this thread's call comes from Fortran
+ * and must return a native request to Open MPI's Fortran function instead; otherwise NULL
+ * (wrap/fortran.c). */
 extern _Thread_local MPI_Request *zfortran_request;
 
-/* Checks of the preparation: they set j->rc and return it. */
+/* Set j->rc to an error class, unless it holds one already, and return j->rc. zcoll_check_count and
+ * zcoll_check_root do so only if the count is negative or the root is no rank. */
 int zcoll_fail(zcoll *j, int class_);
 int zcoll_check_count(zcoll *j, int64_t count);
 int zcoll_check_root(zcoll *j, int root);
 
-/* Describes the error of a collective whose preparation ended with rc. */
+/* Returns a text for the user about the error class rc with which the preparation of a collective
+ * ended. */
 const char *zcoll_wrong(int rc);
 
-/* Callbacks of the engine (native.c). */
+/* The functions of z_native for collectives inside a cluster, which the engine calls; abi.h
+ * describes them. */
 int z_cb_coll(void *comm, const z_coll *args, uint64_t *token);
 int z_cb_coll_test(uint64_t token);
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
-/* Whether a native stage has completed. Called by the only application thread, while no thread is
- * in the engine. */
+/* Tests the native collectives that the engine has started, and returns whether one has completed.
+ * The only thread that calls MPI calls this function, outside of the engine. */
 int zstages_moved(void);
 #endif

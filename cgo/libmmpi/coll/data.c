@@ -40,7 +40,8 @@ static void send_block(zcoll *j, const void *buf, int count, MPI_Datatype type) 
   if (!zcoll_check_count(j, count)) j->args.send = zcoll_send(j, buf, count, type, &j->args.send_bytes);
 }
 
-/* Makes this process send its own block of the receive buffer, for MPI_IN_PLACE. */
+/* Sets j->args so that this process sends its own block of the receive buffer, as MPI_IN_PLACE
+ * requires. */
 static void send_in_place(zcoll *j) {
   int me = j->comm->rank;
   if (j->rc) return;
@@ -169,8 +170,8 @@ static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MP
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
 
-/* Returns the types of all peers: those of a call from Fortran converted to C handles, otherwise
- * those that were passed. */
+/* Returns the datatype of each peer's block: the handles of a call from Fortran (if `fortran` is
+ * not NULL) converted to C, otherwise `types`. */
 static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
   MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
   for (int i = 0; all && i < j->comm->peers; i++) all[i] = Z_TYPE_OF(fortran[i]);

@@ -9,7 +9,8 @@
 #include "coll/coll.h"
 #include <string.h>
 
-/* The role of this process in a collective with a root. */
+/* The role of this process in a collective with a root: the root; a member of the root's group,
+ * which does nothing; a member of the other group. */
 enum role { ROOT, IDLE, OTHER };
 
 static enum role role(zcoll *j, int root) {
@@ -18,7 +19,9 @@ static enum role role(zcoll *j, int root) {
   return root == MPI_PROC_NULL || j->rc ? IDLE : OTHER;
 }
 
-/* Extends counts and displacements for the members of the other group to the members of both. */
+/* Sets *wide_counts and *wide_displs to arrays with an element for each member of both groups. The
+ * elements of the other group are those of counts and displs, and all others are 0. If counts is
+ * NULL all elements are 0. */
 static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const int64_t **wide_counts,
                   const int64_t **wide_displs) {
   int64_t *n = zcoll_grab(j, j->comm->size * 8), *at = zcoll_grab(j, j->comm->size * 8);
@@ -28,7 +31,8 @@ static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const 
   memcpy(at + j->comm->base, displs, (size_t)j->comm->peers * 8);
 }
 
-/* Begins an exchange in which all blocks are empty until they are set. */
+/* Makes j->args an alltoallv over the members of both groups in which all blocks are empty; callers
+ * then set the blocks that are not. */
 static void start_exchange(zcoll *j) {
   j->args.op = Z_ALLTOALLV;
   j->args.root = 0;
@@ -101,13 +105,14 @@ void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to) {
 
 /* ---- reductions ---- */
 
-/* The operands of the other group, to be combined once they have arrived. */
+/* The operands of a reduction that this process receives from the members of the other group, and
+ * the part of their result that it keeps. */
 typedef struct operands {
-  char *first; /* the operands, in the order of rank */
-  /* The number of elements of each operand, the index of the first element of this process's
-   * result, and the number of elements of that. */
+  char *first; /* the first operand; all are consecutive, in the order of rank */
+  /* The number of elements of each operand; the index of the first element that belongs to this
+   * process's result; and the number of elements of the result. */
   int64_t count, take, results;
-  void *result; /* the buffer to which the result is copied */
+  void *result; /* the memory to which the elements of the result are copied */
 } operands;
 
 static int combine(zcoll *j) {
@@ -122,7 +127,8 @@ static int combine(zcoll *j) {
   return MPI_SUCCESS;
 }
 
-/* Sends this process's operand, laid out as its type, to one peer or to all (to < 0). */
+/* Adds to the exchange j this process's operand of `count` elements as the block for the peer `to`,
+ * or for every peer if `to` is negative. */
 static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype type, int to) {
   if (in == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER);
   if (j->rc) return;
@@ -164,9 +170,9 @@ void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   recv_operands(j, out, count, 0, count, type);
 }
 
-/* Combines the operands of each group and scatters the result over the other group; both groups
- * have the same total of elements. If counts is NULL every member of this process's group gets
- * `count` elements. */
+/* Prepares a reduction of the operands of each group whose result is scattered over the other
+ * group; the total of elements is the same in both groups. Member i of this process's group gets
+ * counts[i] elements, or `count` elements if counts is NULL. */
 void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op) {
   int64_t total = 0, take = 0;

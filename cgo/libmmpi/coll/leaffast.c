@@ -34,20 +34,21 @@ static int64_t key_of(const z_coll *a, int size, int rank) {
   }
 }
 
-/* Returns whether the leader sends each process a block of its own. Otherwise it sends all
- * processes the same bytes. */
+/* Returns whether local rank 0, in the last step of a collective of this kind, sends each process
+ * of its cluster a block of its own. Otherwise it sends all processes the same bytes. */
 static int in_blocks(int op) { return op == Z_SCATTERV || op == Z_REDUCE_SCATTER || op == Z_ALLTOALLV; }
 
-/* Returns whether the leader's stages of a collective are messages (smallstage.c), none of which
- * this process passes on. */
+/* Returns whether local rank 0 exchanges the data of a collective inside the cluster by messages
+ * (smallstage.c), none of which this process has to pass on to others. */
 static int as_messages(const zcomm *c, int op, const zleaf *p) {
   const z_coll gather = {.op = Z_GATHERV}, back = {.op = in_blocks(op) ? Z_SCATTERV : Z_BCAST, .send_bytes = p->get};
   return zsmall_takes(c, &gather) && zsmall_takes(c, &back) && p->give <= Z_SMALL_BCAST && p->get <= Z_SMALL_BCAST &&
          (in_blocks(op) || !zsmall_passes_on(c, p->get));
 }
 
-/* Returns the sizes of this process's messages in a collective if it may be a leaf in it,
- * otherwise NULL. */
+/* Returns the sizes of the messages that this process sends and receives in the collective *a on c
+ * if it may be a leaf in it, otherwise NULL. The answer is taken from the communicator's cache or,
+ * if it is not there, from ze_coll_leaf. */
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size, c->rank);
   if (key < 0) return NULL;
@@ -60,14 +61,16 @@ static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   return p->may ? p : NULL;
 }
 
-/* The messages in progress; parts before `first` have completed. */
+/* The messages of this process in one collective, `n` in all, of which those before `first` have
+ * completed. rc is the first MPI error code. */
 typedef struct talk {
   int tag, n, first, rc;
   MPI_Request requests[2 * Z_PIECES];
 } talk;
 
-/* Starts to send a message of a collective to local rank `local`, or to receive it from there
- * (sends = 0), in the same pieces as smallstage.c. */
+/* Starts to send `bytes` bytes at `at` to local rank `local` (sends = 1), or to receive them from
+ * there (0), and adds the requests to t. Long messages are cut into the same pieces as in
+ * smallstage.c. */
 static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64_t bytes) {
   int peer = zsmall_world_rank(c, local);
   int64_t most = zsmall_piece(c, peer, bytes), done = 0;
@@ -80,8 +83,8 @@ static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64
   } while (done < bytes && !t->rc);
 }
 
-/* Starts this process's messages of a collective. Returns 0 if the engine has to do the
- * collective. */
+/* Starts this process's messages of the collective j, and stores them in t. Returns 1, or 0 without
+ * having started anything if the engine has to do the collective. */
 static int start_all(talk *t, zcoll *j) {
   static char nothing; /* the buffer of a barrier's messages */
   zcomm *c = j->comm;
@@ -109,7 +112,8 @@ int zleaf_try(zcoll *j) {
   return 1;
 }
 
-/* Polls a nonblocking collective. Returns whether it has completed. */
+/* Tests the messages of a nonblocking collective. Returns 1 if all have completed or one has
+ * failed, otherwise 0. It serves as r->poll. */
 static int moved(zreq *r) {
   zcoll *j = r->extra;
   talk *t = j->leaf;

@@ -6,24 +6,32 @@
 #include "p2p/p2p.h"
 #include <limits.h>
 
-/* A native collective in progress. */
+/* A native collective that the engine has started inside this cluster. */
 typedef struct running {
-  struct running *next; /* the next object of the list of free ones */
-  int over, rc;         /* 1 once the collective has completed or failed; its MPI error code */
-  MPI_Request request;  /* the native request */
-  /* The stage of smallstage.c that does the collective, or NULL. */
+  /* the next element of the list of collectives in progress */
+  struct running *next;
+  /* over is 1 once the collective has completed; rc is its MPI error code, or MPI_SUCCESS */
+  int over, rc;
+  MPI_Request request; /* the native request, if the collective is not done by `small` */
+  /* The messages of smallstage.c that do the collective in place of a native one, or NULL. */
   zsmall *small;
-  /* The communicator whose channel is requested beside this collective, or NULL. */
+  /* The communicator that gets its channel (zchannel) beside this collective, or NULL. */
   zcomm *asks;
-  zmany many; /* the bytes of a broadcast */
-  /* The communicator of an alltoall that is recorded as messages, or NULL. */
+  /* the count and the type by which a broadcast of more bytes than an int is passed to native
+   * MPI */
+  zmany many;
+  /* The communicator, if the collective is an alltoall that zipper run --record reports as
+   * messages, otherwise NULL. */
   zcomm *recorded;
-  /* [native_size] Whether each process sends bytes to this one. The array follows the counts. */
+  /* [native_size] 1 for each process that sends bytes to this process, otherwise 0. The array
+   * follows the counts in memory. */
   char *sends;
-  _Alignas(8) char counts[]; /* the counts and displacements of the blocks */
+  /* copies of the counts and displacements of the blocks, as native MPI takes them */
+  _Alignas(8) char counts[];
 } running;
 
-/* The size in bytes of the counts and displacements of n ranks, for sending and for receiving. */
+/* The size in bytes of the counts and displacements of a collective among N ranks: two arrays of N
+ * numbers for sending, and two for receiving. */
 #define COUNTS(N) (4 * (size_t)(N) * sizeof(int64_t))
 
 static running *under_way;
@@ -33,9 +41,10 @@ static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
   return rc ? rc : real.Ibcast(a->recv, r->many.count, r->many.type, a->root, comm, &r->request);
 }
 
-/* Moves data with a block for each rank. MPI needs the counts and displacements until the end.
- * Returns MPI_ERR_COUNT if they are too large for these types. The big-count functions take part in
- * the same collective as the others, so only a process that needs them calls them. */
+/* Starts a collective that has a block for each rank, with copies of the counts and displacements
+ * in the object, because MPI reads these arrays until the end. Returns MPI_ERR_COUNT if they are
+ * too large for these types. The big-count functions take part in the same collective as the
+ * others, so only a process that needs them calls them. */
 #define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                        \
   static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                  \
     COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                   \
@@ -176,7 +185,7 @@ static int progress(running *r, int *over) {
   return rc || !*over || !r->asks ? rc : zsmall_known(r->asks, over);
 }
 
-/* Returns whether a native collective has completed or failed. */
+/* Advances a native collective. Returns whether it has completed or failed. */
 static int test(running *r) {
   if (!r->over && !r->rc) r->rc = progress(r, &r->over);
   return r->over || r->rc;

@@ -41,8 +41,9 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   return MPI_SUCCESS;
 }
 
-/* Prepares operands of `count` elements and a result of `results`. untouched: the result is not
- * written, like that of Exscan at rank 0. */
+/* Sets the operand of `count` elements and the result of `results` elements of a reduction in
+ * j->args. If `untouched` is 1 the program's result buffer is not written, like that of Exscan at
+ * rank 0. */
 static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t results, MPI_Datatype type,
                      int untouched) {
   int in_place = in == MPI_IN_PLACE;
@@ -65,7 +66,8 @@ static void allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   if (!zcoll_reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
-/* Sets an error on an intercommunicator, for which MPI defines no scans. */
+/* Checks that the communicator is no intercommunicator, for which MPI defines no scans. Otherwise
+ * sets j->rc to an error. Returns 0 or the error class. */
 static int no_inter(zcoll *j) { return j->comm->inter ? zcoll_fail(j, MPI_ERR_COMM) : 0; }
 
 static void scan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
@@ -78,8 +80,8 @@ static void exscan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datat
   if (!zcoll_reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
 }
 
-/* Prepares a reduction whose result is scattered. If counts is NULL every rank gets `count`
- * elements, otherwise rank i gets counts[i]. */
+/* Prepares a reduction of which each rank gets its part of the result. Rank i gets counts[i]
+ * elements, or `count` elements if counts is NULL. */
 static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                             MPI_Op op) {
   if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);

@@ -34,7 +34,8 @@ zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
   return r;
 }
 
-/* Raises the error of a collective that was not started, and frees its request. */
+/* Raises the error of a collective that was not started, with the text `why`, and frees its request
+ * r. Returns the code that the MPI function must return. */
 static int refuse(zreq *r, const char *why) {
   zcomm *c = zcomm_retain(r->comm);
   const char *function = r->function;
@@ -52,8 +53,8 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   return Z_GUARDED(ze_coll(c->id, args, cell));
 }
 
-/* Starts r. Returns an error class or MPI_SUCCESS; after success another thread may already have
- * completed and freed r. */
+/* Starts the collective of request r. Returns an MPI error class or MPI_SUCCESS; after success
+ * another thread may already have completed and freed r. */
 static int launch(zreq *r) {
   zcoll *j = r->extra;
   if (j->launch) return j->launch(r);
@@ -61,7 +62,8 @@ static int launch(zreq *r) {
   return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* Returns 1 if r has to wait at the gate, after appending it to the waiting requests. */
+/* Appends r to the requests that wait at the gate, if it has to wait there. Returns whether it has
+ * to wait. */
 static int wait_at(zgate *g, zreq *r) {
   z_lock(&g->lock);
   int waits = g->closed || g->launching || g->first;
@@ -99,8 +101,10 @@ void zgate_open(zgate *g) {
   z_unlock(&g->lock);
 }
 
-/* Returns a request of a native collective for a Fortran caller, because Open MPI's Fortran
- * functions store data in it. The program's own request is stored in *zfortran_request. */
+/* Stores the program's handle in *zfortran_request, and returns the request of a small native
+ * collective, for a Fortran caller: Open MPI's Fortran functions store data in the request that
+ * they get, so it must be one of Open MPI's collectives. If none can be started it returns
+ * `handle`. */
 static MPI_Request stand_in(MPI_Request handle) {
   static _Thread_local int in, out;
   MPI_Request native;

@@ -17,10 +17,13 @@
 #include <string.h>
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
-/* the channels that this process has assigned, and the most that it can assign */
+/* The number of the channel that this process has assigned last, and the greatest that it can
+ * assign. */
 static int32_t channels, most_channels;
-static int32_t givers; /* the number of processes that assign channels */
-static int *host_of;   /* the first native rank on the host of each native rank */
+/* the number of processes that assign channels, which is the size of the native world */
+static int32_t givers;
+/* the first native rank on the host of each native rank */
+static int *host_of;
 
 int zsmall_start(int tag_ub, int native_size, int hosts[]) {
   host_of = hosts;
@@ -83,27 +86,30 @@ int zsmall_tag(zcomm *c, int *tag) {
   return ch->asked && !ch->asking && ch->number > 0;
 }
 
-/* The bytes that two processes exchange in a stage. */
+/* The bytes that this process sends to one other process in a stage, or receives from it. */
 typedef struct block {
-  const char *at; /* their address */
-  int64_t bytes;  /* their number */
+  const char *at; /* the address of the bytes */
+  int64_t bytes;  /* the number of bytes */
 } block;
 
-/* A message of a stage, or a piece of a message. */
+/* A message of a stage or, if the message is long and stays inside the host, one of its pieces. */
 typedef struct part {
-  void *at;            /* its memory */
-  int64_t bytes;       /* its size in bytes */
-  int peer;            /* the rank in the native world */
+  void *at;      /* the memory that is sent, or into which the message is received */
+  int64_t bytes; /* the size of the message in bytes */
+  /* the rank of the other process in zsmall_comm */
+  int peer;
   int sends;           /* 1 if this process sends it, 0 if this process receives it */
-  MPI_Request request; /* its native request */
+  MPI_Request request; /* the native request of the message */
 } part;
 
 struct zsmall {
   zcomm *comm;
-  zsmall *next; /* the next stage that waits for the channel */
-  int n, first; /* parts before `first` have completed */
-  /* The first of the parts that start once the others have completed. The next stage starts only
-   * after them. */
+  /* the next stage in the channel's list of stages that have not started */
+  zsmall *next;
+  /* the number of parts, and of those at the front that have completed */
+  int n, first;
+  /* The index of the first of the parts that are started only when all before it have completed (n
+   * if there are none). The communicator's next stage starts only after them. */
   int later;
   int started, rc;
   part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
@@ -137,8 +143,9 @@ int zsmall_passes_on(const zcomm *c, int64_t bytes) {
   return 0;
 }
 
-/* Sets *b to the block that this process sends to local rank i; `received` below sets it to the
- * block that it receives from there. They return 0 if there is no such message. */
+/* Sets *b to the block that this process sends to local rank i in the stage *a. Returns 0 if it
+ * sends no message to it, otherwise 1. `received` below does so for the block that this process
+ * receives from local rank i. */
 static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->send, a->send_bytes};
@@ -170,7 +177,8 @@ static int received(const zcomm *c, const z_coll *a, int i, block *b) {
   return 1;
 }
 
-/* Copies a process's block to itself unless it is in place already. */
+/* Copies the block that this process sends to itself in the stage *a from the send buffer to the
+ * receive buffer, unless it is in place already. */
 static void keep_own(const zcomm *c, const z_coll *a) {
   block from, to;
   int me = c->native_rank;
@@ -190,8 +198,8 @@ static void start(zsmall *f, int from, int to) {
   }
 }
 
-/* Starts the waiting stages in order once the channel is known: all messages of a stage before
- * those of the next. */
+/* Starts the stages of c that wait for its channel, once the channel is known. They start in order:
+ * all messages of a stage before those of the next. Returns an MPI error code. */
 static int start_all(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
   int known, rc = zsmall_known(c, &known);

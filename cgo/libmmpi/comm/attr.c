@@ -10,13 +10,13 @@ typedef struct predefined {
   int tag_ub, universe, wtime_is_global, appnum;
 } predefined;
 
-/* The values of predefined attributes, of which MPI returns the addresses, so they must stay valid.
- * Every thread stores the same values. */
+/* The job's values of predefined attributes. MPI_Comm_get_attr returns their addresses, so they
+ * must stay valid. Every thread stores the same values. */
 static predefined values;
 
-/* Whether the number of this program in the whole job is known. The native library's numbers are
- * those within one mpirun, and the job's launcher has set the number of that mpirun's first
- * program. */
+/* 1 if the number of this program in the whole job (MPI_APPNUM) is known. The native library's
+ * numbers are those within one mpirun, and the job's launcher has set the number of that mpirun's
+ * first program. */
 static int appnum_known;
 
 int zattr_start(void) {
@@ -79,8 +79,8 @@ void zattr_note(int keyval) {
   z_unlock(&keyvals.lock);
 }
 
-/* Whether a communicator has an attribute. If the keyval has been freed native MPI raises an error,
- * which is hidden from the program. */
+/* Returns whether a communicator has an attribute with this keyval. If the keyval has been freed
+ * native MPI raises an error, which is hidden from the program, and the result is 0. */
 static int has(MPI_Comm comm, int keyval) {
   MPI_Errhandler handler;
   void *value;

@@ -192,10 +192,11 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
 
 static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
 
-/* Frees a communicator. With `wait` it returns only when no operation is in progress on the
- * communicator; otherwise the last operation frees it. Attributes are deleted at once, while their
- * callbacks may still communicate on the communicator. If a callback fails the communicator
- * stays. */
+/* Frees the program's communicator *comm, and sets *comm to MPI_COMM_NULL. With `wait` it returns
+ * only when no operation is in progress on the communicator; otherwise the last operation frees the
+ * communicator's memory. Attributes are deleted at once, while their callbacks may still
+ * communicate on the communicator. If a callback fails the communicator stays. Returns the code for
+ * the program. */
 static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");

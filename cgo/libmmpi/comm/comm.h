@@ -1,4 +1,5 @@
-/* Making communicators. */
+/* The functions that make communicators, bring clusters to agree on them, and keep their
+ * attributes; communicators of groups and of sessions; process sets. */
 #ifndef ZIPPER_COMM_H
 #define ZIPPER_COMM_H
 #include "coll/coll.h"
@@ -10,44 +11,49 @@
  * Returns an MPI error code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
-/* Returns the result of a native call that makes a communicator: rc, or an error if no communicator
- * was made although rc is MPI_SUCCESS, because an error handler of the program's may hide an error.
- * *made must be MPI_COMM_NULL before the call. */
+/* Returns the result of a native call that makes a communicator: rc, the code that the call has
+ * returned, or an error if `made` shows that the call made no communicator although rc is
+ * MPI_SUCCESS, because an error handler of the program may hide an error. The variable must be
+ * MPI_COMM_NULL before the call. */
 static inline int zcomm_made(int rc, MPI_Comm made) { return rc || made != MPI_COMM_NULL ? rc : MPI_ERR_OTHER; }
 
 /* Makes a native communicator the local part of a new spanning one that has all ranks of the job,
  * in the order of MPI_COMM_WORLD. Returns an MPI error code. */
 int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 
-/* Gives a duplicate of c the topology and the groups of c. Returns MPI_ERR_NO_MEM if memory is
- * exhausted. */
+/* Gives `made`, which is a duplicate of c, copies of the topology of c and of the bounds of its two
+ * groups if c is an intercommunicator. Returns MPI_ERR_NO_MEM if memory is exhausted. */
 int zcomm_like(zcomm *made, const zcomm *c);
-/* adds a duplicate of c, as zcomm_add does */
+/* ^makes a native duplicate of c's local part the local part of a new spanning communicator that is
+ * like c (zcomm_add, zcomm_like); returns an MPI error code */
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c);
 
-/* Exchange data among the ranks of c and raise errors. When one of these functions returns, all
+/* Exchange data among the ranks of c, as MPI_Bcast and MPI_Allgather do for `bytes` bytes; they
+ * raise errors and return the code for the program. When one of these functions returns, all
  * collectives that this process started on c before have completed in this process, so that native
- * collectives on the local part have the same order everywhere. zcomm_bcast sends the bytes of
- * `root` to all ranks. */
+ * collectives on the local part have the same order everywhere. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
 int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
-/* Gathers bytes[i] bytes from each rank i. */
+/* Gathers bytes[i] bytes from each rank i of c to all ranks, where `all` has them in the order of
+ * rank. `mine` are this process's bytes. Raises errors and returns the code for the program. */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
-/* Sets *most to the maximum of the values `mine` of all ranks of a communicator, which may span
- * clusters or not. Raises errors. */
+/* Sets *most to the maximum of the values `mine` that the ranks of a communicator pass, which may
+ * span clusters or not. Raises errors and returns the code for the program. */
 int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
 
 /* Makes the result of a collective the same in all clusters after each library has made its part or
  * failed with rc, an error that it has raised: libraries run out of communicators at different
  * numbers. If one has failed, *made is freed and an error is raised. Collective. */
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
-/* Does what zcomm_agree does, without communication, because the results of the other processes are
- * known already: `worst` is not 0 if a process has failed. */
+/* Does the second half of zcomm_agree for results that the processes have exchanged already:
+ * `worst` is not 0 if a process has failed, in which case *made is freed and an error is raised.
+ * Returns the code for the program. */
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
 
-/* Makes the communicator of the ranks of c with this color, in the order of key, then rank. A
- * process with a negative color gets MPI_COMM_NULL in *out. Errors are raised. */
+/* Makes the communicator of the ranks of c that pass the same color, in the order of key, then
+ * rank, and stores it in *out; a process with a negative color gets MPI_COMM_NULL. Errors are
+ * raised; the result is the code for the program. Collective. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
 /* Splits an intercommunicator c by color and key into intercommunicators. Each group of the result
@@ -59,8 +65,8 @@ int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_C
  * not span clusters, so that the engine can serve windows and files on it. Errors are raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
-/* Sets ranks[i] to the rank in c of member i of g. Returns MPI_ERR_GROUP if a member is not in
- * c. */
+/* Sets ranks[i] to the rank in c of member i of g, for all members. Returns MPI_SUCCESS, or
+ * MPI_ERR_GROUP if a member is not in c. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
 
 /* Makes a native communicator of those of the n virtual ranks that are in this cluster, in their
@@ -77,11 +83,11 @@ int zcomm_meet_members(const int32_t *world, int n, int tag);
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out);
 
 #ifdef Z_HAVE_Session_init
-/* Raises an error of a class through the session's handler, and returns the code for the
- * program. */
+/* Raises an error of a class, with `text`, through the error handler of the session, and returns
+ * the code that the MPI function must return. */
 int zsession_raise(MPI_Session session, int class_, const char *function, const char *text);
-/* Raises an error of a class through the handler that the program has passed for a communicator
- * that could not be made, and returns the code for the program. */
+/* Raises an error of a class, with `text`, through the handler that the program has passed for a
+ * communicator that could not be made, and returns the code that the MPI function must return. */
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
 #endif
 
@@ -89,58 +95,71 @@ int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const
  * (session.c). Returns an MPI error code. */
 int zcomm_sessions_start(void);
 
-/* Intercommunicators (intercomm.c). zinter_set makes c an intercommunicator whose first `low` ranks
- * are one group and whose other ranks are the other group. Both groups know the ranks in this
- * order. */
+/* Makes c an intercommunicator (intercomm.c) whose first `low` ranks are one group and whose other
+ * ranks are the other group. Both groups know the ranks in this order. */
 void zinter_set(zcomm *c, int low);
-/* Replaces *comm, a native communicator of the members of both groups, by a native
- * intercommunicator whose first group has the first `low` ranks. Both groups are inside one
- * cluster. */
+/* Replaces *comm, a native communicator of the members of both groups of an intercommunicator, by a
+ * native intercommunicator whose first group has the first `low` ranks. Both groups are inside one
+ * cluster. Returns an MPI error code. */
 int zinter_native(MPI_Comm *comm, int low);
-/* Broadcasts the root's bytes on an intracommunicator that may span clusters or not. */
+/* Broadcasts `bytes` bytes at `data` from the root to all ranks of an intracommunicator, which may
+ * span clusters or not. Raises errors and returns the code for the program. */
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);
-int zinter_inherit(MPI_Comm from, MPI_Comm to); /* sets the error handler of `to` to that of `from` */
+/* sets the error handler of `to` to that of `from`, and returns an MPI error code */
+int zinter_inherit(MPI_Comm from, MPI_Comm to);
 
-/* Called before a native function that blocks, has no nonblocking form and makes a communicator
- * (meet.c). It returns when all processes of comm have called it and none of them has a duplication
- * whose native part is in progress. It is a collective: all ranks call it, whether their engine is
- * idle or not, or none does. */
+/* Waits until all processes of the native communicator comm have called this function and none of
+ * them has a nonblocking duplication whose native part is in progress (meet.c); returns an MPI
+ * error code. It must precede a native function that makes a communicator, if that function blocks
+ * and has no nonblocking form. It is a collective: all ranks call it, whether their engine is idle
+ * or not, or none does. */
 int zcomm_meet(MPI_Comm comm);
-/* Returns 1 while no duplication may start its native part. */
+/* Returns 1 while this process is in zcomm_meet or zcomm_meet_members, so that none of its
+ * nonblocking duplications may start its native part, otherwise 0. */
 int zmeet_held(void);
-/* Adds `by` to the number of this process's duplications whose native part is in progress. */
+/* Adds `by`, which is 1 or -1, to the number of this process's nonblocking duplications whose
+ * native part is in progress. */
 void zmeet_copying(int by);
 
 /* Adds MPI_COMM_WORLD as a spanning communicator (context 0xFFFFFFFF00000000) if there are several
  * clusters. Called after ze_start. Returns an MPI error code. */
 int zcomm_start(void);
-void zcomm_stop(void); /* called before native MPI_Finalize */
+/* frees the communicators that the shim keeps; must precede native MPI_Finalize */
+void zcomm_stop(void);
 
-/* Named process sets (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" for each
- * cluster, numbered in that order. */
+/* The name of the process set of a cluster, up to its last part: the sets (pset.c) are
+ * "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" for each cluster, numbered from 0 in
+ * this order. */
 #define ZPSET_CLUSTER "zipper://cluster"
 /* Reads the clusters from a layout such as "a=4,b=2". Returns an MPI error code. */
 int zpset_start(const char *layout);
-void zpset_stop(void);                      /* frees the list of clusters */
-int zpset_count(void);                      /* returns the number of sets */
-int zpset_name(int i, char *out, int size); /* writes the name of set i as snprintf does */
-/* Returns the number of a set, or -1 if no set has this name. */
+void zpset_stop(void); /* frees the list of clusters */
+int zpset_count(void); /* returns the number of process sets */
+/* writes the name of process set i to out, which has room for `size` bytes, as snprintf does */
+int zpset_name(int i, char *out, int size);
+/* Returns the number of the process set with this name, or -1 if there is none. */
 int zpset_find(const char *name);
-int zpset_size(int i);                 /* returns the number of processes in set i */
-int32_t zpset_member(int i, int rank); /* returns the virtual rank of a rank in set i */
-int zpset_has_me(int i);               /* returns 1 if this process is in set i */
+/* returns the number of processes in process set i */
+int zpset_size(int i);
+/* returns the virtual rank of the process with rank `rank` in process set i */
+int32_t zpset_member(int i, int rank);
+/* returns 1 if this process is in process set i, otherwise 0 */
+int zpset_has_me(int i);
 
-/* Returns a pointer to the value of a predefined attribute whose value concerns the whole job, or
- * NULL if keyval is another attribute or the native library's value applies. `found` tells whether
- * the native library has a value on the communicator. */
+/* Returns the address of the job's value of a predefined attribute, or NULL if the keyval is that
+ * of another attribute or the native library's value applies. `found` tells whether the native
+ * library has a value on the communicator. */
 int *zattr_of_job(int keyval, int found);
-/* Returns 1 if the job's value of an attribute is unknown and the native value is wrong. */
+/* Returns 1 if the program must not see a value of a predefined attribute, because the job's value
+ * is unknown and the native value is wrong, otherwise 0. */
 int zattr_hidden(int keyval);
-/* Called before the program can ask for attributes. Returns an MPI error code. */
+/* Computes the job's value of the attribute MPI_APPNUM, if the launcher has set what it depends on.
+ * It must be called before the program can ask for attributes. Returns an MPI error code. */
 int zattr_start(void);
-void zattr_note(int keyval); /* notes a keyval that the program has made */
-/* Runs the delete callbacks of all attributes that the program has set, those of the newest keyval
- * first. If a callback fails, its error has been raised, and the attribute and the older ones
- * remain. */
+/* adds a keyval that the program has made to the list that zattr_delete_all goes through */
+void zattr_note(int keyval);
+/* Deletes all attributes of a communicator that the program has set, and so runs their delete
+ * callbacks, those of the newest keyval first. If a callback fails, its error has been raised and
+ * is returned, and the attribute and those of older keyvals remain. Returns an MPI error code. */
 int zattr_delete_all(MPI_Comm comm);
 #endif

@@ -31,15 +31,17 @@ static zgroup *make(int size) {
   return g;
 }
 
-/* Makes a native group of ranks of the native world. It returns an error also if an error handler
- * of the program's has turned the error into MPI_SUCCESS. */
+/* Makes a native group of n ranks of the native world, and stores it in *out. Returns an MPI error
+ * code, which is an error also if an error handler of the program has turned the error of the
+ * native call into MPI_SUCCESS. */
 static int include(int n, const int ranks[], MPI_Group *out) {
   *out = MPI_GROUP_NULL;
   int rc = real.Group_incl(native_world, n, ranks, out);
   return rc || *out != MPI_GROUP_NULL ? rc : MPI_ERR_OTHER;
 }
 
-/* Makes a handle for g and takes ownership of g. Returns an MPI error code. */
+/* Makes a native handle that stands for g, stores it in *out, and takes ownership of g. Returns an
+ * MPI error code. */
 static int publish(zgroup *g, MPI_Group *out) {
   if (!g) return MPI_ERR_NO_MEM;
   int rc = MPI_SUCCESS, first = 0;
@@ -98,8 +100,9 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* Returns a table that maps each process to its index in rank, or to -1 if the process is not among
- * the n. The caller frees the table. Returns NULL if memory is exhausted. */
+/* Returns a table that maps each process, by its number in this process, to its index in rank, or
+ * to -1 if the process is not among the n. The caller frees the table. Returns NULL if memory is
+ * exhausted. */
 static int32_t *positions(const int32_t *rank, int n) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);
@@ -109,8 +112,9 @@ static int32_t *positions(const int32_t *rank, int n) {
   return at;
 }
 
-/* Makes the group of the members of a that are in b (want = 1) or are not in b (want = 0). With
- * `more` the group has all members of a, then those of b that are not in a. */
+/* Makes the group of the members of ha that are in hb (want = 1) or are not in hb (want = 0), and
+ * stores it in *out. With `more` the group has all members of ha, then those of hb that are not in
+ * ha. Raises errors and returns the code for the program. */
 static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, int more, MPI_Group *out) {
   const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
   if (!a || !b) return raise(function, MPI_ERR_GROUP);
@@ -138,7 +142,8 @@ int z_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out) {
   return combine("MPI_Group_difference", a, b, 0, 0, out);
 }
 
-/* Makes the group of the members at the n given ranks (include) or of all other members. */
+/* Makes the group of the members of g with the n given ranks (include = 1), or of all other members
+ * (0), and stores it in *out. Returns an MPI error code. */
 static int pick(const zgroup *g, int n, const int ranks[], int include, MPI_Group *out) {
   char *taken = calloc((size_t)g->size + 1, 1);
   zgroup *r = make(include ? n : g->size);

@@ -34,5 +34,6 @@ int zgroup_rank(const zgroup *g, int32_t virtual_rank);
  * same ranks in another order, otherwise MPI_UNEQUAL. */
 int zranks_compare(const int32_t *a, const int32_t *b, int n);
 
-int zgroup_start(void); /* called once the world is known */
+/* makes what groups need; must be called once z_layout is known; returns an MPI error code */
+int zgroup_start(void);
 #endif

@@ -4,22 +4,31 @@
  * the program starts on the communicator meanwhile are delayed. */
 #include "comm/comm.h"
 
-/* A duplication in progress. */
+/* A nonblocking duplication of a communicator (MPI_Comm_idup) in progress. */
 typedef struct idup {
-  zreq *user;    /* the program's request */
-  MPI_Comm *out; /* the program's variable */
-  /* context is the new context id, chosen by rank 0. contexts has what all ranks have sent; the
-   * entries of the others only show that they have called the function. */
+  /* the request that the program holds */
+  zreq *user;
+  /* the program's variable that gets the duplicate */
+  MPI_Comm *out;
+  /* context is the new communicator's context id, which rank 0 has chosen. contexts is an array
+   * with the number that each rank has sent; those of the ranks other than 0 only show that they
+   * have called the function. */
   uint64_t context, *contexts;
-  MPI_Comm made;                           /* the native duplicate */
-  MPI_Request native;                      /* the request of the native duplication */
-  enum { ASKING, COPYING, AGREEING } step; /* in COPYING the native library duplicates */
-  z_coll exchange;                         /* the exchange of one number of each rank */
-  /* 1 if the native request exists; the MPI error code of the native part */
+  /* the native duplicate, or MPI_COMM_NULL until it exists */
+  MPI_Comm made;
+  MPI_Request native; /* the request of the native duplication */
+  /* the step in progress: the exchange of the context id, the native duplication, or the exchange
+   * of the results */
+  enum { ASKING, COPYING, AGREEING } step;
+  /* the arguments of the collective by which each rank sends one number to all */
+  z_coll exchange;
+  /* copies is 1 once the native duplication has been started; rc is the MPI error code of the
+   * native part. */
   int copies, rc;
-  uint64_t verdict; /* sent to the others: not 0 if this process has failed */
-  int with_info;    /* 1 for MPI_Comm_idup_with_info */
-  MPI_Info info;    /* a duplicate of the program's info */
+  /* the result that this process sends to the others: not 0 if its native part has failed */
+  uint64_t verdict;
+  int with_info; /* 1 for MPI_Comm_idup_with_info */
+  MPI_Info info; /* a duplicate of the program's info */
 } idup;
 
 static int copy(idup *d, MPI_Comm from) {
@@ -29,9 +38,9 @@ static int copy(idup *d, MPI_Comm from) {
   return real.Comm_idup(from, &d->made, &d->native);
 }
 
-/* Tests whether the native library has completed the duplication, sets *flag, and returns its error
- * code. The status has the error even where a handler of the program's turns it into
- * MPI_SUCCESS. */
+/* Tests whether the native library has completed the duplication d, sets *flag to 1 or 0, and
+ * returns the MPI error code of the duplication. The status has the error even where a handler of
+ * the program's turns it into MPI_SUCCESS. */
 static int copied(idup *d, int *flag) {
   MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
   int rc = real.Testall(1, &d->native, flag, &status);
@@ -50,8 +59,8 @@ static int over(zreq *r, idup *d, int rc) {
   return 1;
 }
 
-/* Starts to send each rank's *number to all. Returns an error class if the exchange cannot
- * start. */
+/* Starts the collective by which every rank gets the *number of each rank; r->cell is done when it
+ * has completed. Returns MPI_SUCCESS, or an error class if it cannot start. */
 static int exchange(zreq *r, idup *d, const uint64_t *number) {
   d->exchange.send = number;
   int failed = zcoll_submit(r->comm, &d->exchange, &r->cell);
@@ -94,8 +103,9 @@ static int move(zreq *r) {
   }
 }
 
-/* Starts a duplication. The program's request waits; a second request, which the program does not
- * see, goes through the steps. */
+/* Starts the duplication that belongs to `user`, the program's request, and returns an MPI error
+ * class. A second request, which the program does not see, goes through the steps of the
+ * duplication, and then completes `user`. */
 static int launch(zreq *user) {
   zcoll *j = user->extra;
   idup *d = j->args.recv;

@@ -32,29 +32,35 @@ int zinter_native(MPI_Comm *comm, int low) {
 
 /* ---- create ---- */
 
-/* The result of the exchange between the two leaders, which each leader broadcasts in its group. */
+/* The result of the exchange between the leaders of the two groups, which each leader broadcasts in
+ * its group. */
 typedef struct plan {
   uint64_t context; /* the context id of the intercommunicator */
-  int32_t n, low;   /* the number of members of both groups, and of the first group */
+  /* n is the number of members of both groups, low that of the group that comes first */
+  int32_t n, low;
   /* The MPI error code of an error that the leader has raised, or MPI_SUCCESS. */
   int32_t failed;
-  int32_t *all; /* the virtual ranks of both groups' members */
+  /* [n] the virtual ranks of the members of both groups, one group after the other */
+  int32_t *all;
 } plan;
 
 /* The first message that each leader sends to the other leader. */
 typedef struct hello {
-  uint64_t context; /* a new context id of the sender */
-  uint64_t mark;    /* the sender's z_world_mark */
-  int32_t size;     /* the number of members of the sender's group */
+  /* a new context id of the sender, for the intercommunicator */
+  uint64_t context;
+  /* the sender's z_world_mark, which tells whether the groups are of the same world */
+  uint64_t mark;
+  int32_t size; /* the number of members of the sender's group */
 } hello;
 
 static int no_memory(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
 }
 
-/* Exchanges the members of the groups with the other leader, over a communicator that the leaders
- * share. The group with the lowest virtual rank comes first, and its leader's context id is used,
- * so both sides get the same plan. Returns the code of an error that was raised. */
+/* Exchanges the members of the groups with the other group's leader, which has rank `leader` in
+ * `peer`, a communicator that the leaders share, and fills in *p. The group with the lowest virtual
+ * rank comes first, and its leader's context id is used, so both sides get the same plan. Returns
+ * the code of an error that was raised, or MPI_SUCCESS. */
 static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *function, plan *p) {
   MPI_Group handle;
   int rc = z_Comm_group(comm, &handle), first = 1;
@@ -100,8 +106,9 @@ int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *fu
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
 }
 
-/* Sets the error handler of `to`, because MPI requires that a new communicator has the error
- * handler of the group's communicator. */
+/* Sets the error handler of `to` to that of `from`, because MPI requires that a new
+ * intercommunicator has the error handler of the communicator of its group. Returns an MPI error
+ * code. */
 int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   MPI_Errhandler handler;
   int rc = real.Comm_get_errhandler(from, &handler);
@@ -110,8 +117,9 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   return rc;
 }
 
-/* Makes the result the same in both groups after each cluster's library has made its part or failed
- * with rc. Returns an error code, after freeing *made, if any part has failed. */
+/* Makes the result of MPI_Intercomm_create the same in both groups, after each cluster's library
+ * has made its part *made or failed with rc. Returns an MPI error code, after freeing *made, if any
+ * part has failed. */
 static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, const char *function, int rc,
                       MPI_Comm *made) {
   int worst[2] = {0, 0}, rank, lost = zcomm_most(comm, rc != MPI_SUCCESS, &worst[0], function);
@@ -160,8 +168,9 @@ end:
 
 /* ---- merge ---- */
 
-/* Merges the groups of an intercommunicator. The group with `high` set comes second. If both groups
- * or neither have it set, the order is that of the intercommunicator, which both sides know. */
+/* Makes *out the intracommunicator of both groups of an intercommunicator. The group with `high`
+ * set comes second. If both groups or neither have it set, the order is that of the
+ * intercommunicator, which both sides know. */
 int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {

@@ -42,11 +42,14 @@ int z_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out) {
 
 /* ---- split ---- */
 
-/* The arguments with which one rank takes part in a split. */
+/* The arguments that one rank passes to MPI_Comm_split, which all ranks exchange. */
 typedef struct wish {
-  uint64_t context;         /* the context id to be used if this rank becomes rank 0 */
-  int32_t color, key, rank; /* the arguments of MPI_Comm_split, and the rank in the communicator that is split */
-  /* For an intercommunicator: 0 in the group whose ranks come first, otherwise 1. */
+  /* the context id of the new communicator if this rank becomes its rank 0 */
+  uint64_t context;
+  /* color and key are the arguments of MPI_Comm_split, rank is the rank in the old communicator */
+  int32_t color, key, rank;
+  /* The group of an intercommunicator that the rank belongs to: 0 for the group whose ranks come
+   * first, otherwise 1. An intracommunicator has 0. */
   int32_t half;
 } wish;
 

@@ -17,21 +17,25 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
   return rc;
 }
 
-/* The exchange of messages among the members of a group. */
+/* The arguments of an exchange of messages among the members of a group, through the first
+ * member. */
 typedef struct meeting {
   zcomm *c;        /* a spanning communicator that has all members */
-  const zgroup *g; /* the members */
-  int me, tag;     /* this process's rank in g, and the program's tag */
+  const zgroup *g; /* the group of the members */
+  /* this process's rank in g, and the tag that the program has passed */
+  int me, tag;
 } meeting;
 
 /* The message that the first member sends to the others once it has the messages of all. */
 typedef struct answer {
-  uint64_t context; /* a context id of the first member */
+  uint64_t context; /* a new context id of the first member, for the communicator */
   uint64_t failed;  /* not 0 if the library of a member has failed to make its part */
 } answer;
 
-/* Starts one message between member `peer` and this process, one of which is the first member:
- * natively inside the cluster, otherwise by the engine. Returns an MPI error code. */
+/* Starts to send `bytes` bytes at data to member `peer` (send = 1) or to receive them from there
+ * (0). The peer or this process is the first member. Inside the cluster the message is native and
+ * *request is set; otherwise the engine sends it and *cell is done at its end. ranks[i] is the rank
+ * of member i in m->c. Returns an MPI error code. */
 static int pass(const meeting *m, const int *ranks, int peer, int send, void *data, int bytes, z_cell *cell,
                 MPI_Request *request) {
   int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), world = m->g->rank[peer], native = zcluster_rank(world);
@@ -44,8 +48,9 @@ static int pass(const meeting *m, const int *ranks, int peer, int send, void *da
   return failed ? z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* Sends a message from every member to the first one (to_first), where `results` is an array with
- * one entry for each member, or from the first one to all others. */
+/* Sends `bytes` bytes from every member to the first one (to_first = 1), where `results` is an
+ * array with one entry for each member, or from the first one to all others (0). ranks[i] is the
+ * rank of member i in m->c. Returns an MPI error code. */
 static int exchange(const meeting *m, const int *ranks, int to_first, void *results, int bytes) {
   int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
@@ -65,8 +70,10 @@ static int exchange(const meeting *m, const int *ranks, int to_first, void *resu
   return rc;
 }
 
-/* Makes the result the same for all members, because libraries run out of communicators at
- * different numbers, and returns it. *context is set to a context id of the first member. */
+/* Makes the result of a native call that makes a communicator the same for all members, because
+ * libraries run out of communicators at different numbers. rc and *made are this process's result;
+ * *made is freed if another member has failed. *context is set to a context id of the first member.
+ * Returns an MPI error code. */
 static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
   uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
   answer a = {m->me ? 0 : Z_ENGINE(ze_next_context(m->c->link)), mine};

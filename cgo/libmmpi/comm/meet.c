@@ -10,13 +10,14 @@
 
 /* The number of this process's duplications whose native part is in progress. */
 static int32_t copies;
-static int32_t held; /* greater than 0: no further duplication starts its native part */
+/* the number of calls in this process that forbid duplications to start their native part */
+static int32_t held;
 
 int zmeet_held(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST) > 0; }
 void zmeet_copying(int by) { __atomic_add_fetch(&copies, by, __ATOMIC_SEQ_CST); }
 
-/* Keeps duplications from starting their native part in this process. Returns whether the native
- * part of one is in progress. */
+/* Forbids the nonblocking duplications of this process to start their native part, until go_on is
+ * called. Returns whether the native part of one is in progress. */
 static int hold_duplications(void) {
   __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
   return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
@@ -47,8 +48,9 @@ int zcomm_meet(MPI_Comm comm) {
 
 /* ---- the same among some processes, by messages ---- */
 
-/* Sets *any to whether any of the processes has a duplication in its native part (see zcomm_meet).
- * The first process collects this from all and sends the result to all. */
+/* Sets *any to whether any of the `size` processes with virtual ranks world[i] that are in this
+ * cluster has a duplication in its native part (see zcomm_meet). The first process collects this
+ * from all and sends the result to all. Returns an MPI error code. */
 static int meet_once(const int32_t *world, int size, int tag, int *any) {
   int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
   MPI_Request *requests = malloc((size_t)size * sizeof *requests);

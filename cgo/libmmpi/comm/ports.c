@@ -13,8 +13,8 @@
 
 static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __ATOMIC_ACQUIRE); }
 
-/* Waits for an operation, and serves everything meanwhile. Returns Z_OK, or the error, whose text
- * ze_error returns. */
+/* Waits until an operation of the engine in the background has completed, and serves everything
+ * meanwhile. Returns Z_OK, or the enum z_error of the operation, whose text ze_error returns. */
 static int await(z_cell *cell) {
   z_wait_outside();
   z_wait_links(over, cell);
@@ -61,22 +61,26 @@ int z_Lookup_name(const char *service, MPI_Info info, char *port) {
 
 /* ---- connections ---- */
 
-/* The message that the root broadcasts. */
+/* The message that the root broadcasts once it has met the root of the other job. */
 typedef struct agreed {
-  int64_t bytes;  /* the size of the plan */
+  int64_t bytes;  /* the size in bytes of the plan of the connection */
   int32_t failed; /* the code of the error that the root has raised, or MPI_SUCCESS */
 } agreed;
 
-/* A connection to another job. */
+/* A connection of processes of this job with processes of another job. */
 typedef struct connection {
-  void *plan; /* the plan of the connection, the same on both sides, by which processes join it */
-  /* the numbers of all processes and of those of the accepting side, which come first, and the
-   * link */
+  /* the plan of the connection, bytes that are the same on both sides and by which processes join
+   * it */
+  void *plan;
+  /* n is the number of all processes of the connection; low is that of the processes of the
+   * accepting side, which come first; link is the number of the link to the other job, or 0 if all
+   * processes are of this job. */
   int32_t n, low, link;
-  int32_t *numbers; /* [n] the number of each process in this process */
+  int32_t *numbers; /* [n] the number by which this process knows each process */
 } connection;
 
-/* Returns in *out the group of comm, whose processes must all be of this job. Errors are raised. */
+/* Sets *out to the group of comm, after checking that all its processes are of this job. Raises
+ * errors and returns the code for the program. */
 static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
   int inter, rc = z_Comm_test_inter(comm, &inter);
   if (rc) return rc;
@@ -92,7 +96,9 @@ static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
   return MPI_SUCCESS;
 }
 
-/* At the root: connects to the root of the other job. Errors are raised. */
+/* Connects the root to the root of the other job at a port, and sets *plan and a->bytes to the plan
+ * of the connection. With accepts = 1 the root waits at the port, otherwise it connects to it.
+ * Raises errors and returns the code for the program. */
 static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, const char *function, agreed *a,
                 void **plan) {
   z_cell cell = {0};
@@ -102,7 +108,8 @@ static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, c
   return MPI_SUCCESS;
 }
 
-/* Joins the connection, in all processes of comm or in none. */
+/* Joins the connection k, whose plan has `bytes` bytes, and fills in its other fields. All
+ * processes of comm call it. Raises errors and returns the code for the program. */
 static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const char *function) {
   z_cell cell = {0};
   if (Z_ENGINE(ze_join(k->plan, bytes, accepts, &cell, &k->n, &k->low, &k->numbers)) || await(&cell))
@@ -117,7 +124,8 @@ static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const 
   return MPI_SUCCESS;
 }
 
-/* Returns a number that identifies a connection. Both sides compute it from the same plan. */
+/* Returns a hash of the plan of a connection, which identifies the connection. Both sides compute
+ * it from the same plan. */
 static uint64_t hash_of(const void *plan, int64_t bytes) {
   uint64_t h = 14695981039346656037u;
   for (int64_t i = 0; i < bytes; i++) h = (h ^ ((const unsigned char *)plan)[i]) * 1099511628211u;

@@ -7,11 +7,13 @@ static const char of_cluster[] = ZPSET_CLUSTER "/";
 
 static struct {
   char *name;
-  int32_t first, size; /* the virtual rank of the first process, and the number of processes */
+  /* the virtual rank of the first process of the cluster, and the number of its processes */
+  int32_t first, size;
 } * clusters;
 static int known;
 
-/* Reads a layout such as "a=4,b=2". The engine has rejected layouts of any other form. */
+/* Reads the names and sizes of the clusters from a layout such as "a=4,b=2". The engine has
+ * rejected layouts of any other form. Returns an MPI error code. */
 int zpset_start(const char *layout) {
   clusters = calloc((size_t)z_layout.clusters, sizeof *clusters);
   if (!clusters) return MPI_ERR_NO_MEM;
@@ -44,7 +46,8 @@ int zpset_name(int i, char *out, int size) {
   return snprintf(out, (size_t)size, "%s%s", of_cluster, clusters[i - 2].name);
 }
 
-/* Compares the names of MPI's own sets without regard to case, as URIs are compared. */
+/* Returns the number of the process set with this name, or -1. The names of MPI's own sets are
+ * compared without regard to case, as URIs are compared. */
 int zpset_find(const char *name) {
   if (!strcasecmp(name, "mpi://WORLD")) return 0;
   if (!strcasecmp(name, "mpi://SELF")) return 1;

@@ -8,9 +8,9 @@
 
 #ifdef Z_HAVE_Session_init
 
-/* Returns the communicator of all ranks of MPI_COMM_WORLD over z_private, for messages that no
- * message of the program can match. A process that has no session does not know this communicator,
- * and gets no messages on it. */
+/* Returns the spanning communicator of all ranks of MPI_COMM_WORLD whose local part is z_private,
+ * for messages that no message of the program can match, or NULL in a process that has no session,
+ * which gets no such messages. */
 static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {

@@ -7,7 +7,7 @@
 
 static const char function[] = "MPI_Comm_split_type";
 
-/* The kinds of splits that this file does, and NOT_OURS for all others. */
+/* The kinds of splits that this file does, and NOT_OURS for those of the native library. */
 enum { NOT_OURS, BY_CLUSTER, BY_SET };
 
 /* Open MPI 5 reports MPI 3.1 but has these types. */

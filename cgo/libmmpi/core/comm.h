@@ -6,45 +6,54 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The common head of the objects that a higher chapter attaches to a communicator. */
+/* The common head of the objects that a higher chapter (a folder of this library, such as coll)
+ * attaches to a communicator. */
 typedef struct zattached {
   /* Returns a copy of the object for a duplicate of the communicator, or NULL if memory is
-   * exhausted. */
+   * exhausted. A NULL function: duplicates get no object. */
   struct zattached *(*copy)(const struct zattached *);
   void (*drop)(struct zattached *); /* frees the object */
 } zattached;
 
 /* A communicator that spans clusters. */
 typedef struct zcomm {
-  MPI_Comm native;  /* the local part; its handle is the program's handle */
-  uint64_t context; /* the number by which clusters tell its messages from others */
-  /* The connection to the other job that some ranks belong to, or 0 if all ranks are of this
-   * job. */
+  MPI_Comm native; /* the local part; its handle is the program's handle */
+  /* the context id: the number by which the processes tell this communicator's messages from those
+   * of others */
+  uint64_t context;
+  /* The number of the connection (link) to the other job that some ranks belong to, or 0 if all
+   * ranks are of this job. */
   int32_t link;
-  int32_t id;                       /* the communicator's number in the engine */
-  int32_t size, rank;               /* the number of ranks, and this process's rank */
-  int32_t native_size, native_rank; /* size and rank in the local part */
-  /* [size] The virtual rank of each rank, or the number of a process of another job. */
+  int32_t id;         /* the communicator's number in the engine */
+  int32_t size, rank; /* the number of ranks, and this process's rank */
+  /* the size of the local part, and this process's rank in it */
+  int32_t native_size, native_rank;
+  /* [size] The virtual rank of each rank or, for a process of another job, the number by which this
+   * process knows it. */
   int32_t *world;
-  /* [size] The rank in the local part of each rank, or Z_REMOTE. */
+  /* [size] The rank in the local part of each rank, or Z_REMOTE for a rank of another cluster. */
   int32_t *native_of;
-  int32_t *rank_of; /* [native_size] the rank of each native rank of the local part */
+  /* [native_size] the rank in this communicator of each rank of the local part */
+  int32_t *rank_of;
   /* An intercommunicator has the ranks of both its groups, one group after the other. Rank p of the
    * other group, as the program numbers the peers of point-to-point calls, is rank base + p here.
    * In an intracommunicator all ranks are peers and base is 0. */
-  int32_t inter;       /* 1 if the communicator is an intercommunicator */
-  int32_t base, peers; /* the rank of the first peer, and the number of peers */
+  int32_t inter; /* 1 if the communicator is an intercommunicator */
+  /* the rank of the first peer, and the number of peers, the ranks that the program can name in
+   * point-to-point calls */
+  int32_t base, peers;
   /* The number of references: one of the program's handle, and one of each operation or message in
    * flight. */
   int32_t refs;
-  /* 1 once the program has freed the handle. The native communicator is freed with the last
+  /* 1 once the program has freed the handle. The native communicator is freed only with the last
    * reference. */
   int32_t freed;
-  struct zattached *coll, *topo, *parts; /* the objects that those chapters have attached, or NULL */
+  /* the objects that the chapters coll, topo and p2p have attached, or NULL */
+  struct zattached *coll, *topo, *parts;
 } zcomm;
 
-/* Converts a peer's number into a rank of c. MPI_PROC_NULL and MPI_ANY_SOURCE are returned
- * unchanged. */
+/* Converts the number by which the program names a peer in a point-to-point call to the rank in c.
+ * MPI_PROC_NULL and MPI_ANY_SOURCE are returned unchanged. */
 static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : c->base + peer; }
 /* Returns the first rank of the group of c that this process belongs to. An intracommunicator has
  * one group. In an intercommunicator the peers are the other group. */
@@ -60,7 +69,8 @@ extern zcomm *z_whole;
 /* Returns the zcomm of a handle, or NULL if the communicator does not span clusters or the handle
  * is invalid. Native MPI reports an invalid handle. The handle may be any except MPI_COMM_WORLD. */
 zcomm *zcomm_find_other(MPI_Comm comm);
-/* Returns the zcomm of a handle, as zcomm_find_other does, also of MPI_COMM_WORLD. */
+/* Returns the zcomm of a handle, which may be MPI_COMM_WORLD, or NULL if the communicator does not
+ * span clusters or the handle is invalid. */
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
 /* Adds a reference to c, and returns c. */
@@ -76,7 +86,8 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
 static inline int zcomm_cluster(const zcomm *c) {
   return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
 }
-void zcomm_discard(zcomm *c); /* frees c, but neither its native communicator nor the engine's communicator */
+/* frees the memory of c, but neither its native communicator nor its communicator in the engine */
+void zcomm_discard(zcomm *c);
 /* Removes c from the map and the engine, and frees the native communicator and c. The caller has
  * dropped the last reference. */
 void zcomm_destroy(zcomm *c);

@@ -35,10 +35,10 @@ void z_native_failed(int rc, const char *function) {
   abort();
 }
 
-/* Error codes with texts of the shim's own, so that MPI_Error_string names the function. MPI cannot
- * free an error code, so each distinct text gets one code, and once Z_ERROR_TEXTS exist the error
- * class is used alone. The texts are kept here because MPICH loses those of codes that were added
- * to its own classes. */
+/* The error codes that have a text of the shim's own, so that MPI_Error_string names the function.
+ * MPI cannot free an error code, so each distinct text gets one code, and once Z_ERROR_TEXTS exist
+ * the error class is used alone. The texts are kept here because MPICH loses those of codes that
+ * were added to its own classes. */
 static struct {
   pthread_mutex_t lock;
   int n;
@@ -74,9 +74,9 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
-/* Prepares an error and returns its code; see z_error_begin. The code is the error class itself,
- * because programs compare return codes with error classes, unless needs_text asks for a code whose
- * text names the function. */
+/* Does what z_error_begin does, and returns the code with which the error is raised. The code is
+ * the error class itself, because programs compare return codes with error classes, unless
+ * needs_text asks for a code whose text names the function. */
 static int begin(int class_, int needs_text, const char *function, const char *text, MPI_Errhandler handler) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);

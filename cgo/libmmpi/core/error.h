@@ -19,19 +19,21 @@ int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *form
  * current handler, or MPI_ERRHANDLER_NULL if it is unknown; the function frees it. If the handler
  * is MPI_ERRORS_ARE_FATAL all clusters end. */
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
-/* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not supported on a communicator that
- * spans clusters, and returns the code that the MPI function must return. */
+/* Raises MPI_ERR_UNSUPPORTED_OPERATION on comm, because a function is not supported on a
+ * communicator that spans clusters, and returns the code that the MPI function must return. */
 int z_unsupported(MPI_Comm comm, const char *function);
-/* Converts an enum z_error to a native error class. */
+/* Returns the error class of the native MPI library for an enum z_error, the error numbers of the
+ * engine. */
 int z_error_class(int z_error);
-/* Raises an error of the engine on c, with the text of ze_error(), and returns the code that the
- * MPI function must return. */
+/* Raises the error of the engine z_error on c, with the text that ze_error returns, and returns the
+ * code that the MPI function must return. */
 int z_raise_engine(zcomm *c, int z_error, const char *function);
-/* Raises the error with which the operation of a cell has ended, and returns the code that the MPI
- * function must return. */
+/* Raises on c the error with which the engine's operation of a cell has ended, and returns the code
+ * that the MPI function must return. cell->error must not be Z_OK. */
 int z_raise_cell(zcomm *c, const z_cell *cell, const char *function);
 
-/* Returns the class of a native error code. The class of MPI_SUCCESS is MPI_SUCCESS. */
+/* Returns the error class of rc, an error code of native MPI. The class of MPI_SUCCESS is
+ * MPI_SUCCESS. */
 int z_native_class(int rc);
 
 /* Ends the job in all clusters because the native call `function` has failed with rc. It is for

@@ -110,7 +110,8 @@ int z_refuse(const char *function) {
  * daemon may be delayed and see the abort first. The daemon forwards in the order in which it
  * reads, so a process that waits until its output has been read does not lose it. */
 
-/* Whether standard error is a pipe or a socket with bytes that have not been read. */
+/* Returns whether standard error is a pipe or a socket that holds bytes which its reader has not
+ * read yet. */
 static int unread(void) {
   struct stat is;
   int n = 0;

@@ -9,13 +9,15 @@
 
 #pragma GCC visibility push(hidden)
 
-extern z_world z_layout; /* the world of the job: size, rank, clusters, offset, tag_ub, order */
+/* the job as the engine has reported it: its size, this process's rank, its clusters (abi.h) */
+extern z_world z_layout;
 
-/* Whether this process takes part in a job of several clusters, or in a job of one cluster that may
- * connect to other jobs. In all other processes every call is passed through to native MPI. The
- * state has pages of its own, which the kernel clears in every child process however the child was
- * made, so that no child goes on with its parent's counters and keys. Before Linux 4.14 the kernel
- * clears no pages; the state is Z_ON_BY_PID then, and z_is_off compares process ids instead. */
+/* The values of z_own_page.state. It is not Z_OFF if this process takes part in a job of several
+ * clusters, or in a job of one cluster that may connect to other jobs. In all other processes every
+ * call is passed through to native MPI. The state has pages of its own, which the kernel clears in
+ * every child process however the child was made, so that no child goes on with its parent's
+ * counters and keys. Before Linux 4.14 the kernel clears no pages; the state is Z_ON_BY_PID then,
+ * and z_is_off compares process ids instead. */
 enum { Z_OFF = 0, Z_ON = 1, Z_ON_BY_PID = 2 };
 struct z_own_page {
   int state;
@@ -24,24 +26,26 @@ extern struct z_own_page z_own_page;
 /* The id of the process that has joined the job, or 0 before it joins and after it leaves. */
 extern int z_joined;
 
-/* Sets the state to on and notes the process id. */
+/* Sets the state to Z_ON or Z_ON_BY_PID, because this process takes part in the job, and z_joined
+ * to the process id. */
 void z_switch_on(void);
 
-/* Sets the state to off if this process is not the one that has set it to on (for z_is_off). */
+/* Sets the state to Z_OFF if this process is not the one that called z_switch_on but a child of it;
+ * it is a part of z_is_off. */
 void z_check_pid(void);
 
-/* Whether the state is off. In a copy of the process that set the state to on, it is set to off
- * first. */
+/* Returns whether this process takes no part in a job, so that its calls are passed to native MPI.
+ * In a child of a process that takes part, the state is set to Z_OFF first. */
 static inline int z_is_off(void) {
   if (z_own_page.state == Z_ON_BY_PID) z_check_pid();
   return z_own_page.state == Z_OFF;
 }
 
-/* Whether this process is a child of a process that is in the job. */
+/* Returns whether this process is a child of a process that takes part in the job. */
 static inline int z_is_child(void) { return __builtin_expect(z_joined, 0) && z_is_off(); }
 
-/* Whether the caller takes no part in the job: it is in a child process, or in a signal handler
- * that has interrupted the engine. */
+/* Returns whether the caller takes no part in the job: it is in a child process, or in a signal
+ * handler that has interrupted the engine. */
 static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
 
 /* Refuses an MPI call of a child process or of a signal handler (z_is_apart): raises an error on
@@ -49,28 +53,31 @@ static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
  * status 1 and the job goes on, and a signal handler ends the job. */
 int z_refuse(const char *function);
 
-extern int z_threads;           /* 1 if MPI_THREAD_MULTIPLE was granted */
-extern volatile int32_t z_busy; /* the engine's activity, enum z_activity; the engine sets it */
-/* The number of the shim's own operations that advance only when the shim polls them
+extern int z_threads; /* 1 if MPI_THREAD_MULTIPLE was granted */
+/* the engine's activity (enum z_activity), which the engine sets */
+extern volatile int32_t z_busy;
+/* The number of the shim's own operations in progress that advance only when the shim polls them
  * (comm/idup.c). */
 extern int32_t z_pending;
-/* The number of nonblocking collectives that run without the engine (coll/leaffast.c). */
+/* The number of nonblocking collectives in progress that run without the engine
+ * (coll/leaffast.c). */
 extern int32_t z_leaves;
-/* The number of windows. While there are any, waits take place in the engine, which serves remote
- * accesses at once. */
+/* The number of one-sided windows that the program has open. While there are any, waits take place
+ * in the engine, which serves remote accesses at once. */
 extern int32_t z_serving;
 extern int z_native_size; /* the number of processes of this cluster */
-/* A random mark of a world that MPI_Comm_spawn has started, whose virtual ranks are not the job's,
- * otherwise 0. */
+/* A random number that identifies a world that MPI_Comm_spawn has started, whose virtual ranks are
+ * not the job's, or 0 in the job's own processes. */
 extern uint64_t z_world_mark;
 
-/* The number of processes of other jobs that have a number in this process. */
+/* The number of processes of other jobs to which this process has assigned a number, because a
+ * connection (MPI_Comm_connect) has or had them. */
 extern int32_t z_others;
-/* Returns the number of all processes that have a number in this process: the ranks of this job,
- * whose numbers are their virtual ranks, and the z_others processes of other jobs. */
+/* Returns how many processes have a number in this process: the ranks of this job, whose numbers
+ * are their virtual ranks, and the z_others processes of other jobs, whose numbers follow. */
 static inline int32_t z_processes(void) { return z_layout.size + __atomic_load_n(&z_others, __ATOMIC_ACQUIRE); }
 
-/* Whether a virtual rank is in this process's cluster. */
+/* Returns whether a process of this cluster has the virtual rank virtual_rank. */
 static inline int zcluster_has(int32_t virtual_rank) {
   return virtual_rank >= z_layout.offset && virtual_rank < z_layout.offset + z_native_size;
 }
@@ -78,31 +85,35 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* Returns the native rank of a virtual rank of this process's cluster. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* The process's waits, which the warning about a deadlocked job reads. With MPI_THREAD_MULTIPLE
- * they are not counted, because one thread may wait for as long as the others compute. */
+/* The counts of the process's waits, which the warning about a deadlocked job reads. With
+ * MPI_THREAD_MULTIPLE they are not counted, because one thread may wait for as long as the others
+ * compute. */
 extern z_waits z_waiting;
 
-/* Notes the MPI function that the program has called. */
+/* Stores the name of the MPI function that the program has called last, for the warning about a
+ * deadlocked job. */
 static inline void z_called(const char *function) {
   if (!z_threads) __atomic_store_n(&z_waiting.call, function, __ATOMIC_RELAXED);
 }
 
-/* Adds 1 to a counter of z_waiting, unless waits are not counted. */
+/* Adds 1 to *n, a counter of z_waiting, unless waits are not counted. */
 static inline void z_wait_count(uint32_t *n) {
   if (!z_threads) __atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
 }
 
-/* Notes that from now on processes outside of the job may end this process's waits. */
+/* Sets z_waiting.outside, because from now on processes outside of the job may end this process's
+ * waits, so that these are no sign of a deadlock. */
 static inline void z_wait_outside(void) { __atomic_store_n(&z_waiting.outside, 1, __ATOMIC_RELAXED); }
 
-/* Notes that this process begins to wait for messages (begins = 1) or has stopped waiting (0), for
- * the warning about a deadlocked job and for zipper run --record. */
+/* Counts that this process begins to wait for messages (begins = 1) or has stopped waiting (0), for
+ * the warning about a deadlocked job, and reports it to zipper run --record. */
 static inline void z_record_wait(int begins) {
   z_wait_count(begins ? &z_waiting.begun : &z_waiting.ended);
   if (__builtin_expect(z_layout.recording, 0)) Z_ENGINE(ze_record_wait(begins));
 }
 
-/* Makes a call that may wait inside native MPI, and notes the wait. */
+/* Makes the call CALL, which may wait inside native MPI, and counts it as a wait for messages
+ * (z_record_wait). */
 #define Z_WAITS(CALL) \
   do {                \
     z_record_wait(1); \
@@ -137,8 +148,9 @@ static inline void z_unlock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_unlock(m);
 }
 
-/* Whether this thread may block inside native MPI because the engine is idle. The answer is always
- * 0 with MPI_THREAD_MULTIPLE, where another thread could give the engine work meanwhile. */
+/* Returns whether this thread may block inside native MPI because the engine has nothing to do. The
+ * answer is always 0 with MPI_THREAD_MULTIPLE, where another thread could give the engine work
+ * meanwhile. */
 static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
 
 #pragma GCC visibility pop

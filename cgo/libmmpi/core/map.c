@@ -9,8 +9,9 @@ static zslot *find(ztable *t, uint64_t key) {
   }
 }
 
-/* Replaces the table by one with room for another key. At most half of the slots of the new table
- * are used. A table is replaced when three quarters of its slots are used. */
+/* Replaces the table of a map by one with room for another key, at most half of whose slots are
+ * used. zmap_put calls it when three quarters of the table's slots are used. The caller holds the
+ * lock. */
 static void rebuild(zmap *m) {
   uint32_t bits = 6;
   while ((1u << bits) < 2 * (m->live + 1)) bits++;
@@ -38,8 +39,7 @@ void zmap_put(zmap *m, uint64_t key, void *value) {
   z_unlock(&m->lock);
 }
 
-/* Removes the value of a slot and returns it, or NULL if the slot has none. The caller holds the
- * lock. */
+/* Sets the value of a slot to NULL and returns the value that it had. The caller holds the lock. */
 static void *empty(zmap *m, zslot *s) {
   void *value = s->value;
   if (!value) return NULL;

@@ -1,4 +1,4 @@
-/* Native communicators of the shim's own. */
+/* Native communicators that the shim uses itself and the program does not see. */
 #ifndef ZIPPER_PRIVCOMM_H
 #define ZIPPER_PRIVCOMM_H
 #include "core/real.h"
@@ -7,19 +7,22 @@
 
 extern MPI_Comm z_private, z_self; /* duplicates of native MPI_COMM_WORLD and of MPI_COMM_SELF */
 
-/* Tags on z_private. ZTAG_LEADERS is the first of a range. The lower bits of ZTAG_CONTEXT and
- * ZTAG_MEET tags are those of a tag of the program. */
+/* The tags of the shim's messages on z_private. ZTAG_LEADERS is the first of a range. ZTAG_CONTEXT
+ * and ZTAG_MEET are combined with the lower bits of a tag of the program (zprivate_tag). */
 enum { ZTAG_PLACEHOLDER = 0, ZTAG_NOBODY = 1, ZTAG_LEADERS = 2, ZTAG_CONTEXT = 1 << 13, ZTAG_MEET = 1 << 14 };
-/* Returns the tag on z_private for a tag of the program; `use` is ZTAG_CONTEXT or ZTAG_MEET. */
+/* Returns the tag of a message on z_private for a call to which the program has passed `tag`; `use`
+ * is ZTAG_CONTEXT or ZTAG_MEET. */
 static inline int zprivate_tag(int use, int tag) { return use | (tag & (ZTAG_CONTEXT - 1)); }
 
-/* Makes z_private and z_self, and returns an MPI error code. */
+/* Makes the native communicators z_private and z_self. Returns an MPI error code. */
 int zprivate_start(void);
 void zprivate_stop(void); /* frees z_private and z_self */
-/* Duplicates a native communicator by messages alone, and returns an MPI error code. */
+/* Makes *out a duplicate of a native communicator, by messages and without a collective. All ranks
+ * call it. Returns an MPI error code. */
 int zprivate_dup(MPI_Comm from, MPI_Comm *out);
-/* Works around a fault of Open MPI's libnbc. Call it before the program frees a native
- * communicator. */
+/* Runs a native nonblocking collective on z_self once, if the library is Open MPI, so that its
+ * other nonblocking collectives go on after a communicator has been freed (privcomm.c). It must be
+ * called before the program frees a native communicator. */
 void zprivate_keep_progressing(void);
 
 #pragma GCC visibility pop

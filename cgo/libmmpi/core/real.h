@@ -26,8 +26,8 @@ typedef int MPI_Fint;
 #define Z_TYPE_OF MPI_Type_f2c
 #endif
 
-/* Whether the native library is Open MPI. A shim for one library knows this at compile time; the
- * shim of the standard ABI asks the library. */
+/* Returns whether the native library is Open MPI. A shim for one library knows this at compile
+ * time; the shim of the standard ABI asks the library. */
 #ifdef Z_STANDARD_ABI
 int z_on_open_mpi(void);
 #elif defined(OPEN_MPI)
@@ -36,10 +36,12 @@ static inline int z_on_open_mpi(void) { return 1; }
 static inline int z_on_open_mpi(void) { return 0; }
 #endif
 
-extern struct z_real real; /* the PMPI_ functions by dlsym(RTLD_NEXT), looked up when the library is loaded */
+/* pointers to the native library's PMPI_ functions, looked up by dlsym(RTLD_NEXT) when the shim is
+ * loaded */
+extern struct z_real real;
 
-/* Greater than 0 while this thread is in a native call that may call back through the shim's
- * symbols. */
+/* The number of native calls in which this thread is that may call back through the shim's symbols.
+ * While it is greater than 0 the shim passes calls through to native MPI. */
 extern _Thread_local int z_inside;
 
 /* Discards the result of a native call on which nothing depends. The compiler rejects a call

@@ -5,15 +5,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Fills in a status. source and tag may be Z_ANY_SOURCE, Z_PROC_NULL and Z_ANY_TAG; bytes is the
- * size of the message. In all functions of this file the status to be written may be
- * MPI_STATUS_IGNORE. */
+/* Fills in *status. `source` and `tag` may be Z_ANY_SOURCE, Z_PROC_NULL and Z_ANY_TAG, `error` is
+ * an MPI error code, `bytes` is the size of the message, and `cancelled` is 1 if the operation was
+ * cancelled. In all functions of this file the status to be written may be MPI_STATUS_IGNORE. */
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled);
 /* Makes a status empty, as MPI defines it for an inactive request. */
 void z_status_empty(MPI_Status *status);
-/* Converts MPI_SOURCE from a native rank of c's local part to a peer of c. */
+/* Replaces the source in *status, a native rank of c's local part, by the number by which the
+ * program names that peer in c. */
 void z_status_translate(const zcomm *c, MPI_Status *status);
-/* Copies all fields of a status except MPI_ERROR. */
+/* Copies all fields of *from to *to except MPI_ERROR, which stays as it is in *to. */
 void z_status_copy(MPI_Status *to, const MPI_Status *from);
 /* Returns the size in bytes of the message that a status describes. */
 int64_t z_status_bytes(const MPI_Status *status);

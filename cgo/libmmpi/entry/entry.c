@@ -1,4 +1,4 @@
-/* The mark of each thread that is inside the engine. */
+/* The mark of each thread (enum z_place) that tells whether the thread is inside the engine. */
 #include "entry/entry.h"
 #include "signal/signal.h"
 

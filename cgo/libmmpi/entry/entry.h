@@ -10,7 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-extern z_engine z_eng; /* the engine's functions, called by Z_ENGINE(ze_isend(…)) */
+/* the table of the engine's functions, called by Z_ENGINE(ze_isend(…)) */
+extern z_engine z_eng;
 
 /* Where a thread is in relation to the engine. */
 enum z_place {
@@ -19,22 +20,25 @@ enum z_place {
   Z_CALLBACK, /* in native MPI or a function of the program's that the engine has called */
   Z_INSIDE,
 };
-extern _Thread_local volatile int z_place; /* this thread's enum z_place, read by signal handlers */
+/* this thread's place (enum z_place), which signal handlers read */
+extern _Thread_local volatile int z_place;
 
 /* 1 if the engine is linked into a Go program, whose runtime has alternate stacks of its own. */
 extern int z_with_program;
 
-/* Whether the caller is a signal handler that has interrupted this thread inside the engine. */
+/* Returns whether the caller is a signal handler that has interrupted this thread inside the
+ * engine. */
 static inline int z_interrupts(void) { return __builtin_expect(z_place == Z_INSIDE, 0); }
 
-/* Prepares this thread for its first entry by giving its signal handlers an alternate stack.
- * Returns Z_OUTSIDE, or Z_NEVER_ENTERED if the next entry must try again. */
+/* Prepares this thread for its first entry into the engine by giving its signal handlers an
+ * alternate stack. Returns Z_OUTSIDE, or Z_NEVER_ENTERED if the next entry must try again. */
 int z_first_entry(void);
 
 /* The function that z_resume has asked this thread to call once it is outside of the engine, or
  * NULL; z_run_deferred calls it. */
 extern _Thread_local void (*volatile z_deferred)(void);
-/* Calls the function that z_resume has set, with which this thread does not return. */
+/* Calls the function that z_resume has stored in z_deferred, if any, unless the thread is in a
+ * callback and so still inside the engine. The called function does not return. */
 void z_run_deferred(void);
 
 /* Marks this thread as inside the engine, and returns its previous place for z_entry_end. */
@@ -45,14 +49,14 @@ static inline int z_entry_begin(void) {
   return before;
 }
 
-/* Marks this thread as in its previous place, and calls the function that z_resume has set, if
- * any. */
+/* Sets this thread's mark to *before, its place before z_entry_begin, and calls the function that
+ * z_resume has stored in z_deferred, if any. */
 static inline void z_entry_end(const int *before) {
   z_place = *before; /* this comes first, so that a later handler finds the thread outside */
   if (__builtin_expect(z_deferred != NULL, 0)) z_run_deferred();
 }
 
-/* Marks this thread as in a callback if it is inside the engine, and returns its previous place for
+/* If this thread is inside the engine, marks it as in a callback. Returns its previous place for
  * z_callback_end. */
 static inline int z_callback_begin(void) {
   int before = z_place;
@@ -60,7 +64,7 @@ static inline int z_callback_begin(void) {
   return before;
 }
 
-/* Marks this thread as in its previous place. */
+/* Sets this thread's mark to *before, its place before z_callback_begin. */
 static inline void z_callback_end(const int *before) { z_place = *before; }
 
 /* Mark this thread as inside or outside of the engine for the rest of the enclosing block. */
@@ -86,7 +90,8 @@ extern volatile int32_t z_leaving;
  * handlers. */
 int z_resume(void (*then)(void));
 
-/* Prepares z_resume. Call it before the engine is loaded. */
+/* Finds the address to which signal handlers return, which z_resume needs. It must be called before
+ * the engine is loaded. */
 void z_resume_start(void);
 
 #pragma GCC visibility pop

@@ -18,8 +18,9 @@
 
 #ifdef __x86_64__
 
-/* The beginning of struct rt_sigframe. The C library's ucontext_t cannot be used, since it is
- * longer than the kernel's. */
+/* The beginning of struct rt_sigframe, the record that the kernel puts on the stack when it calls a
+ * signal handler. The C library's ucontext_t cannot be used, since it is longer than the
+ * kernel's. */
 typedef struct {
   const void *returns_to;
   struct {
@@ -35,7 +36,7 @@ enum {
   WORDS = 512,      /* the number of words that are read at once */
 };
 
-/* The address to which the C library lets handlers return, or NULL if it is unknown. */
+/* The address of the C library's code to which signal handlers return, or NULL if it is unknown. */
 static const void *restorer;
 
 void z_resume_start(void) {
@@ -53,7 +54,8 @@ void z_resume_start(void) {
     restorer = known.restorer;
 }
 
-/* Copies memory of this process that may be unmapped. Returns whether all bytes were copied. */
+/* Copies `bytes` bytes at the address `from` in this process, which may be unmapped. Returns
+ * whether all bytes were copied. */
 static int copy(void *to, uintptr_t from, size_t bytes) {
   struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
@@ -79,7 +81,7 @@ static uintptr_t find(uintptr_t at, frame *f) {
   return 0;
 }
 
-/* The instruction at which this thread was last resumed. */
+/* The address of the instruction at which z_resume last resumed this thread, or 0. */
 static _Thread_local greg_t resumed;
 
 int z_resume(void (*then)(void)) {

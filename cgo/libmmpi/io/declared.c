@@ -21,8 +21,8 @@ void zfile_check_variable(void) {
     }
 }
 
-/* Whether path, which has no symbolic links in it, is one of the colon-separated directories or
- * below one. */
+/* Returns whether path, which has no symbolic links in it, is one of the colon-separated
+ * directories or below one. */
 static int below(const char *path, const char *directories) {
   char one[PATH_MAX], directory[PATH_MAX];
   for (const char *d = directories; *d; d += strcspn(d, ":"), d += *d == ':') {
@@ -35,9 +35,9 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
-/* Writes to out the directory of a file on this host, without links and dots. If it does not exist
- * (*missing is set), or cannot be a directory, the result is the deepest existing directory above
- * it. Returns 0 if there is none. */
+/* Writes to out the path, without links and dots, of the directory that contains the file `name`.
+ * If it does not exist (*missing is set to 1), or cannot be a directory, out gets the deepest
+ * existing directory above it. Returns 1, or 0 if there is none. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names the driver of a file system */

@@ -3,16 +3,16 @@
 
 static zmap handlers; /* the map from error handler to the program's function for files */
 
-/* Notes the handler's function, because Open MPI's MPI_File_call_errhandler rejects
- * MPI_FILE_NULL. */
+/* Makes the error handler *handler as MPI_File_create_errhandler does, and keeps the program's
+ * function, because Open MPI's MPI_File_call_errhandler rejects MPI_FILE_NULL. */
 int z_File_create_errhandler(MPI_File_errhandler_function *function, MPI_Errhandler *handler) {
   int rc = real.File_create_errhandler(function, handler);
   if (!rc && z_on_open_mpi()) zmap_put(&handlers, z_key(*handler), (void *)(uintptr_t)function);
   return rc;
 }
 
-/* Calls the handler of MPI_FILE_NULL over Open MPI. A handler of a Fortran program is not known,
- * and is not called. */
+/* Calls the error handler of MPI_FILE_NULL with an error code, in place of Open MPI, which cannot.
+ * A handler of a Fortran program is not known, and is not called. */
 static void call(MPI_Errhandler handler, int code, int class_) {
   MPI_File none = MPI_FILE_NULL;
   MPI_File_errhandler_function *function =

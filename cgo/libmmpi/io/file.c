@@ -42,9 +42,10 @@ static int portable(int rc) {
 
 /* ---- open ---- */
 
-/* Opens the file in this cluster. *raised is set to 1 if the native library has failed, and so has
- * called the handler of MPI_FILE_NULL. A handler of the program's may have turned the error into
- * MPI_SUCCESS. Returns an MPI error code. */
+/* Opens the file `name` in this cluster with the native library, and stores the native handle in
+ * *out. *raised is set to 1 if the native library has failed, and so has called the handler of
+ * MPI_FILE_NULL. A handler of the program's may have turned the error into MPI_SUCCESS. Returns an
+ * MPI error code. */
 static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   MPI_Info hints;
   int rc = zhints_spanning(info, &hints);
@@ -58,8 +59,8 @@ static int open_native(const zcomm *c, const char *name, int amode, MPI_Info inf
   return rc || !*raised ? rc : MPI_ERR_IO;
 }
 
-/* Returns the greatest result of the ranks as an index in classes, or -1 if they could not exchange
- * their results. */
+/* Returns the greatest of the results `mine` of the ranks of c, which are indices in `classes`, or
+ * -1 if the ranks could not exchange their results. */
 static int worst(zcomm *c, int mine, const char *function) {
   int *all = malloc((size_t)c->size * sizeof *all), found = -1;
   if (all && !zcomm_allgather(c, &mine, sizeof mine, all, function)) {
@@ -92,7 +93,8 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
   return found < 0 ? MPI_ERR_OTHER : classes[found];
 }
 
-/* Converts access modes to a numbering that does not depend on the library. */
+/* Converts the access modes of MPI_File_open to bits whose numbers do not depend on the MPI
+ * library. */
 static int portable_amode(int amode) {
   static const int bits[] = {MPI_MODE_RDONLY,      MPI_MODE_WRONLY,     MPI_MODE_RDWR,
                              MPI_MODE_CREATE,      MPI_MODE_EXCL,       MPI_MODE_DELETE_ON_CLOSE,
@@ -103,8 +105,8 @@ static int portable_amode(int amode) {
   return set;
 }
 
-/* Checks the arguments of an open, with the same result at all ranks: an error class, or 0 if the
- * file may be opened. *why is set to a text for the user. */
+/* Checks the arguments of MPI_File_open, with the same result at all ranks: an error class, or 0 if
+ * the file may be opened. After an error *why is set to a text for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
   /* With the function's name the text is shorter than MPI_MAX_ERROR_STRING, which is 256 in Open
    * MPI */
@@ -218,8 +220,8 @@ int z_File_close(MPI_File *file) {
   return rc ? rc : rc2;
 }
 
-/* Defines a call that all processes begin together, and that none of them leaves before it has
- * completed in all clusters. */
+/* Defines z_NAME, a collective call on a file: all processes of all clusters begin it together, and
+ * none of them leaves it before it has completed in all clusters. */
 #define TOGETHER(NAME, PARAMS, ...)                     \
   int z_##NAME PARAMS {                                 \
     zfile *f = zfile_find(file);                        \
@@ -231,8 +233,9 @@ int z_File_close(MPI_File *file) {
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* Preallocates in the cluster of rank 0 only, which broadcasts the result. The libraries write from
- * the end of the file that they find, so two that do it at once would make the file too long. */
+/* Preallocates space for a file, in the cluster of rank 0 only, which broadcasts the result. The
+ * libraries write from the end of the file that they find, so two that do it at once would make the
+ * file too long. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
   static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);

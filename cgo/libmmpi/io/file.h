@@ -1,25 +1,29 @@
-/* Files. */
+/* Files that programs open by MPI-IO, and the shared file pointers of those that span clusters. */
 #ifndef ZIPPER_FILE_H
 #define ZIPPER_FILE_H
 #include "core/comm.h"
 #include "core/error.h"
 #include "request/wait.h"
 
-/* A file that the program has opened. */
+/* A file that the program has opened in several processes. */
 typedef struct zfile {
   MPI_Comm comm; /* a private communicator of all processes that have opened the file */
-  /* 1 if the file is open in several clusters; otherwise only comm is used. */
+  /* 1 if the file is open in several clusters; 0 if it is open in this cluster only, in which case
+   * comm is the only other field that is used. */
   int spans;
   int amode;  /* the access mode that the program passed to MPI_File_open; set if spans is 1 */
   char *name; /* the file's name; set if spans is 1 */
-  /* The shared file pointer (sharedpointer.c). */
+  /* The window of one number that holds the shared file pointer (sharedpointer.c); set if spans is
+   * 1. */
   MPI_Win pointer;
-  int element;      /* the size in bytes of an elementary type of the view */
-  MPI_Status split; /* the status of the ordered operation in progress */
+  /* the size in bytes of the elementary type of the file's view */
+  int element;
+  /* the status of the split collective at the shared pointer that is in progress */
+  MPI_Status split;
 } zfile;
 
-/* Makes a native call whose result is stored in rc, and which may call back through the shim's
- * symbols. */
+/* Makes the native call `call` and stores its result in rc. The native function may call back
+ * through the shim's symbols, which pass such calls through. */
 #define INSIDE(call) \
   do {               \
     z_enter();       \
@@ -30,36 +34,46 @@ typedef struct zfile {
 /* Returns the zfile of a handle, or NULL if the file is open in one cluster only. */
 zfile *zfile_find(MPI_File file);
 
-/* Frees the files that the program has left open, at the end of MPI, when the engine has ended. */
+/* Frees the memory of the files that the program has left open. It is called at the end of MPI,
+ * when the engine has ended. */
 void zfile_stop(void);
 
-/* Called before a collective native call on a file. It returns when all processes of this cluster
- * that share the file have called it; each serves the others meanwhile. */
+/* Waits until all processes of this cluster that have opened the file have called this function,
+ * which must precede a collective native call on the file; each serves the others meanwhile.
+ * Returns an MPI error code. */
 int zfile_meet(MPI_File file);
 
-/* The shared file pointer. The functions are collective. */
+/* Functions for the shared file pointer of a file f that spans clusters. All but zshared_drop are
+ * collective. */
 
-/* Makes the window that holds the shared file pointer, and sets the pointer to its initial value.
- * Returns an MPI error code. */
+/* Makes the window that holds the shared file pointer of f, and sets the pointer to 0 or, in append
+ * mode, to the end of the file. `file` is the native handle. Returns an MPI error code. */
 int zshared_open(zfile *f, MPI_File file);
-/* Sets the pointer; returns when all processes have done so. */
+/* Sets the shared file pointer to `to`, in elementary types of the view, and returns once it is set
+ * for all processes. Returns an MPI error code. */
 int zshared_set(zfile *f, int64_t to);
-/* Sets *at to the pointer's byte offset in the file. */
+/* Sets *at to the offset in bytes from the start of the file that the shared file pointer stands
+ * for. Returns an MPI error code. */
 int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at);
-/* Frees the window that holds the shared file pointer. */
+/* Frees the window that holds the shared file pointer. Returns an MPI error code. */
 int zshared_close(zfile *f);
-/* Frees the window of the shared file pointer in this process alone, at the end of MPI. */
+/* Frees the window of the shared file pointer in this process alone. It is called at the end of
+ * MPI, when the engine has ended. */
 void zshared_drop(zfile *f);
 
-/* Raises an error of a class through the file's error handler, and returns the code for the
- * program. For MPI_FILE_NULL the function uses the handler of calls without a file. */
+/* Raises an error of a class, with `text`, through the file's error handler, and returns the code
+ * that the MPI function must return. For MPI_FILE_NULL the function uses the handler of calls
+ * without a file. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
 
-/* Whether the user declares that all clusters share the file system of the path. *missing is set if
- * its directory does not exist on this host. */
+/* Returns whether the user declares, by the info or ZIPPER_SHARED_FS, that all clusters share the
+ * file system of the path `name`. *missing is set to 1 if its directory does not exist on this
+ * host. */
 int zfile_declared(const char *name, MPI_Info info, int32_t *missing);
-extern const char zfile_shared_key[]; /* the info key */
+/* the info key by which a program declares that all clusters share a file's path */
+extern const char zfile_shared_key[];
 
-/* Reports a value of the user's variable for files that is not understood, on standard error. */
+/* Reports on standard error a value of ZIPPER_SHARED_FS, the user's variable for files, that is not
+ * understood. */
 void zfile_check_variable(void);
 #endif

@@ -7,16 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether name ends in "." and the cluster's name, like the names of MPI_Get_processor_name where
- * hosts of two clusters have the same name. */
+/* Returns whether name, of `length` bytes, ends in "." and the cluster's name, like the names of
+ * MPI_Get_processor_name where hosts of two clusters have the same name. */
 static int has_suffix(const char *name, size_t length, const char *cluster) {
   size_t n = strlen(cluster);
   return length > n + 1 && name[length - n - 1] == '.' && !strncmp(name + length - n, cluster, n);
 }
 
-/* Returns the length of the host's name without the cluster's if the host is in this cluster, or 0
- * if it is in another one. The names of a library whose own names end in the cluster's name are
- * kept. */
+/* Returns the number of bytes of the host's name `host` without the cluster's name if the host is
+ * in this cluster, or 0 if it is in another one. If `own`, this host's native name, itself ends in
+ * the cluster's name, names are kept whole. */
 static size_t native_length(const char *host, size_t length, const char *own) {
   for (int i = 0; i < zpset_count(); i++) {
     char set[MPI_MAX_PROCESSOR_NAME + sizeof ZPSET_CLUSTER "/"];

@@ -17,13 +17,16 @@ void zhosts_native(const char *list, const char *own, char *out, size_t size);
  * otherwise the caller frees it. Returns an MPI error code. */
 int zhints_native(MPI_Info info, const char *const keys[], int n, MPI_Info *out);
 
-/* Converts the hints for a file inside this cluster; *out is as in zhints_native. */
+/* Sets *out to the info for a file inside this cluster, with its lists of hosts converted as by
+ * zhints_native. *out is info itself if nothing changes; otherwise the caller frees it. Returns an
+ * MPI error code. */
 int zhints_inside(MPI_Info info, MPI_Info *out);
 
-/* Makes the hints for this cluster's part of a file that spans clusters; the caller frees *out.
- * They keep native libraries from filling the gaps between a process's writes with data read
+/* Sets *out to the info for this cluster's part of a file that spans clusters; the caller frees it.
+ * Its hints keep native libraries from filling the gaps between a process's writes with data read
  * before, which would undo what another cluster has written meanwhile. ROMIO's list of aggregating
- * hosts is dropped, because a library whose hosts are not in the list fails. */
+ * hosts is dropped, because a library whose hosts are not in the list fails. Returns an MPI error
+ * code. */
 int zhints_spanning(MPI_Info info, MPI_Info *out);
 
 #pragma GCC visibility pop

@@ -41,17 +41,21 @@ int zshared_close(zfile *f) {
   return rc ? rc : z_Win_free(&f->pointer);
 }
 
-/* Drops the window, because MPICH aborts a process that still has a window at the end of MPI. */
+/* Frees the window of the shared file pointer in this process alone, because MPICH aborts a process
+ * that still has a window at the end of MPI. */
 void zshared_drop(zfile *f) { zwin_drop(f->pointer); }
 
-/* Returns the number of elementary types by which an access advances the pointer. */
+/* Returns the number of elementary types of the view by which an access to count elements of a type
+ * advances the shared pointer. */
 static int64_t width(const zfile *f, int64_t count, MPI_Datatype type) {
   int size;
   if (count < 0 || real.Type_size(type, &size)) return 0; /* the native function reports the error */
   return (count * size + f->element - 1) / f->element;
 }
 
-/* Sets *at to the position of this rank's part, in the order of rank. */
+/* Advances the shared pointer by the sum of the numbers `mine` of elementary types that the ranks
+ * access, and sets *at to the place where this rank's part begins; the parts follow each other in
+ * the order of rank. Collective. Returns an MPI error code. */
 static int in_order(zfile *f, int64_t mine, const char *function, MPI_Offset *at) {
   zcomm *c = zcomm_find(f->comm);
   int64_t *all = malloc((size_t)c->size * sizeof *all), total = 0, before = 0, base = 0;
@@ -83,7 +87,8 @@ ONE(File_read_shared, File_read_at, void *, MPI_Status *, status)
 ONE(File_iwrite_shared, File_iwrite_at, const void *, MPI_Request *, request)
 ONE(File_iread_shared, File_iread_at, void *, MPI_Request *, request)
 
-/* The split form does all the work in its first half. */
+/* Defines the ordered access NAME and its split form, by the native function AT for an explicit
+ * offset. The split form does all the work in its first half. */
 #define ORDERED(NAME, AT, BUFFER)                                                                                \
   static int all_##NAME(zfile *f, MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) { \
     MPI_Offset at;                                                                                               \
@@ -115,7 +120,8 @@ ORDERED(File_read_ordered, File_read_at, void *)
 
 /* ---- position ---- */
 
-/* Finds the end of the file in elementary types by means of the individual pointer. */
+/* Sets *end to the position of the end of the file, in elementary types of the view, by moving the
+ * individual file pointer there and back. Returns an MPI error code. */
 static int end_of(MPI_File file, MPI_Offset *end) {
   MPI_Offset mine;
   int rc = real.File_get_position(file, &mine);

@@ -76,7 +76,8 @@ int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
   return start_buffered(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
 }
 
-/* Copies the data at once, so the request is complete when the call returns. */
+/* Starts a buffered send, whose request is complete when the call returns, because the data are
+ * copied at once. */
 int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
@@ -89,7 +90,8 @@ int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, M
   return MPI_SUCCESS;
 }
 
-/* Starts a persistent buffered send; r completes at once too. */
+/* Starts the buffered send of a persistent request r, which is complete when the call returns,
+ * because the data are copied at once. Returns an MPI error class. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
   int rc = start_buffered(r->comm, r->comm->native, 0, r->function, buf, count, type, dest, tag);
   r->raised = rc != MPI_SUCCESS;

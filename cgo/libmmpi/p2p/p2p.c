@@ -174,8 +174,8 @@ int z_cb_cancel(z_cell *cell) {
 
 /* ---- blocking ---- */
 
-/* Marks functions that need not be fast. They are kept out of line, so that a message inside the
- * cluster takes few instructions while nothing else is in progress. */
+/* The attributes of functions that need not be fast. They are kept out of line, so that a message
+ * inside the cluster takes few instructions while nothing else is in progress. */
 #define UNHURRIED static __attribute__((noinline))
 
 UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -240,8 +240,8 @@ static inline int receive_natively(void *buf, int count, MPI_Datatype type, int 
   return rc;
 }
 
-/* Receives natively from a local source if the engine is idle, because the engine then has no
- * receive that could match the same message. */
+/* Receives a message. From a source in this cluster it receives natively if the engine is idle,
+ * because the engine then has no receive that could match the same message. */
 int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);

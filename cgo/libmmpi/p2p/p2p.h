@@ -10,7 +10,7 @@
 #include "type/type.h"
 #include <string.h>
 
-/* The mode of a send. */
+/* The mode of a send: that of MPI_Send, MPI_Ssend, MPI_Rsend or MPI_Bsend. */
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
 /* Counts a message to native rank dest of comm for zipper run --record. comm is a communicator of
@@ -21,7 +21,8 @@ static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
 }
 
-/* Sends a message to native rank dest by the native function of a mode, and returns its code. */
+/* Sends a message to native rank dest of comm by the native blocking function of a mode, and
+ * returns its MPI error code. */
 static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                   MPI_Comm comm) {
   int rc;
@@ -34,8 +35,8 @@ static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count
   return rc;
 }
 
-/* Starts the send of a message to native rank dest by the native nonblocking function of a mode,
- * and returns its code. */
+/* Starts to send a message to native rank dest of comm by the native nonblocking function of a
+ * mode, sets *request, and returns the function's MPI error code. */
 static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                    MPI_Comm comm, MPI_Request *request) {
   p2p_note(comm, dest, count, type);
@@ -50,40 +51,45 @@ static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int coun
  * MPI_PROC_NULL and MPI_ANY_SOURCE are returned unchanged. */
 static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[c->base + peer] : peer; }
 
-/* Checks the arguments of an operation. Raises an error and returns its code if one is wrong,
- * otherwise returns MPI_SUCCESS. */
+/* Checks the arguments of a point-to-point call on c: the count, the type, the peer as the program
+ * numbers it, and the tag. `receiving` is 1 if wildcards are allowed. Raises an error and returns
+ * its code if one is wrong, otherwise returns MPI_SUCCESS. */
 int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
 
-/* Returns whether a receive can be posted natively at once, because its source is MPI_PROC_NULL, or
- * is in this cluster and no earlier receive in the engine could match the same message. */
+/* Returns whether a receive from `source`, as the program numbers it, can be posted natively at
+ * once, because the source is MPI_PROC_NULL, or is in this cluster and no earlier receive in the
+ * engine could match the same message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
-/* Stores a type in r->type and retains it, because the program may free it at once. */
+/* Stores a datatype in r->type and retains it until r is freed, because the program may free its
+ * handle at once. */
 void p2p_hold_type(zreq *r, MPI_Datatype type);
 
-/* Unpacks a receive from r->packed, where the engine has put it, into the program's buffer. It
- * serves as r->finish, and returns an MPI error class. */
+/* Unpacks the message that the engine has received for r from r->packed, if that is set, into the
+ * program's buffer. It serves as r->finish, and returns an MPI error class. */
 int p2p_unpack(zreq *r);
 
-/* Start an operation of r->comm, whose arguments have been checked, natively or in the engine.
- * After an MPI error code the caller calls p2p_failed. */
+/* Start the send or the receive of request r on r->comm, whose arguments have been checked,
+ * natively or in the engine. They return an MPI error class; after an error the caller calls
+ * p2p_failed. */
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
-/* Marks r as an operation of native MPI, whose request r->native is polled. */
+/* Marks r as an operation that native MPI does: r is complete once its native request r->native
+ * is. */
 void p2p_now_native(zreq *r);
 
 /* Starts a buffered send to rank `native` of the native communicator comm. r need not have a
  * communicator. Returns an MPI error class. */
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
 
-/* Starts a buffered send of a persistent request to a remote peer. r->raised tells whether an error
- * has been raised. */
+/* Starts the buffered send of a persistent request r to a peer in another cluster. r->raised is set
+ * to 1 if an error has been raised. Returns an MPI error class. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
 /* Decides whether native MPI or the engine sends a message to dest. Returns NULL if native MPI
- * sends the message, to rank *native, because dest is in this cluster or the communicator does not
- * span clusters. Otherwise returns the communicator, also if the communicator has no rank dest,
+ * sends the message, to rank *native of comm, because dest is in this cluster or the communicator
+ * does not span clusters. Otherwise returns the spanning communicator, also if it has no rank dest,
  * which p2p_check reports. */
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
@@ -93,10 +99,12 @@ static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   return NULL;
 }
 
-/* Raises the error of an operation that did not start, frees r and returns the code. */
+/* Raises the error class rc of a request r whose operation did not start, unless it has been
+ * raised, frees r, and returns the code that the MPI function must return. */
 int p2p_failed(zreq *r, int rc);
 
-/* Callbacks of the engine; abi.h describes them. */
+/* The functions of z_native for point-to-point messages inside a cluster, which the engine calls;
+ * abi.h describes them. */
 int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out);
 int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out);
 int z_cb_imrecv(z_cell *cell, uint64_t message);

@@ -10,45 +10,57 @@
 
 #ifdef Z_HAVE_Psend_init
 
-/* How the sender cuts its data. The structure is sent between clusters as it is. */
+/* How the sender cuts the data of a partitioned operation into messages. The structure is sent
+ * between clusters as it is. */
 typedef struct cut {
-  uint64_t context;     /* the context of the messages with the parts */
-  int64_t parts, bytes; /* the number of parts, and the bytes of each */
+  uint64_t context; /* the context id of the messages with the parts */
+  /* the number of parts, each of which is one message, and the size in bytes of each */
+  int64_t parts, bytes;
 } cut;
 
-/* A partitioned operation between clusters. */
+/* A partitioned operation with a process of another cluster, from its initialization until
+ * MPI_Request_free. */
 typedef struct parted {
   pthread_mutex_t lock; /* held while the fields change */
-  /* The number of references: the program's request, and the round in progress. */
+  /* The number of references to this object: the program's request, and the round in progress. */
   int refs;
-  int sends;                 /* 1 at the sender, 0 at the receiver */
-  int partitions, peer, tag; /* the arguments of the program's call */
-  int64_t bytes;             /* the packed size in bytes of one partition of this process */
-  cut cut;                   /* how the sender cuts the data */
-  z_cell hello;              /* the message that carries `cut` */
-  /* The number in the engine of the communicator of the two processes, valid if joined is 1. */
+  int sends; /* 1 at the sender, 0 at the receiver */
+  /* the number of partitions, the peer and the tag that the program has passed */
+  int partitions, peer, tag;
+  int64_t bytes; /* the packed size in bytes of one partition of this process */
+  /* the sender's cut; at the receiver it is unset until `hello` is done */
+  cut cut;
+  z_cell hello; /* the message by which the sender tells the receiver its cut */
+  /* The number in the engine of the communicator of these two processes, on which the parts are
+   * sent, valid if joined is 1. */
   int32_t id;
   int joined;
-  int class_;    /* the MPI error class of the operation, or MPI_SUCCESS */
-  char *data;    /* the program's memory, or a copy without gaps */
-  z_cell *cells; /* [cut.parts] the operations of this round */
-  char *marked;  /* [partitions] 1 once the partition has been sent or unpacked */
-  /* The number of partitions that are still to be sent. At the receiver: -1 until the receives of
-   * the round have been posted, then 0. */
+  int class_; /* the MPI error class of the operation, or MPI_SUCCESS */
+  /* the program's memory, or a packed copy of the data without the gaps of the type */
+  char *data;
+  /* [cut.parts] the operation of each part in this round */
+  z_cell *cells;
+  char *marked; /* [partitions] 1 once the partition has been sent or unpacked */
+  /* At the sender: the number of partitions that the program has not marked as ready in this round.
+   * At the receiver: -1 until the receives of the round have been posted, then 0. */
   int left;
 } parted;
 
 /* ---- the communicator on which initializations match ---- */
 
-/* The program's communicator with another context, so that it matches no message of the program. It
- * lives as long as the program's communicator, because a message may arrive when this process has
- * no request left. */
+/* A twin of the program's communicator with another context, on which the messages about cuts are
+ * sent, so that they match no message of the program. It lives as long as the program's
+ * communicator, because a message may arrive when this process has no request left. */
 typedef struct meeting {
-  zattached head; /* the head, for zcomm.parts */
-  int32_t id;     /* the communicator's number in the engine */
+  /* the head by which zcomm.parts refers to it */
+  zattached head;
+  /* the number in the engine of the twin */
+  int32_t id;
 } meeting;
 
-enum { CONTEXT_BIT = 63 }; /* a bit of a context id that no virtual rank has */
+/* the bit of a context id in which the twin's differs; no process sets it in a context id that it
+ * makes */
+enum { CONTEXT_BIT = 63 };
 
 static void drop_meeting(zattached *a) {
   Z_ENGINE(ze_comm_drop(((meeting *)a)->id));
@@ -83,10 +95,13 @@ static void release(parted *p) {
   free(p);
 }
 
-typedef struct kept { /* the `extra` of a request, freed by MPI_Request_free */
-  /* NULL for a receive inside the cluster, whose status needs translation. */
+/* the data of a partitioned request (zreq.extra), which MPI_Request_free frees */
+typedef struct kept {
+  /* The operation, or NULL for a receive inside the cluster, which is a request of the shim only
+   * because its status needs translation. */
   parted *p;
-  MPI_Request native; /* the native request of such a receive */
+  /* the native request of a receive inside the cluster (p is NULL) */
+  MPI_Request native;
 } kept;
 
 static parted *parted_of(const zreq *r) { return ((kept *)r->extra)->p; }
@@ -214,8 +229,8 @@ int z_Pready_list(int n, listed partitions[], MPI_Request request) {
 
 /* ---- receiving ---- */
 
-/* Posts the receives of a round once the sender's message about its cut has arrived. The caller
- * holds the lock. */
+/* Posts the receives of this round of the operation p of request r, unless they have been posted or
+ * the sender's message about its cut has not arrived. The caller holds the lock. */
 static void post(zreq *r, parted *p) {
   if (p->left >= 0 || !__atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE)) return;
   p->left = 0;
@@ -236,8 +251,8 @@ static void post(zreq *r, parted *p) {
   }
 }
 
-/* Whether the receiver's partition i has arrived, and if so unpacks it into the program's memory.
- * The caller holds the lock. */
+/* Returns whether partition i of the receiver's buffer has arrived, and if so unpacks it into the
+ * program's memory. The caller holds the lock. */
 static int there(parted *p, const zreq *r, int i) {
   if (p->left < 0) return 0;
   if (p->class_ || p->marked[i]) return 1;

@@ -2,7 +2,7 @@
  * request each time. A send to a local peer is a native persistent request, untouched. */
 #include "p2p/p2p.h"
 
-/* The kind of a persistent operation. */
+/* The kind of a persistent send or receive: the data of its request (zreq.extra). */
 typedef struct persistent {
   int receive;        /* 1 for a receive, 0 for a send */
   enum p2p_mode mode; /* the mode of a send */
@@ -46,8 +46,8 @@ SEND_INIT(Ssend_init, P2P_SYNCHRONOUS)
 SEND_INIT(Rsend_init, P2P_READY)
 SEND_INIT(Bsend_init, P2P_BUFFERED)
 
-/* Makes a request of the shim also for a source in this cluster, because only when a receive starts
- * is it known whether native MPI can do it. */
+/* Makes a persistent receive. Its request is one of the shim also for a source in this cluster,
+ * because only when a receive starts is it known whether native MPI can do it. */
 int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);

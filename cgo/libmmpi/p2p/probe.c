@@ -3,13 +3,16 @@
  * native one, in Fortran too. */
 #include "p2p/p2p.h"
 
-/* A matched message of a spanning communicator. */
+/* A message on a spanning communicator that a matched probe (MPI_Mprobe) has found, until it is
+ * received. */
 typedef struct zmessage {
-  zcomm *comm; /* referenced */
-  /* 1 if the message is the engine's (engine), and the handle is that of a placeholder. */
+  zcomm *comm; /* the communicator, of which this holds a reference */
+  /* 1 if the message is in the engine, under the number `engine`, and the program's handle is that
+   * of a placeholder. 0 if it is a native message. */
   int remote;
   uint64_t engine; /* the engine's number of the message, for ze_mrecv */
-  /* The placeholder's send, which MPICH needs until the placeholder has been received. */
+  /* The native request of the send of the placeholder, which MPICH needs until the placeholder has
+   * been received. */
   MPI_Request self;
 } zmessage;
 
@@ -58,19 +61,23 @@ int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
 
 /* ---- one try ---- */
 
-/* The arguments and the result of a probe. */
+/* The arguments and the result of a call that probes for a message. */
 typedef struct probe {
-  zcomm *c;        /* NULL if the communicator does not span clusters */
+  /* the spanning communicator, or NULL if the communicator does not span clusters */
+  zcomm *c;
   MPI_Comm comm;   /* the communicator */
   int source, tag; /* the source and the tag, as the program has passed them */
   const char *function;
   MPI_Status *status;
   int matched; /* 1 for a matched probe, which stores the handle in *message */
   MPI_Message *message;
-  int flag, rc; /* 1 if a message was found; the code for the program */
+  /* flag is 1 if a message was found; rc is the code for the program */
+  int flag, rc;
 } probe;
 
-/* Makes a native message handle that represents a remote message. Returns an MPI error code. */
+/* Sets *message to a native message handle, for the program, that represents a message in the
+ * engine: it belongs to an empty message that this process has sent to itself, by *self. Returns an
+ * MPI error code. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
   /* The lock makes each thread receive the placeholder that it has sent. In MPICH a send completes
    * only when its message has been received, which another thread might do much later */
@@ -127,9 +134,9 @@ static void try_engine(probe *p) {
   p->rc = remember(p, !native, message, self);
 }
 
-/* Probes once. Returns whether a message was found or an error occurred. The engine probes for
- * remote messages and for those of any source. For a source in this cluster native MPI is asked,
- * unless an earlier receive in the engine shadows the probe. */
+/* Probes once for the probe *arg. Returns whether a message was found or an error occurred. The
+ * engine probes for remote messages and for those of any source. For a source in this cluster
+ * native MPI is asked, unless an earlier receive in the engine shadows the probe. */
 static int try_once(void *arg) {
   probe *p = arg;
   p->flag = 0;
@@ -203,7 +210,7 @@ int z_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 
 /* ---- receiving a matched message ---- */
 
-/* Removes a message from the map and returns it, or NULL if it is not of a spanning
+/* Removes a matched message from the map and returns it, or NULL if it is not of a spanning
  * communicator. */
 static zmessage *remove_message(MPI_Message message) {
   return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL;
@@ -229,9 +236,9 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Checks the arguments before the message is consumed, so that after an error the program may
- * receive the message with other arguments. Returns MPI_SUCCESS, or the code of the error that was
- * raised. */
+/* Checks the buffer, the count and the type with which the program receives a matched message,
+ * before the message is consumed, so that after an error the program may receive it with other
+ * arguments. Returns MPI_SUCCESS, or the code of the error that was raised. */
 static int check(const zmessage *m, const char *function, const void *buf, int count, MPI_Datatype type) {
   int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
   const ztype *t = rc || !m->remote ? NULL : ztype_get(type);

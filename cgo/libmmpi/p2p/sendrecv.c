@@ -5,8 +5,9 @@ static int is_local(const zcomm *c, int peer) {
   return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE);
 }
 
-/* Starts the receive and the send. If the send fails to start, the receive is cancelled, because a
- * later message would be written to memory that is the program's again. */
+/* Starts the receive and the send of an MPI_Sendrecv on c, and sets *in and *out to their requests.
+ * If the send fails to start, the receive is cancelled, because a later message would be written to
+ * memory that is the program's again. */
 static int start_both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                       int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source,
                       int recvtag, zreq **in, zreq **out) {
@@ -114,7 +115,7 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
 /* ---- nonblocking (MPI 4) ---- */
 
 #ifdef Z_HAVE_Isendrecv
-/* The requests of a Sendrecv. */
+/* The two requests of a nonblocking MPI_Isendrecv. */
 typedef struct pair {
   zreq *in, *out; /* the receive and the send */
   void *copy;     /* the copy of the data to be sent, or NULL */
@@ -126,8 +127,8 @@ static int pair_over(zreq *r) {
   return in && out;
 }
 
-/* Finishes and frees both requests; the status is that of the receive. Returns an MPI
- * error class. */
+/* Finishes and frees both requests of an MPI_Isendrecv, whose own request is r. The status of r is
+ * that of the receive. Returns an MPI error class. */
 static int pair_finish(zreq *r) {
   pair *p = r->extra;
   int sent = zreq_finish(p->out, MPI_STATUS_IGNORE), rc = zreq_finish(p->in, &r->status);

@@ -1,13 +1,15 @@
 /* MPI_Waitall and MPI_Testall. */
 #include "request/completion.h"
 
-/* The state of an MPI_Waitall. */
+/* The state of a call of MPI_Waitall that waits. */
 typedef struct all {
-  zbatch b;             /* the requests */
+  zbatch b;             /* the requests of the call */
   MPI_Status *statuses; /* the program's array, or MPI_STATUSES_IGNORE */
   char *done;           /* [b.n] 1 once the request has been concluded */
-  int left, failed;     /* the number of requests that have not been concluded; 1 if one has failed */
-  zcomm *blame;         /* the communicator on which the error is raised (zdone_conclude) */
+  /* left is the number of requests that have not been concluded; failed is 1 if one has failed */
+  int left, failed;
+  /* the communicator on which the call's error is raised (zdone_conclude), or NULL */
+  zcomm *blame;
 } all;
 
 static void note_done(all *a, int i, int rc) {
@@ -17,8 +19,8 @@ static void note_done(all *a, int i, int rc) {
   if (rc) a->failed = 1;
 }
 
-/* Waits for one request after the other, which suffices if the engine completes all of them without
- * being polled for each. */
+/* Waits for one request of *a after the other, which suffices if the engine completes all of them
+ * without being polled for each. */
 static void each_over(all *a) {
   for (int i = 0; i < a->b.n; i++) {
     zreq *r = a->b.ours[i];
@@ -27,7 +29,8 @@ static void each_over(all *a) {
   }
 }
 
-/* Concludes the requests that have completed. Returns whether all requests have completed. */
+/* Concludes those of the requests of the MPI_Waitall *arg that have completed. Returns whether all
+ * requests have been concluded. */
 static int all_over(void *arg) {
   all *a = arg;
   for (int i = 0; i < a->b.n; i++) {
@@ -70,8 +73,9 @@ static int all_requests_over(const zbatch *b) {
   return 1;
 }
 
-/* Tests the shim's requests first, because a completed one stays complete, and then the native
- * requests, of which Testall completes all or none. */
+/* Tests whether all requests have completed. It tests the shim's requests first, because a
+ * completed one stays complete, and then the native requests, of which native MPI_Testall completes
+ * all or none. */
 int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (zbatch_untouched(n, requests)) {
     int rc = real.Testall(n, requests, flag, statuses);

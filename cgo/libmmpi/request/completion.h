@@ -14,72 +14,82 @@
 
 /* Returns whether a request is active. Only a persistent request can be inactive. */
 static inline int zdone_active(const zreq *r) { return r->kind != ZREQ_PERSISTENT || r->inner; }
-/* Returns the request whose operation is in progress: the inner request of a persistent request,
- * otherwise r. */
+/* Returns the request whose operation is in progress: the request that MPI_Start made last if r is
+ * persistent, otherwise r. */
 static inline zreq *zdone_work(zreq *r) { return r->kind == ZREQ_PERSISTENT ? r->inner : r; }
-/* Polls a request once, and returns whether it has completed or is inactive. */
+/* Polls r once, and returns whether it has completed or is inactive. */
 static inline int zdone_over(zreq *r) { return !zdone_active(r) || zreq_over(zdone_work(r)); }
 void zdone_wait(zreq *r); /* waits until r has completed */
 
-/* Hands status and handle of a completed request to the program. If blame is NULL an error is
- * raised and its code returned. Otherwise its class is returned, and *blame is set to the
- * communicator (referenced) of the first request whose error has not been raised yet. */
+/* Concludes a completed request: stores its status in *status, and frees the request and sets
+ * *handle to MPI_REQUEST_NULL unless it is persistent. If blame is NULL an error is raised and its
+ * code returned. Otherwise its class is returned, and *blame is set to the communicator
+ * (referenced) of the first request whose error has not been raised yet. */
 int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **blame);
 
 /* ---- one native request, whose status may need translation ---- */
 
-/* Converts the source in a status to a rank of c and drops c's reference. A NULL c leaves the
- * status as it is. */
+/* Replaces the source in a status, a native rank, by the rank with which the program knows it in c,
+ * and drops the caller's reference to c. A NULL c leaves the status as it is. */
 void zdone_translate(zcomm *c, MPI_Status *status);
 
-/* Tests a native request. Once *flag is set the request's entry in z_receives is gone. When native
- * MPI has completed a request, another thread may get the same handle for a receive of its own. So
- * with MPI_THREAD_MULTIPLE the entry is removed before the test, and put back if the request has
- * not completed. */
+/* Tests a native request as MPI_Test does, and translates the source in *status if the request is a
+ * receive on a spanning communicator. Once *flag is set the request's entry in z_receives is gone.
+ * When native MPI has completed a request, another thread may get the same handle for a receive of
+ * its own. So with MPI_THREAD_MULTIPLE the entry is removed before the test, and put back if the
+ * request has not completed. */
 int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status);
 
 /* ---- arrays (batch.c) ---- */
 
-/* An array split into the shim's requests and a compact array of the native ones. */
+/* An array of the program's requests, split into the shim's requests and a compact array of the
+ * native ones. */
 typedef struct zbatch {
-  int n, natives, active; /* the number of all requests, of native ones, and of the shim's active ones */
-  int looked_at;          /* the number of requests that advance only when they are polled */
-  MPI_Request *requests;  /* [n] the program's array */
-  zreq **ours;            /* [n] the shim's request, or NULL for a native one */
-  MPI_Request *native;    /* [natives] the native requests */
-  MPI_Status *status;     /* [natives] their statuses */
-  /* [natives] The communicators whose entries zbatch_take has removed from z_receives, for the
-   * translation of statuses. NULL: no entry was removed. */
+  /* the number of all requests, of the native ones, and of the shim's active ones */
+  int n, natives, active;
+  /* the number of the shim's requests that advance only when they are polled */
+  int looked_at;
+  MPI_Request *requests; /* [n] the program's array */
+  /* [n] the shim's request behind each handle, or NULL for a native one */
+  zreq **ours;
+  MPI_Request *native; /* [natives] the native requests */
+  MPI_Status *status;  /* [natives] their statuses */
+  /* [natives] The communicator whose entry zbatch_take has removed from z_receives for each native
+   * request, for the translation of its status. NULL: no entry was removed. */
   zcomm **from;
-  int *at;               /* [natives] the index in requests */
-  int *which;            /* [natives] the indices that MPI_Testsome has returned */
+  /* [natives] the index in `requests` of each native request */
+  int *at;
+  /* [natives] the indices in `native` that MPI_Testsome has returned */
+  int *which;
   MPI_Status *status_of; /* [natives] the statuses that MPI_Testsome has returned, in the order of `which` */
   void *memory;          /* the allocation that holds the arrays, or NULL */
 } zbatch;
 
-/* Splits an array. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM without raising it; the batch is not open
- * then. */
+/* Splits the program's array of n requests into a batch b. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM
+ * without raising it; zbatch_close must not be called then. */
 int zbatch_open(zbatch *b, int n, MPI_Request requests[]);
 void zbatch_close(zbatch *b); /* frees the memory of a batch */
 
-/* Remove the entries of native receives from z_receives before native MPI tests them, and put back
- * those of requests that have not completed, as zdone_test_native does. They do so with
- * MPI_THREAD_MULTIPLE only. */
+/* Remove the entries of a batch's native receives from z_receives before native MPI tests them, and
+ * put back those of the requests that have not completed, for the reason given at
+ * zdone_test_native. They do so with MPI_THREAD_MULTIPLE only. */
 void zbatch_take(zbatch *b);
 void zbatch_put_back(zbatch *b);
 
-/* Records that native request k has completed: stores its handle, copies its translated status to
- * *to, and removes its entry. */
+/* Records that native request k of the batch has completed: stores its handle in the program's
+ * array, copies its translated status to *to, and removes its entry from z_receives. */
 void zbatch_native_done(zbatch *b, int k, MPI_Status *to);
 
-/* Whether native MPI can complete an array as it is: the array holds none of the shim's requests,
- * and no native receive whose status needs translation. */
+/* Returns whether native MPI can complete an array of n requests as it is: the array holds none of
+ * the shim's requests, and no native receive whose status needs translation. */
 int zbatch_untouched(int n, const MPI_Request requests[]);
 
-int zbatch_no_memory(const char *function); /* raises the error and returns its code */
+/* raises MPI_ERR_NO_MEM on MPI_COMM_WORLD, and returns its code */
+int zbatch_no_memory(const char *function);
 
-/* Returns the code of a call for several requests after a failure, and drops blame's reference. The
- * error is raised on that communicator and not on MPI_COMM_WORLD, which it does not concern. */
+/* Returns the code of a call for several requests after a failure, MPI_ERR_IN_STATUS. The error is
+ * raised on the communicator `blame`, whose reference is dropped, and not on MPI_COMM_WORLD, which
+ * it does not concern. If blame is NULL the error has been raised already. */
 int zbatch_failed(zcomm *blame, const char *function);
 
 /* Returns the address of status i of the program's array, or MPI_STATUS_IGNORE if there is no
@@ -88,7 +98,7 @@ static inline MPI_Status *zbatch_status(MPI_Status statuses[], int i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Sets MPI_ERROR of status i of the program's array, if there is an array. */
+/* Sets MPI_ERROR of status i of the program's array to rc, if there is an array. */
 static inline void zbatch_set_error(MPI_Status statuses[], int i, int rc) {
   if (statuses != MPI_STATUSES_IGNORE) statuses[i].MPI_ERROR = rc;
 }

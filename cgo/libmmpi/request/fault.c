@@ -11,22 +11,24 @@
 static const int signals[] = {SIGSEGV, SIGBUS};
 enum { SIGNALS = sizeof signals / sizeof *signals, PAGE = 4096, LOWEST = 65536 };
 
-/* For each signal: the action when this library was loaded, which is the MPI library's (UCX
- * installs a handler then); whether the program has installed its own since; and the action before
- * ours. */
+/* For each of the signals: `loaded` is the action when this library was loaded, which is the MPI
+ * library's (UCX installs a handler then); `programs` is 1 if the program has installed an action
+ * of its own since; and `kept` is the action before the library's own. */
 static struct sigaction loaded[SIGNALS];
 static int programs[SIGNALS];
 static struct sigaction kept[SIGNALS];
-static uintptr_t text_from, text_to; /* the bounds of the engine's code */
+/* the addresses where the engine's code begins and ends */
+static uintptr_t text_from, text_to;
 
 _Thread_local void **zfault_landing;
 static _Thread_local struct {
   int signal, writes;
-  char *at; /* NULL if the address is unknown */
+  /* the address that could not be accessed, or NULL if it is unknown */
+  char *at;
 } fault;
 
-/* Accesses one byte. Another thread may be receiving into the memory, so the byte is written back
- * only if its value has not changed. */
+/* Reads one byte of the program's memory and, with `writes`, writes it back. Another thread may be
+ * receiving into the memory, so the byte is written back only if its value has not changed. */
 static void touch_byte(char *c, int writes) {
   char x = __atomic_load_n(c, __ATOMIC_RELAXED);
   if (writes) __atomic_compare_exchange_n(c, &x, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -37,8 +39,9 @@ static void touch(char *at, int64_t bytes, int writes) {
   touch_byte(at + bytes - 1, writes);
 }
 
-/* Reports the access on standard error. `what` names the message; in_call tells whether the program
- * is in an MPI call. */
+/* Reports on standard error that memory at `at` could not be accessed. `what` names the message
+ * that uses it, writes is 1 if the message was to be received there, and in_call tells whether the
+ * program is in an MPI call. */
 static void report(const char *at, int writes, const char *what, int in_call) {
   char line[600];
   const char *call = z_threads || !in_call ? NULL : __atomic_load_n(&z_waiting.call, __ATOMIC_RELAXED);
@@ -79,8 +82,8 @@ void zfault_landed(void) {
   _exit(128 + fault.signal);
 }
 
-/* Whether a handler of the program's gets the signal. It may repair the mapping, so nothing is
- * reported then. */
+/* Returns whether a handler of the program's gets signal number i of `signals`. It may repair the
+ * mapping, so nothing is reported then. */
 static int handled(int i) {
   struct sigaction now;
   if (sigaction(signals[i], NULL, &now) || now.sa_handler == SIG_DFL) return 0;
@@ -115,7 +118,9 @@ void zfault_before_init(void) {
         !sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_DFL && now.sa_handler != loaded[i].sa_handler;
 }
 
-/* Finds the segment of code that contains an address. */
+/* Sets text_from and text_to to the bounds of the segment of code of `library` that contains
+ * `address`. Returns 1 if it does contain it, otherwise 0. It is called by dl_iterate_phdr for each
+ * library. */
 static int find_text(struct dl_phdr_info *library, size_t size, void *address) {
   (void)size;
   for (int i = 0; i < library->dlpi_phnum; i++) {

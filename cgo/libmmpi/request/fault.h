@@ -34,11 +34,14 @@ void zfault_landed(void) __attribute__((noreturn));
     result_;                                         \
   })
 
-void zfault_touch(void); /* accesses the memory after ze_progress has returned Z_FAULTED */
-/* Accesses the memory of a given fault, on a thread of the engine's own. */
+/* accesses the memory that the engine could not, after ze_progress has returned Z_FAULTED */
+void zfault_touch(void);
+/* Accesses the memory that a fault describes, on a thread of the engine's own. */
 void zfault_access(const z_fault *f);
-void zfault_before_init(void); /* notes whether the program handles SIGSEGV and SIGBUS itself */
-void zfault_watch(void);       /* installs the handlers; called once the engine is open */
+/* records whether the program handles SIGSEGV and SIGBUS itself; called before native MPI_Init */
+void zfault_before_init(void);
+/* installs the library's handlers of SIGSEGV and SIGBUS; called once the engine is open */
+void zfault_watch(void);
 
 #pragma GCC visibility pop
 #endif

@@ -9,9 +9,9 @@
  * part of a spanning one. Returns -1 if the rank is not in this cluster. */
 int32_t z_record_number(MPI_Comm comm, int rank);
 
-/* Records that a message of native rank `source` of comm has been received. For MPI_ANY_SOURCE the
- * source is taken from the native status. If the program has passed none the source is unknown, and
- * the times of that pair's messages are not recorded. */
+/* Reports to zipper run --record that a message of native rank `source` of comm has been received.
+ * For MPI_ANY_SOURCE the source is taken from the native status. If the program has passed none the
+ * source is unknown, and the times of that pair's messages are not recorded. */
 static inline void z_note_taken(MPI_Comm comm, int source, const MPI_Status *status) {
   if (!__builtin_expect(z_layout.recording, 0)) return;
   if (source == MPI_ANY_SOURCE && status != MPI_STATUS_IGNORE) source = status->MPI_SOURCE;

@@ -10,9 +10,9 @@
 zmap z_requests;
 zmap z_receives;
 
-/* The pool of free objects. A placeholder (Recv_init on MPI_PROC_NULL) is a native request that no
- * native call ever completes, and that has a Fortran index. An object with a placeholder keeps it
- * for good, and stays in z_requests. */
+/* The pool of free request objects, with and without a placeholder handle. A placeholder (Recv_init
+ * on MPI_PROC_NULL) is a native request that no native call ever completes, and that has a Fortran
+ * index. An object with a placeholder keeps it for good, and stays in z_requests. */
 static struct {
   pthread_mutex_t lock;
   zreq *with_handle, *bare;

@@ -1,4 +1,4 @@
-/* Requests of the shim. */
+/* Requests of the shim: objects for the operations that native MPI does not do alone. */
 #ifndef ZIPPER_REQUEST_H
 #define ZIPPER_REQUEST_H
 #include "core/comm.h"
@@ -9,31 +9,39 @@
  * these. */
 enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
 
-/* A request of the shim behind a native placeholder handle. */
+/* A request of the shim. The program's handle of it is a native placeholder. */
 typedef struct zreq {
-  z_cell cell; /* its owner is this zreq */
-  /* The placeholder that the program holds, or MPI_REQUEST_NULL if the program holds none. */
+  /* the state of the engine's operation; its owner is this zreq */
+  z_cell cell;
+  /* The native placeholder by which the program knows the request, or MPI_REQUEST_NULL for a
+   * request without a handle. */
   MPI_Request handle;
-  zcomm *comm;      /* referenced */
+  /* the communicator, of which the request holds a reference, or NULL */
+  zcomm *comm;
   int32_t kind;     /* enum zreq_kind */
   int32_t finished; /* 1 once zreq_finish has run and set status and class_ */
-  int32_t class_;   /* the MPI error class of the result */
-  int32_t raised;   /* 1 once the error has been raised */
+  /* the MPI error class of the result, or MPI_SUCCESS */
+  int32_t class_;
+  /* 1 once the error of the operation has been raised */
+  int32_t raised;
   /* 1 for a buffered send, which counts against the attached buffer. */
   int32_t bsend;
-  /* The arguments of the program's call. */
+  /* The arguments of the program's call: the buffer, the number of elements and their datatype. For
+   * a send `count` becomes the number of bytes. */
   void *buf;
   int64_t count;
   MPI_Datatype type;
-  /* 1 if the type is released with the request (type/use.h). */
+  /* 1 if the request holds a use of the datatype, which is dropped with the request
+   * (type/use.h). */
   int32_t type_held;
   int32_t peer, tag; /* the peer's rank as the program numbers it, and the tag */
-  int64_t element;   /* the bytes of data in one element of type */
-  /* The packed copy of buf, or NULL if there is none. */
+  /* the size in bytes of the data in one element of the datatype */
+  int64_t element;
+  /* The packed copy of the data of buf, or NULL if there is none. */
   void *packed;
-  /* The native operation that does the work. The shim has started it with a local peer, or the
-   * engine has (imrecv, irecv). is_native stays set after completion; status is then the native
-   * status, with the source translated. */
+  /* The native request of the operation that does the work, if is_native is 1. The shim has started
+   * it with a local peer, or the engine has (imrecv, irecv). is_native stays set after completion;
+   * status is then the native status, with the source translated. */
   MPI_Request native;
   int32_t is_native;
   MPI_Status status;
@@ -45,7 +53,8 @@ typedef struct zreq {
   /* Called once after completion: copies results to the program, frees extra, and returns an error
    * class or MPI_SUCCESS. NULL: nothing is to be done. */
   int (*finish)(struct zreq *);
-  void *extra; /* the data of poll and finish */
+  /* the data of `poll`, `finish`, `start` and `end` */
+  void *extra;
   /* For persistent requests: the operation that was started last, or NULL while the request is
    * inactive. */
   struct zreq *inner;
@@ -58,17 +67,18 @@ typedef struct zreq {
   struct zreq *next; /* the next object of a list of free, released or waiting requests */
 } zreq;
 
-extern zmap z_requests; /* the map from placeholder handle to zreq */
-/* The map from a native receive on a spanning communicator to its zcomm (referenced), by which its
- * status is translated. */
+/* the map from placeholder handle to zreq, for the requests with a handle */
+extern zmap z_requests;
+/* The map from a native receive on a spanning communicator to the communicator's zcomm
+ * (referenced), by which the source in the receive's status is translated. */
 extern zmap z_receives;
 
 /* Returns the shim's request behind a handle, or NULL if the request is native. */
 static inline zreq *zreq_find(MPI_Request handle) {
   return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL;
 }
-/* Removes the entry of a native receive and returns its communicator, whose reference passes to the
- * caller, or NULL if there is no entry. */
+/* Removes the entry of a native receive from z_receives and returns its communicator, whose
+ * reference passes to the caller, or NULL if there is no entry. */
 static inline zcomm *z_receives_take(MPI_Request handle) {
   return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL;
 }
@@ -79,32 +89,34 @@ zreq *zreq_new(zcomm *c, int kind, const char *function);
 /* Allocates a request without a handle, for blocking calls. The caller then calls zreq_complete, or
  * z_wait_cell, zreq_finish and zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
-int zreq_over(zreq *r); /* polls the request once and returns whether it has completed */
-/* Hands results and status of a completed request to the program and returns its error class.
- * Further calls return the same. */
+/* polls r once, and returns whether its operation has completed */
+int zreq_over(zreq *r);
+/* Copies the results of a completed request to the program's buffer and its status to *status, and
+ * returns its MPI error class without raising it. Further calls return the same. */
 int zreq_finish(zreq *r, MPI_Status *status);
 /* Raises the error that zreq_finish has found, if any, and returns the code for the program. */
 int zreq_raise(zreq *r);
-/* Waits for the request of a blocking call, finishes it, raises its error, frees it and returns the
- * code for the program. */
+/* Waits for the request r of a blocking call, finishes it (zreq_finish), raises its error, frees r
+ * and returns the code for the program. */
 int zreq_complete(zreq *r, MPI_Status *status);
-/* Requests cancellation; after completion the status tells whether the operation was cancelled.
- * Raises an error and returns its code if the request cannot be cancelled. */
+/* Requests that the operation of r is cancelled; after completion its status tells whether it was.
+ * Returns MPI_SUCCESS, or the code of an error that has been raised, because the request is of a
+ * kind that cannot be cancelled. */
 int zreq_cancel(zreq *r);
-/* Cancels the request, waits until it has completed, possibly because its message has arrived after
- * all, and frees it. No error is raised. */
+/* Cancels the request r of a call that has failed, waits until r has completed, possibly because
+ * its message has arrived after all, and frees r. No error is raised. */
 void zreq_withdraw(zreq *r);
-/* Releases a request that the program no longer holds: zreq_reap finishes and frees it once it has
- * completed. */
+/* Adds a request that the program no longer holds to the list of released ones: zreq_reap finishes
+ * and frees it once it has completed. */
 void zreq_release(zreq *r);
 void zreq_reap(void);            /* finishes and frees released requests that have completed */
 void zreq_finish_released(void); /* waits until all released requests have completed */
-/* Returns the number of released buffered sends that have not completed, and sets *bytes to their
- * total size. */
+/* Returns the number of released buffered sends that have not completed, and sets *bytes to the
+ * total size of the copies of their messages. */
 int64_t zreq_bsends(int64_t *bytes);
-void zreq_stop(void); /* frees the pool and the placeholders */
-/* Drops the type, the packed copy and the communicator's reference, and returns the object with its
- * handle to the pool. */
+void zreq_stop(void); /* frees the unused request objects and their placeholders */
+/* Frees r: drops its use of the datatype, its packed copy and its reference to the communicator,
+ * and returns the object with its handle to the pool. */
 void zreq_free(zreq *r);
 
 #pragma GCC visibility pop

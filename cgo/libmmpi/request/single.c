@@ -34,8 +34,9 @@ void zdone_translate(zcomm *c, MPI_Status *status) {
   zcomm_release(c);
 }
 
-/* Returns the program's status or, if the program passes none and traffic is recorded, `own`, which
- * then tells the source of the message. */
+/* Returns the address where native MPI is to store a status: that of the program or, if the program
+ * passes MPI_STATUS_IGNORE and traffic is recorded, `own`, which then tells the source of the
+ * message. */
 static MPI_Status *status_for(MPI_Status *status, MPI_Status *own) {
   return z_layout.recording && status == MPI_STATUS_IGNORE ? own : status;
 }

@@ -4,21 +4,24 @@
 
 /* The state of a call that concludes some requests of an array. */
 typedef struct some {
-  zbatch b;     /* the requests */
-  int most;     /* the most requests to conclude: 1 for any, otherwise more */
-  int count;    /* the number of requests that have been concluded */
-  int rc;       /* the code of the last error, or MPI_SUCCESS */
-  int failed;   /* 1 if a request has failed */
-  zcomm *blame; /* the communicator on which the error is raised (zdone_conclude) */
+  zbatch b; /* the requests */
+  /* the most requests to conclude: 1 for MPI_Waitany and MPI_Testany, otherwise n */
+  int most;
+  int count;  /* the number of requests that have been concluded */
+  int rc;     /* the code of the last error, or MPI_SUCCESS */
+  int failed; /* 1 if a request has failed */
+  /* the communicator on which the call's error is raised (zdone_conclude), or NULL */
+  zcomm *blame;
   int *indices; /* [count] the indices of the requests that have been concluded */
-  /* [count] The statuses in the order of indices. For any: the one status, whose MPI_ERROR stays
-   * unchanged. */
+  /* [count] The statuses in the order of `indices`, or MPI_STATUSES_IGNORE. For MPI_Waitany and
+   * MPI_Testany: the one status, whose MPI_ERROR stays unchanged. */
   MPI_Status *statuses;
 } some;
 
 static MPI_Status *next_status(some *s) { return s->most == 1 ? s->statuses : zbatch_status(s->statuses, s->count); }
 
-/* Concludes the shim's requests that have completed, at most s->most. */
+/* Concludes those of the shim's requests that have completed, as long as fewer than s->most
+ * requests have been concluded. */
 static void conclude_ours(some *s) {
   zbatch *b = &s->b;
   for (int i = 0; i < b->n && s->count < s->most; i++) {
@@ -37,8 +40,8 @@ static void conclude_native(some *s, int k) {
   s->indices[s->count++] = s->b.at[k];
 }
 
-/* Concludes one native request that has completed, if any. Returns whether no native request is
- * active. */
+/* Concludes one native request that has completed, by MPI_Testany, if there is one. Returns whether
+ * no native request is active. */
 static int any_native(some *s) {
   zbatch *b = &s->b;
   int index = MPI_UNDEFINED, flag = 0, rc = real.Testany(b->natives, b->native, &index, &flag, b->status);
@@ -50,8 +53,8 @@ static int any_native(some *s) {
   return flag && index == MPI_UNDEFINED;
 }
 
-/* Concludes all native requests that have completed. Returns whether no native request is
- * active. */
+/* Concludes all native requests that have completed, by MPI_Testsome. Returns whether no native
+ * request is active. */
 static int some_native(some *s) {
   zbatch *b = &s->b;
   int out = 0;

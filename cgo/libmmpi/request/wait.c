@@ -19,19 +19,21 @@ static inline void relax(void) {
 #endif
 }
 
-/* The value of ZIPPER_POLL. adaptive: waits spin for as long as spinning has paid lately, then
- * sleep. event: waits sleep at once. busy: waits never sleep. */
+/* How waits behave, the value of ZIPPER_POLL. adaptive: waits spin for as long as spinning has paid
+ * lately, then sleep. event: waits sleep at once. busy: waits never sleep. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
 /* With mpi_yield_when_idle Open MPI yields the core inside its progress function, even when it has
  * just received a message over TCP, and does not report it. So a wait of the shim's switches that
  * off while it lasts, and yields itself after a turn that has found nothing anywhere. */
-int z_native_yields; /* 1 if that cannot be switched off; the shim then does not yield as well */
-/* Open MPI's switch, or NULL if it does not yield or has no switch. */
+/* 1 if the yield inside Open MPI cannot be switched off; the shim then does not yield as well */
+int z_native_yields;
+/* Open MPI's function that switches its yield on or off, or NULL if Open MPI does not yield or has
+ * no such function. */
 static bool (*let_yield)(bool);
 
-/* The number of the shim's waits in all threads. The lock is held while let_yield is called, so
- * that its calls are made in the order in which the count changes. */
+/* The number of waits of the shim that are in progress in all threads. The lock is held while
+ * let_yield is called, so that its calls are made in the order in which the count changes. */
 static struct {
   pthread_mutex_t lock;
   int n;
@@ -56,7 +58,8 @@ static void end_wait(void) {
 
 static int (*stages_moved)(void);
 static int longest_sleep_us;
-static unsigned poke_every = 1; /* the number of turns between two calls of poke */
+/* the number of turns of the wait loop between two calls of poke */
+static unsigned poke_every = 1;
 
 void z_poll_start(int native_size, int (*moved)(void)) {
   stages_moved = moved;
@@ -88,7 +91,9 @@ static double now_us(void) {
  * Where another process computes on this core, a yield lasts a whole time slice. A process that
  * sleeps gets the core back sooner, so the spin ends at once. */
 static _Thread_local struct spin {
-  double limit, used, last; /* us */
+  /* limit is the longest duration of the next spin, used the counted duration of this spin so far,
+   * and last the clock at its last turn or 0, all in us */
+  double limit, used, last;
   unsigned waits, explore;
 } spin = {.limit = Z_SPIN_US, .explore = Z_EXPLORE_WAITS};
 
@@ -97,10 +102,10 @@ static void spin_start(void) {
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
 
-/* Whether to take another turn at once after a turn that has found nothing. While a native
- * operation is pending (native) the wait hardly ever sleeps, as native MPI's own waits do not:
- * nothing would wake it, a long message needs many polls of both sides, and a short sleep costs
- * more of the core than many polls. */
+/* Returns whether a wait takes another turn at once after a turn that has found nothing, instead of
+ * sleeping. While a native operation is pending (native) the wait hardly ever sleeps, as native
+ * MPI's own waits do not: nothing would wake it, a long message needs many polls of both sides, and
+ * a short sleep costs more of the core than many polls. */
 static int spin_on(int native) {
   if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
@@ -135,7 +140,8 @@ static int progress(int block_us) {
   return n;
 }
 
-/* Drives native progress too, because a local peer may depend on a program that only tests. */
+/* Drives all progress once, without blocking: the links and, because a local peer may depend on a
+ * program that only tests, native MPI. */
 void z_poll(void) {
   poke();
   progress(0);
@@ -148,18 +154,19 @@ void z_poll_if_busy(void) {
 
 /* The events that can end a wait. */
 enum wait_for {
-  NATIVE, /* native MPI alone */
-  /* Native MPI alone, for a collective. It may take long, so the wait finally sleeps, as one for
-   * the engine does. */
+  NATIVE, /* a completion in native MPI */
+  /* A completion in native MPI of a collective's stage. It may take long, so the wait finally
+   * sleeps, as one for the engine does. */
   STAGE,
-  /* A request of the engine. If the engine has handed it to native MPI the engine may be idle, and
-   * tests the request in ze_progress. */
+  /* The completion of a request of the engine. If the engine has handed it to native MPI the engine
+   * may be idle, and tests the request in ze_progress. */
   ENGINE,
-  /* A message for which the engine has no receive yet. */
+  /* The arrival of a message for which the engine has no receive yet. */
   LINKS,
 };
 
-/* Whether only native stages of collectives are in progress, the engine's or those of a leaf. */
+/* Returns whether nothing but native stages of collectives is in progress, those of the engine or
+ * of a leaf (coll/leaffast.c). */
 static int stages_alone(void) { return z_busy == Z_STAGING || (z_busy == Z_IDLE && z_leaves); }
 
 /* Takes a turn of a wait for native stages of collectives, while nothing that arrives over a link

@@ -17,7 +17,7 @@ static void delist(zwin *w) {
   __atomic_sub_fetch(&z_serving, 1, __ATOMIC_RELAXED);
 }
 
-/* Frees a window that is in no map. */
+/* Frees the memory of a window that is in no map, and its communicator. */
 static void free_window(zwin *w) {
   if (w->comm) {
     w->comm->freed = 1;
@@ -30,7 +30,8 @@ static void free_window(zwin *w) {
 
 /* ---- the engine's part ---- */
 
-/* Allocates a window with a communicator of its own. Errors are raised. */
+/* Allocates a window for the processes of comm, with a communicator of its own, and stores it in
+ * *out. Raises errors and returns the code for the program. */
 static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   zcomm *on = zcomm_find(comm);
   int inter = on ? on->inter : 0, rc = on ? MPI_SUCCESS : real.Comm_test_inter(comm, &inter);
@@ -49,8 +50,8 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   return MPI_SUCCESS;
 }
 
-/* Lets the ranks agree on a context and exchange the sizes of their parts, and adds the window to
- * the engine. Errors are raised. */
+/* Lets the ranks of a window agree on its context id and exchange the sizes of their memory, and
+ * adds the window to the engine. Raises errors and returns the code for the program. */
 static int agree(zwin *w, const char *function) {
   zcomm *c = w->comm;
   zshape mine = {Z_ENGINE(ze_next_context(c->link)), w->bytes, w->unit};
@@ -69,9 +70,10 @@ static int agree(zwin *w, const char *function) {
 
 /* ---- native windows ---- */
 
-/* Prepares a native window: adds it to the engine, and waits until all ranks have called this
- * function, because the native function that follows blocks. Each rank serves the others meanwhile.
- * Errors are raised. */
+/* Prepares a native window for the processes of comm: stores a zwin that the engine knows in *out,
+ * and waits until all ranks have called this function, because the native function that follows
+ * blocks. Each rank serves the others meanwhile. Raises errors and returns the code for the
+ * program. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
   *out = NULL; /* in a job of one cluster the engine has no link, and does not know the window */
   if (z_layout.clusters == 1) return z_native_barrier(comm);
@@ -120,8 +122,9 @@ void zwin_check_variable(void) {
     fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
 }
 
-/* Whether the engine has to serve a window inside a cluster. Served windows are always correct;
- * native windows have the limits of their libraries (docs/reference/across-clusters.md). */
+/* Returns whether the engine has to serve a window inside a cluster that is made with this info.
+ * Served windows are always correct; native windows have the limits of their libraries
+ * (docs/reference/across-clusters.md). */
 static int served(MPI_Info info) {
   if (z_layout.clusters == 1) return 0;
   char text[MPI_MAX_INFO_VAL + 1] = "";
@@ -133,8 +136,9 @@ static int served(MPI_Info info) {
 
 /* ---- served windows ---- */
 
-/* Creates a served window. *base is the memory, or is set to it for MPI_WIN_FLAVOR_ALLOCATE. Errors
- * are raised. */
+/* Creates a served window for the processes of comm. *base is the address of this process's memory
+ * of `bytes` bytes, or is set to it for MPI_WIN_FLAVOR_ALLOCATE; `unit` is the displacement unit in
+ * bytes. Raises errors and returns the code for the program. */
 static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function,
                   MPI_Win *out) {
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);

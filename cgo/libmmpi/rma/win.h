@@ -11,49 +11,57 @@
 #include "comm/comm.h"
 #include "type/wintype.h"
 
-/* The memory that a rank exposes in a window. */
+/* The memory that one rank exposes in a window, which the ranks exchange when the window is
+ * made. */
 typedef struct zshape {
-  uint64_t context; /* the context that the rank proposes; the window's is that of rank 0 */
-  int64_t bytes;    /* the size of the memory in bytes */
-  int64_t unit;     /* the displacement unit in bytes */
+  /* the context id that the rank proposes; the window has that of rank 0 */
+  uint64_t context;
+  int64_t bytes; /* the size of the memory in bytes */
+  int64_t unit;  /* the displacement unit in bytes */
 } zshape;
 
-/* A window of the program. */
+/* A window of the program that the engine knows. */
 typedef struct zwin {
   MPI_Win native; /* the program's handle */
   int served;     /* 1 if the engine serves the window, 0 if native MPI does */
-  zcomm *comm;    /* the window's own communicator */
-  int32_t id;     /* the window's number in the engine */
-  zshape *shapes; /* [size] the context and the memory of each rank */
-  /* [known] The rank in the window of each process, or -1. */
+  /* the window's own spanning communicator */
+  zcomm *comm;
+  int32_t id; /* the window's number in the engine */
+  /* [size] the memory that each rank exposes */
+  zshape *shapes;
+  /* [known] The rank in the window of each process, indexed by the process's number in this
+   * process, or -1 for a process that is not in the window. */
   int32_t *rank_of, known;
-  /* Attributes of the window: its memory, the size in bytes, the displacement unit in bytes, the
-   * flavor and the model. MPI returns their addresses, so they must stay valid. */
+  /* The values of the window's predefined attributes: the address of this process's memory, its
+   * size in bytes, the displacement unit in bytes, the flavor and the model. MPI returns their
+   * addresses, so they must stay valid. */
   void *base;
   MPI_Aint bytes;
   int unit, flavor, model;
 } zwin;
 
-extern zmap z_windows; /* the map from handle to zwin */
+/* the map from a window's native handle to its zwin */
+extern zmap z_windows;
 
 /* The window that this thread is freeing natively with MPI_THREAD_MULTIPLE, or NULL. The window is
  * no longer in z_windows. */
 extern _Thread_local zwin *zwin_dying;
 
-/* Returns the window of a handle, or NULL if the handle is not in z_windows. */
+/* Returns the zwin of a handle, or NULL if the engine does not know the window. */
 static inline zwin *zwin_get(MPI_Win win) {
   zwin *w = zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL;
   return w || !z_threads || !zwin_dying || zwin_dying->native != win ? w : zwin_dying;
 }
 
-/* Returns the window of a handle if it is served, otherwise NULL. */
+/* Returns the zwin of a handle if the engine serves the window, otherwise NULL. */
 static inline zwin *zwin_find(MPI_Win win) {
   zwin *w = zwin_get(win);
   return w && w->served ? w : NULL;
 }
 
-/* Raise an error of a class, or of the engine, through the window's error handler, and return the
- * code for the program. */
+/* Raise an error through the window's error handler, and return the code that the MPI function must
+ * return. zwin_raise raises one of a class, with the text `why`, and zwin_raise_engine an error of
+ * the engine, with the text of ze_error. */
 int zwin_raise(zwin *w, int class_, const char *function, const char *why);
 int zwin_raise_engine(zwin *w, int z_error, const char *function);
 /* Checks that rank is MPI_PROC_NULL or a rank of the window. Otherwise raises an error and returns
@@ -62,14 +70,16 @@ int zwin_check_target(zwin *w, int rank, const char *function);
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function through the window's error handler, and
  * returns the code for the program. */
 int zwin_unsupported(MPI_Win win, const char *function);
-/* Checks that no epoch is open, and that all requests of this process to others have been answered.
- * Otherwise raises an error and returns its code. */
+/* Checks that no epoch of this process is open on the window, and that all requests of this process
+ * to others have been answered. Returns MPI_SUCCESS; otherwise raises an error and returns its
+ * code. */
 int zwin_idle(zwin *w, const char *function);
 
-/* Frees a served window without the other processes, at the end of MPI, when the engine has
+/* Frees a served window in this process alone. It is called at the end of MPI, when the engine has
  * ended. */
 void zwin_drop(MPI_Win win);
 
-/* Reports a value of the user's variable for windows that is not understood, on standard error. */
+/* Reports on standard error a value of the user's environment variable for windows that is not
+ * understood. */
 void zwin_check_variable(void);
 #endif

@@ -4,25 +4,28 @@
 #include "type/op.h"
 #include <string.h>
 
-/* One side of an operation: memory and its layout. */
+/* One side of a one-sided operation: memory and the layout of the data in it. */
 typedef struct side {
-  z_view view;  /* the memory as spans */
-  z_span whole; /* the only span of a contiguous type */
-  int number;   /* the z_number of the elements */
+  z_view view;  /* the memory as spans of bytes */
+  z_span whole; /* the only span of a contiguous type, to which `view` refers */
+  int number;   /* the common type (z_number) of all elements, or -1 if they differ */
 } side;
 
-/* A call's arguments. */
+/* The arguments of a call of a one-sided function, such as MPI_Get_accumulate. */
 typedef struct call {
   const char *function; /* the name of the MPI function */
   int verb, fn;         /* the kind of the operation, such as Z_GET, and its operator (z_fn) */
-  const void *data;     /* the memory that is sent */
+  /* the memory whose data are sent, with data_count elements of data_type */
+  const void *data;
   int data_count;
   MPI_Datatype data_type;
-  void *result; /* the memory into which the result is received */
+  /* the memory into which the result is received, with result_count elements of result_type */
+  void *result;
   int result_count;
   MPI_Datatype result_type;
-  int target;        /* the target's rank */
-  MPI_Aint disp;     /* the displacement in the target's window */
+  int target; /* the rank of the target */
+  /* the displacement in the target's window, in its displacement units */
+  MPI_Aint disp;
   int count;         /* the number of elements at the target */
   MPI_Datatype type; /* the type of the elements at the target */
 } call;
@@ -47,8 +50,9 @@ static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, 
   return MPI_SUCCESS;
 }
 
-/* Whether the accessed bytes are in the target's window. For dynamic windows only the target knows,
- * so the answer is 1. */
+/* Returns whether the bytes that a call accesses are in the target's window, and sets *first and
+ * *end to their bounds as offsets in that window. For dynamic windows only the target knows, so the
+ * answer is 1, without bounds. */
 static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) {
   const ztype *t = ztype_get(k->type);
   const zshape *s = &w->shapes[k->target];
@@ -84,11 +88,16 @@ static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
   return MPI_SUCCESS;
 }
 
-/* An operation that is too long to be sent at once. */
+/* An operation of which a part has not been handed to the engine, because too much was in
+ * flight. */
 typedef struct rest {
-  zwin *w;       /* the window */
-  uint64_t left; /* the engine's number of the rest, or 0 once all has been sent */
-  int failed;    /* enum z_error */
+  /* the window of the operation */
+  zwin *w;
+  /* the number by which the engine knows the part that is left, or 0 once all has been handed
+   * over */
+  uint64_t left;
+  /* the error of the engine (enum z_error), or Z_OK */
+  int failed;
 } rest;
 
 static int issued(void *arg) {
@@ -195,8 +204,8 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 
-/* Whether a type is one of integers, logical values or bytes, for which compare and swap is
- * defined. A type whose number is -1 may be one of these for which there is no arithmetic. */
+/* Returns whether compare and swap is defined for a type: one of integers, logical values or bytes.
+ * A type whose z_number is -1 may be one of these for which there is no arithmetic. */
 static int swappable(MPI_Datatype type) {
   int rc;
   const zflat *f = zflat_get(type, 1, &rc);

@@ -23,9 +23,9 @@ static int simple(MPI_Win win, const char *function, int what) {
   return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0);
 }
 
-/* Meets the processes of a native window in a barrier. A rank that waits natively would not receive
- * messages that others of its cluster send it, and they may need these received to make the same
- * call. */
+/* Waits in a barrier for the processes of the native window w of this cluster, if w is not NULL. A
+ * rank that waits natively would not receive messages that others of its cluster send it, and they
+ * may need these received to make the same call. Returns an MPI error code. */
 static int meet(zwin *w) { return w ? z_native_barrier(w->comm->native) : MPI_SUCCESS; }
 
 int z_Win_fence(int assert, MPI_Win win) {
@@ -44,10 +44,11 @@ int z_Win_set_info(MPI_Win win, MPI_Info info) {
   return rc ? rc : NATIVELY(Win_set_info, win, info);
 }
 
-/* The wait for the end of an exposure epoch of a native window. */
+/* The arguments of a wait for the end of an exposure epoch of a native window (MPI_Win_wait), and
+ * its result. */
 typedef struct exposure {
   MPI_Win win; /* the window */
-  int rc;      /* the native code */
+  int rc;      /* the MPI error code of MPI_Win_test */
 } exposure;
 
 static int exposure_over(void *arg) {
@@ -73,7 +74,9 @@ int z_Win_test(MPI_Win win, int *flag) {
   return failed ? zwin_raise_engine(w, failed, "MPI_Win_test") : MPI_SUCCESS;
 }
 
-/* Does MPI_Win_post or MPI_Win_start of a served window. */
+/* Begins an exposure epoch (Z_SYNC_POST) or an access epoch (Z_SYNC_START) of a served window for
+ * the members of a group, as MPI_Win_post and MPI_Win_start do. Raises errors and returns the code
+ * for the program. */
 static int with_group(MPI_Group group, zwin *w, const char *function, int what) {
   const zgroup *g = zgroup_get(group);
   if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
@@ -165,8 +168,10 @@ int z_Win_unlock(int rank, MPI_Win win) {
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
 
-/* Takes or releases the locks of all targets one by one. For served windows the engine does so with
- * the first operation to a target, but it does not know the operations of a native window. */
+/* Takes (Z_SYNC_LOCK) or releases (Z_SYNC_UNLOCK) the engine's locks of all targets of a native
+ * window one by one. For served windows the engine does so with the first operation to a target,
+ * but it does not know the operations of a native window. Raises errors and returns the code for
+ * the program. */
 static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);

@@ -11,15 +11,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* SA_EXPOSE_TAGBITS. Linux before 5.11 keeps any flag; later versions keep those that they know. On
- * ARM it gives handlers of SIGSEGV the tag in the upper byte of an address. */
+/* The flag that marks an action to which SA_ONSTACK was added, SA_EXPOSE_TAGBITS. Linux before 5.11
+ * keeps any flag; later versions keep those that they know. On ARM it gives handlers of SIGSEGV the
+ * tag in the upper byte of an address. */
 enum { ADDED = 0x800 };
 
 static _Thread_local int shown; /* 1 while this thread sees the kernel's actions unchanged */
 
 void zaction_show(int as_they_are) { shown = as_they_are; }
 
-/* For each signal: the library's own handler, or NULL, and the action that the program sees. */
+/* For each signal for which the library has installed a handler of its own: that handler, otherwise
+ * NULL, and the action that the program sees instead. */
 static struct {
   void (*handler)(int);
   struct sigaction before;
@@ -56,8 +58,9 @@ int zaction_own(int number, const struct sigaction *act, struct sigaction *befor
   return zsignal_sigaction()(number, act, NULL);
 }
 
-/* Adds SA_ONSTACK to the action of a signal if it needs it. If another thread installs a handler at
- * the same time, that handler is returned as the replaced action, and is put back. */
+/* Adds SA_ONSTACK to the installed action of a signal if it is a handler without it. `next` is the
+ * C library's sigaction. If another thread installs a handler at the same time, that handler is
+ * returned as the replaced action, and is put back. */
 static void adopt(zsigaction_fn *next, int number) {
   struct sigaction was, replaced;
   if (next(number, NULL, &was)) return;

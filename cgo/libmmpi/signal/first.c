@@ -1,4 +1,5 @@
-/* The copy of this chapter that comes before the C library. */
+/* libmmpi-signals.so's copy of this chapter, which is loaded with the program and so comes before
+ * the C library. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* SIG_HOLD, which headers define for old standards only. */
+/* The value SIG_HOLD of sigset, which headers define for old standards only. */
 #define HOLD ((sighandler_t)2)
 
 /* A set of signals: bit n - 1 is 1 if siginterrupt has made signal n interrupt system calls. */
@@ -19,8 +19,8 @@ EXPORT int sigaction(int number, const struct sigaction *restrict act, struct si
   return zaction(number, act, old);
 }
 
-/* Installs a handler, and returns the previous one or SIG_ERR. The mask has the signal itself
- * (masked = 1), or none. */
+/* Installs a handler for a signal with these flags, and returns the previous one, or SIG_ERR after
+ * setting errno. While the handler runs the signal itself is blocked if `masked` is 1. */
 static sighandler_t install(int number, sighandler_t handler, int masked, int flags) {
   struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
   if (handler == SIG_ERR || !valid(number)) {
@@ -40,15 +40,16 @@ EXPORT sighandler_t signal(int number, sighandler_t handler) {
 EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) { return signal(number, handler); }
 EXPORT sighandler_t ssignal(int number, sighandler_t handler) { return signal(number, handler); }
 
-/* The function that <signal.h> calls where a program selects System V's signal. */
+/* The C library's name of the function signal with System V's meaning, which <signal.h> calls where
+ * a program selects that meaning. */
 sighandler_t __sysv_signal(int number, sighandler_t handler);
 EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
   return install(number, handler, 0, SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
 }
 EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) { return __sysv_signal(number, handler); }
 
-/* Records the choice of siginterrupt for signal, and passes it on. The C library's function changes
- * the installed handler, with all flags that it has. */
+/* Does what siginterrupt does, and records the choice for later calls of signal. The C library's
+ * function changes the installed handler, with all flags that it has. */
 EXPORT int siginterrupt(int number, int interrupting) {
   static int (*next)(int, int);
   if (!next) next = (int (*)(int, int))dlsym(RTLD_NEXT, "siginterrupt");

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Finds the next definition of a function, once. The constructor below does so before any handler
- * can run, because dlsym is not async-signal-safe. Constructors of other libraries may call the
- * functions even earlier. */
+/* Returns the definition of the function `name` that comes after this library's, and keeps it in
+ * *next. The constructor below calls this before any handler can run, because dlsym is not
+ * async-signal-safe. Constructors of other libraries may call the functions even earlier. */
 static void *find(void **next, const char *name) {
   void *f = __atomic_load_n(next, __ATOMIC_RELAXED);
   if (f) return f;

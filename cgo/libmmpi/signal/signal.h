@@ -21,17 +21,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The functions that one copy provides to the other. */
+/* The functions that one copy of this chapter provides to the other. */
 typedef struct zsignals {
-  /* Adds SA_ONSTACK to all handlers that were installed without this chapter's functions. */
+  /* Adds SA_ONSTACK to all handlers of signals that were installed without this chapter's
+   * functions. */
   void (*adopt)(void);
 
-  /* Shows this thread the kernel's actions unchanged (shown = 1), or as the program has set them
-   * (0). Go's runtime reads them while it is loaded. */
+  /* Chooses what this thread sees when it asks for the action of a signal: the kernel's actions
+   * unchanged (shown = 1), as Go's runtime must while it is loaded, or the actions as the program
+   * has set them (0). */
   void (*show)(int shown);
 
-  /* Installs a handler of the library's. The program continues to see the previous action, which is
-   * also returned in *before. Called once for each signal, before the program's threads run. */
+  /* Installs the action `act` of the library's own for a signal, and returns 0 or -1. The program
+   * continues to see the previous action, which is also returned in *before. It may be called once
+   * for each signal, before the program's threads run. */
   int (*own)(int number, const struct sigaction *act, struct sigaction *before);
 
   /* Gives this thread a large alternate stack, before its first entry into the engine: Go's runtime
@@ -47,21 +50,23 @@ extern EXPORT const zsignals mmpi_signals; /* the functions of this copy */
  * no other. Must not be called in handlers. */
 const zsignals *zsignal_first(void);
 
-/* Whether this process is one of a job. Async-signal-safe. The result is 0 while there is no
- * environment yet: sanitizers call sigaction before the C library has been initialized. */
+/* Returns whether this process is one of a job. Async-signal-safe. The result is 0 while there is
+ * no environment yet: sanitizers call sigaction before the C library has been initialized. */
 int zsignal_zipped(void);
 
-/* Does what sigaction does as the program is to see it (action.c). Async-signal-safe. */
+/* Does what sigaction does, but adds SA_ONSTACK to handlers and hides this from the program
+ * (action.c). Async-signal-safe. */
 int zaction(int number, const struct sigaction *act, struct sigaction *old);
 
-/* The functions of this copy that mmpi_signals contains; struct zsignals describes them. */
+/* The functions of this copy to which mmpi_signals points, in the order of struct zsignals, which
+ * describes them. */
 void zaction_adopt(void);
 void zaction_show(int shown);
 int zaction_own(int number, const struct sigaction *act, struct sigaction *before);
 int zstack_give(volatile int *given);
 
-/* Return the next definitions of sigaction and of sigaltstack: the C library's, or those of another
- * library that comes before it. */
+/* Return the definitions of sigaction and of sigaltstack that come after this library's: the C
+ * library's, or those of another library that comes before it. */
 typedef int zsigaction_fn(int, const struct sigaction *, struct sigaction *);
 typedef int zsigaltstack_fn(const stack_t *, stack_t *);
 zsigaction_fn *zsignal_sigaction(void);

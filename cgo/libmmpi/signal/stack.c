@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* The state of this thread. */
+/* The alternate stacks of this thread. */
 static _Thread_local struct {
   char *map;           /* The guard and, above it, the library's stack, or NULL if there is none. */
   stack_t ours;        /* The library's stack, as it is passed to the kernel. */
@@ -25,8 +25,8 @@ static int set(const stack_t *s, stack_t *old) { return zsignal_sigaltstack()(s,
 
 static int is_ours(const stack_t *s) { return own.map && !(s->ss_flags & SS_DISABLE) && s->ss_sp == own.ours.ss_sp; }
 
-/* Returns whether an alternate stack of the program is too short, so that the kernel must have the
- * library's instead. */
+/* Returns whether *s, an alternate stack that the program sets, is too short, so that the kernel
+ * must have the library's instead. */
 static int falls_short(const stack_t *s) {
   return s->ss_flags & SS_DISABLE ? own.given != NULL : s->ss_size < Z_KEPT_STACK;
 }
@@ -51,7 +51,8 @@ static size_t wanted(void) {
   return limit.rlim_cur < Z_SHORT_STACK ? Z_SHORT_STACK : limit.rlim_cur / Z_STACK_GUARD * Z_STACK_GUARD;
 }
 
-/* Maps this thread's stack. Returns whether the thread has one. */
+/* Maps the library's alternate stack of this thread and the guard below it, unless it is mapped
+ * already. Returns whether the thread has one. */
 static int make(void) {
   enum { FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK };
   if (own.map) return 1;
@@ -70,19 +71,22 @@ static int make(void) {
   return 0;
 }
 
-/* Replaces the program's stack by the library's if there is memory for it. */
+/* Gives the kernel the library's alternate stack in place of *programs, which the program continues
+ * to see, if there is memory for it. */
 static void replace(const stack_t *programs) {
   if (make() && !set(&own.ours, NULL)) own.programs = *programs;
 }
 
-/* Blocks all signals, because handlers must not see the kernel's stack change. */
+/* Blocks all signals in this thread and stores the previous mask in *was, because handlers must not
+ * see the kernel's stack change. */
 static void block(sigset_t *was) {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, was);
 }
 
-/* Lets the kernel check the program's arguments, and replaces a stack that is too short. */
+/* Sets and returns the thread's alternate stack, as the program sees it. The kernel checks the
+ * program's arguments; a stack that is too short is then replaced by the library's. */
 EXPORT int sigaltstack(const stack_t *restrict s, stack_t *restrict old) {
   stack_t now, asked;
   sigset_t mask;

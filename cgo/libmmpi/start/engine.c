@@ -21,9 +21,9 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
   if (abi == Z_ABI_VERSION) z_eng = *engine;
 }
 
-/* Whether a resource limit leaves room for mib MiB of memory with a protection. Go ends a process
- * without room, as batch systems' limits may leave it, with a stack trace that means nothing to a
- * user. */
+/* Returns whether the resource limit `limited` leaves room for mib MiB of memory with this
+ * protection (mmap). Go ends a process without room, as batch systems' limits may leave it, with a
+ * stack trace that means nothing to a user. */
 static int has_room(int limited, int protection, size_t mib) {
   struct rlimit limit;
   if (getrlimit(limited, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
@@ -31,8 +31,8 @@ static int has_room(int limited, int protection, size_t mib) {
   return space != MAP_FAILED && !munmap(space, mib << 20);
 }
 
-/* Returns why the engine has no room, or NULL if it has. Go reserves much address space and uses
- * little of it. */
+/* Returns a text for the user about the resource limit that leaves no room for the engine, or NULL
+ * if there is room. Go reserves much address space and uses little of it. */
 static const char *no_room(void) {
   if (!has_room(RLIMIT_AS, PROT_NONE, Z_ENGINE_MIB))
     return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB "

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the launcher has preloaded a library: one of MMPI's, or the library of the standard ABI
- * that the program is to use. */
+/* Returns whether the launcher has preloaded a library of this name: one of MMPI's, or the library
+ * of the standard ABI that the program is to use. */
 static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
 
-/* Removes MMPI's libraries from a preload list, so that children of the program are not preloaded
- * with them. */
+/* Removes MMPI's libraries from the preload list in an environment variable, so that children of
+ * the program are not preloaded with them. */
 static void leave_out(const char *variable) {
   const char *list = getenv(variable);
   if (!list || !strstr(list, "libmmpi-")) return;
@@ -84,9 +84,9 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return zsession_init(provided) ? MPI_SUCCESS : zworld_init(argc, argv, required, provided);
 }
 
-/* A program that exits in a signal handler may call MPI_Finalize from an atexit function.
- * z_Finalize then returns an error without calling an error handler, so that the exit goes on with
- * its status. */
+/* Ends MPI as MPI_Finalize does. A program that exits in a signal handler may call MPI_Finalize
+ * from an atexit function. The function then returns an error without calling an error handler, so
+ * that the exit goes on with its status. */
 int z_Finalize(void) {
   if (z_interrupts()) return MPI_ERR_OTHER;
   return zsession_finalize() ? MPI_SUCCESS : real.Finalize();

@@ -18,8 +18,9 @@
 
 int zjob_finalizing;
 
-/* Ends this process because the job is lost. Any thread may call it, so it makes no native MPI
- * call. The launcher sees the exit status and ends the other processes. */
+/* Ends this process with an exit status and a message about the reason, because the job is lost.
+ * Any thread may call it, so it makes no native MPI call. The launcher sees the exit status and
+ * ends the other processes. */
 static void fail(int32_t code, const char *reason) {
   if (reason && *reason) {
     char line[1024];
@@ -50,7 +51,7 @@ static const z_native callbacks = {
     .access = zfault_access,
 };
 
-/* Writes a short name of the library to out, such as "Open MPI 4.1.4" or "MPICH 4.0.2". */
+/* Writes a short name of the native library to out, such as "Open MPI 4.1.4" or "MPICH 4.0.2". */
 static void library_name(char out[64]) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int n;
@@ -93,8 +94,9 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
 
 /* ---- joining ---- */
 
-/* Sets hosts[i] to the first native rank on the host of native rank i. It uses a communicator of
- * its own and frees it, for the reason given at zprivate_dup. */
+/* Sets hosts[i] to the first native rank on the host of native rank i, where `rank` is this
+ * process's native rank. It uses a communicator of its own and frees it, for the reason given at
+ * zprivate_dup. Returns an MPI error code. */
 static int find_hosts(int rank, int hosts[]) {
   MPI_Comm all, host;
   int first = rank, rc = zprivate_dup(MPI_COMM_WORLD, &all);
@@ -106,8 +108,8 @@ static int find_hosts(int rank, int hosts[]) {
   return rc;
 }
 
-/* Whether MPI_Comm_spawn has started this process's world, which is then a separate world: settings
- * about the job's ranks do not apply to it. */
+/* Returns whether MPI_Comm_spawn has started this process's world, which is then a separate world:
+ * settings about the job's ranks do not apply to it. */
 static int is_spawned(void) {
   MPI_Comm parent;
   return !real.Comm_get_parent(&parent) && parent != MPI_COMM_NULL;

@@ -13,8 +13,8 @@ typedef struct {
   const char *rank, *size;
 } pair;
 
-/* The variables with the rank and the number of ranks, for each launcher. The same list, in the
- * same order of precedence, is in launch/native/rank.go. */
+/* The environment variables with the rank and the number of ranks, for each launcher. The same
+ * list, in the same order of precedence, is in launch/native/rank.go. */
 static const pair launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
 static const pair world = {"ZIPPER_RANK", "ZIPPER_SIZE"}, native = {"ZIPPER_NATIVE_RANK", "ZIPPER_NATIVE_SIZE"};
 
@@ -23,8 +23,8 @@ static const char *value(const char *name) {
   return text ? text : "";
 }
 
-/* Whether another launcher than the one of zipper exec has started this process. A launcher is
- * identified by the namespace of its processes, or by its socket to this process, as in
+/* Returns whether another launcher than the one that runs zipper exec has started this process. A
+ * launcher is identified by the namespace of its processes, or by its socket to this process, as in
  * launch/native/rank.go. */
 static int nested(void) {
   const char *then = value("ZIPPER_LAUNCHER"), *now = value("PMIX_NAMESPACE");
@@ -38,8 +38,8 @@ static int nested(void) {
   return *then && *now && strcmp(then, now);
 }
 
-/* Returns the variables that zipper exec has replaced, or NULL if it has replaced none in this
- * process. */
+/* Returns the names of the launcher's variables whose values zipper exec has replaced, or NULL if
+ * it has replaced none in this process. */
 static const pair *replaced(void) {
   if (!*value(native.rank) || nested()) return NULL;
   for (unsigned i = 0; i < sizeof launchers / sizeof *launchers; i++)

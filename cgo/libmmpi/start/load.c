@@ -28,8 +28,8 @@ void zload(void) {
 
 const char *zload_folder(void) { return folder; }
 
-/* Notes the folder of this library. A path from LD_LIBRARY_PATH may be relative, and the program
- * may change its working directory before MPI_Init. */
+/* Stores the absolute path of the folder of this library. A path from LD_LIBRARY_PATH may be
+ * relative, and the program may change its working directory before MPI_Init. */
 static void note_folder(void) {
   Dl_info self;
   size_t n = 0;

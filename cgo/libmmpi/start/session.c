@@ -10,11 +10,15 @@
 
 static struct {
   pthread_mutex_t lock;
-  int hidden;   /* 1 if the native world was started for a session */
-  int provided; /* the thread level of that world */
-  int begun;    /* 1 once the program has called MPI_Init in such a process */
+  /* 1 if the native world was started for a session, so that the program does not see it */
+  int hidden;
+  /* the thread level that native MPI has granted to that world */
+  int provided;
+  /* 1 once the program has called MPI_Init in a process whose native world was started for a
+   * session */
+  int begun;
   /* 1 once the program has called MPI_Finalize while sessions were open, for which native MPI stays
-   * up. */
+   * initialized. */
   int ended;
   int open; /* the number of open sessions */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -35,8 +39,9 @@ int zsession_finalize(void) {
   return goes_on;
 }
 
-/* Loads the native functions first, because constructors that run before this library's, such as
- * those of Open MPI's C++ library, call this function and MPI_Finalized. */
+/* Sets *flag as MPI_Initialized does. It loads the native functions first, because constructors
+ * that run before this library's, such as those of Open MPI's C++ library, call this function and
+ * MPI_Finalized. */
 int z_Initialized(int *flag) {
   zload();
   int rc = real.Initialized(flag);
@@ -60,8 +65,8 @@ static void at_exit(void) {
     z_ignore(real.Finalize());
 }
 
-/* Starts the native world if it has not been started. Its thread level is MPI_THREAD_MULTIPLE,
- * because later sessions may request any level. */
+/* Starts the native world for a session, if it has not been started. Its thread level is
+ * MPI_THREAD_MULTIPLE, because later sessions may request any level. Returns an MPI error code. */
 static int open_world(void) {
   int up = 0, over = 0, rc = real.Finalized(&over);
   if (!rc) rc = real.Initialized(&up);

@@ -21,8 +21,8 @@ static int refuse(MPI_Comm comm, const char *function) {
                     "cluster, as MPI_COMM_SELF is");
 }
 
-/* Whether the info names another cluster than this one by the key zipper_cluster. Processes can be
- * spawned in this cluster only. The key counts at the root alone. */
+/* Returns whether the info names another cluster than this one by the key zipper_cluster. Processes
+ * can be spawned in this cluster only. The key counts at the root alone. */
 static int elsewhere(MPI_Info info) {
   char set[MPI_MAX_INFO_VAL + sizeof ZPSET_CLUSTER "/"] = ZPSET_CLUSTER "/", *name = set + sizeof ZPSET_CLUSTER;
   int found = 0, of;
@@ -31,8 +31,8 @@ static int elsewhere(MPI_Info info) {
   return (of = zpset_find(set)) < 0 || !zpset_has_me(of);
 }
 
-/* Raises an error in all processes of comm if the root has found that the info names another
- * cluster (mine). */
+/* Raises an error in all processes of comm if the root passes mine = 1, because its info names
+ * another cluster. Returns the code for the program, or MPI_SUCCESS. */
 static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
   int any = 0, rc = zcomm_most(comm, mine, &any, function);
   if (rc || !any) return rc;
@@ -43,8 +43,9 @@ static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
 
 /* ---- the environment of spawned processes ---- */
 
-/* Native libraries pass on the launcher's environment, without the variables that zipper exec sets.
- * So these are passed on here, by env(1), because MPICH's own way to pass variables has little
+/* The greatest number of environment variables that are carried to spawned processes. Native
+ * libraries pass on the launcher's environment, without the variables that zipper exec sets. So
+ * these are passed on here, by env(1), because MPICH's own way to pass variables has little
  * room. */
 enum { CARRIED = 6 };
 static char *carried[CARRIED + 1];
@@ -74,8 +75,9 @@ void zspawn_note(void) {
 
 static const char env[] = "/usr/bin/env";
 
-/* Returns the arguments of env(1): the variables to be set, the command and its arguments. The
- * caller frees the array. Returns NULL if memory is exhausted. */
+/* Returns the arguments of env(1) by which a command is started with the carried variables: the
+ * variables, the command and its arguments argv. The caller frees the array. Returns NULL if memory
+ * is exhausted. */
 static char **arguments(char *command, char **argv) {
   int n = 0, given = 0;
   while (carried[n]) n++;
@@ -88,12 +90,12 @@ static char **arguments(char *command, char **argv) {
   return all;
 }
 
-/* Whether an absolute path can be executed. Otherwise the native call fails, as it must, whereas
- * env(1) would fail only later. */
+/* Returns whether a command can be executed, if its path is absolute; otherwise returns 1. If it
+ * cannot, the native call fails, as it must, whereas env(1) would fail only later. */
 static int found(const char *command) { return *command != '/' || !access(command, X_OK); }
 
-/* Copies the info with host names converted from the form of MPI_Get_processor_name to the native
- * one. */
+/* Sets *out to the info with its host names converted from the form of MPI_Get_processor_name to
+ * the native one, as zhints_native does. Returns an MPI error code. */
 static int native_hosts(MPI_Info info, MPI_Info *out) {
   static const char *const keys[] = {"host", "add-host"};
   return zhints_native(info, keys, 2, out);

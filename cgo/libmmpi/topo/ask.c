@@ -12,8 +12,8 @@ int z_Topo_test(MPI_Comm comm, int *kind) {
   return MPI_SUCCESS;
 }
 
-/* Returns the topology of c if it is of this kind. Otherwise raises an error, sets *rc to its code
- * and returns NULL. */
+/* Returns the topology of c if it is of this kind (MPI_CART, …), and sets *rc to MPI_SUCCESS.
+ * Otherwise raises an error for `function`, sets *rc to its code and returns NULL. */
 static const ztopo *asked(zcomm *c, int kind, const char *function, int *rc) {
   const ztopo *t = ztopo_of(c);
   *rc = MPI_SUCCESS;

@@ -8,12 +8,15 @@ static void copy(int *to, const int *from, int n) {
   if (n > 0) memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* An edge of a distributed graph. */
+/* An edge of a distributed graph, in the form in which the processes exchange it. */
 typedef struct edge {
-  int from, to, weight; /* the nodes at its ends, and its weight */
+  /* the ranks of the nodes at its ends, and its weight */
+  int from, to, weight;
 } edge;
 
-/* Gathers all edges of the graph, in the order of the ranks that have named them. */
+/* Gathers the n edges that each process has named into an array *all of *count edges, the same in
+ * all processes, in the order of the ranks. The caller frees it. Raises errors and returns the code
+ * for the program. */
 static int gather_edges(zcomm *c, const edge *mine, int n, const char *function, edge **all, int *count) {
   int *counts = malloc((size_t)c->size * sizeof *counts),
       rc = counts ? zcomm_allgather(c, &n, sizeof n, counts, function) : MPI_ERR_NO_MEM;
@@ -29,7 +32,8 @@ static int gather_edges(zcomm *c, const edge *mine, int n, const char *function,
   return rc;
 }
 
-/* Returns the neighbours of one node, or NULL if memory is exhausted. */
+/* Returns a topology with the neighbours of one node in a graph of `count` edges, or NULL if memory
+ * is exhausted. */
 static ztopo *part(const edge *all, int count, int node, int weighted) {
   int in = 0, out = 0;
   for (int i = 0; i < count; i++) in += all[i].to == node, out += all[i].from == node;
@@ -45,8 +49,9 @@ static ztopo *part(const edge *all, int count, int node, int weighted) {
 
 static int by_from(const void *a, const void *b) { return ((const edge *)a)->from - ((const edge *)b)->from; }
 
-/* Converts the edges to the form of MPI_Graph_create, for placement. Each edge is present in both
- * directions. */
+/* Returns a graph topology of n nodes, in the form of MPI_Graph_create, that has each of the
+ * `count` edges in both directions, or NULL if memory is exhausted. It serves to place the
+ * nodes. */
 static ztopo *as_graph(const edge *all, int count, int n) {
   ztopo *t = ztopo_make(MPI_GRAPH, n, 2 * count);
   edge *both = malloc((size_t)(2 * count + 1) * sizeof *both);
@@ -63,8 +68,9 @@ static ztopo *as_graph(const edge *all, int count, int n) {
   return t;
 }
 
-/* Places the nodes of a graph of which each process knows its own part, *t. Sets *position to the
- * node that this process takes, and *t to the part of that node. */
+/* Places the nodes of a distributed graph, of which each process knows its own part *t, so that few
+ * neighbours are in different clusters. Sets *position to the node that this process takes, and *t
+ * to the part of that node. Raises errors and returns the code for the program. */
 static int reorder_graph(zcomm *c, ztopo **t, const char *function, int *position) {
   int n = (*t)->n, m = (*t)->m, count, *places = malloc((size_t)c->size * sizeof *places), *all = NULL;
   int shape[3] = {n, m, (*t)->weighted}, *shapes = malloc((size_t)c->size * sizeof shape);

@@ -119,8 +119,9 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
   return ztopo_comm(c, sub, color, key, "MPI_Cart_sub", out);
 }
 
-/* Sets *newrank for MPI_Cart_map and MPI_Graph_map. As in native libraries each process keeps its
- * rank. */
+/* Sets *newrank to the result of MPI_Cart_map or MPI_Graph_map for a topology of n processes: each
+ * keeps its rank, as in native libraries, or gets MPI_UNDEFINED. Raises errors and returns the code
+ * for the program. */
 static int map(zcomm *c, int64_t n, int *newrank, const char *function) {
   if (c->inter) return ztopo_no_inter(c, function);
   if (n > c->size)

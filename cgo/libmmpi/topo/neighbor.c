@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "topo/topo.h"
 
-/* The place of a neighbour's block in the order in which the blocks are exchanged. */
+/* Where the block for one neighbour stands among all blocks of a neighbourhood collective. */
 typedef struct slot {
   int peer;  /* the neighbour's rank */
   int order; /* the position among the blocks of the same neighbour */
@@ -17,8 +17,9 @@ static int by_peer(const void *a, const void *b) {
   return x->peer != y->peer ? x->peer - y->peer : x->order - y->order;
 }
 
-/* Converts the blocks of b, one for each neighbour, to counts and displacements for each rank,
- * relative to the result. */
+/* Converts the blocks of b, one for each of the `degree` neighbours, to counts and displacements
+ * for each rank, relative to the memory that it returns. `how` is the use of the blocks (ZB_SEND,
+ * …). Returns NULL after setting j->rc. */
 static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int degree, int mirrored,
                   const int64_t **counts, const int64_t **displs) {
   int size = j->comm->size, n = 0;

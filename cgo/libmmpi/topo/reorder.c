@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A graph of positions. */
+/* A graph whose nodes are the positions in a topology that processes can take. */
 typedef struct graph {
-  int n;                    /* the number of nodes */
-  const int *index, *edges; /* as in MPI_Graph_create */
+  /* the number of positions */
+  int n;
+  /* the edges, in the form of the arguments of MPI_Graph_create */
+  const int *index, *edges;
 } graph;
 
-/* Returns the number of edges between clusters if process at[p] takes position p. */
+/* Returns the number of edges of g between different clusters if process at[p] takes position p;
+ * cluster[i] is the cluster of process i. */
 static long cut(const graph *g, const int *cluster, const int *at) {
   long edges = 0;
   for (int p = 0; p < g->n; p++)
@@ -21,7 +24,7 @@ static long cut(const graph *g, const int *cluster, const int *at) {
   return edges;
 }
 
-/* Sorts processes by cluster, then by rank. */
+/* Sets sorted to the numbers of the n processes, sorted by cluster, then by rank. */
 static void by_cluster(int n, const int *cluster, int *sorted) {
   int k = 0, next = 0;
   for (int c = cluster[0]; k < n; c = next) { /* the clusters in ascending order */
@@ -35,8 +38,9 @@ static void by_cluster(int n, const int *cluster, int *sorted) {
   }
 }
 
-/* Computes the number of edges between clusters for an order of positions, and keeps the order in
- * best if the number is less than before. */
+/* Assigns the processes in `sorted` to the positions in `order`, and counts the edges between
+ * clusters. If they are fewer than *least, sets *least to the number and `best` to the assignment.
+ * `at` is scratch memory. */
 static void try(const graph *g, const int *cluster, const int *sorted, const int *order, int *at, int *best,
                 long *least) {
   for (int k = 0; k < g->n; k++) at[order[k]] = sorted[k];
@@ -47,7 +51,8 @@ static void try(const graph *g, const int *cluster, const int *sorted, const int
   }
 }
 
-/* Orders nodes breadth first from a start node, and then from the nodes that it does not reach. */
+/* Sets order to the nodes of g in breadth-first order from a start node, followed by the nodes that
+ * it does not reach. `seen` is scratch memory of n bytes. */
 static void breadth_first(const graph *g, int start, int *order, char *seen) {
   int head = 0, tail = 0;
   memset(seen, 0, (size_t)g->n);

@@ -5,33 +5,39 @@
 
 /* The virtual topology of a communicator. */
 typedef struct ztopo {
-  zattached base; /* the head, for zcomm.topo */
-  int kind;       /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
+  /* the head by which zcomm.topo refers to it */
+  zattached base;
+  int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
   /* Cartesian: the number of dimensions, and 0. Graph: the numbers of nodes and edges. Distributed
    * graph: the numbers of this process's sources and destinations. */
   int n, m;
-  int weighted; /* 1: a distributed graph with weights */
-  int length;   /* the number of elements of data */
+  /* 1 for a distributed graph with weights, otherwise 0 */
+  int weighted;
+  /* the number of elements of `data` */
+  int length;
   /* Cartesian: dims[n], periods[n]. Graph: index[n], edges[m]. Distributed graph: sources[n],
    * weights[n], destinations[m], weights[m]. */
   int data[];
 } ztopo;
 
-/* Allocates a topology with zeroed data. Returns NULL if memory is exhausted. */
+/* Allocates a topology of a kind, with n and m as in ztopo, and zeroed data. Returns NULL if memory
+ * is exhausted. */
 ztopo *ztopo_make(int kind, int n, int m);
 /* Returns the topology of c, or NULL if c has none. */
 static inline const ztopo *ztopo_of(const zcomm *c) { return (const ztopo *)c->topo; }
 
-/* Returns the neighbours of a rank, among which may be MPI_PROC_NULL. The caller frees *in and
- * *out, which may be the same array. Returns an MPI error class. */
+/* Returns the neighbours of a rank: the *indegree ranks *in from which it receives, and the
+ * *outdegree ranks *out to which it sends, among which may be MPI_PROC_NULL. The caller frees *in
+ * and *out, which may be the same array. Returns an MPI error class. */
 int ztopo_neighbors(const ztopo *t, int rank, int *indegree, int **in, int *outdegree, int **out);
 
-/* Returns the rank at the coordinates, or MPI_PROC_NULL if they are outside of the grid. */
+/* Returns the rank at the coordinates in a Cartesian topology, or MPI_PROC_NULL if they are outside
+ * of the grid. */
 int zcart_rank(const ztopo *t, const int *coords);
-/* Sets coords to the coordinates of a rank. */
+/* Sets coords to the coordinates of a rank in a Cartesian topology. */
 void zcart_coords(const ztopo *t, int rank, int *coords);
-/* Returns the rank that is `by` steps from a rank in dimension dim, or MPI_PROC_NULL if that is
- * outside of the grid. */
+/* Returns the rank that is `by` steps from a rank in dimension dim of a Cartesian topology, or
+ * MPI_PROC_NULL if that is outside of the grid. */
 int zcart_shift(const ztopo *t, int rank, int dim, int by);
 
 /* Choose the positions of n processes so that few neighbours are in different clusters (reorder.c).
@@ -41,14 +47,16 @@ int zreorder_cart(const ztopo *t, int n, const int *cluster, int *position);
 int zreorder_graph(int n, const int *index, const int *edges, const int *cluster, int *position);
 
 /* Making communicators (make.c). Errors are raised. */
-/* Makes the communicator of the ranks of c with this color, in the order of position, with the
- * topology t, of which it takes ownership. A process with a negative color gets MPI_COMM_NULL. */
+/* Makes *out the communicator of the ranks of c that pass the same color, in the order of position,
+ * with the topology t, of which it takes ownership. A process with a negative color gets
+ * MPI_COMM_NULL. Raises errors and returns the code for the program. Collective. */
 int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out);
-/* Sets the position of each of the first n ranks of c: its rank or, with `reorder`, a position near
- * its neighbours. */
+/* Sets *position to the position in the topology t of n processes that this rank of c takes: its
+ * rank or, with `reorder`, a position near its neighbours. Raises errors and returns the code for
+ * the program. */
 int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
-/* Raises the error that c is an intercommunicator, which can have no topology, and returns its
- * code. */
+/* Raises an error if c is an intercommunicator, which can have no topology. Returns its code, or
+ * MPI_SUCCESS. */
 int ztopo_no_inter(zcomm *c, const char *function);
 /* Raises an error of a class on c with the text `why`, and returns its code. */
 int ztopo_fails(zcomm *c, int class_, const char *function, const char *why);

@@ -20,22 +20,27 @@ static const struct {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* The number of libraries loaded before the last search for drivers. */
+/* The number of libraries that the process had loaded when the drivers were last searched for. */
 static unsigned long long looked;
-static uint64_t looked_at;  /* the coarse clock at the last test in nanoseconds, or 0 */
-static void *asks[DRIVERS]; /* the query of each driver, or NULL if it is not loaded */
-static int rocm_device;     /* HIP's number of the memory type "device" */
+/* the coarse clock in nanoseconds when new libraries were last tested for, or 0 */
+static uint64_t looked_at;
+/* the driver's function that queries an address, for each driver, or NULL if it is not loaded */
+static void *asks[DRIVERS];
+/* the number by which HIP denotes memory of the type "device" */
+static int rocm_device;
 static void *ze_context;
 static _Thread_local char blame[200];
 
 /* ---- loaded drivers ---- */
 
-/* A search among the loaded libraries. */
+/* A search for a driver among the libraries that the process has loaded. */
 typedef struct search {
   unsigned long long loaded; /* the number of libraries that have been loaded so far */
-  int driver;                /* -1: only count the loaded libraries */
-  int skip;                  /* the number of matching libraries to skip */
-  char path[512];            /* the path of the library that was found */
+  /* the index of the driver that is searched for, or -1 to only count the libraries */
+  int driver;
+  /* the number of matching libraries to skip before one is taken */
+  int skip;
+  char path[512]; /* the path of the library that was found */
 } search;
 
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
@@ -48,7 +53,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
   return snprintf(s->path, sizeof s->path, "%s", info->dlpi_name) < (int)sizeof s->path;
 }
 
-/* Makes a context, which Level Zero's queries need. Returns NULL if it fails. */
+/* Makes a context of Level Zero from its library, which its queries need. Returns NULL if it
+ * fails. */
 static void *ze_begin(void *lib) {
   struct {
     uint32_t kind;
@@ -73,8 +79,9 @@ static void begin(int driver, void *lib) {
   __atomic_store_n(&asks[driver], ask, __ATOMIC_RELEASE);
 }
 
-/* Searches all libraries with the driver's name. hwloc loads the system's Level Zero, which has no
- * device, for MPI libraries, and the program may load its own. */
+/* Searches the loaded libraries for a driver, and stores its query in `asks`. It tries all
+ * libraries with the driver's name: hwloc loads the system's Level Zero, which has no device, for
+ * MPI libraries, and the program may load its own. */
 static void find(int driver) {
   search s;
   for (int nth = 0; !asks[driver]; nth++) {
@@ -113,8 +120,9 @@ static void look_again(void) {
 
 /* ---- queries ---- */
 
-/* Makes CUDA's query; HIP's has the same numbers. Memory that host and device can read is called
- * managed. */
+/* Makes CUDA's query about the address p, and returns 1 if it is in memory of type `device`, which
+ * the host cannot read. HIP's query has the same numbers. Memory that host and device can read is
+ * called managed. */
 static int unreadable(void *ask, const void *p, unsigned device) {
   enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
   int (*get)(void *, int, uintptr_t) = (int (*)(void *, int, uintptr_t))ask;

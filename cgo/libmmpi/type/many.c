@@ -4,7 +4,8 @@
 #include <limits.h>
 
 #ifndef Z_HAVE_Type_contiguous_c
-/* Makes a type of n elements, as large pieces and a remainder. */
+/* Makes *out a type of n elements of a type, as large pieces and a remainder, and returns an MPI
+ * error code. */
 static int of_pieces(int64_t n, MPI_Datatype of, MPI_Datatype *out) {
   enum { PIECE = 1 << 20 };
   MPI_Datatype types[2] = {MPI_DATATYPE_NULL, of};

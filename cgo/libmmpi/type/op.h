@@ -3,6 +3,7 @@
 #define ZIPPER_OP_H
 #include <mpi.h>
 
-/* Returns the z_fn of an operator, or 0 if it is not predefined. */
+/* Returns the number (enum z_fn) by which the engine knows an operator, or 0 if it is not
+ * predefined. */
 int zop_fn(MPI_Op op);
 #endif

@@ -27,8 +27,9 @@ int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fo
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
-/* Uses the big-count form of MPI_Type_get_envelope where it exists, because the short form raises
- * an error for types that a big-count function has made. */
+/* Sets *m to the constructor of a type. It uses the big-count form of MPI_Type_get_envelope where
+ * that exists, because the short form raises an error for types that a big-count function has
+ * made. */
 int ztype_made(MPI_Datatype type, zmade *m) {
 #ifdef Z_HAVE_Type_get_envelope_c
   return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
@@ -51,8 +52,8 @@ int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addre
 
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
-/* Sets *yes to 1 if a dup, contiguous or resized type was made from a contiguous type, otherwise to
- * 0. Returns an MPI error code. */
+/* Sets *yes to 1 if the type from which a dup, contiguous or resized type was made is contiguous,
+ * otherwise to 0. *m is the constructor of `type`. Returns an MPI error code. */
 static int inner(MPI_Datatype type, const zmade *m, int *yes) {
   int ints[1], predefined;
   MPI_Aint addresses[2];
@@ -84,7 +85,8 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
 }
 
 /* Tests whether a type has been committed. No function reports it, but a send to MPI_PROC_NULL,
- * which reads nothing, fails if the type has not been committed. Returns an MPI error code. */
+ * which reads nothing, fails if the type has not been committed. Returns an MPI error code, which
+ * is MPI_SUCCESS if it has been. */
 static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
 
 static int learn(MPI_Datatype type, ztype *t) {
@@ -114,14 +116,15 @@ const ztype *ztype_learn(MPI_Datatype type) {
   return t;
 }
 
-/* Returns the number of elements that one call can take, whose byte counts are int. */
+/* Returns the number of elements of a type that one call of native MPI can pack, since it counts
+ * the bytes in an int. */
 static int64_t at_once(const ztype *t) {
   return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX;
 }
 
-/* Packs by a message of this process to itself, so that the native library moves the data. Unlike
- * MPICH's MPI_Pack a message accepts MPI_BOTTOM, and elements of more bytes than an int counts. n
- * elements become `bytes` packed bytes. */
+/* Packs n elements at `from` into `bytes` bytes at `packed`, by a message of this process to
+ * itself, so that the native library moves the data. Unlike MPICH's MPI_Pack a message accepts
+ * MPI_BOTTOM, and elements of more bytes than an int counts. Returns an MPI error code. */
 static int pack_by_message(const void *from, int n, MPI_Datatype type, void *packed, int64_t bytes) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);
@@ -133,7 +136,8 @@ static int pack_by_message(const void *from, int n, MPI_Datatype type, void *pac
   return rc;
 }
 
-/* Unpacks by a message of this process to itself. */
+/* Unpacks `bytes` bytes at `packed` into n elements at `to`, by a message of this process to
+ * itself. Returns an MPI error code. */
 static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n, MPI_Datatype type) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);

@@ -6,20 +6,25 @@
 #include <mpi.h>
 #include <stdint.h>
 
-/* The properties of a datatype. */
+/* The properties of a datatype that the shim caches. */
 typedef struct ztype {
-  int64_t size;   /* the bytes of data in one element */
-  int64_t extent; /* the bytes from one element to the next */
-  /* The offset of an element's first byte, and the bytes from there to the end of its last byte. */
+  /* the size in bytes of the data in one element */
+  int64_t size;
+  /* the distance in bytes from one element to the next */
+  int64_t extent;
+  /* The offset in bytes of an element's first byte of data, and the number of bytes from there to
+   * the end of its last byte of data. */
   int64_t true_lb;
   int64_t true_extent;
   /* 1 if count elements are count * size bytes from the buffer's address on, without gaps and in
    * order. */
   int contiguous;
   int predefined; /* 1 if the program cannot free the type */
-  /* For a predefined type: bit f is set if operator f (z_fn) is known to be defined for it. */
+  /* For a predefined type: bit f is 1 if operator f (z_fn) is known to be defined for the type. */
   _Atomic uint32_t fns;
-  void *flat[2]; /* the type as spans, made when first needed (wintype.c) */
+  /* the type as spans of bytes (zflat), with index `elements` of zflat_get, or NULL until first
+   * needed */
+  void *flat[2];
 } ztype;
 
 extern zmap z_types; /* the map from handle to ztype */
@@ -36,9 +41,9 @@ static inline const ztype *ztype_get(MPI_Datatype type) {
   return t ? t : ztype_learn(type);
 }
 
-/* Whether a buffer is unusable, which is MPI_ERR_BUFFER (zdevice_blame): its bytes are contiguous
- * and at address NULL, which the engine would take for an empty message, or are in memory that only
- * a device can read. */
+/* Returns whether a buffer with `bytes` bytes of data is unusable, which is MPI_ERR_BUFFER
+ * (zdevice_blame): its bytes are contiguous and at address NULL, which the engine would take for an
+ * empty message, or are in memory that only a device can read. */
 static inline int ztype_bad_buffer(const ztype *t, const void *buf, int64_t bytes) {
   return (t->contiguous && bytes && !buf) || zdevice_has(buf, bytes);
 }
@@ -47,28 +52,32 @@ static inline int ztype_bad_buffer(const ztype *t, const void *buf, int64_t byte
  * communicator. Returns an MPI error code without raising it. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
-/* Unpacks bytes into buf. The bytes may end within an element. Returns MPI_ERR_TRUNCATE for more
- * bytes than count elements have. */
+/* Unpacks `bytes` bytes at packed, which may end within an element, into count elements at buf.
+ * comm may be any native communicator. Returns an MPI error code, which is MPI_ERR_TRUNCATE for
+ * more bytes than the elements have. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
-/* The count and the type by which one native call, whose counts are int, gets n consecutive
- * elements. */
+/* The arguments `count` and `type` with which one native call, whose counts are int, passes n
+ * consecutive elements of a type. */
 typedef struct zmany {
   MPI_Datatype type;
-  int count; /* n, or 1 if n exceeds an int: type is then a type of all elements */
-  int made;  /* 1 if zmany_end frees type */
+  /* n, or 1 if n does not fit an int: `type` is then a type of all n elements */
+  int count;
+  int made; /* 1 if zmany_end frees type */
 } zmany;
-/* Sets m for n elements of a type, and returns an MPI error code. */
+/* Sets *m to a count and a type for n elements of the type `of`, and returns an MPI error code. The
+ * caller calls zmany_end later. */
 int zmany_begin(zmany *m, int64_t n, MPI_Datatype of);
 /* Frees the type that zmany_begin has made, if any. */
 void zmany_end(zmany *m);
 
-/* The constructor of a datatype, and the numbers of its arguments. */
+/* How a datatype was made: its constructor, and the numbers of the constructor's arguments. */
 typedef struct zmade {
   /* The numbers of integers, addresses, large counts and datatypes. `counts` is not 0 only if the
    * constructor is a big-count function, whose counts are not among the integers. */
   MPI_Count ints, addresses, counts, types;
-  int combiner; /* the constructor, such as MPI_COMBINER_VECTOR */
+  /* the constructor, such as MPI_COMBINER_VECTOR for MPI_Type_vector */
+  int combiner;
 } zmade;
 /* Sets *m to the constructor of a type, and returns an MPI error code. */
 int ztype_made(MPI_Datatype type, zmade *m);
@@ -78,6 +87,8 @@ int ztype_made(MPI_Datatype type, zmade *m);
 int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
                    MPI_Datatype *types);
 
-int ztype_start(void); /* called after native MPI_Init */
-void ztype_stop(void); /* called before native MPI_Finalize */
+/* makes what this chapter needs; called after native MPI_Init; returns an MPI error code */
+int ztype_start(void);
+/* frees the cached properties of all types; called before native MPI_Finalize */
+void ztype_stop(void);
 #endif

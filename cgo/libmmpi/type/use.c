@@ -4,13 +4,13 @@
 #include "core/map.h"
 #include "type/type.h"
 
-/* The uses of an operator or a datatype. */
+/* How often an operator or a datatype is in use by calls in progress. */
 typedef struct use {
-  int count; /* the number of uses */
+  int count; /* the number of calls that use it */
   int freed; /* 1 if the program has freed its handle */
 } use;
 
-/* the maps from handle to use */
+/* The maps from the handles of operators and of datatypes in use to their `use`. */
 static zmap ops, types;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,7 +25,8 @@ static void retain(zmap *uses, uint64_t key) {
   z_unlock(&lock);
 }
 
-/* Drops a use. Returns 1 if it was the last use of an object that the program has freed. */
+/* Drops one use of the object with this key. Returns 1 if it was the last use of an object that the
+ * program has freed, so that the caller frees the native object; otherwise 0. */
 static int release(zmap *uses, uint64_t key) {
   int freed = 0;
   z_lock(&lock);
@@ -39,7 +40,8 @@ static int release(zmap *uses, uint64_t key) {
   return freed;
 }
 
-/* Marks an object as freed. Returns 1 if it is in use; its last release frees it then. */
+/* Marks the object with this key as freed by the program, if it is in use. Returns 1 if it is; its
+ * last release frees it then. Otherwise returns 0, and the caller frees it. */
 static int free_later(zmap *uses, uint64_t key) {
   if (!zmap_count(uses)) return 0;
   z_lock(&lock);

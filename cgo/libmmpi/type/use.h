@@ -9,13 +9,13 @@
 /* Retains an operator: until it is released, MPI_Op_free only notes that it has been called. Safe
  * for concurrent use. */
 void zop_retain(MPI_Op op);
-/* Releases an operator, and frees it after the last release if MPI_Op_free has been called. Safe
- * for concurrent use. */
+/* Drops a use of an operator that zop_retain has added, and frees the operator after the last use
+ * if MPI_Op_free has been called. Safe for concurrent use. */
 void zop_release(MPI_Op op);
 /* Retains a datatype: until it is released, MPI_Type_free only notes that it has been called. The
  * type may be predefined, or MPI_DATATYPE_NULL. Safe for concurrent use. */
 void ztype_retain(MPI_Datatype type);
-/* Releases a datatype, and frees it after the last release if MPI_Type_free has been called. Safe
- * for concurrent use. */
+/* Drops a use of a datatype that ztype_retain has added, and frees the datatype after the last use
+ * if MPI_Type_free has been called. Safe for concurrent use. */
 void ztype_release(MPI_Datatype type);
 #endif

@@ -33,8 +33,8 @@ static zflat *empty(void) {
   return l;
 }
 
-/* Adds the number of further elements. Different elements have no common number (-1). Z_BYTES:
- * there are no elements yet. */
+/* Combines the z_number of a list of spans with that of further elements: it becomes -1 if the
+ * elements differ. Z_BYTES means that there are no elements yet. */
 static void mix(zflat *l, int number) {
   if (l->number == Z_BYTES) l->number = number;
   else if (number != Z_BYTES && number != l->number) l->number = -1;
@@ -65,8 +65,8 @@ static int one_of(MPI_Datatype type, const MPI_Datatype *list, size_t n) {
 #define ONE_OF(type, ...) \
   one_of(type, (const MPI_Datatype[]){__VA_ARGS__}, sizeof(MPI_Datatype[]){__VA_ARGS__} / sizeof(MPI_Datatype))
 
-/* Returns the z_number of a type, or -1 if its bytes can be moved but nothing can be computed with
- * them. */
+/* Returns the number (z_number) by which the engine knows the elements of a predefined type of
+ * `size` bytes, or -1 if its bytes can be moved but nothing can be computed with them. */
 static int number_of(MPI_Datatype t, size_t size) {
   if (ONE_OF(t, MPI_BYTE, MPI_PACKED)) return Z_U8;
   if (ONE_OF(t, MPI_CHAR)) return CHAR_MIN < 0 ? Z_I8 : Z_U8;
@@ -87,8 +87,8 @@ static int number_of(MPI_Datatype t, size_t size) {
   return -1;
 }
 
-/* The layout of a pair in C: the size of the first part, the offset and the size of the second
- * part, and the whole size. */
+/* The layout in C of a pair type such as MPI_DOUBLE_INT, in bytes: the size of the first part, the
+ * offset and the size of the second part, and the whole size. */
 typedef struct pair {
   int number;
   int64_t first, at, second, whole;
@@ -122,8 +122,9 @@ static int pair_of(MPI_Datatype t, pair *p) {
   return 1;
 }
 
-/* Appends a type without parts. f90: 'r', 'c', 'i' for a parameterized Fortran type, otherwise
- * 0. */
+/* Appends the spans of one element of a type that has no parts to *out. f90 is 'r', 'c' or 'i' for
+ * a real, complex or integer type of MPI_Type_create_f90_…, otherwise 0. With `elements` a pair is
+ * one span. Returns an MPI error class. */
 static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
   int size, rc = real.Type_size(type, &size), number;
   pair p;
@@ -149,13 +150,14 @@ static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
 
 static int flatten(MPI_Datatype type, int elements, zflat **out);
 
-/* A part of a derived type. */
+/* A part of a derived type: one of the types from which the type was made. */
 typedef struct part {
   zflat *flat;     /* the spans of the part's type */
   MPI_Aint extent; /* the extent of the part's type in bytes */
 } part;
 
-/* Appends n consecutive copies of a part, from offset `at` on. */
+/* Appends the spans of n consecutive copies of a part to *out, from offset `at` on. Returns an MPI
+ * error class. */
 static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   int rc = MPI_SUCCESS;
   if (p->flat->n == 1 && p->flat->spans[0].len == p->extent)
@@ -166,13 +168,15 @@ static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   return rc;
 }
 
-/* The selected indices of a dimension with `size` indices: blocks of `block` indices from `first`
- * on, one every `step`, up to `end`. */
+/* The indices of one dimension of an array that a type selects, of `size` indices in all: blocks of
+ * `block` indices from index `first` on, one every `step`, up to `end`. */
 typedef struct dimension {
   int64_t size, first, block, step, end;
 } dimension;
 
-/* Appends the selected elements of an array, the fastest dimension first. */
+/* Appends the spans of the selected elements of an array to *out, in the dimensions 0 to dim, of
+ * which dimension 0 varies fastest. `offset` is the offset in bytes of the first of these elements'
+ * rows. Returns an MPI error class. */
 static int chosen(zflat **out, const part *p, const dimension *dims, int dim, int64_t offset) {
   const dimension *d = &dims[dim];
   int64_t unit = p->extent;
@@ -197,7 +201,8 @@ enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
 #define IS(x, standard, openmpi, mpich) ((x) == (standard))
 #endif
 
-/* Returns the indices of a dimension that belong to the process with coordinate `me` of n. */
+/* Returns the indices of a dimension of `size` indices that belong to the process with coordinate
+ * `me` of n in that dimension; how and arg are the arguments of MPI_Type_create_darray. */
 static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n, int64_t me) {
   int64_t block = arg;
   if (IS(how, MPI_DISTRIBUTE_NONE, OMPI_NONE, MPICH_NONE)) block = size;
@@ -206,7 +211,8 @@ static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n,
   return (dimension){size, me * block, block, n * block, size};
 }
 
-/* Appends a subarray or a distributed array. */
+/* Appends the spans of a subarray or a distributed array (combiner) of elements *p to *out; args
+ * are the arguments of the constructor. Returns an MPI error class. */
 static int array(zflat **out, const part *p, int combiner, const int64_t *args) {
   int subarray = combiner == MPI_COMBINER_SUBARRAY, n = (int)(subarray ? args[0] : args[2]);
   const int64_t *sizes = subarray ? args + 1 : args + 3;
@@ -256,9 +262,10 @@ static int64_t *append(int64_t *to, const int *from, MPI_Count n) {
   return to;
 }
 
-/* Stores the constructor's arguments without the types, in the order of the constructor, whichever
- * of its two forms the program has called. The counts of a big-count function are in an array of
- * their own, and its addresses are counts too. */
+/* Stores the arguments of a type's constructor in args, except the datatypes, which go to types.
+ * They are in the order of the constructor, whichever of its two forms the program has called. The
+ * counts of a big-count function are in an array of their own, and its addresses are counts too.
+ * Returns an MPI error code. */
 static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datatype *types) {
   int *ints = malloc(((size_t)m->ints + 1) * sizeof *ints), rc = MPI_ERR_NO_MEM;
   MPI_Aint *addresses = malloc(((size_t)m->addresses + 1) * sizeof *addresses);
@@ -277,7 +284,8 @@ static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datat
   return rc;
 }
 
-/* Appends the parts of a derived type. */
+/* Appends the spans of one element of a derived type, whose constructor is *m, to *out. Returns an
+ * MPI error code. */
 static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out) {
   int64_t *args = calloc((size_t)(m->ints + m->addresses + m->counts) + 1, sizeof *args);
   MPI_Datatype *types = malloc(((size_t)m->types + 1) * sizeof *types);

@@ -8,11 +8,12 @@
 
 struct zpiece {
   struct zpiece *next;
-  /* The type that is dropped with the piece: freed if `made`, otherwise released.
-   * MPI_DATATYPE_NULL: the piece has no type. */
+  /* The type that is dropped when the piece is freed: the type itself is freed if `made` is 1,
+   * otherwise its use is dropped (ztype_release). MPI_DATATYPE_NULL: the piece has no type. */
   MPI_Datatype type;
   int made;
-  int wide; /* 1: the address of `bytes` is a key of z_wide */
+  /* 1 if the address of `bytes` is a key of z_wide, which is removed with the piece */
+  int wide;
   _Alignas(max_align_t) char bytes[];
 };
 

@@ -4,24 +4,26 @@
 #define ZIPPER_COLLARGS_H
 #include "coll/coll.h"
 
-/* The copied arguments of a collective. */
+/* The copied arguments of one call of a collective. */
 typedef struct zargs {
-  zcomm *comm;           /* the program's communicator, which spans clusters */
-  struct zpiece *pieces; /* memory and types, freed by zargs_free */
-  MPI_Op op;             /* a retained operator, or MPI_OP_NULL */
-  int rc;                /* the first error class, or MPI_SUCCESS */
+  zcomm *comm; /* the program's communicator, which spans clusters */
+  /* the list of copied arrays and retained types, freed by zargs_free */
+  struct zpiece *pieces;
+  /* the operator that is retained until zargs_free, or MPI_OP_NULL */
+  MPI_Op op;
+  /* the class of the first error, or MPI_SUCCESS */
+  int rc;
 } zargs;
 
 /* The initializer of a zargs without copied arguments. */
 #define ZARGS(C) \
   { .comm = (C), .op = MPI_OP_NULL }
 
-/* The dimension of an array of arguments: an element for each peer, for each member of the
- * process's own group, or for each neighbour from which the process receives or to which it
- * sends. */
+/* The length of an array of arguments: one element for each peer, for each member of the process's
+ * own group, or for each neighbour from which the process receives or to which it sends. */
 enum zeach { Z_PEERS, Z_MEMBERS, Z_SOURCES, Z_DESTINATIONS };
 
-/* Returns whether this process is the root of a collective. */
+/* Returns whether this process is the root of a collective on c to which it has passed `root`. */
 static inline int zargs_root(const zcomm *c, int root) { return c->inter ? root == MPI_ROOT : root == c->rank; }
 /* Returns whether this process has the role of the processes that exchange data with the root of a
  * collective. In an intracommunicator the root has this role too. In an intercommunicator the
@@ -33,7 +35,8 @@ static inline int zargs_leaf(const zcomm *c, int root) { return !c->inter || roo
  * int, the address of the array of int stands for the 64-bit array (zcoll_number). Returns NULL if
  * counts is 0, because the argument has no meaning in this process. */
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each);
-/* Describes n elements of a type as *count elements of the type that is returned. */
+/* Returns a type of which *count elements, an int, are n elements of the given type. A type that it
+ * makes is freed with k. */
 MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count);
 
 /* Retains a datatype, so that its handle stays valid after the program has freed it, and returns
@@ -46,16 +49,21 @@ const MPI_Datatype *zargs_types(zargs *k, const MPI_Datatype *types, int counts,
  * the handle. */
 MPI_Op zargs_op(zargs *k, MPI_Op op);
 
-/* Raises k->rc, frees the arguments, and returns the code for the program. */
+/* Raises the error k->rc on the communicator of the call, frees the arguments, and returns the code
+ * that the MPI function must return. */
 int zargs_refuse(zargs *k, const char *function);
-/* Frees the copied arguments, and releases the retained handles. */
+/* Frees the copied arguments of k, and releases the types and the operator that it has retained. */
 void zargs_free(zargs *k);
 
-/* Makes a persistent collective (persistcoll.c). `start` starts the nonblocking one with the copied
- * arguments, on a communicator of the request's own. The function takes ownership of the content of
- * k, also if it fails. Collective. */
+/* The type of a function that starts one round of a persistent collective: the nonblocking
+ * collective with the copied arguments args on comm, the request's own communicator. Returns an MPI
+ * error code. */
 typedef int zstarter(const void *args, MPI_Comm comm, MPI_Request *request);
+/* Makes *request a persistent collective (persistcoll.c), whose MPI_Start calls `start` with a copy
+ * of the `size` bytes at args. The function takes ownership of the content of k, also if it fails.
+ * Collective. Raises errors and returns the code for the program. */
 int zpersist_new(zargs *k, const char *function, zstarter *start, const void *args, size_t size, MPI_Request *request);
-/* Keeps the content of k until the request is freed. */
+/* Keeps the content of k, further arguments of a persistent collective, until its request is
+ * freed. */
 void zpersist_keep(MPI_Request request, zargs *k);
 #endif

@@ -43,9 +43,11 @@
   }
 BLOCKING(mpi_alltoallw_)
 NONBLOCKING(mpi_ialltoallw_)
-BLOCKING(ompi_alltoallw_f) /* the function that mpi_f08 calls */
+/* the function that Fortran's module mpi_f08 calls */
+BLOCKING(ompi_alltoallw_f)
 NONBLOCKING(ompi_ialltoallw_f)
-/* The functions that mpi_f08 calls since Open MPI 6, with descriptors of the buffers. */
+/* The functions that Fortran's module mpi_f08 calls since Open MPI 6, with descriptors of the
+ * buffers. */
 BLOCKING(ompi_alltoallw_wrapper_f08)
 NONBLOCKING(ompi_ialltoallw_wrapper_f08)
 BLOCKING(ompi_alltoallw_wrapper_f08_c)

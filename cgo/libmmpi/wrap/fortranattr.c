@@ -6,15 +6,16 @@
 
 #ifndef Z_STANDARD_ABI /* the standard ABI has no Fortran */
 #ifdef OPEN_MPI
-enum { KEYVAL_OF_C = 0 }; /* the keyval in C minus that in Fortran */
+/* the number to be added to a keyval of Fortran to get the keyval in C */
+enum { KEYVAL_OF_C = 0 };
 #else
 enum { KEYVAL_OF_C = -1 };
 #endif
 
 typedef void get_attr(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
 
-/* Calls the native function, and then sets *own to the job's value of the attribute or to NULL.
- * Returns 1 if *own takes precedence over the native value. */
+/* Calls the native Fortran function `name`, and then sets *own to the address of the job's value of
+ * the attribute, or to NULL if the native value applies. Returns 1 if *own is set. */
 static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr,
                     int **own) {
   get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
@@ -41,7 +42,11 @@ FORTRAN(mpi_attr_get_, MPI_Fint)
 FORTRAN(mpi_comm_get_attr_, MPI_Aint)
 FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
 
-#ifdef OPEN_MPI /* MPICH's functions call those of C */
+/* Only Open MPI's Fortran functions that create keyvals are replaced, to note the keyvals
+ * (zattr_note): MPICH's call the C functions, which the shim replaces. */
+#ifdef OPEN_MPI
+/* The type of Fortran's MPI_Comm_create_keyval: `copy` and `gone` are the program's copy and delete
+ * callbacks, `keyval` gets the new keyval, `ierr` the error code. */
 typedef void create_keyval(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
 
 #define FORTRAN_KEYVALS(NAME)                                                                        \
@@ -55,8 +60,8 @@ FORTRAN_KEYVALS(mpi_comm_create_keyval_)
 FORTRAN_KEYVALS(mpi_comm_create_keyval_f08_)
 #endif
 
-/* Corrects the value of a window's attribute, of which the native function has found that it
- * exists, since the native window has no memory. */
+/* Sets *value to the shim's value of a predefined attribute of a served window, since the native
+ * window has no memory. The native function has found that the window has the attribute. */
 static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   const zwin *w = !z_is_off() && !z_inside ? zwin_find(win) : NULL;
   if (!w) return;

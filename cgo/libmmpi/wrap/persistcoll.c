@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A persistent collective. */
+/* The data of the request of a persistent collective (zreq.extra). */
 typedef struct collective {
-  zargs kept, more;                  /* more: the arguments that zpersist_keep has passed */
-  zstarter *start;                   /* starts the nonblocking collective */
+  /* kept are the copied arguments of the collective, more those that zpersist_keep has added */
+  zargs kept, more;
+  /* the function that starts the nonblocking collective of a round */
+  zstarter *start;
   MPI_Comm comm;                     /* the request's own communicator */
   _Alignas(max_align_t) char args[]; /* the arguments for `start` */
 } collective;
@@ -29,7 +31,8 @@ static void end(zreq *r) {
   z_Comm_free(&p->comm); /* the communicator ends once the operations on it have completed */
 }
 
-/* Makes a communicator of the same processes with the same topology. Attributes are not copied. */
+/* Makes *out a communicator of the processes of c with the same topology, without the attributes of
+ * c. Raises errors and returns the code for the program. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
   if (!rc && (rc = zcomm_like(zcomm_find(*out), c))) {

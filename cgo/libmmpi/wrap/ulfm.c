@@ -7,7 +7,8 @@
 #include "core/error.h"
 #include <dlfcn.h>
 
-/* Raises the error on comm; the other arguments are ignored. */
+/* Raises the error that `function` is not supported on comm, and returns its code; the other
+ * arguments are ignored. */
 static int absent(MPI_Comm comm, const char *function, ...) {
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
                     "MMPI has no fault tolerance (ULFM): a process that fails ends the job");
