@@ -42,7 +42,7 @@ const (
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Sent) - unsafe.Offsetof(C.z_cell{}.sent))
 )
 
-// engineCell is z_cell in the exports.
+// engineCell is the type of a z_cell in the exported functions.
 type engineCell C.z_cell
 
 func (c *engineCell) cell() *engine.Cell { return (*engine.Cell)(unsafe.Pointer(c)) }
@@ -101,7 +101,8 @@ var (
 	errNoComm     = &engine.Error{Code: engine.ErrArg, Reason: "no such communicator in the engine"}
 )
 
-// with calls f with the job's engine. Closures that are passed to it stay on the stack.
+// with calls f with the job's engine, and converts its error to an enum z_error. Closures that are
+// passed to it stay on the stack.
 func with(f func(*engine.Engine) error) C.int {
 	e := running.Load()
 	if e == nil {
@@ -110,7 +111,8 @@ func with(f func(*engine.Engine) error) C.int {
 	return result(f(e))
 }
 
-// on calls f with the engine and a communicator, which may be over a link.
+// on calls f with a communicator and its engine, which may be that of a link, and converts its
+// error to an enum z_error.
 func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
 	return over(comm>>linkShift, func(e *engine.Engine) error {
 		if c := e.Comm(comm & idMask); c != nil {
@@ -210,7 +212,7 @@ func waitsOf(n *C.z_waits) (w engine.Waits) {
 	return w
 }
 
-// kept returns a copy of a list in memory of C that is never freed, or NULL for an empty list.
+// kept returns a copy of a list in memory of C that is never freed, or nil for an empty list.
 func kept(list []int32) *C.int32_t {
 	if len(list) == 0 {
 		return nil

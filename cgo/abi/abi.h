@@ -11,13 +11,17 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-/* also in cgo/mpi/engine.c; raised with every change of a declaration in this file */
+/* The version of this interface, which is raised with every change of a declaration in this file;
+ * cgo/mpi/engine.c has it too. */
 #define Z_ABI_VERSION 17
 
-/* Portable values: no constant of an MPI library crosses this interface. */
+/* The values by which this interface denotes wildcards and special ranks, since no constant of an
+ * MPI library crosses it; Z_GIVE_WAY is an argument of ze_progress and Z_FAULTED one of its
+ * results. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1, Z_FAULTED = -1 };
-/* Up to this number of processes of a cluster send small messages directly to one of them. With
- * more processes a tree has more steps, but fewer messages one after the other. */
+/* The greatest number of processes of a cluster that send small messages directly to one of them.
+ * With more processes they use a tree, which has more steps, but fewer messages one after the
+ * other. */
 enum { Z_FEW_RANKS = 8 };
 enum z_error {
   Z_OK = 0,
@@ -31,54 +35,66 @@ enum z_error {
   Z_ERR_RMA_SYNC,
   Z_ERR_RMA_RANGE
 };
-/* A ready send is a standard one, and a buffered send is a standard one of the shim's copy. */
+/* The mode of a send. A ready send is a standard one, and a buffered send is a standard one of the
+ * shim's copy. */
 enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };
-enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* equal to wire.Kind… */
+/* The kind of a message, which receives match too: of the program, of a collective, or of the
+ * shim's own. The numbers are those of wire.Kind…. */
+enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 };
 
-/* An operation in progress. The shim allocates it, and keeps it in place until it has completed and
- * is freed. The shim polls `done`; the engine stores the result and then done = 1 (release). */
+/* The state of an operation in progress, such as a send or a collective. The shim allocates it, and
+ * keeps it in place until it has completed and is freed. The shim polls `done`; the engine stores
+ * the result and then done = 1 (release). */
 typedef struct z_cell {
   uint32_t done;
-  int32_t error;  /* enum z_error */
-  int32_t source; /* the rank in the communicator */
+  int32_t error; /* the error with which the operation has ended, enum z_error */
+  /* the rank in the communicator from which the message has come */
+  int32_t source;
   int32_t tag;
-  int64_t bytes;     /* the size in bytes of the received message, or of the message that a probe has found */
-  int32_t cancelled; /* 1: cancelled before it began */
-  uint32_t stage;    /* used by the shim only */
-  uint64_t request;  /* used by the engine only, to find its request; 0: none */
-  /* The shim's request, which callbacks receive. */
+  int64_t bytes; /* the size in bytes of the received message, or of the message that a probe has found */
+  /* 1 if the operation was cancelled before it began */
+  int32_t cancelled;
+  uint32_t stage; /* used by the shim only */
+  /* the number by which the engine finds its request, which only the engine uses; 0: none */
+  uint64_t request;
+  /* The shim's request to which this cell belongs, which callbacks receive. */
   void *owner;
   /* With Z_ERR_TRUNCATE: the size in bytes of the message, where `bytes` were expected, or 0 if it
    * is unknown. */
   int64_t sent;
 } z_cell;
 
-/* The world that this process has joined. */
+/* The job and this process's place in it, which ze_start returns. */
 typedef struct z_world {
-  int32_t size, rank;        /* virtual */
-  int32_t clusters, cluster; /* the number of clusters, and the index of this process's */
-  int32_t offset;            /* the virtual rank of native rank 0 of this cluster */
-  int32_t tag_ub;            /* the minimum over all MPI libraries of the job */
-  /* 1: messages inside the cluster, and waits, are reported by ze_record…. */
+  /* the number of processes of the job, and this process's virtual rank */
+  int32_t size, rank;
+  /* the number of clusters, and the index of this process's cluster */
+  int32_t clusters, cluster;
+  int32_t offset; /* the virtual rank of native rank 0 of this cluster */
+  /* the minimum of MPI_TAG_UB over all MPI libraries of the job */
+  int32_t tag_ub;
+  /* 1 if the shim must report messages inside the cluster, and waits, by ze_record…. */
   int32_t recording;
-  /* [size] The virtual rank of every rank of MPI_COMM_WORLD, or NULL if they are equal. The array
-   * stays valid. */
+  /* [size] The virtual rank of each rank of MPI_COMM_WORLD, or NULL if every rank equals its
+   * virtual rank. The array stays valid. */
   const int32_t *order;
   /* This cluster's name if another cluster has a host with the name of this one, otherwise NULL.
    * The string stays valid. */
   const char *namesake;
   /* The number of different MPI libraries in the job, whatever their versions. */
   int32_t libraries;
-  /* 1 if the engine runs. 0: the job has one cluster, and no forwarder by which other jobs could be
-   * reached. */
+  /* 1 if the engine runs. 0 if it does not, because the job has one cluster and no forwarder by
+   * which other jobs could be reached. */
   int32_t runs;
 } z_world;
 
-/* A message that the native library has matched for the engine (MPI_Improbe on the local part of a
- * communicator). */
+/* A message that the native library has found for the engine by a probe (MPI_Improbe on the local
+ * part of a communicator). */
 typedef struct z_probe {
-  uint64_t message; /* the shim's token for the native message handle */
-  int32_t source;   /* the rank in the spanning communicator */
+  /* the shim's number for the native message handle, or 0 if the message has been left queued */
+  uint64_t message;
+  /* the rank in the spanning communicator from which the message comes */
+  int32_t source;
   int32_t tag;
   int64_t bytes;
 } z_probe;
@@ -99,25 +115,33 @@ enum z_coll_op {
   Z_EXSCAN
 };
 typedef struct z_coll {
-  int32_t op;   /* enum z_coll_op */
-  int32_t root; /* the rank in the communicator */
-  /* The data to be sent. For MPI_IN_PLACE the shim passes the place itself. It may equal recv only
-   * in reductions. */
+  int32_t op; /* the kind of the collective, enum z_coll_op */
+  /* the rank of the root in the communicator, if the collective has a root */
+  int32_t root;
+  /* The address of the data to be sent. For MPI_IN_PLACE the shim passes the place itself. It may
+   * equal recv only in reductions. */
   const void *send;
   void *recv;
-  /* The size of this process's own block. Gather and allgather: the block that it sends. Scatter:
-   * the block that it receives. Broadcast: the buffer in `recv`. */
+  /* The size in bytes of this process's own block. Gather and allgather: the block that it sends.
+   * Scatter: the block that it receives. Broadcast: the buffer in `recv`. */
   int64_t send_bytes;
-  const int64_t *send_counts, *send_displs; /* [size] scatterv at the root, alltoallv */
-  /* [size] gatherv at the root, allgatherv, alltoallv. Reduce_scatter: the counts in elements. */
+  /* [size] The size and the offset in `send`, in bytes, of the block for each rank. Used by
+   * scatterv at the root, and by alltoallv. */
+  const int64_t *send_counts, *send_displs;
+  /* [size] The size and the offset in `recv`, in bytes, of the block of each rank. Used by gatherv
+   * at the root, allgatherv and alltoallv. Reduce_scatter: the number of elements of each rank's
+   * result. */
   const int64_t *recv_counts, *recv_displs;
-  int64_t count; /* reductions: the number of elements */
-  /* Reductions: the bytes from one element to the next. Buffers have count*extent bytes and are
-   * laid out as the type. */
+  int64_t count; /* Reductions: the number of elements. */
+  /* Reductions: the distance in bytes from one element to the next. Buffers have count*extent bytes
+   * and are laid out as the type. */
   int64_t extent;
-  uint64_t type, mpi_op; /* reductions: native handles, for z_native only */
+  /* Reductions: the native handles of the datatype and the operator, which the engine only passes
+   * to z_native. */
+  uint64_t type, mpi_op;
   int32_t commutative;
-  /* 1: every rank has the same count, and knows this (MPI_Gather, but not MPI_Gatherv). */
+  /* 1 if every rank has the same count and all ranks know this, as in MPI_Gather but not in
+   * MPI_Gatherv. */
   int32_t uniform;
   /* The number of collectives that this process has done on the communicator without the engine
    * (ze_coll_leaf) since its last ze_coll. */
@@ -127,17 +151,21 @@ typedef struct z_coll {
 /* One-sided operations on a window that spans clusters. Memory is described as `count` elements,
  * `extent` bytes from one to the next. An element is a list of spans (off, len) in the order of the
  * type map. Offsets count from `base`, and at the target from the displacement. */
+/* A span of bytes: its offset `off` and its length `len` in bytes. */
 typedef struct z_span {
   int64_t off, len;
 } z_span;
+/* The memory of one side of a one-sided operation: `count` elements from `base` on, one every
+ * `extent` bytes, each with the same n spans. */
 typedef struct z_view {
   void *base;
   int64_t count, extent;
   const z_span *spans;
-  int64_t n; /* the number of spans */
+  int64_t n; /* the number of spans in each element */
 } z_view;
 
-/* equal to rma.Put… */
+/* The kinds of one-sided operations, equal to rma.Put…: put, get, accumulate, get and accumulate,
+ * compare and swap. */
 enum z_verb { Z_PUT = 1, Z_GET, Z_ACCUMULATE, Z_FETCH, Z_SWAP };
 /* The operators of accumulates and the types of their operands, as portable numbers, because the
  * libraries' handles differ. */
@@ -157,6 +185,7 @@ enum z_fn {
   Z_MAXLOC,
   Z_MINLOC
 };
+/* The types of the numbers on which accumulates compute. Z_BYTES: bytes that are only moved. */
 enum z_number {
   Z_BYTES = 0,
   Z_I8,
@@ -188,50 +217,70 @@ enum z_number {
   Z_2FLOAT,
   Z_2DOUBLE
 };
+/* A one-sided operation: its kind (enum z_verb), its operator (enum z_fn), the type of its elements
+ * (enum z_number), and the rank of its target in the window. */
 typedef struct z_rma {
   int32_t verb, fn, number, target;
-  int64_t disp; /* in displacement units of the target; an address in dynamic windows */
-  /* The data to be sent. Z_SWAP: the new value, then the value to compare with. */
+  /* the displacement at the target in its displacement units, or an address in a dynamic window */
+  int64_t disp;
+  /* The data to be sent. For Z_SWAP they are the new value and then the value to compare with. */
   z_view data;
-  z_view there;  /* the memory at the target; base is not used */
-  z_view result; /* the data to be received */
+  /* the memory at the target, whose `base` is not used */
+  z_view there;
+  /* the memory into which the result is received */
+  z_view result;
 } z_rma;
 
-/* The actions of ze_win_sync, with the arguments that each uses. */
+/* The actions of ze_win_sync. Each comment names the arguments of ze_win_sync that the action uses,
+ * apart from the window and the cell. */
 enum z_sync {
-  /* Ends this process's operations; the caller adds a barrier. flag: an epoch may follow. */
+  /* Completes this process's operations for MPI_Win_fence; the caller adds a barrier. Uses flag: 1
+   * if an epoch may follow. */
   Z_SYNC_FENCE,
-  Z_SYNC_FLUSH,    /* target; -1: all */
-  Z_SYNC_LOCK,     /* target; flag: Z_LOCK_… */
-  Z_SYNC_UNLOCK,   /* target */
-  Z_SYNC_LOCK_ALL, /* flag: Z_LOCK_UNCHECKED or 0 */
+  /* Completes the operations of MPI_Win_flush. Uses target, where -1 means all targets. */
+  Z_SYNC_FLUSH,
+  /* Locks the window at one target. Uses target, and flag: a combination of Z_LOCK_…. */
+  Z_SYNC_LOCK,
+  /* Unlocks the window at one target. Uses target. */
+  Z_SYNC_UNLOCK,
+  /* Locks the window at all targets. Uses flag: Z_LOCK_UNCHECKED or 0. */
+  Z_SYNC_LOCK_ALL,
   Z_SYNC_UNLOCK_ALL,
-  /* group. Completes at once: cell is not used. */
+  /* Begins an exposure epoch for the processes in group, as MPI_Win_post does. Completes at once:
+   * cell is not used. Uses group and n. */
   Z_SYNC_POST,
-  Z_SYNC_START, /* group */
+  /* Begins an access epoch to the processes in group, as MPI_Win_start does. Uses group and n. */
+  Z_SYNC_START,
   Z_SYNC_COMPLETE,
   Z_SYNC_WAIT,
-  Z_SYNC_IDLE, /* returns an error if an epoch is open; cell is not used */
+  /* Returns an error if an epoch is open; cell is not used. */
+  Z_SYNC_IDLE,
 };
 
-enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2, Z_LOCK_AWAITED = 4 }; /* equal to rma.Exclusive … */
+/* The bits of a lock's flag, equal to rma.Exclusive …: exclusive and not shared; MPI_MODE_NOCHECK;
+ * the operation completes only when the lock has been granted. */
+enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2, Z_LOCK_AWAITED = 4 };
 
-/* The engine's activity, equal to engine.Idle … */
+/* The activity of the engine, which determines how the shim waits. The numbers are those of
+ * engine.Idle …. */
 enum z_activity {
-  Z_IDLE, /* a thread may block inside native MPI */
+  /* nothing: a thread may block inside native MPI */
+  Z_IDLE,
   Z_BUSY,
   /* Only native stages of collectives are in progress, which no message from another cluster can
    * end. */
   Z_STAGING,
 };
 
-/* The process's waits, which the warning about a deadlocked job reads. */
+/* The counts of the process's waits, which the warning about a deadlocked job reads. */
 typedef struct z_waits {
   /* The name of the MPI function that the program has called last; the string stays valid. */
   const char *call;
-  /* The numbers of waits begun and ended. If they are equal the process does not wait. */
+  /* The numbers of waits that have begun and that have ended. If they are equal the process does
+   * not wait. */
   uint32_t begun, ended;
-  /* 1: processes outside of the job may end a wait, so the waits are no sign of a deadlock. */
+  /* 1 if processes outside of the job may end a wait, so that the waits are no sign of a
+   * deadlock. */
   int32_t outside;
 } z_waits;
 
@@ -239,191 +288,223 @@ typedef struct z_waits {
 typedef struct z_fault {
   void *at;
   int64_t bytes;
-  /* 1: the message is received there. 0: the message is sent from there. */
+  /* 1 if the message is to be received there, 0 if it is to be sent from there. */
   int32_t writes;
-  /* A description of the message, as a part of a sentence, ending with 0. */
+  /* A description of the message for the user, as a part of a sentence. */
   char what[256];
 } z_fault;
 
-/* The functions of native MPI that the engine uses. */
+/* The functions and the variables of the shim that the engine uses, for the most part to call
+ * native MPI. */
 typedef struct z_native {
   uint32_t abi;
-  volatile int32_t *busy; /* enum z_activity; written by the engine */
-  const z_waits *waits;   /* written by the shim, read by any thread */
-  /* Written by the shim, read by any thread. 1: the program ends the job, and calls of the engine
-   * that wait for other processes return Z_ERR_ABORTED. */
+  /* the engine's activity, enum z_activity, which the engine sets */
+  volatile int32_t *busy;
+  /* the counts of waits, which the shim sets and any thread reads */
+  const z_waits *waits;
+  /* 1 while the program ends the job, so that calls of the engine that wait for other processes
+   * return Z_ERR_ABORTED. The shim sets it, and any thread reads it. */
   const volatile int32_t *leave;
 
-  /* Matching. `comm` is the pointer passed to ze_comm_add. native_source is a rank of the local
-   * part or Z_ANY_SOURCE. The functions return 1 if a message was found, 0 if not, and the negative
-   * of an error otherwise. */
+  /* Probes for a native message and takes it from the queue (a matched probe). `comm` is the
+   * pointer passed to ze_comm_add; native_source is a rank of the local part or Z_ANY_SOURCE.
+   * Returns 1 and sets *out if a message was found, 0 if not, and the negative of an error
+   * otherwise. */
   int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
-  /* Finds a message as improbe does, but leaves it queued (out->message = 0). */
+  /* Probes for a native message as improbe does, but leaves it queued (out->message = 0). */
   int (*iprobe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
-  /* Starts to receive the message into cell->owner's buffer; the engine then polls with `test`. */
+  /* Starts to receive a message that improbe has found into the buffer of cell->owner; the engine
+   * then polls with `test`. Returns Z_OK or an error. */
   int (*imrecv)(z_cell *cell, uint64_t message);
-  /* Posts cell->owner's receive natively after all; the engine then polls with `test`. */
+  /* Posts the receive of cell->owner natively, because its message can only come natively; the
+   * engine then polls with `test`. Returns Z_OK or an error. */
   int (*irecv)(z_cell *cell);
-  /* Returns 1 if the native receive has completed, with the result filled in except `done`. */
+  /* Tests a receive that imrecv or irecv has started. Returns 1 if it has completed, after storing
+   * the result in *cell except `done`, otherwise 0. */
   int (*test)(z_cell *cell);
-  int (*cancel)(z_cell *cell); /* cancels the native receive */
+  /* Cancels a receive that irecv has started. Returns Z_OK or an error. */
+  int (*cancel)(z_cell *cell);
 
   /* Starts a nonblocking collective inside this process's cluster, over the local part of the
-   * communicator. The fields of z_coll are those of the local part, with native ranks. *token is
-   * passed to coll_test. */
+   * communicator. The fields of *args are those of the local part, with native ranks. *token is set
+   * to the number to be passed to coll_test. Returns Z_OK or the negative of an error. */
   int (*coll)(void *comm, const z_coll *args, uint64_t *token);
-  /* Returns 1 if the collective has completed, which invalidates the token, 0 if not, and the
-   * negative of an error otherwise. */
+  /* Tests a collective that `coll` has started. Returns 1 if it has completed, which invalidates
+   * the token, 0 if not, and the negative of an error otherwise. */
   int (*coll_test)(uint64_t token);
-  /* inout = in op inout */
+  /* Computes inout = in op inout for count elements, as MPI_Reduce_local does. Returns Z_OK or an
+   * error. */
   int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
 
-  /* Ends this process with the code because the job is lost or aborted, after printing the reason.
-   * Does not return. Safe in any thread. */
+  /* Ends this process with an exit status, because the job is lost or aborted, after printing the
+   * reason. Does not return. Safe in any thread. */
   void (*fail)(int32_t code, const char *reason);
 
-  /* Accesses the memory as the program would. Returns if it can be accessed after all. Safe in any
-   * thread. */
+  /* Accesses the memory of a fault as the program would, which raises a signal if it is still
+   * inaccessible. Returns if it can be accessed after all. Safe in any thread. */
   void (*access)(const z_fault *fault);
 } z_native;
 
-/* Connections to other jobs. Each is a link with an engine of its own, numbered from 1; link 0 is
- * the job itself. A process of another job gets a number above the virtual ranks of this job. The
+/* The greatest number of connections to other jobs, and the size in bytes of the memory for a
+ * port's name. Each connection is a link with an engine of its own, numbered from 1; link 0 is the
+ * job itself. A process of another job gets a number above the virtual ranks of this job. The
  * number is the same in all connections, and known to this process alone. */
 enum { Z_LINKS = 127, Z_PORT_NAME = 256 };
 
-/* The engine. Its functions are exported by libmmpi-engine.so and looked up by name; in a Go
- * program they are linked in and registered by the mmpi package. Functions that return int return
- * Z_OK or an error of enum z_error, unless a comment says otherwise; ze_error() returns the text of
- * the error. */
-/* The facts that only native MPI knows, which every process passes to ze_start. */
+/* The facts about this process and its cluster that only native MPI knows, and that every process
+ * passes to ze_start. */
 typedef struct z_local {
-  int32_t rank, size; /* native */
+  /* the rank in the native world, and its size */
+  int32_t rank, size;
   int32_t tag_ub;
-  const char *library; /* for example "Open MPI 4.1.4" */
+  /* the name of the MPI library, for example "Open MPI 4.1.4" */
+  const char *library;
   const char *host;
-  /* [size] For every native rank the first native rank on its host. The array is not kept. */
+  /* [size] The first native rank on the host of each native rank. The array need not stay valid. */
   const int32_t *hosts;
-  int32_t threads; /* 1: several threads may be in the engine at once */
-  /* 1: MPI_Comm_spawn has started this native world, which is beside the job's. */
+  /* 1 if several threads may be in the engine at once */
+  int32_t threads;
+  /* 1 if MPI_Comm_spawn has started this native world, which is then a separate world beside the
+   * job's. */
   int32_t spawned;
 } z_local;
 
+/* The list of the engine's functions, F(result, name, parameters) for each. They are exported by
+ * libmmpi-engine.so and looked up by name; in a Go program they are linked in and registered by the
+ * mmpi package. Functions that return int return Z_OK or an error of enum z_error, unless a comment
+ * says otherwise; ze_error() returns the text of the error. */
 #define Z_ENGINE_FUNCTIONS(F)                                                                                         \
-  /* Joins the job that the environment describes (ZIPPER_*). Blocks until all clusters have */                       \
-  /* joined or the time-out expires. out->runs is 0 if the shim must pass everything through. */                      \
+  /* Joins the job that the environment describes (ZIPPER_*), and sets *out. Blocks until all */                      \
+  /* clusters have joined or the time-out expires. out->runs is 0 if the shim must pass every */                      \
+  /* call to native MPI. */                                                                                           \
   F(int, ze_start, (const z_native *native, const z_local *local, z_world *out))                                      \
-  /* Flushes, waits for acknowledgements, synchronizes all ranks and leaves the job. Only */                          \
-  /* ze_error may be called after it. */                                                                              \
+  /* Leaves the job after all messages have been sent and acknowledged, and all ranks have */                         \
+  /* called this function. Only ze_error may be called after it. */                                                   \
   F(int, ze_finish, (void))                                                                                           \
-  /* Ends the job in all clusters. Returns once the forwarder has acknowledged it, or after 1 */                      \
-  /* s. */                                                                                                            \
+  /* Ends the job in all clusters with an exit status. Returns once the forwarder has */                              \
+  /* acknowledged the request, or after 1 s. */                                                                       \
   F(void, ze_abort, (int32_t code))                                                                                   \
   /* Returns the text of the error of this thread's last failed call. It is valid until this */                       \
   /* thread's next call, also if other threads make calls. */                                                         \
   F(const char *, ze_error, (void))                                                                                   \
-  /* Returns a new context id of this process, for communicators over the link. */                                    \
+  /* Returns a new context id of this process, for a communicator whose messages go over a */                         \
+  /* link. */                                                                                                         \
   F(uint64_t, ze_next_context, (int32_t link))                                                                        \
-  /* Adds a communicator. world[i] is the process number of rank i, native[i] its rank in the */                      \
-  /* local part or Z_REMOTE. link is 0 if all ranks are of this job. */                                               \
+  /* Adds a communicator to the engine and sets *id to its number. `comm` is passed to the */                         \
+  /* functions of z_native. world[i] is the process number of rank i, native[i] its rank in */                        \
+  /* the local part or Z_REMOTE. link is 0 if all ranks are of this job. */                                           \
   F(int, ze_comm_add,                                                                                                 \
     (int32_t link, void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,                    \
      const int32_t *native, int32_t native_size, int32_t *id))                                                        \
-  /* Removes a communicator, on which no operation may be in progress. A link ends with its */                        \
-  /* last communicator. */                                                                                            \
+  /* Removes a communicator from the engine; no operation may be in progress on it. A link */                         \
+  /* ends with its last communicator. */                                                                              \
   F(int, ze_comm_drop, (int32_t id))                                                                                  \
-  /* Starts a send to a remote rank. The operation may have completed on return (cell->done). */                      \
+  /* Starts to send `bytes` bytes at buf to a rank in another cluster. kind is a z_kind, mode */                      \
+  /* a z_mode. The operation may have completed on return (cell->done). */                                            \
   F(int, ze_isend,                                                                                                    \
     (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode,             \
      z_cell *cell))                                                                                                   \
-  /* Starts a receive whose source is remote, or Z_ANY_SOURCE, or local if ze_shadowed */                             \
-  /* returns 1. If the message comes natively the engine calls imrecv or irecv, and does not */                       \
-  /* use `buf`. */                                                                                                    \
+  /* Starts to receive a message from a rank that is remote, or Z_ANY_SOURCE, or local if */                          \
+  /* ze_shadowed returns 1. If the message comes natively the engine calls imrecv or irecv, */                        \
+  /* and does not use `buf`. */                                                                                       \
   F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) \
-  /* Returns 1 if an earlier receive could match the message of this local receive, which */                          \
-  /* then must be passed to ze_irecv, or 0 if it can be posted natively at once. */                                   \
+  /* Returns 1 if an earlier receive in the engine could match the message of a receive from */                       \
+  /* this local source, which then must be passed to ze_irecv, or 0 if the receive can be */                          \
+  /* posted natively at once. */                                                                                      \
   F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag))                                                    \
-  /* Probes for a message of any source; for a local one by a native iprobe. out->done is 1 */                        \
-  /* if one was found. A local message for an entry of list D is received into that entry, */                         \
-  /* and the probe goes on. */                                                                                        \
+  /* Probes once for a message, whose source may be any; for a local one by a native iprobe. */                       \
+  /* out->done is 1 if one was found. A local message that an earlier receive of the engine */                        \
+  /* matches is received into that, and the probe goes on. */                                                         \
   F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell * out))                                        \
   /* Probes as ze_iprobe does, and takes the message from the queue (a matched probe). */                             \
-  /* *native is 1 if *message is the shim's token of a z_probe. */                                                    \
+  /* *message is its number: if *native is 1, the shim's number of a native message (z_probe), */                     \
+  /* otherwise one for ze_mrecv. */                                                                                   \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell * out, uint64_t * message, int32_t * native)) \
   /* Starts to receive a remote message that ze_improbe has found. */                                                 \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \
-  /* Requests the cancellation of an operation; cell->cancelled tells whether it succeeded. */                        \
+  /* Requests that an operation is cancelled; once it is done cell->cancelled tells whether it */                     \
+  /* was. */                                                                                                          \
   F(int, ze_cancel, (int32_t comm, z_cell * cell))                                                                    \
-  /* Makes progress, and returns a number greater than 0 if there was any. With block_us > 0 */                       \
-  /* it sleeps on the links for up to block_us if there was none. With Z_GIVE_WAY it yields */                        \
-  /* the core first. It returns Z_FAULTED if ze_fault has to be called. */                                            \
+  /* Sends and receives what it can over the links, and returns a number greater than 0 if */                         \
+  /* anything was done. Otherwise it sleeps on the links for up to block_us microseconds if */                        \
+  /* that is greater than 0; if it is Z_GIVE_WAY it yields the core first. Returns Z_FAULTED */                       \
+  /* if ze_fault has to be called. */                                                                                 \
   F(int, ze_progress, (int32_t block_us))                                                                             \
-  /* Returns 1 and sets *out to memory that could not be accessed. The caller accesses it and */                      \
-  /* calls ze_fault(NULL), which lets the message continue. Returns 0 if there is none, or */                         \
-  /* another thread has taken it. */                                                                                  \
+  /* Returns 1 and sets *out to memory of the program that the engine could not access. The */                        \
+  /* caller accesses it and calls ze_fault(NULL), which lets the message continue. Returns 0 */                       \
+  /* if there is none, or another thread has taken it. */                                                             \
   F(int, ze_fault, (z_fault * out))                                                                                   \
-  /* Starts a collective. Arrays in args are copied, buffers must stay valid. */                                      \
+  /* Starts a collective on a communicator; cell is done when it has completed. Arrays in args */                     \
+  /* are copied, buffers must stay valid until then. */                                                               \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \
-  /* Returns 1 if this process only sends *give bytes of `send` to local rank 0, or receives */                       \
-  /* *get bytes from it into `recv`, or both; -1 bytes: there is no message. The shim may */                          \
-  /* then do the collective by the native messages that the engine would send, in the same */                         \
-  /* order. */                                                                                                        \
+  /* Returns 1 if this process is a leaf in a collective: it only sends *give bytes of `send` */                      \
+  /* to local rank 0, or receives *get bytes from it into `recv`, or both; -1 bytes: there is */                      \
+  /* no message. The shim may then do the collective by the native messages that the engine */                        \
+  /* would send, in the same order. Otherwise returns 0. */                                                           \
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
-  /* Adds a window of `bytes` bytes at base, or a dynamic one for memory that is attached */                          \
-  /* later. */                                                                                                        \
+  /* Adds a window for one-sided operations and sets *id to its number: one of `bytes` bytes */                       \
+  /* at base with a displacement unit of `unit` bytes, or a dynamic one for memory that is */                         \
+  /* attached later. world[i] is the process number of rank i. */                                                     \
   F(int, ze_win_add,                                                                                                  \
     (int32_t link, uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes,     \
      int64_t unit, int32_t dynamic, int32_t *id))                                                                     \
-  /* Removes a window after all ranks have synchronized behind their last operation. */                               \
+  /* Removes a window. All ranks must have synchronized after their last operation on it. */                          \
   F(int, ze_win_drop, (int32_t win))                                                                                  \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes))                                                     \
   F(int, ze_win_detach, (int32_t win, void *base))                                                                    \
-  /* Starts an operation, and copies the data to be sent. cell may be NULL; it is done when */                        \
-  /* the results have arrived. *left is not 0 if too much is in flight to the target; the */                          \
-  /* caller then calls ze_win_more until it is 0. */                                                                  \
+  /* Starts a one-sided operation, and copies the data to be sent. cell may be NULL; it is */                         \
+  /* done when the results have arrived. *left is set to 0, or to the number of the part that */                      \
+  /* could not be sent because too much is in flight to the target; the caller then calls */                          \
+  /* ze_win_more until it is 0. */                                                                                    \
   F(int, ze_win_op, (int32_t win, const z_rma *op, z_cell *cell, uint64_t *left))                                     \
   F(int, ze_win_more, (int32_t win, uint64_t * left))                                                                 \
-  /* Synchronizes a window (enum z_sync). cell is done when the synchronization has */                                \
-  /* completed. */                                                                                                    \
+  /* Does an action of enum z_sync on a window. cell is done when the synchronization has */                          \
+  /* completed. group has the ranks of n processes. */                                                                \
   F(int, ze_win_sync,                                                                                                 \
     (int32_t win, int32_t what, int32_t target, int32_t flag, const int32_t *group, int32_t n, z_cell *cell))         \
-  /* Does MPI_Win_test: sets *over to 1 if the exposure epoch has ended. */                                           \
+  /* Sets *over to 1 if the exposure epoch of a window has ended, otherwise to 0, as */                               \
+  /* MPI_Win_test does. */                                                                                            \
   F(int, ze_win_test, (int32_t win, int32_t * over))                                                                  \
-  /* Reports a native message to a virtual rank of this cluster, while recording is on. */                            \
+  /* Reports a native message of `bytes` bytes from this process to a virtual rank of this */                         \
+  /* cluster, for zipper run --record. */                                                                             \
   F(void, ze_record, (int32_t rank, int64_t bytes))                                                                   \
-  /* Reports that a native message from this virtual rank has been received. */                                       \
+  /* Reports that this process has received a native message from a virtual rank, for zipper */                       \
+  /* run --record. */                                                                                                 \
   F(void, ze_record_taken, (int32_t rank))                                                                            \
-  /* Reports that this process begins to wait for messages (begins = 1) or has stopped */                             \
-  /* waiting (0). */                                                                                                  \
+  /* Reports that this process begins to wait for messages (begins = 1) or has stopped waiting */                     \
+  /* (0), for zipper run --record. */                                                                                 \
   F(void, ze_record_wait, (int32_t begins))                                                                           \
-  /* Opens a port of this process, and writes its name to name, which has room for `room` */                          \
-  /* bytes. */                                                                                                        \
+  /* Opens a port at which this process can accept other jobs, and writes the port's name to */                       \
+  /* `name`, which has room for `room` bytes. */                                                                      \
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \
-  /* Waits at the port for another job (accepts = 1) or connects to the job that waits there */                       \
-  /* (0), in the background. One of the n processes in world calls it for all of them. When */                        \
-  /* cell is done ze_result has the result, and *plan, of cell->bytes bytes, must be passed to */                     \
-  /* ze_join by all of them. The caller frees *plan. */                                                               \
+  /* Connects this process to a process of another job at a port, in the background: waits */                         \
+  /* there (accepts = 1) or connects to the job that waits there (0). One of the n processes */                       \
+  /* with virtual ranks `world` calls it for all of them. When cell is done ze_result has the */                      \
+  /* result, and *plan, of cell->bytes bytes, must be passed to ze_join by all of them. The */                        \
+  /* caller frees *plan. */                                                                                           \
   F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
-  /* Joins the connection of a plan. *n is the number of its processes, of which the first */                         \
-  /* *low are of the accepting side, and *numbers has their process numbers; the caller frees */                      \
-  /* it. cell->source is the link, or 0 if all processes are of this job. */                                          \
+  /* Joins the connection of a plan that ze_meet has made, in the background. *n is set to the */                     \
+  /* number of its processes, of which the first *low are of the accepting side, and *numbers */                      \
+  /* to their process numbers; the caller frees it. When cell is done cell->source is the */                          \
+  /* link, or 0 if all processes are of this job. */                                                                  \
   F(int, ze_join,                                                                                                     \
     (const void *plan, int64_t bytes, int32_t accepts, z_cell *cell, int32_t *n, int32_t *low, int32_t **numbers))    \
-  /* Publish and look up names of ports in the background. `port` has room for Z_PORT_NAME */                         \
-  /* bytes. */                                                                                                        \
+  /* Publish the port under a name, look up the port of a name, and withdraw a name, the first */                     \
+  /* two in the background. In ze_lookup `port` has room for Z_PORT_NAME bytes. */                                    \
   F(int, ze_publish, (const char *name, const char *port, z_cell *cell))                                              \
   F(int, ze_lookup, (const char *name, char *port, z_cell *cell))                                                     \
   F(int, ze_unpublish, (const char *name))                                                                            \
-  /* Returns the result of such an operation in the background, once its cell is done. Call */                        \
-  /* it once. */                                                                                                      \
+  /* Returns the result of the operation in the background to which a cell belongs (ze_meet, */                       \
+  /* ze_join, ze_publish, ze_lookup), once the cell is done. It can be called once. */                                \
   F(int, ze_result, (z_cell * cell))                                                                                  \
-  /* Ends a link over which there is no communicator. */                                                              \
+  /* Ends a link that has no communicator. */                                                                         \
   F(void, ze_link_drop, (int32_t link))                                                                               \
-  /* Returns the index of this process's cluster among the clusters of a link. */                                     \
+  /* Returns the index of this process's cluster among the clusters whose processes a link */                         \
+  /* connects. */                                                                                                     \
   F(int32_t, ze_cluster, (int32_t link))                                                                              \
-  /* Sets the text of ze_error to the reason why a communicator's link has failed, or returns */                      \
-  /* 0 if it is unknown. */                                                                                           \
+  /* Sets the text of ze_error to the reason why the link of a communicator has failed, and */                        \
+  /* returns a number other than 0. Returns 0 if the reason is unknown. */                                            \
   F(int, ze_comm_why, (int32_t comm))
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;

@@ -4,7 +4,8 @@
 #include <complex.h>
 #include <string.h>
 
-/* Computes one element after the other through copies, because the alignment is unknown. */
+/* Computes EXPRESSION for each pair of elements of type T, a of inout and b of `in`, and stores it
+ * in inout. The elements are copied, because their alignment is unknown. */
 #define EACH(T, EXPRESSION)                                   \
   do {                                                        \
     if (bytes % (int64_t)sizeof(T)) return -1;                \
@@ -68,7 +69,8 @@ DEFINE(of_l16, LOGIC(uint16_t); BITS(uint16_t))
 DEFINE(of_l32, LOGIC(uint32_t); BITS(uint32_t))
 DEFINE(of_l64, LOGIC(uint64_t); BITS(uint64_t))
 
-/* Of equal values the one with the lower index is taken. */
+/* Defines the operators MAXLOC and MINLOC on pairs NAME of a value and an index. Of equal values
+ * the one with the lower index is taken. */
 #define PAIR(NAME, V, I)                                                               \
   typedef struct {                                                                     \
     V value;                                                                           \

@@ -15,7 +15,7 @@ const (
 	opScatterv = collectives.OpScatterv
 )
 
-// counts copies an array that C does not keep.
+// counts returns a copy of an array of n numbers of C, which C does not keep, or nil for NULL.
 func counts(p *C.int64_t, n int) []int64 {
 	if p == nil {
 		return nil
@@ -23,7 +23,8 @@ func counts(p *C.int64_t, n int) []int64 {
 	return append([]int64(nil), unsafe.Slice((*int64)(unsafe.Pointer(p)), n)...)
 }
 
-// span returns the length that a buffer of these blocks must have.
+// span returns the length in bytes that a buffer must have that contains blocks with these counts
+// and displacements.
 func span(counts, displs []int64) int64 {
 	var n int64
 	for i, c := range counts {

@@ -16,8 +16,8 @@ static void wipe(char *entry, const char *name) {
   while (*p) *p++ = 0;
 }
 
-/* Sets begin and end to the block of the environment that the kernel made at the start of the
- * process. Returns 0 if the kernel does not report it. */
+/* Sets *begin and *end to the addresses of the block of the environment that the kernel made at the
+ * start of the process. Returns 1, or 0 if the kernel does not report it. */
 static int block(char **begin, char **end) {
   char line[1024];
   int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

@@ -25,7 +25,7 @@ const (
 	messageShift = 56
 )
 
-// links are the connections to other jobs.
+// links has the connections of this process to other jobs.
 var links linkSet
 
 // linkSet has an engine for each connection, beside the job's, and the state of the operations that
@@ -43,26 +43,30 @@ type linkSet struct {
 	native *C.z_native
 	ctx    context.Context // ctx ends with the job.
 	cancel context.CancelFunc
-	// background counts operations in the background.
+	// background counts the operations in progress that connect to other jobs or use names of
+	// ports.
 	background sync.WaitGroup
-	// ending counts links that are ending.
+	// ending counts the links that are being ended in the background.
 	ending sync.WaitGroup
-	// highest is the greatest number of a link so far.
+	// highest is the greatest number of a link that has been made so far.
 	highest atomic.Int32
 
 	mu sync.Mutex
-	// numbers are those of processes of other jobs.
+	// numbers maps each known process of another job to the number that this process has assigned
+	// to it.
 	numbers map[ports.Process]int32
-	// processes is the number of processes that have a number.
+	// processes is the number of processes that have a number: the ranks of this job and the
+	// processes in numbers.
 	processes int32
 	results   map[*engine.Cell]error
 	names     ports.Names
 	of        [C.Z_LINKS + 1]connection
 }
 
-// connection is one link.
+// connection is one link: the engine of a connection to another job.
 type connection struct {
-	// use is held for reading while a thread is in the engine.
+	// use is held for reading while a thread is in the link's engine, and for writing when the
+	// engine is removed.
 	use    sync.RWMutex
 	engine atomic.Pointer[engine.Engine]
 
@@ -75,7 +79,7 @@ type connection struct {
 	comms   int
 }
 
-// start prepares the links once the job's engine runs.
+// start stores what the links need to know about this process, once the job's engine runs.
 func (s *linkSet) start(self ports.Self, n *C.z_native, processes int32) {
 	s.self, s.native, s.processes = self, n, processes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -84,7 +88,8 @@ func (s *linkSet) start(self ports.Self, n *C.z_native, processes int32) {
 
 var errNoLink = &engine.Error{Code: engine.ErrArg, Reason: "no such connection to another job"}
 
-// over calls f with a link's engine.
+// over calls f with the engine of a link, or the job's if link is 0, and converts its error to an
+// enum z_error.
 func over(link int32, f func(*engine.Engine) error) C.int {
 	if link == 0 {
 		return with(f)
@@ -101,7 +106,8 @@ func over(link int32, f func(*engine.Engine) error) C.int {
 	return result(errNoLink)
 }
 
-// setActivity tells the program the combined activity of all engines.
+// setActivity records the activity of a link's engine, and tells the program the combined activity
+// of all engines by n.busy.
 func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
 	busy := (*int32)(unsafe.Pointer(n.busy))
 	s.busy.of[link].Store(int32(a))
@@ -132,7 +138,8 @@ const (
 	sleepAmong = 200 * time.Microsecond
 )
 
-// progress makes progress in the job's engine and in those of all links.
+// progress makes progress in the job's engine e and in those of all links, and returns how much
+// there was. If there was none it sleeps for up to block.
 func (s *linkSet) progress(e *engine.Engine, block time.Duration) int {
 	n := e.Progress(min(block, 0))
 	if n == engine.Faulted {
@@ -177,7 +184,7 @@ func (s *linkSet) step(link int32, block time.Duration) int {
 	return 0
 }
 
-// fault returns memory that a link's engine could not access.
+// fault returns memory of the program that the engine of a link could not access, if there is any.
 func (s *linkSet) fault() (bad engine.BadMemory, found bool) {
 	for k := int32(1); k <= s.highest.Load() && !found; k++ {
 		if e := s.of[k].engine.Load(); e != nil {
@@ -187,7 +194,8 @@ func (s *linkSet) fault() (bad engine.BadMemory, found bool) {
 	return bad, found
 }
 
-// released tells all links' engines that such memory has been accessed.
+// released tells all links' engines that the memory that fault has returned has been accessed, so
+// that the message can continue.
 func (s *linkSet) released() {
 	for k := int32(1); k <= s.highest.Load(); k++ {
 		if e := s.of[k].engine.Load(); e != nil {
@@ -196,7 +204,7 @@ func (s *linkSet) released() {
 	}
 }
 
-// ranks converts process numbers to virtual ranks over a link.
+// ranks converts this process's numbers of processes to virtual ranks over a link.
 func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	if link == 0 {
 		return numbers, nil
@@ -212,7 +220,8 @@ func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	return ranks, nil
 }
 
-// hold and release count the communicators over a link, which ends with the last one.
+// hold counts a new communicator over a link, and release one that has been freed; the link ends
+// with the last one.
 func (s *linkSet) hold(link int32) {
 	if link != 0 {
 		s.mu.Lock()
@@ -267,7 +276,7 @@ func (s *linkSet) finish() {
 	s.ending.Wait()
 }
 
-// abort ends the links and tells the other jobs the status.
+// abort ends the links and tells the other jobs the exit status of this job.
 func (s *linkSet) abort(status int) {
 	for k := int32(1); k <= s.highest.Load(); k++ {
 		over(k, func(e *engine.Engine) error {
@@ -277,8 +286,8 @@ func (s *linkSet) abort(status int) {
 	}
 }
 
-// run calls f in the background. cell is done when f has returned, and ze_result then returns its
-// error.
+// run calls f in the background. cell is done when f has returned, and result then returns the
+// error of f.
 func (s *linkSet) run(cell *engine.Cell, f func(context.Context) error) {
 	s.any.Store(true)
 	cell.Begin()
@@ -297,7 +306,8 @@ func (s *linkSet) done(cell *engine.Cell, err error) {
 	cell.Finish()
 }
 
-// result returns the error of a cell's operation, once.
+// result returns the error of the operation in the background to which a cell belongs, and forgets
+// it.
 func (s *linkSet) result(cell *engine.Cell) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +328,8 @@ func (s *linkSet) number(p ports.Process) int32 {
 	return n
 }
 
-// numbersOf returns the numbers of the processes of a connection.
+// numbersOf returns this process's numbers of the processes of a connection, in the order of the
+// plan.
 func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +346,8 @@ func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
 
 var errTooMany = &engine.Error{Code: engine.ErrArg, Reason: fmt.Sprintf("there are %d connections to other jobs already: disconnect some", C.Z_LINKS)}
 
-// join makes a link from a plan.
+// join makes a link for the connection of a plan and returns its number, or 0 if all processes are
+// of this job.
 func (s *linkSet) join(ctx context.Context, p *ports.Plan, accepts bool, numbers []int32) (int32, error) {
 	seat, err := p.Seat(&s.self, accepts)
 	if err != nil {

@@ -24,8 +24,8 @@ const char *zn_error(void) {
   return text ? text : "no error";
 }
 
-/* The number of callbacks in which this thread is. A call that fails may run the program's error
- * handler, which may call MPI_Abort while this thread holds the engine's lock. */
+/* The number of callbacks in which this thread is, for zn_within. A call that fails may run the
+ * program's error handler, which may call MPI_Abort while this thread holds the engine's lock. */
 static _Thread_local int within;
 
 int zn_within(void) { return within; }

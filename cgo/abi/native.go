@@ -15,7 +15,7 @@ import (
 // native calls the shim: it implements engine.Native over a z_native, which stays valid for good.
 type native struct {
 	n *C.z_native
-	// link is the link whose engine calls, or 0 for the job's engine.
+	// link is the number of the link whose engine calls, or 0 for the job's engine.
 	link int32
 }
 
@@ -104,7 +104,7 @@ func (n native) Access(m engine.BadMemory) {
 	C.free(unsafe.Pointer(f))
 }
 
-// fillFault fills in a z_fault for memory that could not be accessed.
+// fillFault fills in *f for memory of the program that could not be accessed.
 func fillFault(f *C.z_fault, m engine.BadMemory) {
 	f.at, f.bytes, f.writes = unsafe.Pointer(unsafe.SliceData(m.Mem)), C.int64_t(len(m.Mem)), C.int32_t(bool32(m.Writes))
 	what := unsafe.Slice((*byte)(unsafe.Pointer(&f.what)), len(f.what))

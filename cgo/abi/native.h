@@ -3,10 +3,14 @@
 #ifndef ZIPPER_ABI_NATIVE_H
 #define ZIPPER_ABI_NATIVE_H
 #include "abi.h"
+/* The result of a probe of zn_improbe or zn_iprobe: 1, 0 or a negative error as z_native's function
+ * returns it, and the message if it is 1. */
 
 typedef struct zn_probe {
   int32_t found;
   z_probe probe;
+  /* The result of zn_coll: Z_OK or the negative of an error, and the number of the collective for
+ * zn_coll_test. */
 } zn_probe;
 typedef struct zn_token {
   int32_t error;
@@ -23,7 +27,7 @@ const char *zn_error(void);
  * other thread may read or change the environment meanwhile. */
 void zn_forget(const char *name);
 
-/* Returns a number greater than 0 while this thread is in one of the calls below. */
+/* Returns the number of z_native's functions in which this thread is, 0 if it is in none. */
 int zn_within(void);
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
@@ -37,9 +41,10 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
                  int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
-/* Computes inout = inout fn in on `bytes` bytes of numbers (arith.c). Returns -1 if the function is
- * not defined for such numbers. */
+/* Computes inout = inout fn in on `bytes` bytes of numbers, where fn is an enum z_fn and number an
+ * enum z_number (arith.c). Returns 0, or -1 if the function is not defined for such numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
-void zn_access(const z_native *n, uintptr_t fault); /* fault is the address of a z_fault */
+/* lets the shim access the memory of a fault; `fault` is the address of a z_fault */
+void zn_access(const z_native *n, uintptr_t fault);
 #endif

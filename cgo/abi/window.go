@@ -31,7 +31,7 @@ func view(v *C.z_view) rma.View {
 
 var errNoWindow = &engine.Error{Code: engine.ErrArg, Reason: "no such window in the engine"}
 
-// window calls f with a window.
+// window calls f with the window of a number, and converts its error to an enum z_error.
 func window(id int32, f func(*engine.Window) error) C.int {
 	return over(id>>linkShift, func(e *engine.Engine) error {
 		if w := e.Window(id & idMask); w != nil {
@@ -79,7 +79,7 @@ func ze_win_detach(win int32, base uintptr) C.int {
 	})
 }
 
-// optional converts a cell that may be NULL.
+// optional converts a cell of C, which may be NULL, to one of the engine, which is then nil.
 func optional(c *engineCell) *engine.Cell {
 	if c == nil {
 		return nil

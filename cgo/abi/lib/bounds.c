@@ -9,7 +9,8 @@
 int __real_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr);
 
-/* Replaces the function in Go's calls (bounds.go), which are all about the calling thread. */
+/* Sets *attr to the bounds of the calling thread's stack, in place of pthread_getattr_np in Go's
+ * calls (bounds.go), which are all about the calling thread. */
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attr) {
   static _Thread_local struct {
     void *low;

@@ -19,9 +19,10 @@ typedef void (*starter)(int, char **, char **);
  * support such scripts defines none, and the loader has started the runtime. */
 extern const starter z_go_start[] __attribute__((weak)), z_go_start_end[] __attribute__((weak));
 
-/* Whether a variable is one by which users configure Go programs of their own. Such a setting may
- * be wrong for the engine, and a malformed one would end the process. GOTRACEBACK is kept: it
- * applies if the engine fails, when a user who has set it wants to see more. */
+/* Returns whether an entry NAME=VALUE of the environment is one by which users configure Go
+ * programs of their own. Such a setting may be wrong for the engine, and a malformed one would end
+ * the process. GOTRACEBACK is kept: it applies if the engine fails, when a user who has set it
+ * wants to see more. */
 static int is_for_go(const char *entry) {
   static const char *const names[] = {"GODEBUG=", "GOGC=", "GOMAXPROCS=", "GOMEMLIMIT="};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -80,8 +81,8 @@ static void put_back(const process *p) {
   }
 }
 
-/* Starts the runtime, and returns when it has the descriptors that it keeps. Returns NULL, or why
- * it cannot be started. */
+/* Starts Go's runtime, and returns when it has the descriptors that it keeps. Returns NULL, or a
+ * text for the user about why it cannot be started. */
 const char *ze_begin(void) {
   static process before;
   note(&before);

@@ -34,8 +34,9 @@ static int add_local(struct dl_phdr_info *object, size_t size, void *sum) {
   return 0;
 }
 
-/* Returns the size of a stack. The C library places a thread's copy of all thread-local variables
- * on its stack, and OpenMP programs may have megabytes of them. */
+/* Returns the size in bytes of the stack of a thread of the engine. The C library places a thread's
+ * copy of all thread-local variables on its stack, and OpenMP programs may have megabytes of
+ * them. */
 static size_t stack_bytes(void) {
   size_t local = 0, page = (size_t)sysconf(_SC_PAGESIZE);
   dl_iterate_phdr(add_local, &local);
@@ -47,8 +48,9 @@ int __wrap_pthread_attr_init(pthread_attr_t *attr) {
   return rc ? rc : pthread_attr_setstacksize(attr, stack_bytes());
 }
 
-/* A thread's number counts from 0 in the order in which the runtime makes its threads. The second
- * one is always the monitor, which the first starts before anything else. */
+/* The function that a new thread of the engine runs, its argument, and the thread's number. Threads
+ * are numbered from 0 in the order in which the runtime makes them. The second one is always the
+ * monitor, which the first starts before anything else. */
 typedef struct {
   thread_main run;
   void *of;
@@ -101,7 +103,7 @@ static long group_limit(void) {
   return least;
 }
 
-/* Whether the address space has room for a thread. */
+/* Returns whether the address space has room for the stack of a thread with these attributes. */
 static int room(const pthread_attr_t *attr) {
   size_t size = 0;
   pthread_attr_getstacksize(attr, &size);
@@ -109,7 +111,8 @@ static int room(const pthread_attr_t *attr) {
   return space != MAP_FAILED && !munmap(space, size);
 }
 
-/* Ends the process after printing which limit has been reached. */
+/* Ends the process after printing that thread `number` cannot be made, with the error of
+ * pthread_create, and which limit has been reached. */
 _Noreturn static void refuse(const pthread_attr_t *attr, int number, int error) {
   struct rlimit user;
   char which[256];

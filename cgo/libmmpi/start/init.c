@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether the launcher has preloaded a library of this name: one of MMPI's, or the library
- * of the standard ABI that the program is to use. */
+/* Returns whether `library`, a path in a preload list, is one that the launcher has put there: a
+ * library of MMPI's, or the library of the standard ABI that the program is to use. */
 static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
 
 /* Removes MMPI's libraries from the preload list in an environment variable, so that children of

@@ -51,9 +51,9 @@ int zreorder_graph(int n, const int *index, const int *edges, const int *cluster
  * with the topology t, of which it takes ownership. A process with a negative color gets
  * MPI_COMM_NULL. Raises errors and returns the code for the program. Collective. */
 int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out);
-/* Sets *position to the position in the topology t of n processes that this rank of c takes: its
- * rank or, with `reorder`, a position near its neighbours. Raises errors and returns the code for
- * the program. */
+/* Sets position[i], for each of the first n ranks i of c, to the position in the topology t that
+ * the rank takes: its own number or, with `reorder`, one near its neighbours. Raises errors and
+ * returns the code for the program. */
 int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
 /* Raises an error if c is an intercommunicator, which can have no topology. Returns its code, or
  * MPI_SUCCESS. */
