@@ -12,20 +12,26 @@
 
 /* A buffer of n blocks, one for each rank, as the program describes it. */
 typedef struct zblocks {
-  void *buf; /* the address of the buffer */
+  void *buf; /* the address of the buffer, as the program has passed it */
   /* The numbers of elements, read by zcoll_number. If NULL, the numbers are those of `many`; if
    * that is NULL too, every block has `count` elements. */
   const int *counts;
-  const int64_t *many; /* the numbers of elements as 64-bit numbers */
-  int64_t count;       /* the number of elements of every block */
+  /* the number of elements of each block, if the numbers are 64 bits long, otherwise NULL */
+  const int64_t *many;
+  /* the number of elements of every block, if counts and many are NULL */
+  int64_t count;
   /* The displacements in elements, or in bytes if `types` is set. If NULL, the blocks are
    * consecutive. */
   const int *displs;
-  const MPI_Aint *addresses; /* displacements in bytes, used instead of displs */
-  const MPI_Datatype *types; /* the type of each block; NULL: `type` is that of all blocks */
-  MPI_Datatype type;         /* the type of all blocks, if `types` is NULL */
-  int same;                  /* 1: the first block is used for every rank */
-  int together;              /* 1: the blocks must be consecutive in the result */
+  /* the displacement of each block in bytes, used in place of displs, or NULL */
+  const MPI_Aint *addresses;
+  /* the datatype of each block, or NULL if all blocks have the type `type` */
+  const MPI_Datatype *types;
+  MPI_Datatype type; /* the type of all blocks, if `types` is NULL */
+  /* 1 if every rank gets the first block, otherwise 0 */
+  int same;
+  /* 1 if the blocks must be consecutive in the memory for the engine, otherwise 0 */
+  int together;
 } zblocks;
 
 /* The map from the address of an array of int to the array of 64-bit numbers that it stands for:
@@ -46,13 +52,14 @@ typedef struct zlater zlater;
 /* A collective in progress, from the program's call until the results are in the program's
  * buffers. */
 typedef struct zcoll {
-  zcomm *comm; /* the communicator */
-  z_coll args; /* the arguments for the engine */
+  zcomm *comm; /* the communicator of the collective */
+  z_coll args; /* the arguments that ze_coll gets */
   /* The first MPI error class of the preparation, or MPI_SUCCESS. */
   int rc;
-  int nonblocking; /* 1: the program may free types before the end */
-  void *memory;    /* the list of the memory blocks that zcoll_grab has allocated */
-  zlater *later;   /* the list of copies to the program's buffers to be made at the end, or NULL */
+  /* 1 for a nonblocking call, after which the program may free types before the collective ends */
+  int nonblocking;
+  void *memory;  /* the list of the memory blocks that zcoll_grab has allocated */
+  zlater *later; /* the list of copies to the program's buffers to be made at the end, or NULL */
   /* Combines operands that have arrived into the result, before the results are copied to the
    * program's buffers, and returns an MPI error class. NULL: the collective has no such step. */
   int (*combine)(struct zcoll *);
@@ -82,7 +89,7 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
 /* The use of a buffer of blocks: blocks are sent from it; blocks are sent from a copy of it,
  * because it is also received into (alltoall in place); blocks are received into it. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
-/* Returns the offset in bytes of block i from b->buf. */
+/* Returns the offset in bytes of block i of b from the address b->buf. */
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i);
 /* Returns the memory for a buffer of n blocks that is used in the way `how` (ZB_SEND, …), and sets
  * *counts and *displs to the sizes and the offsets in that memory of the blocks, in bytes. `keep`
@@ -141,7 +148,8 @@ typedef struct zchannel {
   int asked, asking;
   /* the channel, or -1 if none was left, in which case collectives are native */
   int32_t number;
-  MPI_Request request; /* the native broadcast of the number */
+  /* the native broadcast by which local rank 0 tells the number to the others */
+  MPI_Request request;
   /* the list of the stages that have not started, in the order in which they must start */
   struct zsmall *first, *last;
   /* 1 while the stage that was started last has messages that it starts only after it has received
@@ -154,7 +162,7 @@ typedef struct zchannel {
  * receives then (leaffast.c). */
 typedef struct zleaf {
   int known; /* 1 if this entry holds an answer */
-  int op;    /* enum z_coll_op */
+  int op;    /* the kind of the collective, enum z_coll_op */
   int may;   /* 1 if this process may be a leaf in the collective */
   /* the number that stands for the arguments on which the answer depends */
   int64_t key;
@@ -164,18 +172,19 @@ typedef struct zleaf {
   int64_t get;
 } zleaf;
 
-/* The state of the collectives of a spanning communicator. */
+/* The state that the collectives on one spanning communicator share (zcomm.coll). */
 typedef struct zcollstate {
   zattached base;
   zgate gate;
   zchannel channel;
-  zleaf leaves[Z_LEAVES]; /* the latest answers of ze_coll_leaf */
+  /* the cached answers of ze_coll_leaf, at indices that depend on the arguments */
+  zleaf leaves[Z_LEAVES];
   /* The number of collectives that leaffast.c has done on the communicator since the last
    * collective that the engine has done there. */
   uint32_t skipped;
 } zcollstate;
 
-/* Returns the state of the collectives of c. */
+/* Returns the state that the collectives on c share. */
 static inline zcollstate *zcollstate_of(const zcomm *c) { return (zcollstate *)c->coll; }
 /* allocates the state of a new communicator's collectives; returns NULL if memory is exhausted */
 zattached *zcollstate_make(void);

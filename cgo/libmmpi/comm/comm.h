@@ -131,9 +131,11 @@ void zcomm_stop(void);
  * "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" for each cluster, numbered from 0 in
  * this order. */
 #define ZPSET_CLUSTER "zipper://cluster"
-/* Reads the clusters from a layout such as "a=4,b=2". Returns an MPI error code. */
+/* Reads the names and sizes of the clusters, for their process sets, from a layout such as
+ * "a=4,b=2". Returns an MPI error code. */
 int zpset_start(const char *layout);
-void zpset_stop(void); /* frees the list of clusters */
+/* frees the list of clusters that zpset_start has made */
+void zpset_stop(void);
 int zpset_count(void); /* returns the number of process sets */
 /* writes the name of process set i to out, which has room for `size` bytes, as snprintf does */
 int zpset_name(int i, char *out, int size);

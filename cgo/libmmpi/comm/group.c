@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static zmap groups; /* the map from handle to zgroup */
+/* the map from a group's native handle to its zgroup */
+static zmap groups;
 static MPI_Group native_world;
 
 static const zgroup empty = {0};

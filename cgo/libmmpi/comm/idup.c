@@ -16,7 +16,8 @@ typedef struct idup {
   uint64_t context, *contexts;
   /* the native duplicate, or MPI_COMM_NULL until it exists */
   MPI_Comm made;
-  MPI_Request native; /* the request of the native duplication */
+  /* the native request of the native duplication, or MPI_REQUEST_NULL */
+  MPI_Request native;
   /* the step in progress: the exchange of the context id, the native duplication, or the exchange
    * of the results */
   enum { ASKING, COPYING, AGREEING } step;
@@ -27,8 +28,10 @@ typedef struct idup {
   int copies, rc;
   /* the result that this process sends to the others: not 0 if its native part has failed */
   uint64_t verdict;
-  int with_info; /* 1 for MPI_Comm_idup_with_info */
-  MPI_Info info; /* a duplicate of the program's info */
+  /* 1 if the program has called MPI_Comm_idup_with_info, 0 for MPI_Comm_idup */
+  int with_info;
+  /* a duplicate of the info that the program has passed, or MPI_INFO_NULL */
+  MPI_Info info;
 } idup;
 
 static int copy(idup *d, MPI_Comm from) {

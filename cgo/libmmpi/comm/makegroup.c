@@ -26,10 +26,12 @@ typedef struct meeting {
   int me, tag;
 } meeting;
 
-/* The message that the first member sends to the others once it has the messages of all. */
+/* The message that the first member of a group sends to the others once it has the messages of
+ * all. */
 typedef struct answer {
   uint64_t context; /* a new context id of the first member, for the communicator */
-  uint64_t failed;  /* not 0 if the library of a member has failed to make its part */
+  /* not 0 if the native library of any member has failed to make its part of the communicator */
+  uint64_t failed;
 } answer;
 
 /* Starts to send `bytes` bytes at data to member `peer` (send = 1) or to receive them from there

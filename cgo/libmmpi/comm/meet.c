@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "core/privcomm.h"
 
-/* The number of this process's duplications whose native part is in progress. */
+/* The number of this process's nonblocking duplications whose native part is in progress. */
 static int32_t copies;
 /* the number of calls in this process that forbid duplications to start their native part */
 static int32_t held;

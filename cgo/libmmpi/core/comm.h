@@ -12,10 +12,12 @@ typedef struct zattached {
   /* Returns a copy of the object for a duplicate of the communicator, or NULL if memory is
    * exhausted. A NULL function: duplicates get no object. */
   struct zattached *(*copy)(const struct zattached *);
-  void (*drop)(struct zattached *); /* frees the object */
+  /* frees the object, when the communicator is freed */
+  void (*drop)(struct zattached *);
 } zattached;
 
-/* A communicator that spans clusters. */
+/* A communicator that spans clusters. Its local part is a native communicator of its ranks in this
+ * cluster. */
 typedef struct zcomm {
   MPI_Comm native; /* the local part; its handle is the program's handle */
   /* the context id: the number by which the processes tell this communicator's messages from those
@@ -24,7 +26,8 @@ typedef struct zcomm {
   /* The number of the connection (link) to the other job that some ranks belong to, or 0 if all
    * ranks are of this job. */
   int32_t link;
-  int32_t id;         /* the communicator's number in the engine */
+  /* the number by which the engine knows the communicator */
+  int32_t id;
   int32_t size, rank; /* the number of ranks, and this process's rank */
   /* the size of the local part, and this process's rank in it */
   int32_t native_size, native_rank;
@@ -61,7 +64,8 @@ static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c-
 /* Returns the number of ranks of the group of c that this process belongs to. */
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
-extern zmap z_comms; /* the map from native handle to zcomm; it holds spanning communicators only */
+/* the map from native handle to zcomm, which holds spanning communicators only */
+extern zmap z_comms;
 /* The zcomm of MPI_COMM_WORLD. It is kept outside the map because most calls are on MPI_COMM_WORLD,
  * which so need no hash. It is NULL before the process has joined the job and after it has left. */
 extern zcomm *z_whole;

@@ -149,7 +149,7 @@ static const struct {
 };
 enum { CONSTANTS = sizeof constants / sizeof *constants };
 
-/* Returns n / a if n and m are the same multiple of a and b, otherwise 0. */
+/* Returns n / a if n is a multiple of a and m is the same multiple of b, otherwise 0. */
 static int64_t times(int64_t n, int64_t a, int64_t m, int64_t b) {
   return n % a == 0 && m % b == 0 && n / a == m / b ? n / a : 0;
 }

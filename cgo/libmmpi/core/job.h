@@ -53,7 +53,8 @@ static inline int z_is_apart(void) { return z_interrupts() || z_is_child(); }
  * status 1 and the job goes on, and a signal handler ends the job. */
 int z_refuse(const char *function);
 
-extern int z_threads; /* 1 if MPI_THREAD_MULTIPLE was granted */
+/* 1 if native MPI has granted MPI_THREAD_MULTIPLE */
+extern int z_threads;
 /* the engine's activity (enum z_activity), which the engine sets */
 extern volatile int32_t z_busy;
 /* The number of the shim's own operations in progress that advance only when the shim polls them
@@ -65,7 +66,8 @@ extern int32_t z_leaves;
 /* The number of one-sided windows that the program has open. While there are any, waits take place
  * in the engine, which serves remote accesses at once. */
 extern int32_t z_serving;
-extern int z_native_size; /* the number of processes of this cluster */
+/* the size of the native world, which is the number of processes of this cluster */
+extern int z_native_size;
 /* A random number that identifies a world that MPI_Comm_spawn has started, whose virtual ranks are
  * not the job's, or 0 in the job's own processes. */
 extern uint64_t z_world_mark;
@@ -82,7 +84,7 @@ static inline int zcluster_has(int32_t virtual_rank) {
   return virtual_rank >= z_layout.offset && virtual_rank < z_layout.offset + z_native_size;
 }
 
-/* Returns the native rank of a virtual rank of this process's cluster. */
+/* Returns the rank in the native world of a process of this cluster with this virtual rank. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
 /* The counts of the process's waits, which the warning about a deadlocked job reads. With
@@ -143,7 +145,7 @@ void z_drain_stderr(void);
 static inline void z_lock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_lock(m);
 }
-/* Unlocks a mutex that z_lock has locked. */
+/* Unlocks a mutex that z_lock has locked; does nothing without MPI_THREAD_MULTIPLE. */
 static inline void z_unlock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_unlock(m);
 }

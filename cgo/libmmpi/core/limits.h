@@ -91,7 +91,7 @@ enum {
  * that alternate between several sizes. */
 enum { Z_LEAVES = 16 };
 
-/* The most bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
+/* The greatest number of bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
 enum { Z_PACK_BYTES = 1 << 30 };
 
 /* The longest time in milliseconds that a process which ends the job waits until its standard error

@@ -13,7 +13,7 @@ typedef struct zslot {
   void *value;  /* the value, or NULL if the key has been removed */
 } zslot;
 
-/* The hash table of a map. */
+/* The hash table of a map: its slots, of which at most three quarters have a key. */
 typedef struct ztable {
   /* The table that this one has replaced, which a reader in another thread may still use, or NULL.
    * It is kept with MPI_THREAD_MULTIPLE only. */

@@ -20,7 +20,8 @@
 /* The standard ABI covers C alone; its functions number handles as int. */
 #ifdef Z_STANDARD_ABI
 typedef int MPI_Fint;
-/* MPI_Type_f2c is in MPICH's header of the standard ABI, but not in Open MPI's. */
+/* The function that converts a Fortran handle of a datatype to a C handle. MPI_Type_f2c is in
+ * MPICH's header of the standard ABI, but not in Open MPI's. */
 #define Z_TYPE_OF MPI_Type_fromint
 #else
 #define Z_TYPE_OF MPI_Type_f2c

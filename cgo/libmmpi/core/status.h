@@ -9,7 +9,7 @@
  * an MPI error code, `bytes` is the size of the message, and `cancelled` is 1 if the operation was
  * cancelled. In all functions of this file the status to be written may be MPI_STATUS_IGNORE. */
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled);
-/* Makes a status empty, as MPI defines it for an inactive request. */
+/* Makes *status an empty status, as MPI defines it for an inactive request. */
 void z_status_empty(MPI_Status *status);
 /* Replaces the source in *status, a native rank of c's local part, by the number by which the
  * program names that peer in c. */

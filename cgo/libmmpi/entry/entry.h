@@ -13,7 +13,7 @@
 /* the table of the engine's functions, called by Z_ENGINE(ze_isend(…)) */
 extern z_engine z_eng;
 
-/* Where a thread is in relation to the engine. */
+/* The place of a thread in relation to the engine, which signal handlers have to know. */
 enum z_place {
   Z_NEVER_ENTERED,
   Z_OUTSIDE,
@@ -67,11 +67,13 @@ static inline int z_callback_begin(void) {
 /* Sets this thread's mark to *before, its place before z_callback_begin. */
 static inline void z_callback_end(const int *before) { z_place = *before; }
 
-/* Mark this thread as inside or outside of the engine for the rest of the enclosing block. */
+/* Z_IN_ENGINE marks this thread as inside the engine for the rest of the enclosing block,
+ * Z_OUT_OF_ENGINE as in a callback of the engine. */
 #define Z_IN_ENGINE __attribute__((cleanup(z_entry_end), unused)) const int z_before = z_entry_begin()
 #define Z_OUT_OF_ENGINE __attribute__((cleanup(z_callback_end), unused)) const int z_before = z_callback_begin()
 
-/* Calls a function of the engine and evaluates to its result: int rc = Z_ENGINE(ze_isend(…)). */
+/* Calls a function of the engine, with this thread marked as inside the engine, and evaluates to
+ * the function's result: int rc = Z_ENGINE(ze_isend(…)). */
 #define Z_ENGINE(CALL) \
   __extension__({      \
     Z_IN_ENGINE;       \

@@ -1,7 +1,8 @@
 /* Errors on files. */
 #include "io/file.h"
 
-static zmap handlers; /* the map from error handler to the program's function for files */
+/* the map from an error handler's handle to the program's function, for handlers of files */
+static zmap handlers;
 
 /* Makes the error handler *handler as MPI_File_create_errhandler does, and keeps the program's
  * function, because Open MPI's MPI_File_call_errhandler rejects MPI_FILE_NULL. */

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The map from native handle to zfile. Files that one process has opened alone are not in it. */
+/* The map from a file's native handle to its zfile. Files that one process has opened alone are not
+ * in it. */
 static zmap files;
 
 static zfile *get(MPI_File file) { return zmap_count(&files) ? zmap_get(&files, z_key(file)) : NULL; }

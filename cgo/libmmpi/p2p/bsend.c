@@ -5,7 +5,8 @@
  * are native. */
 #include "p2p/p2p.h"
 
-static int64_t attached = -1; /* the size of the attached buffer in bytes; -1: no buffer is attached */
+/* the size in bytes of the buffer that the program has attached, or -1 if none is attached */
+static int64_t attached = -1;
 
 int z_Buffer_attach(void *buffer, int size) {
   int rc = real.Buffer_attach(buffer, size);

@@ -16,7 +16,8 @@ enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 /* Counts a message to native rank dest of comm for zipper run --record. comm is a communicator of
  * this cluster or the local part of a spanning one. */
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
-/* Counts a message as p2p_record does, if messages are recorded and dest is a rank. */
+/* Counts a message to native rank dest of comm for zipper run --record (p2p_record), if messages
+ * are recorded and dest is not MPI_PROC_NULL. */
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
 }

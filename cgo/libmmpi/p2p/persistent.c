@@ -4,8 +4,9 @@
 
 /* The kind of a persistent send or receive: the data of its request (zreq.extra). */
 typedef struct persistent {
-  int receive;        /* 1 for a receive, 0 for a send */
-  enum p2p_mode mode; /* the mode of a send */
+  int receive; /* 1 for a receive, 0 for a send */
+  /* the mode of the send, if it is a send */
+  enum p2p_mode mode;
 } persistent;
 
 static int start(zreq *r) {

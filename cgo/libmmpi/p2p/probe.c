@@ -10,7 +10,8 @@ typedef struct zmessage {
   /* 1 if the message is in the engine, under the number `engine`, and the program's handle is that
    * of a placeholder. 0 if it is a native message. */
   int remote;
-  uint64_t engine; /* the engine's number of the message, for ze_mrecv */
+  /* the number by which the engine knows the message (ze_mrecv) */
+  uint64_t engine;
   /* The native request of the send of the placeholder, which MPICH needs until the placeholder has
    * been received. */
   MPI_Request self;

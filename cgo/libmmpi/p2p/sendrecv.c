@@ -117,8 +117,10 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
 #ifdef Z_HAVE_Isendrecv
 /* The two requests of a nonblocking MPI_Isendrecv. */
 typedef struct pair {
-  zreq *in, *out; /* the receive and the send */
-  void *copy;     /* the copy of the data to be sent, or NULL */
+  /* the request of the receive and that of the send */
+  zreq *in, *out;
+  /* a packed copy of the data to be sent, for MPI_Isendrecv_replace, or NULL */
+  void *copy;
 } pair;
 
 static int pair_over(zreq *r) {

@@ -3,9 +3,10 @@
 
 /* The state of a call of MPI_Waitall that waits. */
 typedef struct all {
-  zbatch b;             /* the requests of the call */
-  MPI_Status *statuses; /* the program's array, or MPI_STATUSES_IGNORE */
-  char *done;           /* [b.n] 1 once the request has been concluded */
+  zbatch b; /* the requests of the call */
+  /* the program's array of statuses, or MPI_STATUSES_IGNORE */
+  MPI_Status *statuses;
+  char *done; /* [b.n] 1 once the request has been concluded */
   /* left is the number of requests that have not been concluded; failed is 1 if one has failed */
   int left, failed;
   /* the communicator on which the call's error is raised (zdone_conclude), or NULL */

@@ -12,14 +12,16 @@
 
 /* ---- one of the shim's requests (single.c) ---- */
 
-/* Returns whether a request is active. Only a persistent request can be inactive. */
+/* Returns whether a request has an operation in progress or completed. Only a persistent request
+ * that has not been started can be inactive. */
 static inline int zdone_active(const zreq *r) { return r->kind != ZREQ_PERSISTENT || r->inner; }
 /* Returns the request whose operation is in progress: the request that MPI_Start made last if r is
  * persistent, otherwise r. */
 static inline zreq *zdone_work(zreq *r) { return r->kind == ZREQ_PERSISTENT ? r->inner : r; }
 /* Polls r once, and returns whether it has completed or is inactive. */
 static inline int zdone_over(zreq *r) { return !zdone_active(r) || zreq_over(zdone_work(r)); }
-void zdone_wait(zreq *r); /* waits until r has completed */
+/* waits until the operation of r has completed; returns at once if r is inactive */
+void zdone_wait(zreq *r);
 
 /* Concludes a completed request: stores its status in *status, and frees the request and sets
  * *handle to MPI_REQUEST_NULL unless it is persistent. If blame is NULL an error is raised and its
@@ -49,11 +51,13 @@ typedef struct zbatch {
   int n, natives, active;
   /* the number of the shim's requests that advance only when they are polled */
   int looked_at;
-  MPI_Request *requests; /* [n] the program's array */
+  /* [n] the program's array of handles */
+  MPI_Request *requests;
   /* [n] the shim's request behind each handle, or NULL for a native one */
   zreq **ours;
   MPI_Request *native; /* [natives] the native requests */
-  MPI_Status *status;  /* [natives] their statuses */
+  /* [natives] the statuses of the native requests */
+  MPI_Status *status;
   /* [natives] The communicator whose entry zbatch_take has removed from z_receives for each native
    * request, for the translation of its status. NULL: no entry was removed. */
   zcomm **from;
@@ -68,7 +72,7 @@ typedef struct zbatch {
 /* Splits the program's array of n requests into a batch b. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM
  * without raising it; zbatch_close must not be called then. */
 int zbatch_open(zbatch *b, int n, MPI_Request requests[]);
-void zbatch_close(zbatch *b); /* frees the memory of a batch */
+void zbatch_close(zbatch *b); /* frees the memory of a batch that zbatch_open has made */
 
 /* Remove the entries of a batch's native receives from z_receives before native MPI tests them, and
  * put back those of the requests that have not completed, for the reason given at

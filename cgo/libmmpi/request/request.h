@@ -18,7 +18,8 @@ typedef struct zreq {
   MPI_Request handle;
   /* the communicator, of which the request holds a reference, or NULL */
   zcomm *comm;
-  int32_t kind;     /* enum zreq_kind */
+  /* the kind of the request, enum zreq_kind */
+  int32_t kind;
   int32_t finished; /* 1 once zreq_finish has run and set status and class_ */
   /* the MPI error class of the result, or MPI_SUCCESS */
   int32_t class_;
@@ -34,7 +35,8 @@ typedef struct zreq {
   /* 1 if the request holds a use of the datatype, which is dropped with the request
    * (type/use.h). */
   int32_t type_held;
-  int32_t peer, tag; /* the peer's rank as the program numbers it, and the tag */
+  /* the peer as the program numbers it, and the tag that it has passed */
+  int32_t peer, tag;
   /* the size in bytes of the data in one element of the datatype */
   int64_t element;
   /* The packed copy of the data of buf, or NULL if there is none. */
@@ -73,7 +75,8 @@ extern zmap z_requests;
  * (referenced), by which the source in the receive's status is translated. */
 extern zmap z_receives;
 
-/* Returns the shim's request behind a handle, or NULL if the request is native. */
+/* Returns the shim's request with this handle, or NULL if the handle is that of a native
+ * request. */
 static inline zreq *zreq_find(MPI_Request handle) {
   return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL;
 }
@@ -94,7 +97,8 @@ int zreq_over(zreq *r);
 /* Copies the results of a completed request to the program's buffer and its status to *status, and
  * returns its MPI error class without raising it. Further calls return the same. */
 int zreq_finish(zreq *r, MPI_Status *status);
-/* Raises the error that zreq_finish has found, if any, and returns the code for the program. */
+/* Raises the error of the operation of r, if zreq_finish has found one, and returns the code for
+ * the program. */
 int zreq_raise(zreq *r);
 /* Waits for the request r of a blocking call, finishes it (zreq_finish), raises its error, frees r
  * and returns the code for the program. */
@@ -109,8 +113,10 @@ void zreq_withdraw(zreq *r);
 /* Adds a request that the program no longer holds to the list of released ones: zreq_reap finishes
  * and frees it once it has completed. */
 void zreq_release(zreq *r);
-void zreq_reap(void);            /* finishes and frees released requests that have completed */
-void zreq_finish_released(void); /* waits until all released requests have completed */
+/* finishes and frees those of the requests passed to zreq_release that have completed */
+void zreq_reap(void);
+/* waits until all requests passed to zreq_release have completed, and frees them */
+void zreq_finish_released(void);
 /* Returns the number of released buffered sends that have not completed, and sets *bytes to the
  * total size of the copies of their messages. */
 int64_t zreq_bsends(int64_t *bytes);

@@ -2,9 +2,10 @@
 #include "request/completion.h"
 #include <string.h>
 
-/* The state of a call that concludes some requests of an array. */
+/* The state of a call that concludes some requests of an array, such as MPI_Waitany or
+ * MPI_Testsome. */
 typedef struct some {
-  zbatch b; /* the requests */
+  zbatch b; /* the requests of the call */
   /* the most requests to conclude: 1 for MPI_Waitany and MPI_Testany, otherwise n */
   int most;
   int count;  /* the number of requests that have been concluded */

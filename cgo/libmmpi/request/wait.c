@@ -152,7 +152,7 @@ void z_poll_if_busy(void) {
   if (z_busy) z_poll();
 }
 
-/* The events that can end a wait. */
+/* The events that can end a wait, which determine how it spins and sleeps. */
 enum wait_for {
   NATIVE, /* a completion in native MPI */
   /* A completion in native MPI of a collective's stage. It may take long, so the wait finally

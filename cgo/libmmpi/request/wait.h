@@ -16,7 +16,8 @@ void z_wait(int (*over)(void *), void *arg);
 /* Runs the wait loop as z_wait does, for a wait that ends with a message for which the engine has
  * no receive, such as a probe. */
 void z_wait_links(int (*over)(void *), void *arg);
-void z_wait_cell(z_cell *cell); /* waits until the operation of a cell has completed */
+/* waits until the engine's operation with this cell has completed */
+void z_wait_cell(z_cell *cell);
 /* Waits for a native request, stores its status in *status, and returns an MPI error code without
  * raising it. Everything else is served meanwhile. */
 int z_wait_native(MPI_Request *request, MPI_Status *status);
@@ -40,7 +41,7 @@ int z_native_barrier(MPI_Comm comm);
  * the size of the native world. stages_moved returns whether a native stage of a collective has
  * completed; it is called while the engine has nothing else in progress (Z_STAGING). */
 void z_poll_start(int native_size, int (*stages_moved)(void));
-void z_poll(void); /* drives all progress once, without blocking */
+void z_poll(void); /* drives the links and native MPI once, without blocking */
 /* drives all progress once, unless nothing but native MPI has anything to do */
 void z_poll_if_busy(void);
 /* 1 if Open MPI yields the core in each turn of native progress that finds nothing, and cannot be

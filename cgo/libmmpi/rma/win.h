@@ -22,11 +22,13 @@ typedef struct zshape {
 
 /* A window of the program that the engine knows. */
 typedef struct zwin {
-  MPI_Win native; /* the program's handle */
-  int served;     /* 1 if the engine serves the window, 0 if native MPI does */
+  /* the program's handle of the window, which is that of a native window */
+  MPI_Win native;
+  int served; /* 1 if the engine serves the window, 0 if native MPI does */
   /* the window's own spanning communicator */
   zcomm *comm;
-  int32_t id; /* the window's number in the engine */
+  /* the number by which the engine knows the window */
+  int32_t id;
   /* [size] the memory that each rank exposes */
   zshape *shapes;
   /* [known] The rank in the window of each process, indexed by the process's number in this

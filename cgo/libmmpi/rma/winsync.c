@@ -47,7 +47,7 @@ int z_Win_set_info(MPI_Win win, MPI_Info info) {
 /* The arguments of a wait for the end of an exposure epoch of a native window (MPI_Win_wait), and
  * its result. */
 typedef struct exposure {
-  MPI_Win win; /* the window */
+  MPI_Win win; /* the native window */
   int rc;      /* the MPI error code of MPI_Win_test */
 } exposure;
 

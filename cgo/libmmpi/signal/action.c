@@ -16,7 +16,8 @@
  * tag in the upper byte of an address. */
 enum { ADDED = 0x800 };
 
-static _Thread_local int shown; /* 1 while this thread sees the kernel's actions unchanged */
+/* 1 while this thread sees the kernel's actions unchanged (zaction_show), otherwise 0 */
+static _Thread_local int shown;
 
 void zaction_show(int as_they_are) { shown = as_they_are; }
 

@@ -44,7 +44,8 @@ typedef struct zsignals {
   int (*stack)(volatile int *given);
 } zsignals;
 
-extern EXPORT const zsignals mmpi_signals; /* the functions of this copy */
+/* the functions of the copy of this chapter in this library */
+extern EXPORT const zsignals mmpi_signals;
 
 /* Returns the functions of the copy that was loaded with the program, which is this one if there is
  * no other. Must not be called in handlers. */

@@ -27,7 +27,8 @@ void zlauncher_world(void);
  * another launcher has started it, or NULL if it can (launcher.c). */
 const char *zlauncher_problem(void);
 
-/* Calls native MPI_Init_thread and joins the job. Returns an MPI error code. */
+/* Initializes native MPI by MPI_Init_thread, with the parameters of that function, and joins the
+ * job. Returns an MPI error code. */
 int zworld_init(int *argc, char ***argv, int required, int *provided);
 
 /* Do what MPI_Init and MPI_Finalize must do in a process that uses sessions (session.c). They

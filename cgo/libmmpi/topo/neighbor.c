@@ -7,8 +7,9 @@
 
 /* Where the block for one neighbour stands among all blocks of a neighbourhood collective. */
 typedef struct slot {
-  int peer;  /* the neighbour's rank */
-  int order; /* the position among the blocks of the same neighbour */
+  int peer; /* the rank of the neighbour */
+  /* the position of the block among the blocks of the same neighbour, from 0 */
+  int order;
   int block; /* the index of the block in the program's arrays */
 } slot;
 

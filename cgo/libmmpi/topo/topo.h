@@ -3,11 +3,12 @@
 #define ZIPPER_TOPO_H
 #include "core/comm.h"
 
-/* The virtual topology of a communicator. */
+/* The virtual topology of a communicator: a Cartesian grid, a graph or a distributed graph. */
 typedef struct ztopo {
   /* the head by which zcomm.topo refers to it */
   zattached base;
-  int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
+  /* the kind of the topology: MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
+  int kind;
   /* Cartesian: the number of dimensions, and 0. Graph: the numbers of nodes and edges. Distributed
    * graph: the numbers of this process's sources and destinations. */
   int n, m;
@@ -23,7 +24,7 @@ typedef struct ztopo {
 /* Allocates a topology of a kind, with n and m as in ztopo, and zeroed data. Returns NULL if memory
  * is exhausted. */
 ztopo *ztopo_make(int kind, int n, int m);
-/* Returns the topology of c, or NULL if c has none. */
+/* Returns the virtual topology of c, or NULL if c has none. */
 static inline const ztopo *ztopo_of(const zcomm *c) { return (const ztopo *)c->topo; }
 
 /* Returns the neighbours of a rank: the *indegree ranks *in from which it receives, and the
@@ -58,6 +59,7 @@ int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *func
 /* Raises an error if c is an intercommunicator, which can have no topology. Returns its code, or
  * MPI_SUCCESS. */
 int ztopo_no_inter(zcomm *c, const char *function);
-/* Raises an error of a class on c with the text `why`, and returns its code. */
+/* Raises an error of a class on c with the text `why`, and returns the code that the MPI function
+ * must return. */
 int ztopo_fails(zcomm *c, int class_, const char *function, const char *why);
 #endif

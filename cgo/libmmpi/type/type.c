@@ -11,7 +11,7 @@
 
 zmap z_types;
 
-/* the attribute whose delete callback removes a freed type from the cache */
+/* The keyval of the attribute whose delete callback removes a freed type from the cache z_types. */
 static int keyval = MPI_KEYVAL_INVALID;
 static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -27,7 +27,8 @@ typedef struct ztype {
   void *flat[2];
 } ztype;
 
-extern zmap z_types; /* the map from handle to ztype */
+/* the cache: the map from a datatype's handle to its properties */
+extern zmap z_types;
 
 /* Queries a type that is not in z_types from native MPI, adds it to z_types, and returns its
  * properties, or NULL as ztype_get does. */
@@ -63,12 +64,13 @@ typedef struct zmany {
   MPI_Datatype type;
   /* n, or 1 if n does not fit an int: `type` is then a type of all n elements */
   int count;
-  int made; /* 1 if zmany_end frees type */
+  /* 1 if zmany_end must free `type`, because zmany_begin has made it */
+  int made;
 } zmany;
 /* Sets *m to a count and a type for n elements of the type `of`, and returns an MPI error code. The
  * caller calls zmany_end later. */
 int zmany_begin(zmany *m, int64_t n, MPI_Datatype of);
-/* Frees the type that zmany_begin has made, if any. */
+/* Frees the type that zmany_begin has made for *m, if it has made one. */
 void zmany_end(zmany *m);
 
 /* How a datatype was made: its constructor, and the numbers of the constructor's arguments. */
@@ -79,7 +81,8 @@ typedef struct zmade {
   /* the constructor, such as MPI_COMBINER_VECTOR for MPI_Type_vector */
   int combiner;
 } zmade;
-/* Sets *m to the constructor of a type, and returns an MPI error code. */
+/* Sets *m to the constructor of a type and the numbers of its arguments, and returns an MPI error
+ * code. */
 int ztype_made(MPI_Datatype type, zmade *m);
 
 /* Stores the arguments of a type's constructor in arrays that have room for the numbers in m. The

@@ -7,7 +7,8 @@
 /* How often an operator or a datatype is in use by calls in progress. */
 typedef struct use {
   int count; /* the number of calls that use it */
-  int freed; /* 1 if the program has freed its handle */
+  /* 1 if the program has freed the handle, so that the object must be freed after its last use */
+  int freed;
 } use;
 
 /* The maps from the handles of operators and of datatypes in use to their `use`. */

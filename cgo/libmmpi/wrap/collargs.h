@@ -15,7 +15,8 @@ typedef struct zargs {
   int rc;
 } zargs;
 
-/* The initializer of a zargs without copied arguments. */
+/* The initializer of a zargs for a call on the communicator C, which has no copied arguments
+ * yet. */
 #define ZARGS(C) \
   { .comm = (C), .op = MPI_OP_NULL }
 

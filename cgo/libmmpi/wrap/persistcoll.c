@@ -12,8 +12,10 @@ typedef struct collective {
   zargs kept, more;
   /* the function that starts the nonblocking collective of a round */
   zstarter *start;
-  MPI_Comm comm;                     /* the request's own communicator */
-  _Alignas(max_align_t) char args[]; /* the arguments for `start` */
+  /* the communicator that this request alone uses */
+  MPI_Comm comm;
+  /* the copied arguments that `start` gets */
+  _Alignas(max_align_t) char args[];
 } collective;
 
 static int start(zreq *r) {
