@@ -83,7 +83,8 @@ func (w *worker) await(c *engine.Cell) error {
 // in returns the index of the cluster of this rank.
 func (w *worker) in() int { c, _ := w.e.Place(w.Rank); return c }
 
-// compute lets a random virtual time pass without calls of MPI, in a random part of its calls.
+// compute stands for computation of the program between calls of MPI: in one of three calls it lets
+// a random virtual time pass, in the others none.
 func (w *worker) compute() {
 	if w.rand.IntN(3) == 0 {
 		w.job.k.Sleep(time.Duration(w.rand.IntN(1 << (10 + w.rand.IntN(16)))))

@@ -60,7 +60,7 @@ type Zipper struct {
 	// Bytes is the size in bytes of each message of Single, Both and Many; 0 if so large that
 	// Segment does not matter.
 	Bytes   int
-	Through []float64 // latency of a small message from cluster to cluster, in seconds
+	Through []float64 // measured latencies, in seconds, of small messages from one cluster to another
 	// Handshake is the delay before the first byte of a message of more than Eager bytes, in
 	// seconds; empty if not known.
 	Handshake []float64

@@ -146,7 +146,8 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 }
 
 // contraCongestion returns the largest congestion, in seconds per byte, in the reverse direction of
-// the resources of flow f. It leaves out those of its claims whose bit in dropped is set.
+// the resources that flow f claims. A resource is left out if bit i of dropped is set, where i is
+// the index of its claim among the claims of f.
 func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
 	var kbar T
 	for i, c := range s.n.claims[f] {

@@ -284,7 +284,7 @@ func (e *End) WriteFD() int { return e.fd }
 // thread polls it.
 func (e *End) Arm() bool { return false }
 
-// Remote returns the name of the place of the other end.
+// Remote returns the address of the process at the other end of the connection.
 func (e *End) Remote() string { return e.remote }
 
 // Close closes this end. Written bytes still arrive, unless received bytes are unread: then the

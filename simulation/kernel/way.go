@@ -255,7 +255,8 @@ func (p *packet) passed() {
 	q.k.at(q.k.now+q.way.Delay, p.come)
 }
 
-// come delivers the packet to the reader once the reader's machine has processed it.
+// come is called when the packet has reached the reader's machine. It has arrive called when that
+// machine has processed the packet.
 func (p *packet) come() {
 	q := p.of
 	q.lands = max(q.there(len(p.data)), q.lands+1) // distinct times keep the order

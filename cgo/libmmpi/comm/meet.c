@@ -48,9 +48,10 @@ int zcomm_meet(MPI_Comm comm) {
 
 /* ---- the same among some processes, by messages ---- */
 
-/* Sets *any to whether any of the `size` processes with virtual ranks world[i] that are in this
- * cluster has a duplication in its native part (see zcomm_meet). The first process collects this
- * from all and sends the result to all. Returns an MPI error code. */
+/* Combines a flag of several processes by OR. They are those of the `size` virtual ranks world[i]
+ * that are in this cluster. *any is the flag of this process, which says that the native part of a
+ * duplication is in progress (zcomm_meet), and becomes the result. The first process collects the
+ * flags and sends the result to all. Returns an MPI error code. */
 static int meet_once(const int32_t *world, int size, int tag, int *any) {
   int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
   MPI_Request *requests = malloc((size_t)size * sizeof *requests);

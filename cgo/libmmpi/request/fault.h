@@ -36,7 +36,8 @@ void zfault_landed(void) __attribute__((noreturn));
 
 /* accesses the memory that the engine could not, after ze_progress has returned Z_FAULTED */
 void zfault_touch(void);
-/* Accesses the memory that a fault describes, on a thread of the engine's own. */
+/* Reads or writes the bad memory that f describes, so that the process gets the signal that the
+ * engine's system call only returned as EFAULT. For calls on a thread of the engine. */
 void zfault_access(const z_fault *f);
 /* records whether the program handles SIGSEGV and SIGBUS itself; called before native MPI_Init */
 void zfault_before_init(void);

@@ -48,8 +48,8 @@ EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 }
 EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) { return __sysv_signal(number, handler); }
 
-/* Does what siginterrupt does, and records the choice for later calls of signal. The C library's
- * function changes the installed handler, with all flags that it has. */
+/* Calls the C library's siginterrupt, which changes SA_RESTART of the installed handler and keeps
+ * its other flags, and records the choice for later calls of signal. */
 EXPORT int siginterrupt(int number, int interrupting) {
   static int (*next)(int, int);
   if (!next) next = (int (*)(int, int))dlsym(RTLD_NEXT, "siginterrupt");
