@@ -13,13 +13,13 @@ import "math"
 
 // Info describes a communication model of the survey in words.
 type Info struct {
-	Number     int    // number in the survey's Table 1, in order of time
+	Number     int    // number in the survey's Table 1, from 1
 	Name       string // name of the model
 	Year       int    // year of its publication
 	Base       string // foundational or derived
 	Parameters string // names, with units
 	Level      string // hardware or middleware parameters
-	Target     string // networks or machines that it is for
+	Target     string // networks or machines that the model is for
 	Formula    string // formula of the time of one message
 	Use        string // purpose of the model
 	Note       string // contradictions and gaps of the source
@@ -120,7 +120,7 @@ func rounds(procs int) float64 {
 
 // LogP is model 3 of the survey, with times in seconds for small messages. L is the latency, Os and
 // Or are the overheads of sender and receiver (equal where the model does not separate them), and
-// Gap is the time between two messages of a sender.
+// Gap is the least time between the starts of two messages of a sender.
 type LogP struct{ L, Os, Or, Gap float64 } // s
 
 func (l LogP) Time() float64 { return l.Os + l.L + l.Or }
@@ -130,7 +130,7 @@ func (l LogP) Time() float64 { return l.Os + l.L + l.Or }
 func (l LogP) Capacity() int { return int(math.Ceil(l.L / l.Gap)) }
 
 // LinearBroadcast returns the time in seconds in which one of procs processes sends a small message
-// to each other one: (P-2)g + 2o + L.
+// to each other one: (P-2)g + 2o + L, or 0 for fewer than two processes.
 func (l LogP) LinearBroadcast(procs int) float64 {
 	if procs < 2 {
 		return 0
@@ -141,13 +141,13 @@ func (l LogP) LinearBroadcast(procs int) float64 {
 // LogGP is model 4 of the survey: LogP with a time for each byte after the first one of a message.
 type LogGP struct {
 	LogP
-	G float64 // time for each byte in seconds
+	G float64 // time for each byte after the first one, in s/B
 }
 
 func (l LogGP) Time(m float64) float64 { return l.LogP.Time() + (m-1)*l.G }
 
 // Row returns the time in seconds of n messages of m bytes one after the other. For n = 2 it is the
-// survey's 2o + 2(m-1)G + g + L.
+// survey's 2o + 2(m-1)G + g + L, unless the sender's overhead is larger than g + (m-1)G.
 func (l LogGP) Row(n int, m float64) float64 {
 	return l.Time(m) + float64(n-1)*math.Max(l.Os, l.Gap+(m-1)*l.G)
 }
@@ -158,8 +158,8 @@ func (l LogGP) PRTT(n int, d, m float64) float64 {
 	return 2*l.Time(m) + float64(n-1)*math.Max(l.Os+d, l.Gap+(m-1)*l.G)
 }
 
-// LoPC is model 5 of the survey. Sl is the latency and So the overhead in seconds, which includes
-// the contention at the receiver.
+// LoPC is model 5 of the survey. Sl is the latency in seconds. So is the overhead in seconds,
+// including the contention at the receiver.
 type LoPC struct{ Sl, So float64 }
 
 func (l LoPC) Time(float64) float64 { return l.Sl + l.So }
@@ -173,8 +173,9 @@ func (b Banikazemi) Time(m float64) float64 {
 }
 
 // TamWang is model 7 of the survey: a message is cut into packets of B bytes. The functions return
-// times in seconds for a packet of m bytes: overheads Os and Or of sender and receiver, Gap between
-// packets, Ur of delivery to the user, and latency L with procs running processes, which are P.
+// times in seconds for a packet of m bytes: overhead Os of the sender, Gap between packets,
+// overheads Or and Ur of the receiver, and latency L while procs processes run. Time takes every
+// packet to be full. P is the number of running processes.
 type TamWang struct {
 	Os, Gap, Or, Ur func(m float64) float64
 	L               func(m float64, procs int) float64

@@ -6,7 +6,8 @@ import (
 )
 
 // Curve is a function given by Values at some Sizes in bytes (ascending), linear between them and
-// beyond the last two; one point is a constant.
+// beyond the last two, and constant below the first one. One point is a constant. A curve without
+// points is 0.
 type Curve struct{ Sizes, Values []float64 }
 
 func (c Curve) At(m float64) float64 {
@@ -49,8 +50,8 @@ func (p PLogP) RTT(n int, m float64) float64 {
 }
 
 // LogGP converts the model to LogGP. The time per byte, G, is the slope of the gap up to a message
-// of big bytes; g and o are those of a message of one byte. The conversion is usual, but not in the
-// survey.
+// of big bytes; g is the gap, and o the mean of both overheads, of a message of one byte. L makes
+// both models agree at one byte. The conversion is usual, but not in the survey.
 func (p PLogP) LogGP(big float64) LogGP {
 	os, or := p.Os.At(1), p.Or.At(1)
 	return LogGP{LogP{L: p.L + p.G.At(1) - os - or, Os: (os + or) / 2, Or: (os + or) / 2, Gap: p.G.At(1)},
@@ -68,8 +69,8 @@ type LogGPS struct {
 }
 
 // Time returns the time in seconds of a message of m bytes whose receive was posted wait seconds
-// after the send. A handshake, of one empty message in each direction, waits for the receive; wait
-// is 0 or less if the receive was posted before.
+// after the send. Above Sync bytes a handshake, of one empty message in each direction, waits for
+// the receive; wait is 0 or less if the receive was posted before.
 func (l LogGPS) Time(m, wait float64) float64 {
 	t := l.O + m*l.Os + math.Min(m, l.Small)*l.Gs + math.Max(0, m-l.Small)*l.Gl + l.L + l.O + m*l.Or
 	if m > l.Sync {
@@ -94,8 +95,8 @@ func (k KimLee) Time(m float64, hops int) float64 {
 	return k.T0 + k.Slope*(m-k.X0) + k.Delta*float64(hops-2)
 }
 
-// Contended returns the time in seconds of a message of m bytes over hops network links, if up to
-// eta messages share a link of the route.
+// Contended returns the time in seconds of a message of m bytes over the given number of hops, if
+// up to eta messages share a channel of the route.
 func (k KimLee) Contended(m float64, hops, eta int) float64 { return float64(eta) * k.Time(m, hops) }
 
 // HiHCoHP is one level of model 13 of the survey: overheads in seconds per message (Sigma) and per
@@ -118,8 +119,8 @@ func (h HLogGP) Time(i, j int, m float64) float64 {
 	return h.L[i][j] + h.Os[i] + h.Or[j] + (m-1)*h.G[i][j]
 }
 
-// Steffenel is model 15 of the survey: PLogP, and times Gamma and Delta in seconds that contention
-// on a given network adds to a message of m bytes among procs processes.
+// Steffenel is model 15 of the survey: PLogP and the signature of a network, Gamma and Delta: times
+// in seconds that are added to a message of m bytes among procs processes.
 type Steffenel struct {
 	PLogP
 	Gamma, Delta func(m float64, procs int) float64
@@ -173,7 +174,7 @@ func (l LMO) PointToTwo(i, j, k int, m float64) float64 {
 // Transfer is one step of LognP: overhead O, gap Gap and latency L in seconds.
 type Transfer struct{ O, Gap, L float64 }
 
-// LognP is model 18 of the survey: the steps that a message takes through the middleware, in order.
+// LognP is model 18 of the survey: the transfers that a message takes through the middleware.
 type LognP []Transfer
 
 func (l LognP) Time() float64 {
@@ -192,8 +193,8 @@ func SharedMemory(o float64) LognP { return LognP{{O: o}, {O: o}} }
 // ceil(log2 procs) messages.
 func (l LognP) BinomialBroadcast(procs int) float64 { return rounds(procs) * l.Time() }
 
-// PLP is model 19 of the survey, with times in seconds: processing Ps at the sender and Pr at the
-// receiver, Gap between the frames of a message, and latency Lt of a frame.
+// PLP is model 19 of the survey, with times in seconds: Ps at the sender and Pr at the receiver of
+// a message, Gap for each frame after the first one, and constant latency Lt.
 type PLP struct{ Ps, Pr, Gap, Lt float64 }
 
 func (p PLP) Time(frames int) float64 { return float64(frames-1)*p.Gap + p.Lt + p.Ps + p.Pr }
@@ -203,13 +204,13 @@ func (p PLP) Time(frames int) float64 { return float64(frames-1)*p.Gap + p.Lt + 
 type LogGPO struct{ Prime, Oi, L, G float64 } // O', O_i, L s; G s/B
 
 // ReceiveLate returns the time in seconds of a message of k bytes if the receive is posted late
-// seconds after the sender began to wait.
+// seconds after the sender began to wait. The time includes late.
 func (l LogGPO) ReceiveLate(k, late float64) float64 {
 	return 2*(2*l.Prime+l.L) + late + 2*l.Oi + l.G*(k-1) + l.L
 }
 
 // ReceiverWaits returns the time in seconds of a message of k bytes if the receiver began to wait
-// early seconds before the sender. The time counts from the beginning of that wait.
+// early seconds before. The time includes early.
 func (l LogGPO) ReceiverWaits(k, early float64) float64 {
 	return 2*(2*l.Prime+l.L) + l.Oi + l.G*(k-1) + l.L + early
 }
@@ -218,16 +219,16 @@ func (l LogGPO) ReceiverWaits(k, early float64) float64 {
 // seconds are the overhead that it cannot hide.
 func Overlap(c, o float64) float64 { return c / (c + o) }
 
-// LogGOPS is model 21 of the survey: LogGP with an overhead for each byte.
+// LogGOPS is model 21 of the survey: LogGP with an overhead for each byte after the first one.
 type LogGOPS struct {
 	LogGP
-	O float64 // overhead for each byte in seconds
+	O float64 // overhead for each byte after the first one, in s/B
 }
 
 func (l LogGOPS) Time(m float64) float64 { return l.LogGP.Time(m) + (m-1)*l.O }
 
-// LogGPH is model 22 of the survey: one LogGP for each level of a hierarchy of networks, by level;
-// 0 is the innermost.
+// LogGPH is model 22 of the survey: one LogGP for each level of a hierarchy, such as socket, node
+// and network, by level; 0 is the innermost.
 type LogGPH []LogGP
 
 func (l LogGPH) Time(level int, m float64) float64 { return l[level].Time(m) }
@@ -251,22 +252,21 @@ func (l MLognP) Time(channel string) float64 {
 	return t
 }
 
-// Chan is model 24 of the survey: average times of messages measured under contention, for each
-// level of a hierarchy of networks.
+// Chan is model 24 of the survey: average times measured under contention, for each level.
 type Chan struct {
-	Average []Curve // times in seconds by message size, by level
+	Average []Curve // times in seconds by size in bytes, by level
 	Beta    float64 // size of an element in bytes
 	Delta   float64 // number of iterations of the program
 }
 
-// Time returns the time in seconds of an exchange of a number of elements at a level of the
-// network.
+// Time returns the time in seconds of one direction of an exchange of the given number of elements
+// at a level.
 func (c Chan) Time(level int, elements float64) float64 {
 	return c.Average[level].At(c.Beta * elements)
 }
 
-// Communication returns the time in seconds of an iteration's exchanges. elements has the numbers
-// of elements of each exchange, by level; each exchange goes both ways, so it counts twice.
+// Communication returns the time in seconds of an iteration's exchanges. elements has the number of
+// elements of each exchange, by level; each exchange goes both ways, so its Time counts twice.
 func (c Chan) Communication(elements [][]float64) float64 {
 	t := 0.0
 	for level, es := range elements {
@@ -278,7 +278,7 @@ func (c Chan) Communication(elements [][]float64) float64 {
 }
 
 // Execution returns the time of the program in seconds from those of one iteration: (computation +
-// communication - saving)*Delta, where saving is the time that overlap hides.
+// communication - saving)*Delta, where saving is the time that an iteration saves.
 func (c Chan) Execution(computation, communication, saving float64) float64 {
 	return (computation + communication - saving) * c.Delta
 }
@@ -293,7 +293,7 @@ type TauLop struct {
 }
 
 // Time returns the time in seconds of a message of m bytes that takes len(tau) transfers one after
-// the other, while tau[j] transfers run at once in the place of transfer j.
+// the other, where tau[j] transfers, including transfer j, run at once.
 func (t TauLop) Time(m float64, tau ...int) float64 {
 	sum := t.O(m)
 	for _, k := range tau {

@@ -18,8 +18,9 @@ type Triple struct {
 }
 
 // LMOData has the measurements for the processors 0 to P-1, in seconds. RTT0[i][j] are round trips
-// between i and j of empty messages by repetition, RTTm[i][j] of Bytes out and an empty answer (i <
-// j suffices for RTT0; RTTm is needed where a rate is wanted).
+// between i and j of empty messages by repetition, RTTm[i][j] of Bytes out and an empty answer. One
+// direction of a pair suffices. Both are needed between the sender and the receivers of each
+// triple, RTT0 where a latency is wanted, and both where a rate is wanted.
 type LMOData struct {
 	P          int     // number of processors
 	Bytes      float64 // size of a message in bytes
@@ -28,8 +29,8 @@ type LMOData struct {
 }
 
 // LMO has the fitted parameters: constant delay C[i] in seconds and per-byte delay T[i] in s/B of
-// each processor, latency L[i][j] in seconds and rate Beta[i][j] in B/s of each pair. Rates of
-// pairs that were not measured are 0.
+// each processor, latency L[i][j] in seconds and rate Beta[i][j] in B/s of each pair. Latencies and
+// rates of pairs that were not measured are 0.
 type LMO struct {
 	C, T    []Value
 	L, Beta [][]Value
@@ -107,7 +108,8 @@ func FitLMO(d LMOData) (LMO, error) {
 }
 
 // roundTrips returns the means of samples of p processors, which has repetitions by sender and
-// receiver. A pair measured in one direction only counts for both.
+// receiver. A pair measured in one direction only counts for both. The mean of an unmeasured pair
+// is 0.
 func roundTrips(p int, samples [][][]float64) ([][]Value, error) {
 	m := make([][]Value, p)
 	for i := range m {

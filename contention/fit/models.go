@@ -23,7 +23,7 @@ func (h Hockney) Model() catalogue.Hockney {
 
 // PRTT has the measurements of Hoefler's parametrized round trip, PRTT(n,d,m): n messages of m
 // bytes with d seconds between them, and one reply. Netgauge makes them in this way. Times are in
-// seconds, as lists of repetitions for each size.
+// seconds.
 type PRTT struct {
 	Sizes []float64   // message sizes in bytes, ascending; Sizes[0] is 1
 	N     int         // number of messages in a row; 16 in Netgauge
@@ -160,17 +160,18 @@ func (p PLogP) Model() catalogue.PLogP {
 	return catalogue.PLogP{L: p.L.Value, G: curve(p.G), Os: curve(p.Os), Or: curve(p.Or)}
 }
 
-// LogGPS is a fit of the time of a message by its size: a line on either side of the size Small,
-// where the slope changes, and a jump at the size Sync, where rendezvous begins.
+// LogGPS is a fit of the time of a message by its size up to Sync, the largest size before the jump
+// of rendezvous: a line on either side of the size Small, where the slope changes.
 type LogGPS struct {
-	O, Gs, Gl   Value   // constant part in seconds, and slopes up to Small and beyond it in s/B
+	O, Gs, Gl   Value   // constant part in seconds, slopes up to Small and beyond it in s/B
 	Small, Sync float64 // sizes in bytes; 0 if the data show no such size
 }
 
-// FitLogGPS fits one-way times in seconds by size in bytes (ascending). The largest jump of time
-// beyond the slope is taken as the rendezvous threshold Sync if it exceeds jump (seconds). The best
-// break of slope below it is Small. O is the constant part: twice o' plus L, which cannot be
-// separated by times alone.
+// FitLogGPS fits one-way times in seconds by size in bytes (ascending). If the largest jump of time
+// beyond the slope exceeds jump (seconds), the size before it is the rendezvous threshold Sync, and
+// larger sizes are not fitted. Small is the size at which the lines on both sides of the best break
+// of slope up to Sync meet; without a break Gl is Gs. O is the constant part: twice o' plus L,
+// which cannot be separated by times alone.
 func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 	var l LogGPS
 	if len(sizes) != len(times) || len(sizes) < 4 {
@@ -211,7 +212,8 @@ func FitLogGPS(sizes, times []float64, jump float64) (LogGPS, error) {
 	return l, nil
 }
 
-// TauLop has the fitted times of a message over one channel, such as shared memory, in seconds.
+// TauLop has the fitted overhead and transfer times of messages over one channel, such as shared
+// memory, in seconds.
 type TauLop struct {
 	O []Value   // overhead, by index of the message size
 	L [][]Value // time of one transfer while tau run at once, as [size index][tau-1]

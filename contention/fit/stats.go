@@ -65,6 +65,7 @@ func HalfWidth(samples []float64, level float64) (float64, error) {
 
 // Enough reports whether the half width of the 95 % interval of the samples' mean is at most part
 // (a fraction) of the mean: 0.025 is the survey's rule, 0.01 that of Zhu et al. (full width 2 %).
+// It returns false for fewer than two samples.
 func Enough(samples []float64, part float64) bool {
 	h, err := HalfWidth(samples, 0.95)
 	if err != nil {
@@ -82,7 +83,7 @@ type Line struct {
 }
 
 // Fit fits a line by least squares to the points (x[i], y[i]). It needs two different x; standard
-// errors need three points.
+// errors need three points and are 0 for two.
 func Fit(x, y []float64) (Line, error) {
 	if len(x) != len(y) || len(x) < 2 {
 		return Line{}, fmt.Errorf("a line needs two points: got %d and %d", len(x), len(y))
@@ -116,8 +117,8 @@ func Fit(x, y []float64) (Line, error) {
 }
 
 // Split finds where two lines fit the points (x[k], y[k]), x ascending, better than one: i is the
-// index of the first point of the second line. Each side has at least three points. ok is false if
-// one line is as good; two lines must reduce the sum of squares to a quarter.
+// index of the first point of the second line. Each side has at least three points. ok is false for
+// fewer than six points, or if two lines do not reduce the sum of squares to less than a quarter.
 func Split(x, y []float64) (i int, ok bool) {
 	squares := func(from, to int) float64 {
 		l, err := Fit(x[from:to], y[from:to])

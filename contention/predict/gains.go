@@ -13,10 +13,11 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// gains predicts the messages again with doubled capacities, for each of the sets of resources with
-// the most waiting time, at most limit sets, on all processors. It adds the gains to the report.
-// waiting has the waiting time in seconds of each resource. Each set costs as much time as the
-// prediction itself.
+// gains repeats the prediction with doubled capacities, in parallel: of each of at most limit
+// single resources, those with the most waiting time; of each of at most limit sets that limited a
+// transfer together; and, if no gain reaches 1 %, of the critical set. The function adds the gains
+// of at least 1 % to the report. waiting has the waiting time in seconds of each resource, by
+// index. Each set costs as much time as the prediction itself.
 func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int,
 	waiting []float64, report *Report) error {
 	candidates := solve.Candidates(g.Network, r)

@@ -120,7 +120,8 @@ func (r *Report) finish(p *plot.Plot, bars rows, labels []plot.Tick) (*plot.Plot
 }
 
 // fills returns a function from the name of the resource that limits a message to a colour. The
-// function adds each resource to the legend of plot p once.
+// function adds each resource to the legend of plot p once, until all colours of the palette are
+// used; further resources are grey and not in the legend.
 func fills(p *plot.Plot) func(limit string) color.Color {
 	colours := make(map[string]color.Color)
 	return func(limit string) color.Color {
@@ -154,8 +155,8 @@ func (r *Report) pairs() (list [][2]string) {
 const grains = 2000
 
 // byPair draws the messages of each of pairs, a sender and a receiver, in one row of plot p, and
-// returns the plot and its number of rows. Adjacent bars with the same limit are merged if their
-// distance is too small to be seen.
+// returns the plot and its number of rows. The largest limit of a message determines the colour of
+// its bar. Adjacent bars of one colour are merged if their distance is too small to be seen.
 func (r *Report) byPair(p *plot.Plot, pairs [][2]string) (*plot.Plot, int) {
 	p.Title.Text += fmt.Sprintf(" (%d messages)", len(r.Messages))
 	fill, least := fills(p), r.Makespan/grains

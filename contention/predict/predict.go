@@ -23,10 +23,12 @@ type Options struct {
 	// Grain is solve.Options.Grain. A negative value chooses it by the number of messages: 0 up to
 	// 2000, 0.1 % up to 20 000, 1 % beyond.
 	Grain float64
-	// Gains doubles each candidate resource in turn and reports the effect. It repeats the run up
-	// to MaxGains times.
-	Gains    bool
-	MaxGains int // largest number of additional runs for Gains
+	// Gains doubles candidate resources, and sets that limit a message together, in turn and
+	// reports the effect. Each of them takes an additional run.
+	Gains bool
+	// MaxGains is the largest number of single resources, and also that of sets, that Gains
+	// doubles; 0 or less means 32.
+	MaxGains int
 	// Rates keeps every message's rate over time. It has no effect above 2000 messages.
 	Rates bool
 }
@@ -35,35 +37,35 @@ type Options struct {
 // buffered, which proceeds in steps.
 const ExactLimit = 24
 
-// Share is the part of a message's time for which it waited for a resource.
+// Share is the part of a message's waiting time for which it waited for a resource.
 type Share struct {
 	Resource string `json:"resource"` // name of the resource
 	// Contra means that traffic in the opposite direction limits the message.
 	Contra bool    `json:"contra,omitempty"`
-	Share  float64 `json:"share"` // part of the message's time, from 0 to 1
+	Share  float64 `json:"share"` // part of the message's waiting time, from 0 to 1
 }
 
 // Span is a time in which a message's rate did not change.
 type Span struct {
 	From float64 `json:"from_s"` // time in seconds at which the span begins
 	To   float64 `json:"to_s"`   // time in seconds at which the span ends
-	// Rate of all stripes of the message together, in bytes/s.
+	// Rate is the rate of all stripes of the message together, in bytes/s.
 	Rate  float64 `json:"bytes_per_s"`
-	Limit string  `json:"limited_by"` // name of the resource that limited the rate
+	Limit string  `json:"limited_by"` // name of a resource that limited the rate
 }
 
 // Message is the prediction of one message.
 type Message struct {
 	Name   string  `json:"name"`             // name of the message
-	From   string  `json:"from"`             // host of the sender
-	To     string  `json:"to"`               // host of the receiver
+	From   string  `json:"from"`             // name of the host or zipper that sends
+	To     string  `json:"to"`               // name of the host or zipper that receives
 	Bytes  float64 `json:"bytes"`            // size in bytes
 	Start  float64 `json:"start_s"`          // start in seconds
 	Finish float64 `json:"finish_s"`         // finish in seconds
 	Rate   float64 `json:"mean_bytes_per_s"` // mean rate in bytes/s; 0 if it took no time
-	// Limits has the resources that it waited for, the largest share first.
+	// Limits has the resources that the message waited for, the largest share first.
 	Limits []Share `json:"limits"`
-	// Rates has the rate over time; empty unless Options.Rates is set.
+	// Rates has the rate over time; empty unless Options.Rates is set, and above 2000 messages.
 	Rates []Span `json:"rates,omitempty"`
 }
 
@@ -72,7 +74,8 @@ type Resource struct {
 	Name     string  `json:"name"`     // name of the resource
 	Kind     string  `json:"kind"`     // kind of the resource, such as nic or port
 	Capacity float64 `json:"capacity"` // bytes/s; for threads of a forwarder their number
-	// Utilisation is the part of the capacity that was used over the makespan, from 0 to 1.
+	// Utilisation is the part of the capacity that was used over the makespan, 0 if the makespan is
+	// 0. Utilisation can be above 1 if the rule gave more than the capacity.
 	Utilisation float64 `json:"utilisation"`
 	// Limiting is the time for which messages waited for the resource, as a part of all waiting.
 	Limiting float64 `json:"limiting"`
@@ -90,23 +93,24 @@ type Report struct {
 	Platform string `json:"platform"` // name of the platform
 	Rule     string `json:"rule"`     // name of the sharing rule
 	Exact    bool   `json:"exact"`    // whether exact rationals were used
-	// Grain is the fraction by which events were moved to be handled at once
-	// (solve.Options.Grain).
+	// Grain is the largest fraction of its duration by which a transfer may start or end early, so
+	// that close events are handled at once (solve.Options.Grain); 0 if none may.
 	Grain float64 `json:"grain"`
 	// Makespan is the time in seconds at which the last message finishes.
 	Makespan float64 `json:"makespan_s"`
-	// Bottleneck is the name of the resource that limits the messages most.
+	// Bottleneck is the name of the resource with the largest gain (or the names of a set, joined
+	// by "with") or, if no gain is known, with the most waiting time; empty if no message waited.
 	Bottleneck string     `json:"bottleneck"`
 	Messages   []Message  `json:"messages"`        // messages in the order of the caller
-	Resources  []Resource `json:"resources"`       // resources that the messages use
+	Resources  []Resource `json:"resources"`       // resources that were used or waited for
 	Gains      []Gain     `json:"gains,omitempty"` // gains of at least 1 %, largest first
-	// Warnings has reasons to doubt the prediction, as text for people.
+	// Warnings has reasons to doubt the prediction or its gains, as text for people.
 	Warnings []string `json:"warnings,omitempty"`
 	Events   int      `json:"events"` // number of times that rates were computed
 }
 
-// Rule returns the sharing rule with the given name, such as max-min, for the network of graph g.
-// It returns an error if the name is unknown.
+// Rule returns the sharing rule with the given name; an empty name means max-min. The rule penalty
+// takes its readings from graph g. Rule returns an error if the name is unknown.
 func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], error) {
 	switch name {
 	case "", "max-min":
@@ -312,8 +316,8 @@ func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used,
 	}
 }
 
-// name sets the report's bottleneck: the resource with the largest gain, or, if no gain is known,
-// the one with the most waiting time.
+// name sets the report's bottleneck: the resources with the largest gain, or, if no gain is known,
+// the resource with the most waiting time.
 func (r *Report) name() {
 	if len(r.Gains) > 0 {
 		r.Bottleneck = r.Gains[0].Resources[0]
@@ -330,7 +334,8 @@ func (r *Report) name() {
 	}
 }
 
-// check returns an error if any number in the report is not finite.
+// check returns an error if the makespan, or the size, a time or the mean rate of a message, or a
+// number of a resource is not finite.
 func (r *Report) check() error {
 	bad := func(xs ...float64) bool {
 		return slices.ContainsFunc(xs, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
