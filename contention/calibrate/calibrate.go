@@ -60,7 +60,7 @@ type Zipper struct {
 	// Bytes is the size in bytes of each message of Single, Both and Many; 0 if so large that
 	// Segment does not matter.
 	Bytes   int
-	Through []float64 // measured latencies, in seconds, of small messages from one cluster to another
+	Through []float64 // repeated measurements, in seconds, of the latency of a small message between clusters
 	// Handshake is the delay before the first byte of a message of more than Eager bytes, in
 	// seconds; empty if not known.
 	Handshake []float64

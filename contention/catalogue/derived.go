@@ -210,7 +210,7 @@ func (l LogGPO) ReceiveLate(k, late float64) float64 {
 }
 
 // ReceiverWaits returns the time in seconds of a message of k bytes if the receiver began to wait
-// early seconds before. The time includes early.
+// early seconds before. The time counts from the beginning of that wait.
 func (l LogGPO) ReceiverWaits(k, early float64) float64 {
 	return 2*(2*l.Prime+l.L) + l.Oi + l.G*(k-1) + l.L + early
 }
