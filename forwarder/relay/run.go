@@ -12,7 +12,7 @@ type run struct {
 	c        *Conn
 	route    *Route
 	src, dst uint32
-	from, to int // the range of the frames in the read buffer; empty if equal
+	from, to int // the range of the run's frames in the read buffer, which one write relays; empty if equal
 	count    tally
 }
 

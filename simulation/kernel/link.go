@@ -31,7 +31,7 @@ type End struct {
 	fd      int         // number of the descriptor
 	self    *descriptor // descriptor, on which threads sleep
 	in, out *pipe       // directions to and from this end
-	remote  string      // name of the place of the other end
+	remote  string      // address of the process at the other end
 	closed  bool        // this end has been closed by its process
 	dead    error       // error of the broken connection, once this end knows of it
 }
