@@ -116,12 +116,12 @@ func (p control) Ended(cause error) {
 	if p.member.Load() == nil {
 		f.log.Debug("link closed before its job began", zap.Object("peer", p.peer), zap.Error(cause))
 	}
+	f.forget(p.peer) // first: a status after the end of the job has no connection of it
 	if p.run != nil {
 		p.run.forget(p.peer, cause)
 	} else {
 		p.gone()
 	}
-	f.forget(p.peer)
 }
 
 // Route returns where frames of the peer go: its route in its running job, or that of peers that
