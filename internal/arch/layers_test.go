@@ -41,12 +41,8 @@ var moreUpward = map[string]int{
 // use what is declared in a file above.
 func TestLayers(t *testing.T) {
 	r := newReader(t)
-	dirs, used := folders(t), map[string]bool{}
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		dir = filepath.ToSlash(dir)
-		if _, err := r.Import(module + "/" + dir); err != nil {
-			continue // only tests
-		}
+	used := map[string]bool{}
+	for _, dir := range r.packages(t) {
 		arrows := r.arrows(dir)
 		if len(arrows) < fewArrows {
 			continue
@@ -140,4 +136,19 @@ func TestFewestUpward(t *testing.T) {
 	if len(got) != 2 || !slices.Contains(got, "d → a") {
 		t.Errorf("upward: %v", got)
 	}
+}
+
+// packages returns the folders, with slashes, whose packages can be imported, in order. It leaves
+// out folders that have only tests.
+func (r *reader) packages(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for dir := range folders(t) {
+		dir = filepath.ToSlash(dir)
+		if _, err := r.Import(module + "/" + dir); err == nil {
+			list = append(list, dir)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
