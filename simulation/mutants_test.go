@@ -26,7 +26,7 @@ var mutants = []mutant{
 	{"mmpi/engine/flow/sequence.go", "case seq <= o.taken:\n", "case seq <= o.taken && MUTANT:\n return Next, nil\n case seq <= o.taken:\n", "a frame that comes twice is taken twice"},
 	{"mmpi/engine/flow/sequence.go", "return Early, nil\n", "if MUTANT {\n return Next, nil\n }\n return Early, nil\n", "frames that overtake each other are not put in order"},
 	{"mmpi/engine/link/set.go", "l := r.link\n\t\tif r.Reads() {\n", "l := r.link\nif r.Reads() || MUTANT && r.Linked() {\n", "a thread sleeps on a link that has ended"},
-	{"forwarder/job/hops.go", "int(r.Zipper) != h.here:", "(MUTANT || int(r.Zipper) != h.here):", "a forwarder believes others about its own links"},
+	{"forwarder/job/loss.go", "r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})", "if !MUTANT {\n r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})\n }", "a rank that comes back is not told of ranks out of reach"},
 	{"mmpi/engine/link/frame.go", "r.bytes = 0\n", "if !MUTANT {\n r.bytes = 0\n }\n", "a peer that has left keeps memory"},
 	{"mmpi/engine/link/peer.go", "if p.order.Untold() > 0 {", "if p.order.Untold() > 0 && !MUTANT {", "a tick sends no acknowledgements"},
 	{"mmpi/engine/link/redial.go", "p.resend(nobody)\n", "if !MUTANT {\n p.resend(nobody)\n }\n", "nothing is sent again over a link that was opened again"},
