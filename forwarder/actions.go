@@ -179,7 +179,8 @@ func (c *carrier) refuse(p *peer, why *handshake.Refused) {
 	}
 }
 
-// place tells a rank that has joined that it waits for the other ranks of the job. On its own loop.
+// place makes a peer whose Join the job has accepted a waiting rank of the job. It sends nothing.
+// On the peer's own loop.
 func (c *carrier) place(p *peer) {
 	p.belong(c.owner, 0)
 	p.to(role.Waiting)
@@ -213,8 +214,9 @@ func (c *carrier) bridged(p *peer, zipper int) {
 	p.settle()
 }
 
-// start makes the job run: it sends all waiting ranks the job's layout and relays their frames from
-// now on.
+// start makes the plane of a job that begins to run, and sends each waiting rank its Proof and
+// Layout. The actions job.Route and job.Run follow with the same lock; frames are relayed from then
+// on.
 func (c *carrier) start(a *job.Start) {
 	f := c.f
 	c.plane = c.newPlane(a)
@@ -292,8 +294,8 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	})
 }
 
-// closeWays makes the kernel stop forwarding connections that an OpenWays has opened. The kernel
-// may be slow, so a goroutine of its own waits for it.
+// closeWays makes the kernel forward no new connections over the ways that an OpenWays has opened.
+// The kernel may be slow, so a goroutine of its own waits for it.
 func (c *carrier) closeWays(a *job.CloseWays) {
 	open, last := c.ways[a.N], a.Last
 	delete(c.ways, a.N)

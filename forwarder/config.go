@@ -46,8 +46,8 @@ type Config struct {
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
 	// Trunk is the number of connections that carry bulk to another forwarder that this one has
-	// dialled, up to trunk.Most; one more carries all other frames (one for all within a site; over
-	// a long path as many as fill it).
+	// dialled, up to trunk.Most. If there are several, one more carries all other frames (one for
+	// all frames within a site; over a long path as many as fill it).
 	Trunk int
 
 	Level  wire.Level // the weakest security level that jobs may have
@@ -64,7 +64,9 @@ type Config struct {
 	// the time after the last join at which ranks are told what is missing (5 s)
 	Patience     time.Duration
 	PingInterval time.Duration // the time without input after which the other end of a link is pinged (2 s)
-	PeerTimeout  time.Duration // the time without input after which a pinged link is closed as dead (60 s)
+	// the time without input after which a pinged link is closed as dead (60 s); for a link of a job
+	// with a longer patience that patience
+	PeerTimeout time.Duration
 	// the time after which a link to an unreachable host is dead (6 s)
 	Unreachable time.Duration
 	// the time that a link may take to close after Bye, Refuse or Abort (5 s)
@@ -90,8 +92,8 @@ type Config struct {
 	MaxLinksFrom int
 
 	// FlowLimit is the number of bytes of payload from one rank that may be queued for another
-	// before its link is ended (64 MiB). ControlLimit is the number of bytes of headers and control
-	// frames, and under Classic of waiting CTS frames (64 MiB).
+	// before the sender's link is ended (64 MiB). ControlLimit is the number of bytes of headers
+	// and control frames, and under Classic of waiting CTS frames (64 MiB).
 	FlowLimit, ControlLimit int
 
 	// Memory is the number of bytes that the forwarder may hold: bytes that wait for destinations
@@ -101,8 +103,8 @@ type Config struct {
 	// package budget.
 	Memory, JobMemory int64
 
-	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not
-	// block.
+	// JobEnd, if not nil, is called when a job that has run has ended and all its links are gone.
+	// It must not block.
 	JobEnd func(Summary)
 
 	// Meters receive the waiting times of frames and the durations of jobs.
@@ -116,7 +118,7 @@ type Config struct {
 	// runs functions that may block; default: a goroutine for each
 	spawn func(fn func())
 	loops loop.System // the system calls that the event loops use
-	files int         // the maximum number of links that are open at a time, of any kind
+	files int         // the maximum number of ranks that may have a link here in one job
 	// whether an illegal transition panics; otherwise it ends its job or exchange
 	strict bool
 }
@@ -124,10 +126,10 @@ type Config struct {
 // Meters receives the measurements of a forwarder; nil fields are not used. Its observers must be
 // safe for concurrent use, and quick: some are called for each frame that is queued.
 type Meters struct {
-	// the time that each queued frame waits in seconds, and the bytes queued at that time; both are
-	// nil or none
+	// the time that each queued frame has waited, in seconds, and the bytes queued for its
+	// destination when it was queued, including the frame; both are nil or none
 	Waited, Length relay.Observer
-	// the seconds from each job's first join to its last, and until its end
+	// the seconds from each job's first join to its start, and from its start to its end
 	Gather, Ran relay.Observer
 }
 

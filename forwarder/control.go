@@ -83,8 +83,9 @@ func (p control) aborts(body []byte) {
 	p.run.take(job.Aborted{Conn: p.id, Said: a})
 }
 
-// Bad ends the connection of a peer that broke the protocol and tells the peer why. The job decides
-// whether it goes on without the connection.
+// Bad handles a peer that broke the protocol. It tells a rank the reason in a last frame, after
+// which the connection lingers; what happens to the connection of another forwarder is the job's
+// decision. The job decides whether it goes on without the connection.
 func (p control) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p.peer))
 	m := p.malformed(reason)

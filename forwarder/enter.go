@@ -46,8 +46,9 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// joins gives the verified Join of a peer, in e, to the job that it is for, or returns why it is
-// refused. On the peer's own loop.
+// joins gives the verified Join of a peer, in e, to the job that it is for, which may refuse it by
+// the action job.Refuse. joins itself returns a refusal if the Join does not get to a job, else
+// nil. On the peer's own loop.
 func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)
@@ -73,8 +74,9 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	}
 }
 
-// joins gives the job a verified Join, and returns why the job refuses it; nil: it does not. here
-// is false if the job has ended, so that another one must be found.
+// joins gives the job a verified Join, which the job may refuse by the action job.Refuse. refused
+// is not nil only if the Join is for a meeting whose other process waits for it by another way.
+// here is false if the job has ended, so that another one must be found.
 func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handshake.Refused) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -102,8 +104,9 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 	return true, nil
 }
 
-// bridges gives a connection from another forwarder to its job, or returns why it is refused. On
-// the peer's own loop.
+// bridges gives a connection from another forwarder to its job, which may refuse it by the action
+// job.Refuse. bridges itself returns a refusal if the connection does not get to a job, else nil.
+// On the peer's own loop.
 func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)
@@ -159,8 +162,9 @@ func (r *runner) bridges(p *peer, e *handshake.Event) (here bool) {
 	return true
 }
 
-// open opens a job for its first Join, which is p's, or returns the job if another peer has opened
-// it meanwhile. here is this forwarder's index in the job's zippers.
+// open opens a job for its first Join, which p has sent or shown. It returns the job, also if
+// another peer has opened it meanwhile, or why no job may be opened. here is this forwarder's index
+// in the job's zippers.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *handshake.Refused) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,7 +251,7 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 
 // Launchers report what happens to their halves (wire.Half). A launcher that has the job's secret
 // may end the job by its id. If the job is not here, another half may come later. It is refused
-// then with the reason (part), unless the job has ended since the first half was started.
+// then with the reason (part), unless the job has ended here since the half that ended was started.
 
 // hear handles a launcher's report about its half of a job (the ranks that it has started). It
 // returns the text of the answer, or why the report is refused.
@@ -314,8 +318,8 @@ func (c *Config) waits(h *wire.Half) time.Duration {
 
 // ClusterEnded tells the forwarder that all processes of a cluster of the job with an id have
 // ended, so none of its ranks reconnects. A link of such a rank that has closed without Bye, or
-// does so later, fails the job at once. The launcher in the forwarder's own process calls it. Safe
-// for concurrent use.
+// does so later, fails the job at once, unless the job has other forwarders. The launcher in the
+// forwarder's own process calls it. Safe for concurrent use.
 func (f *Forwarder) ClusterEnded(id, cluster string) {
 	for _, r := range f.all() {
 		if handshake.JobID(r.id) == id {

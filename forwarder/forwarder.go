@@ -13,7 +13,7 @@
 //	action      the requests of these two
 //	plane       the part of a running job that the loops use without its lock
 //	relay       bytes from one connection to another
-//	budget      the memory that they may hold
+//	budget      the memory that connections may hold
 //	loop        the event loops
 //	role        the role of a connection's other end
 //	index       the jobs, by id
@@ -32,8 +32,10 @@
 //
 // Locks are taken in this order: the lock of a job (runner.mu, for its state machine and its peers;
 // no thread holds those of two jobs), Forwarder.mu (for the state that all jobs share, for a few
-// lines at a time), those of package relay, and those of packages loop and budget. No frame between
-// ranks takes either of the first two. TestLockOrder checks the order.
+// lines at a time), those of package relay, and those of packages loop and budget. A frame between
+// ranks takes neither of the first two, except that the first frames over a connection wait for the
+// lock of their job until the connection has its route (control.Route). TestLockOrder checks the
+// order.
 package forwarder
 
 import (
@@ -87,14 +89,14 @@ type Forwarder struct {
 	mu    sync.Mutex
 	peers map[*peer]int       // peers has the number of each peer, in the order of their connections.
 	jobs  index.Jobs[*runner] // jobs has the jobs, gathering or running, that have not ended.
-	past  []Summary           // past has the last jobs that have ended, the oldest first.
+	past  []Summary           // past has the last jobs that ran and have ended, oldest first.
 	// totals has the counts since the start, without those of jobs that have not ended.
 	totals Totals
-	// halves has the halves of jobs (the ranks of one launcher) that have ended while their job was
-	// not here.
+	// halves has the halves of jobs (the ranks of one launcher) that have ended before their job
+	// ran here, and the jobs that have ended here.
 	halves    halves.Record
 	next      int                  // next is the number of links accepted or dialled so far.
-	strangers *strangers.Strangers // strangers counts the links that have not joined.
+	strangers *strangers.Strangers // strangers counts the links and gathering jobs of clients.
 	drain     drain
 	released  chan struct{} // released is closed by Release.
 	stopping  bool
@@ -126,8 +128,8 @@ func New(cfg Config) (*Forwarder, error) {
 }
 
 // Serve accepts links and relays until ctx ends, Release is called, or the drained forwarder has no
-// job left; then it closes everything and returns nil (see shutdown for the jobs). Any other error
-// means that it could not start. Serve must be called once.
+// job left; then it closes everything and returns nil (see shutdown for the jobs). An error means
+// that it could not start. Serve must be called once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err

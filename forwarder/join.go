@@ -27,7 +27,8 @@ import (
 //     every connection its route.
 //
 // A peer that cannot join is refused with the reason, and its connection lingers. Package strangers
-// limits what strangers may have. All of this runs on the loop of the peer's connection.
+// limits what strangers may have. Steps 1 to 4 run on the loop of the peer's connection. The start
+// runs on the loop of the event that completes the job.
 
 // lock locks the peer's job, if it has one, and returns the function that unlocks it again. On the
 // peer's own loop.
@@ -167,8 +168,9 @@ func passesOf(f *Forwarder) handshake.Passes {
 	}
 }
 
-// notIn handles the failure of a peer's join exchange: the peer leaves its job, if it waits in one,
-// and its link ends.
+// notIn handles the failure of a peer's join exchange: its link ends, and it leaves its job if it
+// waits in one. If it does not, and this forwarder has refused its Join, the job of the Join is
+// told.
 func (p *peer) notIn(e *handshake.Event) {
 	p.refused(e.Err)
 	if p.run != nil {
@@ -178,8 +180,9 @@ func (p *peer) notIn(e *handshake.Event) {
 	}
 }
 
-// malformed refuses a joining peer that has sent malformed bytes. If the peer's job runs, which
-// another loop may just have started, it returns the peer's place there.
+// malformed handles malformed bytes from a peer that is in no running job: it refuses a joining
+// rank, and reports another forwarder to the job. If the peer's job runs, which another loop may
+// just have started, malformed only returns the peer's place there.
 func (p *peer) malformed(reason string) *plane.Member {
 	defer p.lock()()
 	switch p.role {

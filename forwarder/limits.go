@@ -74,8 +74,8 @@ const (
 	MaxUnjoined     = 8192
 	MaxUnjoinedFrom = 4096
 
-	// otherFiles is the maximum number of open files other than links: 40 connections of the status
-	// address (package monitor), and those of loops, listeners and logs.
+	// otherFiles is the number of descriptors that are left for open files other than links: 40
+	// connections of the status address (package monitor), and those of loops, listeners and logs.
 	otherFiles = 80
 )
 

@@ -20,8 +20,8 @@ type NAT interface {
 }
 
 // inside returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
-// and this host's address on the rank's connection. Without such an address all frames of the rank
-// are relayed here.
+// and this host's address on the rank's connection. Without such an address the kernel forwards no
+// connections to the rank.
 func (p *peer) inside(j *wire.Join) (at netip.AddrPort, here netip.Addr) {
 	if p.f.cfg.NAT == nil {
 		return at, here

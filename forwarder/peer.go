@@ -61,7 +61,8 @@ func (p *peer) sendFrame(frame []byte) error {
 	return nil
 }
 
-// say sends the frames of the join exchange to a peer that goes on waiting, or that leaves.
+// say sends the peer the frames that the join exchange has ready. If the exchange has failed, the
+// peer leaves.
 func (p *peer) say() {
 	_ = handshake.Drive(p.exchange, p.sendFrame, func(e handshake.Event) error {
 		if e.Kind == handshake.Ended {
@@ -77,8 +78,8 @@ func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refuse
 	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// refuse sends a peer that has not joined the reason why it cannot join. Its connection then waits
-// for the other end to close it.
+// refuse sends a peer that joins, or that waits in a job, the reason why it cannot join. Its
+// connection then waits for the other end to close it. refuse does nothing after the join exchange.
 func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	if p.exchange != nil {
 		p.exchange.Refuse(code, reason)
@@ -122,8 +123,8 @@ func (p *peer) gone() {
 	}
 }
 
-// end closes the peer's connection, which its job then handles as lost unless cause is nil. Any
-// thread.
+// end closes the peer's connection for the reason cause. The job handles it as lost, with that
+// cause. Any thread.
 func (p *peer) end(cause error) { p.conn.Post(func() { p.conn.End(cause) }) }
 
 // MarshalLogObject adds the peer's identity to a line of the log. Any thread.
@@ -178,8 +179,9 @@ func (f *Forwarder) forget(p *peer) {
 
 var errCrowded = errors.New("too many links that have not joined")
 
-// mayConnect reports whether a new link is admitted. The oldest link of the same stranger may be
-// closed to make room for it. With f.mu.
+// mayConnect reports whether a new link is admitted. If not, it sends the reason. To make room, the
+// oldest link that has not joined, of the same address or of the one with most, may be closed
+// (package strangers). With f.mu.
 func (f *Forwarder) mayConnect(p *peer) bool {
 	link := p.conn.Link()
 	g, oldest, err := f.strangers.Connect(link.Remote(), p)
@@ -233,7 +235,8 @@ func (p *peer) to(next role.Role) {
 
 var errDefect = errors.New("internal error (please report this, with the forwarder's log)")
 
-// defect counts and logs an internal error, which ends one job. A strict forwarder panics.
+// defect counts and logs an internal error, which ends at most one job or connection. A strict
+// forwarder panics.
 func (f *Forwarder) defect(err error) {
 	if f.cfg.strict {
 		panic(err)

@@ -21,7 +21,8 @@ import (
 )
 
 // runner is a job's state machine with its lock, connections, timers and table of routes. It turns
-// what happens into events (handle) and carries out the actions that they return (actions.go).
+// what happens into events (handle) and carries out the actions that the state machine returns
+// (actions.go).
 type runner struct {
 	*carrier
 	key [wire.PublicKeyLen]byte
@@ -102,7 +103,8 @@ func (r *runner) locked(fn func()) {
 	fn()
 }
 
-// unlock releases the job's lock. If the job has ended, it then calls Config.JobEnd.
+// unlock releases the job's lock. If the job has run and has ended while the lock was held, it then
+// calls Config.JobEnd.
 func (r *runner) unlock() {
 	over := r.over
 	r.over = nil
@@ -174,7 +176,8 @@ func (r *runner) conclude() {
 	r.over = append(r.over, s)
 }
 
-// forgotten removes the job from the forwarder's tables, and calls rest with f.mu held.
+// forgotten cancels the dialling for the job, removes the job from the forwarder's tables, records
+// that it has ended, and ends a drained forwarder with its last job. It calls rest with f.mu held.
 func (r *runner) forgotten(rest func(f *Forwarder)) {
 	f := r.f
 	r.stop()

@@ -90,8 +90,8 @@ type Examined struct {
 }
 
 // Examine parses a frame and checks its signatures: the slow part of HandleMessage. It changes
-// nothing, so it may be called beside any other method. known, if not nil, saves most of the
-// signatures.
+// nothing, so other threads may meanwhile call any method except HandleMessage and HandleExamined.
+// known, if not nil, saves most of the signatures.
 func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:

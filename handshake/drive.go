@@ -2,7 +2,7 @@ package handshake
 
 import "github.com/leidenzipper/zipper/internal/wire"
 
-// Machine is one end of an exchange: an Acceptor, Joiner, Bridger or Meeting.
+// Machine is one end of an exchange: an Acceptor, Joiner, Bridger, Teller or Meeting.
 type Machine interface {
 	// HandleMessage handles a frame from the other end. It does not keep body.
 	HandleMessage(h wire.Header, body []byte)

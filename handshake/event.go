@@ -13,8 +13,9 @@ type Event struct {
 	Kind EventKind
 	// Frame has one or more whole frames, for Send.
 	Frame []byte
-	// Join is set for Verified, Bridged, and an Acceptor's Ended. Unless Err has RefuseSecret or
-	// RefuseMalformed, it is proven to be made with its key. It is nil if no Join came.
+	// Join is set for Verified, Bridged, and an Acceptor's Ended. Unless Err has RefuseSecret,
+	// RefuseMalformed or RefuseVersion, it is proven to be made with its key. It is nil if no Join
+	// came.
 	Join *wire.Join
 	// To is this forwarder's index in the job's zippers, for Bridged, and the other end's virtual
 	// rank for Paired.

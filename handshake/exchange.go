@@ -22,14 +22,15 @@ type state uint8
 
 const (
 	awaitChallenge state = iota // the other end sends first; only Challenge or Refuse may come
-	awaitJoin                   // Challenge is sent; only Join, Bridge or Refuse may come
+	awaitJoin                   // Challenge is sent; only Join, Bridge, Half or Refuse may come
 	awaitDecision               // the owner decides; only Refuse and Pong may come
 	awaitInside                 // the owner gives its address for connections; only Refuse and Ping may come
-	awaitProof                  // Join or Bridge is sent; only Proof or Refuse may come
-	awaitLayout                 // Join is sent; Layout or Refuse decides, Pings and Notices may come before
-	awaitMeet                   // Challenge or Meet is sent; only Meet or Refuse may come
-	awaitNotice                 // Half is sent; Notice or Refuse decides, Pings may come before
-	over                        // incoming frames are ignored, and no frame is sent
+	// Join or Bridge is sent; Proof or Refuse decides. To a Joiner, Pings may come before.
+	awaitProof
+	awaitLayout // Join is sent; Layout or Refuse decides, Pings and Notices may come before
+	awaitMeet   // Challenge or Meet is sent; only Meet or Refuse may come
+	awaitNotice // Half is sent; Notice or Refuse decides, Pings may come before
+	over        // incoming frames are ignored, and no frame is sent
 )
 
 var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof",

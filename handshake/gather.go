@@ -49,8 +49,8 @@ type rank struct {
 	key      wire.SealKey
 }
 
-// NewGather starts a job with its first Join, which determines the key and the layout. The caller
-// must Add that Join next.
+// NewGather starts a job with its first Join, which determines the key and the layout. It does not
+// Add that Join.
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks,
 		zippers: j.Zippers, model: j.Model,

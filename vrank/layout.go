@@ -42,8 +42,8 @@ type Layout struct {
 // means "nobody".
 const MaxRanks = 1<<31 - 1
 
-// NewLayout checks the clusters: there must be at least one, names must be different, every size
-// must be at least 1, and their sum at most MaxRanks.
+// NewLayout checks the clusters: there must be at least one, each must have a name of its own,
+// every size must be at least 1, and their sum at most MaxRanks.
 func NewLayout(clusters ...Cluster) (*Layout, error) {
 	if len(clusters) == 0 {
 		return nil, fmt.Errorf("vrank: a layout needs at least one cluster")

@@ -13,7 +13,7 @@ import (
 )
 
 // Conn is the number of a connection. The forwarder numbers connections from 1 in the order in
-// which it accepts them; 0 means no connection.
+// which it accepts or dials them; 0 means no connection.
 type Conn uint64
 
 // Action is an operation that a job's state machine asks the forwarder to carry out, such as to
@@ -41,7 +41,8 @@ type (
 		Frame []byte
 	}
 
-	// Close closes a connection over which both ends have sent Bye, once its queue is empty.
+	// Close closes a connection over which both ends have sent Bye: at once if its queue is empty,
+	// else when the queue is written and the other end closes it. It lingers until then.
 	Close struct {
 		Base
 		Conn Conn
@@ -54,7 +55,7 @@ type (
 		Frame []byte
 	}
 
-	// End closes a connection at once. Its Ended event reports Cause.
+	// End closes a connection at once. The event of its end (job.Lost) reports Cause.
 	End struct {
 		Base
 		Conn  Conn
@@ -113,6 +114,6 @@ const (
 
 	Large   // Large ends the wait for forwarder Of to answer the first large packet.
 	Again   // Again dials the connections to forwarder Of that are missing.
-	Measure // Measure looks how busy the connections to forwarder Of are.
+	Measure // Measure looks at the use and the losses of the connections to forwarder Of.
 	Cut     // Cut ends the wait for a new connection to forwarder Of.
 )

@@ -53,8 +53,8 @@ func (b *Bridge) State() State { return b.state }
 // Linked reports whether the bridge has ever had a connection and has not ended.
 func (b *Bridge) Linked() bool { return b.state != Absent && b.state != Over }
 
-// First returns the connection that carries all frames except bulk (Data) frames, or 0 if the
-// bridge has no connection in use.
+// First returns the connection that carries all frames, or all but bulk (wire.Header.Bulk) if
+// others are in use. It returns 0 if the bridge has no connection in use.
 func (b *Bridge) First() action.Conn {
 	if c := b.conns.first(); c != nil {
 		return c.id

@@ -30,8 +30,8 @@ type connections struct {
 	lost   int          // lost is the number of connections that have been lost while they were in use.
 }
 
-// first returns the connection that carries all frames except bulk ones, or nil if no connection is
-// in use.
+// first returns the connection that carries all frames, or all but bulk ones if others are in use.
+// It returns nil if no connection is in use.
 func (t *connections) first() *conn {
 	if len(t.inUse) == 0 {
 		return nil

@@ -40,21 +40,23 @@ type (
 		Reason string
 	}
 
-	// Offered reports a connection that the other end has opened, after MayOffer.
+	// Offered reports a connection that the other end has opened, and that the job has accepted.
 	Offered struct {
 		Conn   action.Conn
 		Number int
 		Link   trunk.Link
 	}
 
-	// Pong reports that the other end has answered a Ping over a connection that is not in use yet.
+	// Pong reports that the other end has answered a Ping over a connection that carries no frames
+	// of the running job yet.
 	Pong struct {
 		Conn action.Conn
 		Link trunk.Link
 	}
 
-	// Ready reports that forwarder Zipper has gathered all ranks. It arrived over a connection that
-	// is not in use yet.
+	// Ready reports a Ready frame over a connection that is not in use yet: forwarder Zipper has
+	// gathered all ranks. If Zipper is the other end, its job runs, and it uses the connection from
+	// now on.
 	Ready struct {
 		Conn   action.Conn
 		Zipper int
@@ -89,7 +91,7 @@ type (
 		Instead bool
 	}
 
-	// Finish reports that no more frames of the job can go over the bridge, so Bye is sent.
+	// Finish reports that this end has no more frames of the job for the other end, so Bye is sent.
 	Finish struct{}
 
 	// Stop ends the bridge because its job ends.
@@ -110,7 +112,7 @@ type (
 		Zipper int
 		Number int
 		// Carried says that a command opens the connection, which takes longer. Gathers says that
-		// the job gathers, so the Dial is retried for as long as it does.
+		// the job gathers, so the Dial retries for most of the time that the job has for that.
 		Carried, Gathers bool
 	}
 
@@ -130,8 +132,8 @@ type (
 		Zipper int
 	}
 
-	// Spread distributes the frames to the ranks behind the bridge over the first connection and
-	// the others.
+	// Spread sends bulk frames to the ranks behind the bridge over the connections in Over, and all
+	// other frames over First. If Over is empty, all frames go over First.
 	Spread struct {
 		action.Base
 		First action.Conn
@@ -205,8 +207,8 @@ type (
 	// AllLeft reports that all ranks behind the bridge have left, according to Bye.
 	AllLeft struct{ action.Base }
 
-	// Failed ends the running job because it has no other way. Conn, if not 0, is the lost
-	// connection.
+	// Failed ends the running job because it cannot go on after a lost connection or without the
+	// bridge. Conn, if not 0, is the lost connection.
 	Failed struct {
 		action.Base
 		Conn   action.Conn

@@ -57,8 +57,8 @@ func (e *entry) unanswered() {
 			e.Job, e.Address, size)})
 }
 
-// answered handles the other end's answer to a Ping over the connection id, which is not in use
-// yet.
+// answered handles the other end's answer to a Ping over the connection id, which carries no frames
+// of the running job yet.
 func (e *entry) answered(id action.Conn, link trunk.Link) {
 	c := e.conns.find(id)
 	if c == nil {

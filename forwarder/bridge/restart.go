@@ -15,7 +15,8 @@ import (
 //     that the new forwarder does not know the job (refused; the other end opens the job for it).
 //  2. The old forwarder drops its former connections, which are dead. It sends the new one at once
 //     all that the new one gathers through the old one (Regathers): the ranks that have left, the
-//     Joins of all ranks, and a Ready of each other forwarder.
+//     Joins of these and of the ranks of which it learns there, and a Ready of each other
+//     forwarder.
 //  3. Once the new forwarder has all ranks, it sends Ready and its job runs. Then the old forwarder
 //     uses the connection like any that replaces a lost one (trunk.go), and all ranks retransmit
 //     unacknowledged messages.

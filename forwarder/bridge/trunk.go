@@ -27,10 +27,10 @@ import (
 //     connection. Once it has arrived over all, no more frames of the job follow.
 //  4. While connections wait for room in the kernel's buffers, more are opened. A connection that
 //     loses packets is adapted to a long path (measured).
-//  5. A lost connection is redialled under another number: 0 is for the gathering. Its frames in
-//     flight are lost: ranks are told that those behind the bridge are out of reach and back again,
-//     and retransmit unacknowledged messages (Repeat). If the first connection is lost, the next one
-//     replaces it (Move).
+//  5. In place of a lost connection one with a free number is dialled, but never 0: that is for the
+//     gathering. Its frames in flight are lost: ranks are told that those behind the bridge are out
+//     of reach and back again, and retransmit unacknowledged messages (Repeat). If the first
+//     connection is lost, the next one replaces it (Move).
 //  6. If all are lost, the ranks behind the bridge are out of reach (Severed) until one is back
 //     (Restored), or for good when the job's patience is over (cutOff): the job fails, or its other
 //     rows go on.

@@ -8,7 +8,7 @@ const (
 	Share = 4
 
 	// JobLeast is the budget of a job, 16 MiB, or LinkShare for each of its links if that is more,
-	// 256 KiB: a long segment. With a larger budget a destination that does not read delays its
+	// 256 KiB: two segments. With a larger budget a destination that does not read delays its
 	// senders later; with a smaller one a forwarder takes less memory.
 	JobLeast  = 16 << 20
 	LinkShare = 256 << 10

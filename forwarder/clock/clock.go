@@ -6,7 +6,8 @@ import "time"
 // Clock is a source of the time and of timers: the system's clock, or a simulated one.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls fn on a goroutine of its own after d.
+	// AfterFunc calls fn after d: on a goroutine of its own, or in a simulation between two turns
+	// of the forwarder.
 	AfterFunc(d time.Duration, fn func()) Timer
 }
 

@@ -1,6 +1,7 @@
-// Package halves records which halves of jobs have ended while their job was not at the forwarder,
-// so that another half that arrives later need not wait for them. It has no clock, and is not safe
-// for concurrent use. Its size is bounded, because strangers can add records.
+// Package halves records which halves of jobs have ended before their job ran at the forwarder, so
+// that another half that arrives later need not wait for them, and which jobs have ended there. It
+// has no clock, and is not safe for concurrent use. Its size is bounded, because strangers can add
+// records.
 package halves
 
 import (

@@ -34,7 +34,7 @@ const (
 	Ready
 
 	// Running: frames between ranks are relayed. New links are accepted only from ranks that come
-	// back.
+	// back, and for bridges (package bridge).
 	Running
 
 	// Ending: all ranks were sent Abort, or Bye if the job is released, or all have left. The links
@@ -45,7 +45,8 @@ const (
 	// the job. Timers and launchers' reports have no effect any more.
 	Closing
 
-	// Ended: the job has no links any more, and its id is free.
+	// Ended: nothing of the job is left, and its id is free. Connections of a job that never ran
+	// may still linger.
 	Ended
 )
 
@@ -86,7 +87,7 @@ type core struct {
 	gather *handshake.Gather
 
 	state  State
-	result result // result is set with the first state in which nothing is relayed (finish).
+	result result // result is set with the state Ending, or Ended if the job never ran (finish).
 
 	now    time.Time       // now is the time of the event that is being handled.
 	out    []action.Action // out has the actions that the present call of Handle will return.
@@ -156,7 +157,7 @@ func (c *core) logOf(conn action.Conn, level zapcore.Level, text string, fields 
 func (c *core) cross(zipper int, e bridge.Event) { c.queued = append(c.queued, message{zipper, e}) }
 
 // resumes reports whether ranks reopen lost links. They do in a job with one way between any two
-// ranks, if it has patience.
+// ranks, if it has patience and is not classic.
 func (c *core) resumes() bool {
 	return c.gather.Rails() == 1 && !c.cfg.Classic && c.gather.Patience() > 0
 }

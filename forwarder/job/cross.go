@@ -37,8 +37,8 @@ func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	}
 }
 
-// repeat makes the ranks here retransmit their unacknowledged messages to the ranks behind a
-// bridge. reason says why, for users.
+// repeat makes the ranks here, and those behind bridges to other networks, retransmit their
+// unacknowledged messages to the ranks behind a bridge. reason says why, for users.
 func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	for _, v := range r.behind(br.Zipper) {
 		switch {

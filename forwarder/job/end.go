@@ -28,8 +28,9 @@ type ending struct {
 	links *links
 }
 
-// aborted fails the job because a rank or another forwarder has sent Abort. All other connections
-// get an Abort, in a sealed job the rank's own frame, which proves its origin.
+// aborted fails the job because a rank or another forwarder has sent Abort. All connections, except
+// that of a forwarder that has sent it, get an Abort: in a sealed job the rank's own frame, which
+// proves its origin.
 func (e *ending) aborted(x *Aborted) {
 	m := e.ranks.members[x.Conn]
 	if m == nil {

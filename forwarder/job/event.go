@@ -33,7 +33,8 @@ type (
 	}
 
 	// Turned reports that the forwarder has refused a process that wanted to join the job. The
-	// process has proved that it has the Join's key, except in a refusal with RefuseSecret.
+	// process has proved that it has the Join's key, except in a refusal with RefuseSecret,
+	// RefuseMalformed or RefuseVersion.
 	Turned struct {
 		Join *wire.Join
 		Link string
@@ -128,8 +129,9 @@ type (
 
 // Events of a job of several hops.
 type (
-	// Offered reports a connection that another forwarder has opened. Join, Here and Number are
-	// those that it has shown.
+	// Offered reports a connection that another forwarder has opened, and what it has shown: a
+	// rank's Join, the index Here of this forwarder, and the Number of the connection. Ticket is
+	// the error of the Join's ticket; nil if it is valid or none is required.
 	Offered struct {
 		Conn         action.Conn
 		Join         *wire.Join
@@ -149,7 +151,8 @@ type (
 		Link   trunk.Link
 	}
 
-	// Spoiled reports that another forwarder has sent bytes that are not a valid frame.
+	// Spoiled reports that another forwarder has sent bytes that are not a valid frame, over a
+	// connection that carries no frames of the running job.
 	Spoiled struct {
 		Conn   action.Conn
 		Zipper int
@@ -184,7 +187,8 @@ type (
 		Why  *handshake.Refused
 	}
 
-	// Place tells a rank that it has joined and waits for the other ranks.
+	// Place makes the rank at the other end of a connection, whose Join the job has accepted, wait
+	// for the other ranks. Nothing is sent to it.
 	Place struct {
 		action.Base
 		Conn action.Conn
@@ -207,7 +211,7 @@ type (
 		// Via has the forwarder to which frames for each rank go, or -1 if the rank has a link
 		// here. It is nil in a job of one hop.
 		Via   []int
-		Links int // Links is the number of ranks and bridges.
+		Links int // Links is the number of ranks here and of bridges.
 	}
 
 	// Enter lets a returning rank into the running job.
@@ -217,7 +221,8 @@ type (
 		Entry
 	}
 
-	// Run makes a connection carry the frames of a rank that has returned to the running job.
+	// Run makes a connection carry the frames of a rank: one that has waited for the job to start,
+	// or one that has returned to the running job.
 	Run struct {
 		action.Base
 		Conn action.Conn
@@ -244,7 +249,7 @@ type (
 		N    int
 	}
 
-	// Bridged reports that a connection of another forwarder belongs to the job.
+	// Bridged makes a connection that another forwarder has opened part of the job.
 	Bridged struct {
 		action.Base
 		Conn   action.Conn

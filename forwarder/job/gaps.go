@@ -120,7 +120,8 @@ func (g *gaps) fails(zipper int, why string) {
 	}
 }
 
-// gapText returns s, a text about missing links, shortened to at most maxGapText bytes.
+// gapText returns s, a text about missing links. It cuts a longer text off after maxGapText bytes
+// and adds an ellipsis.
 func gapText(s string) string {
 	if len(s) <= maxGapText {
 		return s

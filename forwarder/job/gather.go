@@ -24,7 +24,8 @@ import (
 //     what is missing, after a while and after a refusal (notice).
 //  3. The last rank completes the job (start.go), or other forwarders are told of it (hops.go).
 //  4. The job is given up (giveUp) when the time is over, when a refusal shows that it can never
-//     become complete (Turned), or when the last rank leaves (leave).
+//     become complete (Turned), or when the last rank leaves, in a job of several hops any rank
+//     (leave).
 
 // gathering collects the Joins of the job's ranks until all have joined, and keeps the ranks
 // informed meanwhile.
@@ -34,7 +35,7 @@ type gathering struct {
 	created time.Time
 	places  map[action.Conn]*place
 	expires time.Time // expires is the time at which the job is given up if ranks are still missing.
-	soon    bool      // soon says that waiting ranks will soon be told what is missing, because a rank was refused.
+	soon    bool      // soon says that waiting ranks are told shortly what is missing (noticeSoon).
 	noticed bool      // noticed says that waiting ranks have been told once which ranks and links are missing.
 	kept    int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
 }
@@ -194,7 +195,8 @@ func (g *gathering) notice(others string) {
 }
 
 // noticeSoon sets a short timer, at whose end waiting ranks are told what is missing and who was
-// refused. The delay collects several refusals.
+// refused, because a rank was refused or another job with the same id gathers. The delay collects
+// several refusals.
 func (g *gathering) noticeSoon() {
 	if !g.soon {
 		g.soon = true
@@ -218,7 +220,8 @@ func (g *gathering) turned(e *Turned) {
 	}
 }
 
-// leave removes the rank that waits on connection c from the job. The job ends if no rank is left.
+// leave removes the rank that waits on connection c from the job. The job ends if no rank is left;
+// a job of several hops ends with any rank, because a Join cannot be withdrawn.
 func (g *gathering) leave(c action.Conn) {
 	p := g.places[c]
 	if p == nil {

@@ -158,8 +158,8 @@ func (e Heard) apply(j *Job) {
 	}
 }
 
-// heardBeforeUse handles a frame from another forwarder, in a running job, over a connection that
-// is not in use yet.
+// heardBeforeUse handles a frame from another forwarder over a connection that is neither in use
+// nor the one over which the job gathers.
 func (j *Job) heardBeforeUse(e *Heard) {
 	switch e.Type {
 	case wire.TypePing:

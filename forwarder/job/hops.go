@@ -53,7 +53,7 @@ func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 }
 
 // joinedHere sends the Join of a rank that has joined here to the neighbouring forwarders. After
-// the first such Join it also dials them.
+// the first such Join it also dials those that it is to dial.
 func (h *hops) joinedHere(join *wire.Join) {
 	if !h.several() {
 		return
@@ -142,7 +142,9 @@ func (h *hops) mayOffer(e *Offered) *handshake.Refused {
 	return nil
 }
 
-// dialsTo reports whether this forwarder opens the link to the forwarder with index zipper.
+// dialsTo reports whether this forwarder opens the link to the forwarder with index zipper. While
+// no rank has joined here, but the job has a link to a third forwarder, this forwarder has no
+// rank's Join to show, and lets the other end dial (bridge, restart.go).
 func (h *hops) dialsTo(zipper int) bool {
 	if br := h.bridges[zipper]; br != nil {
 		return br.Dials

@@ -2,7 +2,7 @@
 //
 // Its parts, each of which uses only those below it:
 //
-//	job.go       Handle, and the rules that hold after each event
+//	job.go       New and Handle
 //	handle.go    which part an event goes to
 //	rules.go     the rules that hold after each event
 //	start.go     the last rank has joined: the job runs
@@ -53,8 +53,8 @@ type Job struct {
 	stopped   bool // stopped says that the job waits for no link and opens none any more.
 }
 
-// New returns a job for its first Join, and actions to carry out. The Join itself is then the job's
-// first event.
+// New returns a job for its first Join, and actions to carry out, or why the job is refused. The
+// job's first event must then be Joined or Offered with that Join.
 func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *handshake.Refused) {
 	c := &core{cfg: cfg, id: first.Job, clusters: first.Layout, gather: handshake.NewGather(first), now: now}
 	j := &Job{core: c}
@@ -86,7 +86,8 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 }
 
 // Handle advances the job by one event and returns actions, in order. An illegal transition, which
-// is a defect of this package, is reported by the action Internal and ends the job.
+// is a defect of this package or of package bridge, is reported by the action Internal and ends the
+// job.
 func (j *Job) Handle(now time.Time, e Event) []action.Action {
 	j.now, j.out, j.wrong = now, nil, nil
 	e.apply(j)

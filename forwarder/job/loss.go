@@ -13,9 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A lost link does not end a job: the rank may have another one, or reopens it. The other ranks are
-// told (RailState). They use another way, and decide themselves when a rank cannot be reached any
-// more.
+// A lost link does not end a job whose ranks retransmit (goesOn): the rank has another one, or
+// reopens it. The other ranks are told (RailState). They use another way, and decide themselves
+// when a rank cannot be reached any more.
 //
 // In a job with one way between any two ranks, a rank whose link is lost reopens it (again), and
 // frames that were in flight are retransmitted. How long the job waits for that depends on the loss
@@ -79,7 +79,8 @@ func (l *losses) miss(m *member, reason string, patient bool) {
 }
 
 // await gives rank v time to reconnect: the job's patience, or ComesBack if it is less and the loss
-// shows that the process may have ended (patient is false).
+// shows that the process may have ended (patient is false), or no time if all processes of its
+// cluster have ended.
 func (l *losses) await(v uint32, reason string, patient bool) {
 	d := l.patience()
 	if !patient {
@@ -121,8 +122,9 @@ func (l *losses) stopWaitingFor(v uint32) {
 	}
 }
 
-// clusterEnded ends the waits for ranks of a cluster, which do not come back. The cause of the
-// job's failure is the rank that was lost first, and of several at the same time the lowest one.
+// clusterEnded records that the ranks of the cluster with index i do not come back. Of those that
+// the job waits for, it ends the wait for the one that was lost first, and of several at the same
+// time the lowest one, so that this rank is the cause of the job's failure.
 func (l *losses) clusterEnded(i int) {
 	if i < 0 || l.state != Running {
 		return

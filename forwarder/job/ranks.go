@@ -7,8 +7,8 @@ import (
 )
 
 // ranks are the ranks of a running job: which connection each has, which are out of reach, and
-// which have left. Each change is told to all ends whose way to the rank leads through here
-// (RailState).
+// which have left. Changes are told to the ends whose way to the rank leads through here
+// (RailState); markLeft says which are told of a departure.
 type ranks struct {
 	*core
 	links *links
@@ -30,11 +30,12 @@ type ranks struct {
 	via []int
 	// members are the connections that carry frames of the running job, to ranks and to other
 	// forwarders.
-	members  map[action.Conn]*member
-	absent   map[uint32]absence // absent has the ranks that are out of reach and may reconnect, with the reason.
-	left     map[uint32]bool    // left are the ranks that have said Bye.
-	cameBack map[uint32]bool    // cameBack has the ranks that have lost a link and opened another one.
-	// unsure says that frames in flight may have been lost with a link between forwarders.
+	members map[action.Conn]*member
+	// absent has the ranks that are out of reach over this forwarder, with the reason.
+	absent   map[uint32]absence
+	left     map[uint32]bool // left are the ranks that have said Bye.
+	cameBack map[uint32]bool // cameBack has the ranks that have lost a link and opened another one.
+	// unsure says that frames in flight may have been lost with a link.
 	unsure bool
 	// statesSent counts the RailStates that were sent over each connection.
 	statesSent map[action.Conn]uint32
@@ -54,7 +55,8 @@ type member struct {
 // absence says why a rank is out of reach, for users.
 type absence struct {
 	reason string
-	cut    bool // cut says that the reason is a lost link between forwarders, which is opened again.
+	// cut says that the reason is a lost link between forwarders, which may be opened again.
+	cut bool
 }
 
 // fill sets the fields that are fixed once all ranks have joined. layout is the answer that joining
@@ -161,27 +163,29 @@ func (r *ranks) reroute(v uint32, c action.Conn) bool {
 }
 
 // markUnreachable records that a rank cannot be reached from here, and tells others. network is the
-// one on which the rank is, or on which the way to it begins. Ends on that network do not reach the
-// rank through here, and are not told.
+// one on which the rank is, or on which the way to it begins. All ranks here are told, and the
+// forwarders that are not on that network: those on it do not reach the rank through here.
 func (r *ranks) markUnreachable(v uint32, why absence, network int) {
 	r.absent[v], r.unsure = why, true
 	r.tell(wire.RailState{Rank: v, Reason: why.reason, Cut: why.cut}, network)
 }
 
-// markReachable records that rank v can be reached from here again, and tells all ends, except
-// those on the network with that index, whose way to the rank leads through here.
+// markReachable records that rank v can be reached from here again, and tells all ranks here, and
+// the forwarders that are not on the network with that index (markUnreachable).
 func (r *ranks) markReachable(v uint32, network int) {
 	delete(r.absent, v)
 	r.tell(wire.RailState{Rank: v, Up: true}, network)
 }
 
-// openedAgain is a RailState's reason of a rank that has left, or that is there all the time.
+// openedAgain is the reason in the RailState of a rank that has left, or was within reach all the
+// time, if frames or acknowledgements may have been lost with a link between forwarders.
 const openedAgain = "a link between forwarders was opened again"
 
 // markLeft records that rank v has left, so messages to it that are still unacknowledged can be
-// dropped. network is the one on which the rank is. In a job of one hop those ranks are told that
-// have reopened a link. In a job of several hops all ranks here are told if frames in flight may
-// have been lost. A rank that reconnects later is told then (losses.again).
+// dropped. network is the one on which the rank is, or on which the way to it begins. In a job of
+// one hop those ranks are told that have reopened a link. In a job of several hops the forwarders
+// on other networks are told, and the ranks here if frames in flight may have been lost. A rank
+// that reconnects later is told then (losses.again).
 func (r *ranks) markLeft(v uint32, network int) {
 	r.left[v] = true
 	delete(r.absent, v)
@@ -219,8 +223,8 @@ func (r *ranks) tellRanks(s wire.RailState) {
 	}
 }
 
-// tellBridges sends a RailState to all neighbouring forwarders except those on the network with
-// that index.
+// tellBridges sends a RailState to all neighbouring forwarders, except those on the network with
+// that index and those that were sent Bye.
 func (r *ranks) tellBridges(s wire.RailState, network int) {
 	for _, br := range r.links.list() {
 		if c := br.First(); c != 0 && r.links.network(br) != network && !br.Said() {

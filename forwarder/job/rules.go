@@ -27,7 +27,7 @@ func (j *Job) sayBye() {
 // code. Ranks of a running job get Abort with an exit status.
 func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	switch j.state {
-	case Ready: // the ways that the kernel opens are
+	case Ready: // ways that the kernel opens later are closed again (ways.opened)
 		j.to(Gathering)
 		j.ways.forget()
 		j.gathering.giveUp(refusal, reason)
@@ -46,7 +46,8 @@ func (j *Job) perhapsOver() {
 		return
 	}
 	if j.state == Running {
-		// Ranks that are absent may have gone on over another forwarder, and said Bye only there.
+		// Ranks that are absent may have gone on over another forwarder, and said Bye there. They
+		// have not left here in order, so the job has failed for this forwarder.
 		var r result
 		if absent := sorted(j.ranks.absent); len(absent) > 0 {
 			r = result{1, j.ranks.absent[absent[0]].reason}
@@ -60,7 +61,7 @@ func (j *Job) perhapsOver() {
 	}
 }
 
-// conclude ends a job that has neither links nor connections that the kernel forwards.
+// conclude ends a job that has run and has neither links nor open ways of the kernel.
 func (j *Job) conclude() {
 	if !j.to(Ended) {
 		return

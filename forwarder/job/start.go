@@ -13,8 +13,9 @@ import (
 //  1. Its layout is made (complete). If it is too long for a frame all ranks are refused.
 //  2. If the kernel may open ways between its ranks (ways.go) the job asks for them. It is Ready until
 //     the answer or the time-out.
-//  3. Every rank is sent its Layout, then every connection gets its route (Start). The forwarder does
-//     so before another loop reads frames of the job, so no frame overtakes a Layout.
+//  3. Every rank is sent its Layout (Start), then every connection gets its route (Route, Run). The
+//     forwarder does so before another loop reads frames of the job, so no frame overtakes a
+//     Layout.
 
 // complete starts the job, or asks the kernel to open ways first, because the last Join has
 // arrived.
@@ -80,8 +81,8 @@ func (j *Job) mayInstead(br *bridge.Bridge) bool {
 	return j.gaps.dialled && ok && n.addr != ""
 }
 
-// startWithout tells the ranks here, and those that reach others through here, which ranks have
-// left before the job started here. This forwarder's predecessor may not have passed that on.
+// startWithout tells the ranks here, and the forwarders that reach others through here, which ranks
+// have left before the job started here. This forwarder's predecessor may not have passed that on.
 func (j *Job) startWithout() {
 	for _, v := range sorted(j.hops.left) {
 		j.ranks.unsure = true

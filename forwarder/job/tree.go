@@ -58,7 +58,7 @@ type neighbour struct {
 }
 
 // neighbour describes the forwarder with index k as a neighbour of this one. ok is false if the two
-// share no network.
+// share no network, or neither can dial the other.
 func (t *tree) neighbour(k int) (n neighbour, ok bool) {
 	for _, mine := range t.zippers[t.here].Ports {
 		for _, p := range t.zippers[k].Ports {
@@ -79,7 +79,7 @@ func (t *tree) linkEnd(k int, p wire.Port) vrank.LinkEnd {
 }
 
 // name returns a name for users of the forwarder with index k: its address on a network that it
-// shares with this one, or another of its addresses.
+// shares with this one, another of its addresses, or its number.
 func (t *tree) name(k int) string {
 	if n, ok := t.neighbour(k); ok && n.addr != "" {
 		return n.addr

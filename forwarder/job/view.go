@@ -58,8 +58,8 @@ type View struct {
 	Doors     int
 	LostLinks int
 	BadFrames int
-	// Routes has the connection over which frames for each rank go, by rank in the whole job; 0:
-	// none.
+	// Routes has the connections of the ranks that have a link here and have not left, in ascending
+	// order of the ranks.
 	Routes  []action.Conn
 	Bridges []*bridge.Bridge // Bridges has the links to other forwarders.
 }

@@ -25,8 +25,8 @@ type ways struct {
 }
 
 // plan returns the ways that the kernel is to open for a complete job, and their doors in the
-// layout: for each rank that ranks of other clusters dial, one on each of their networks. Without
-// any, all frames go through this forwarder.
+// layout: for each rank that ranks of other clusters dial, one on each of their networks. Ranks
+// without such a door, or one of their own, are reached through this forwarder only.
 func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 	if !w.cfg.Ways || r.links.several() || w.cfg.Classic || w.gather.Rails() > 1 {
 		return nil, nil
@@ -102,8 +102,8 @@ func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
 // between ranks (OpenWays).
 func (w *ways) awaited() bool { return w.doors != nil }
 
-// forget stops waiting for the kernel's answer to the last OpenWays, and ignores that answer if it
-// still arrives.
+// forget stops waiting for the kernel's answer to the last OpenWays, and has the ways closed again
+// if it still arrives.
 func (w *ways) forget() {
 	if w.awaited() {
 		w.doors = nil

@@ -104,7 +104,8 @@ type Watch struct {
 	write  bool
 }
 
-// The 64 bits of an epoll event have the index in watches and a flag for the write descriptor.
+// The field Fd of an epoll event has the index in watches, with writeFlag if the event is that of
+// the write descriptor, or wakeSlot for the descriptor that wakes the loop.
 const (
 	wakeSlot  = -1
 	writeFlag = 1 << 30
@@ -258,7 +259,7 @@ func (l *Loop) turn(wait bool) (found bool) {
 }
 
 // lookAgain reports whether the loop, which has found no events, looks for them again instead of
-// sleeping. Before it returns true it lets other threads run.
+// sleeping. A loop that spins (Adaptive) lets other threads run before it returns true.
 func (l *Loop) lookAgain() bool {
 	switch l.cfg.Poll {
 	case Busy:

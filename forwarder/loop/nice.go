@@ -17,7 +17,7 @@ import (
 // (docs/decisions/0022-forwarder-runs-before-ranks.md).
 type priority struct {
 	nice  int       // the nice value for small messages
-	fixed bool      // whether the nice value cannot be changed
+	fixed bool      // whether adapt keeps the nice value: it is 0 or more, or refused
 	bulk  bool      // whether the thread runs behind others
 	moved int       // the number of bytes that have gone through pipes since the time since
 	since time.Time // the time at which adapt last looked at moved

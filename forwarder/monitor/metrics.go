@@ -21,8 +21,8 @@ type Metrics struct {
 	waited, length, gather, ran prometheus.Histogram
 }
 
-// namespace is the prefix of all names, except for those of the process and of Go, which are common
-// to all programs.
+// namespace is the prefix of all names, except for zipper_build_info and those of the process and
+// of Go, which are common to all programs.
 const namespace = "zipper_forwarder_"
 
 // NewMetrics returns the metrics of a forwarder of a version. The forwarder's configuration must

@@ -236,7 +236,7 @@ func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus,
 	return nil, time.Time{}
 }
 
-// originOf returns the users and hosts of clusters (ClusterStatus.Origin) as one text, without
+// originOf returns the users and batch jobs of clusters (ClusterStatus.Origin) as one text, without
 // duplicates.
 func originOf(clusters []forwarder.ClusterStatus) string {
 	var list []string

@@ -10,7 +10,8 @@ import (
 
 // Inside parses the address at which a rank claims to accept connections. It returns that address,
 // and this host's address on the rank's link; each is invalid if unknown. It returns an error if
-// the address is on another host than the rank, or is a port of a system's service.
+// the address is not an IPv4 address and port, is on another host than the rank, or has a port of a
+// system's service, or if the link is not over an IP network.
 func Inside(claimed string, link transport.Link) (at netip.AddrPort, here netip.Addr, err error) {
 	var there netip.Addr
 	home, ok := link.(transport.Homed)

@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is one connection that may be forwarded: from a free port of this host, at the address At, to
-// another host.
+// Way is a way for connections: those to a free port of this host, at the address At, are forwarded
+// to the address and port To.
 type Way struct {
 	At netip.Addr
 	To netip.AddrPort

@@ -31,7 +31,8 @@ type Plane struct {
 	Counts *relay.Counts
 	// blocked has, for each cluster, the nanoseconds for which its links had bytes queued.
 	blocked []atomic.Int64
-	// bridges has the nanoseconds for which each bridge had bytes queued.
+	// bridges has, for each bridge by the other end's index, the nanoseconds for which its
+	// connections had bytes queued, added up.
 	bridges map[int]*atomic.Int64
 	Memory  *budget.Budget // Memory is the budget of the job's links.
 	// Classic relays a classic job; nil if frames are forwarded as they arrive.
@@ -63,8 +64,9 @@ func (m *Member) Describe(e zapcore.ObjectEncoder) {
 	e.AddString("host", m.Hosts[m.Rank])
 }
 
-// allowed returns an error unless a rank may send a frame with header h. It is called for frames
-// that do not go from the rank to another one, before they are handled.
+// allowed returns an error unless the member's other end may send a frame with header h. It is
+// called before the frame is handled: for a rank if the frame does not go from it to another rank,
+// for a forwarder always.
 func (m *Member) allowed(h wire.Header) error {
 	if m.Zipper >= 0 {
 		return m.allowedOver(h)
@@ -143,8 +145,8 @@ func (p *Plane) Join(m *Member, patience time.Duration) {
 // BlockedIn returns the time for which the links of a cluster's ranks had bytes queued, added up.
 func (p *Plane) BlockedIn(cluster int) time.Duration { return time.Duration(p.blocked[cluster].Load()) }
 
-// BlockedTo returns the time for which the link to the forwarder with index zipper had bytes
-// queued.
+// BlockedTo returns the time for which the connections to the forwarder with index zipper had bytes
+// queued, added up.
 func (p *Plane) BlockedTo(zipper int) time.Duration {
 	if b := p.bridges[zipper]; b != nil {
 		return time.Duration(b.Load())
@@ -152,8 +154,9 @@ func (p *Plane) BlockedTo(zipper int) time.Duration {
 	return 0
 }
 
-// Traffic returns the traffic from the ranks of each cluster to those of each other one. all
-// includes the directions without traffic.
+// Traffic returns the traffic from the ranks of each cluster to those of each cluster. all includes
+// the directions between different clusters that have no traffic. The directions inside a cluster
+// are included only with traffic.
 func (p *Plane) Traffic(all bool) []report.Traffic {
 	t := []report.Traffic{}
 	for from := range p.Clusters {

@@ -40,7 +40,7 @@ type Conn struct {
 	parting  bool      // whether the peer has sent Bye, so that the end of the stream is expected
 	deadline time.Time // the time at which lingering ends
 	lastRead time.Time // the time at which bytes last arrived
-	counted  time.Time // the time at which the last Count was sent
+	counted  time.Time // the time at which Tick last sent a Count
 	// compares the Counts that the peer sends (numbers of bytes) with the bytes that have arrived
 	came    wire.Counted
 	slow    trickle.Detector // detects a received frame that stays incomplete for too long

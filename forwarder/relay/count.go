@@ -55,7 +55,8 @@ func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 }
 
 // putCounted writes frames of the forwarder's own and a Count behind them in one write; putCount
-// would need another. make builds the Count from the number of bytes before it.
+// would need another. It leaves the Count out if other bytes are queued. make builds the Count from
+// the number of bytes before it.
 func (o *output) putCounted(frames []byte, make func(wire.Count) ([]byte, error)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,8 +80,8 @@ func (o *output) uncounted() bool {
 	return o.counts == 0 || o.sent > o.counted
 }
 
-// sendCount sends the peer a Count, the number of bytes that were sent before it. It must be called
-// on the connection's loop, or before Running.
+// sendCount sends the peer a Count, the number of bytes that were sent before it. It does nothing
+// unless the connection is Running. It must be called on the connection's loop, or by Run.
 func sendCount(c *Conn) {
 	if c.State() != Running {
 		return

@@ -104,7 +104,8 @@ type silent struct{}
 
 func (silent) Error() string { return "" }
 
-// patience returns how long the peer may stay silent after a Ping while its host answers.
+// patience returns for how long the peer may send nothing, although it has been pinged, while its
+// host answers.
 func (c *Conn) patience() time.Duration {
 	if r := c.route.Load(); r != nil {
 		return max(c.shared.cfg.PeerTimeout, r.Patience)

@@ -37,7 +37,7 @@ const (
 	// FlowLimit is the bound for payload, in bytes: the most that credit between ranks ever allows.
 	FlowLimit = wire.MaxWindow
 
-	// ControlLimit is the bound for all other bytes: 64 MiB, or two million headers.
+	// ControlLimit is the bound for all other bytes: 64 MiB, or one and a half million headers.
 	ControlLimit = 64 << 20
 )
 

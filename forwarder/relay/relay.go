@@ -18,8 +18,9 @@
 // has used up a budget is not read until it holds less, and TCP stops its sender. All other
 // connections go on.
 //
-// Locks are taken in this order: those of a Control, output.mu (one connection's writing side),
-// those of the loop (posted functions).
+// Locks are taken in this order: those of a Control, sealing.mu (the keys of one connection),
+// output.mu (its writing side), those of the pipes, of package budget and of the loop (posted
+// functions).
 package relay
 
 import (
@@ -62,7 +63,7 @@ type Control interface {
 
 // Route says where frames from a connection go. It does not change, except for the table's entries.
 type Route struct {
-	Memory *budget.Budget // the memory budget of all connections of the job; nil if unlimited
+	Memory *budget.Budget // the memory budget of the job's connections; nil: Config.Joining
 	// the only source of frames from the connection, or wire.Nobody if there are several
 	Rank uint32
 	// the connection over which frames for each rank go, by rank in the whole job; nil if the rank
@@ -100,8 +101,8 @@ type Config struct {
 	Linger time.Duration
 
 	// Waited receives the time that each frame waited in a queue, in seconds, and Length the bytes
-	// queued for the destination at that time, including the frame. Both are nil if they are not
-	// measured. They may be called on any thread.
+	// queued for the destination when the frame was queued, including the frame. Both are nil if
+	// they are not measured. They may be called on any thread.
 	Waited, Length Observer
 
 	Log *zap.Logger // receives errors of the system and, at level debug, changes of state

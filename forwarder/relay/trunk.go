@@ -35,7 +35,7 @@ func (c *Conn) Spread(over []*Conn, burst int) {
 	c.trunk.Store(&trunk{over, int64(burst)})
 }
 
-// pick returns the connection over which the next bulk (Data) frame is sent.
+// pick returns the connection over which the next bulk frame (wire.Header.Bulk) is sent.
 func (t *trunk) pick() *Conn {
 	best := t.conns[0]
 	least := best.out.depth.Load()

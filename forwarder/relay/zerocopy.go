@@ -73,8 +73,8 @@ func (p *zerocopy) left() int {
 	return n
 }
 
-// widen adds a second pipe to the frame if the first one has no more slots. It returns false if no
-// pipe is free.
+// widen adds a second pipe to the frame, because the first one has no more slots. It returns false
+// if the frame has two already, or no pipe is free.
 func (p *zerocopy) widen() bool {
 	if p.last != p.pipe {
 		return false

@@ -39,7 +39,7 @@ type JobStatus struct {
 	State   string    `json:"state"`          // gathering, running or failed
 	Level   string    `json:"level"`
 	Created time.Time `json:"created"`
-	// the time of the last join; zero while gathering
+	// the time at which the job began to run, after its last join; zero while gathering
 	Started      time.Time       `json:"started"`
 	Clusters     []ClusterStatus `json:"clusters"` // the first clusters of the job
 	MoreClusters int             `json:"more_clusters,omitempty"`
@@ -63,7 +63,7 @@ type JobStatus struct {
 	BadFrames int `json:"bad_frames"`
 	// the bytes that wait for destinations that do not accept them
 	QueuedBytes int `json:"queued_bytes"`
-	// the greatest number of bytes that the forwarder held for its links
+	// the greatest number of bytes that the forwarder held for the job's links at one time
 	PeakBytes int64     `json:"peak_bytes"`
 	Traffic   []Traffic `json:"traffic"`
 }
@@ -91,9 +91,10 @@ type TrunkStatus struct {
 	// the congestion control of the first connection: "cubic", "bbr", …
 	Congestion string `json:"congestion,omitempty"`
 	// whether a command, such as ssh, carries the connections
-	Carried     bool    `json:"carried,omitempty"`
-	QueuedBytes int     `json:"queued_bytes"`
-	Blocked     float64 `json:"blocked_seconds"` // the seconds for which the link had bytes queued
+	Carried     bool `json:"carried,omitempty"`
+	QueuedBytes int  `json:"queued_bytes"`
+	// the seconds for which its connections had bytes queued, added up
+	Blocked float64 `json:"blocked_seconds"`
 }
 
 // Memory has the number of bytes of memory that a forwarder holds for its links, and the greatest

@@ -36,7 +36,8 @@ func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64
 	return who, part
 }
 
-// Summary is the result of a job. It is also the job's record for accounts (package account).
+// Summary is the result of a job that has run. It is also the job's record for accounts (package
+// account).
 type Summary struct {
 	Job string `json:"job"`
 	// the fingerprint of the key, which distinguishes jobs of one id
@@ -46,7 +47,7 @@ type Summary struct {
 	Ranks    int             `json:"ranks"`
 	Clusters []ClusterStatus `json:"clusters"` // the first clusters of the job
 	Created  time.Time       `json:"created"`  // the time at which the first rank joined
-	// the time at which the last rank joined; zero if that never happened
+	// the time at which the job began to run, after its last join
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended"`
 	OK       bool      `json:"ok"` // whether the job ended well: all ranks have sent Bye
@@ -54,7 +55,7 @@ type Summary struct {
 	Reason   string    `json:"reason,omitempty"`
 	Messages uint64    `json:"messages"`
 	Bytes    uint64    `json:"payload_bytes"`
-	// the greatest number of bytes that the forwarder held for its links
+	// the greatest number of bytes that the forwarder held for the job's links at one time
 	PeakBytes int64 `json:"peak_bytes"`
 	LostLinks int   `json:"lost_links"`
 	BadFrames int   `json:"bad_frames"`
@@ -62,8 +63,9 @@ type Summary struct {
 	// time.
 	LimitedBy   string  `json:"limited_by,omitempty"`
 	LimitedPart float64 `json:"limited_part,omitempty"` // the part of the time for LimitedBy, 0 to 1
-	// Traffic has the directions between different clusters first to last, then others that were
-	// used.
+	// Traffic has the directions between different clusters, and those inside a cluster that were
+	// used, in the order of the clusters. With many clusters it has only used ones, and of many
+	// used ones the greatest (Bounded).
 	Traffic []Traffic `json:"traffic"`
 
 	key [wire.PublicKeyLen]byte // key is the public key of the job.

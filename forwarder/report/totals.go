@@ -19,7 +19,7 @@ type Totals struct {
 	BadFrames uint64 `json:"bad_frames"`
 	// the lost connections to other forwarders
 	LostTrunks uint64 `json:"lost_connections"`
-	// the illegal transitions, each of which ended its job
+	// the internal errors, such as illegal transitions, each of which ended a job or a connection
 	Internal uint64 `json:"internal_errors"`
 	// the traffic of all jobs; From and To are empty
 	Traffic Traffic `json:"traffic"`

@@ -14,10 +14,11 @@ const (
 	// Fresh means that no frame has been exchanged. No frame is accepted.
 	Fresh Role = iota
 
-	// Stranger means that the join exchange is in progress. Join, Bridge and Half are accepted.
+	// Stranger means that the join exchange is in progress. Join, Bridge, Half and Refuse are
+	// accepted.
 	Stranger
 
-	// Waiting means that a rank waits in a job that gathers. Pong is accepted.
+	// Waiting means that a rank waits in a job that gathers. Pong and Refuse are accepted.
 	Waiting
 
 	// Introducing means that this forwarder has dialled another one, and shows it a rank's Join.
@@ -31,8 +32,8 @@ const (
 	// Running means that the connection carries frames of a running job.
 	Running
 
-	// Leaving means that the peer belongs to no job and will not join one. Its connection lingers;
-	// its input is ignored.
+	// Leaving means that the peer was refused, has been answered, or has closed its connection: it
+	// takes part in no job. Its connection lingers; its input is ignored.
 	Leaving
 )
 

@@ -38,7 +38,7 @@ func (l *Link) Long() bool { return l.Known && l.RoundTrip > Far }
 // Size is the number of connections of a trunk. The zero value stands for one. It is not safe for
 // concurrent use.
 type Size struct {
-	bulk  int                    // the number of connections that carry bulk (Data) frames
+	bulk  int                    // the number of connections that carry bulk frames
 	fixed bool                   // whether the size cannot grow
 	seen  map[int]transport.Path // the measurements at the last Grow, by number of the connection
 }
@@ -69,8 +69,9 @@ func (s *Size) Connections() int {
 func (s *Size) Grows() bool { return !s.fixed && s.bulk < Most }
 
 // Grow takes the paths of the bulk connections by their numbers, and reports whether the trunk
-// needs more connections. It doubles their number if most of the busy ones had to wait for room in
-// the send buffers. More connections would not help if the path is full or loses packets.
+// needs more connections. It doubles their number if all of them were busy, and most had to wait
+// for room in the send buffers. More connections would not help if the path is full or loses
+// packets.
 func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 	short, busy := 0, 0
 	for n, p := range now {
