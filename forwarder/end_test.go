@@ -52,7 +52,8 @@ func TestAbort(t *testing.T) {
 			if err != nil {
 				t.Fatalf("rank %d: %v", x.Rank, err)
 			}
-			if h.Type == wire.TypeData || h.Type == wire.TypePong { // Pong: it is not read now
+			// a Pong says that the forwarder does not read from the rank now
+			if h.Type == wire.TypeData || h.Type == wire.TypePong {
 				continue
 			}
 			a, err := wire.ParseAbort(body)

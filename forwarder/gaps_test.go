@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A row of four clusters over three forwarders, of which the last is not there.
+// fourInARow has four clusters, which brokenRow joins by three forwarders in a row. The last of
+// these is not started.
 var fourInARow = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}, {Name: "d", Size: 1}}
 
 func brokenRow(t *testing.T, secret string) *chain {

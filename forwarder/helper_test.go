@@ -255,7 +255,8 @@ func (r *rank) recv() (h wire.Header, body []byte, err error) {
 	}
 }
 
-// expect reads the next frame that is not a Ping and checks its type.
+// expect reads the next frame that is not a Count, a Ping or, unless t is Pong, a Pong, and checks
+// its type.
 func (r *rank) expect(t wire.Type) (wire.Header, []byte) {
 	r.t.Helper()
 	for {
@@ -263,7 +264,8 @@ func (r *rank) expect(t wire.Type) (wire.Header, []byte) {
 		if err != nil {
 			r.t.Fatalf("rank %d waits for %v: %v", r.Rank, t, err)
 		}
-		if h.Type == wire.TypePing || h.Type == wire.TypePong && t != wire.TypePong { // Pong: it is not read now
+		// an unexpected Pong says that the forwarder does not read from the rank now
+		if h.Type == wire.TypePing || h.Type == wire.TypePong && t != wire.TypePong {
 			continue
 		}
 		if h.Type != t {

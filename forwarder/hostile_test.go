@@ -97,7 +97,8 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// TestGarbageInsteadOfJoin comes from strangers; a job on the same forwarder does not notice.
+// TestGarbageInsteadOfJoin checks that strangers who send garbage are refused, and that a job on
+// the same forwarder is not affected.
 func TestGarbageInsteadOfJoin(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	other := b.join("other", twoClusters...)

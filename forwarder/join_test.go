@@ -44,7 +44,7 @@ func TestRefusedJoins(t *testing.T) {
 	if s := b.f.Status().Jobs[0]; s.Refused == "" {
 		t.Errorf("the status does not tell of them: %+v", s)
 	}
-	// They are all that the job remembers.
+	// Of these ranks the job remembers only the refusals.
 	last := identity("j", "a", 1, twoClusters...)
 	last.TimeoutMS = 100
 	_, err := b.dial(last)
@@ -215,12 +215,13 @@ func TestTimeoutTellsEverybody(t *testing.T) {
 		}
 	}
 	b.settled()
-	// The job id is free again, with another secret even.
+	// The job id is free again.
 	r := b.join("j", twoClusters...)
 	pingPong(t, r[0], r[3])
 }
 
-// TestRankLeavesBeforeStart gives its place free: a half may be started again.
+// TestRankLeavesBeforeStart checks that a rank that leaves before the start frees its place, so
+// that a half may be started again.
 func TestRankLeavesBeforeStart(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	ctx, cancel := context.WithCancel(context.Background())

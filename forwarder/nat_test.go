@@ -55,7 +55,8 @@ func (p *passed) closings() int {
 	return p.closed
 }
 
-// joinInside joins all ranks of a job, each with where it says it takes connections.
+// joinInside joins all ranks of a job. inside returns the address at which each says that it
+// accepts connections; change, if not nil, changes its identity.
 func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Identity),
 	layout ...wire.Cluster) []*rank {
 	b.t.Helper()

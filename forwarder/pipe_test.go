@@ -8,7 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// inUse is how many pipes hold something.
+// inUse returns the number of pipes in use.
 func (b *bench) inUse() int {
 	n, _ := b.f.relay.Pipes()
 	return n

@@ -86,7 +86,7 @@ func TestRankComesBack(t *testing.T) {
 	if back.Rank != 3 {
 		t.Fatalf("back as rank %d", back.Rank)
 	}
-	back.expectState(2, false) // the departure in between
+	back.expectState(2, false) // rank 2 was lost in between
 	r[0].expectState(3, true)
 	r[0].send(eager(0, 3, 2, pattern(10, 2)))
 	if h, _ := back.expect(wire.TypeEager); h.Seq != 2 {

@@ -16,8 +16,8 @@ func row(t *testing.T) (*chain, []map[int]*rank) {
 	return ch, ch.joinAll("j")
 }
 
-// TestRowLosesLink checks that a job of several rows goes on without a rank's link: ranks that are
-// reached through that forwarder are told, even two forwarders away, and others are not.
+// TestRowLosesLink checks that a job of several rows goes on without a rank's link: ranks that
+// reach it through that forwarder are told, even two forwarders away, and others are not.
 func TestRowLosesLink(t *testing.T) {
 	ch, links := row(t)
 	a0, a1, b0, b1, c0, c1 := links[0][0], links[1][0], links[2][0], links[2][1], links[3][1], links[4][1]
@@ -104,7 +104,8 @@ func TestRowLosesBridge(t *testing.T) {
 	}
 }
 
-// TestRowAborts checks that an Abort in a row reaches a forwarder that has no rank left to reach.
+// TestRowAborts checks that an Abort in a row reaches another forwarder over a bridge that is the
+// route to no rank any more.
 func TestRowAborts(t *testing.T) {
 	ch, links := row(t)
 	for v := range 2 {
@@ -128,8 +129,8 @@ func TestRowAborts(t *testing.T) {
 }
 
 // TestRowLies checks that a forwarder's reports about ranks that are not behind it are rejected:
-// the link is lost, as by any damage. If no rank can return, that ends the job, as does any such
-// report.
+// the link is lost, as by any damage. In a job whose ranks cannot return, any report about a rank
+// ends the job.
 func TestRowLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, before int // before: so many others were left out on the way

@@ -22,16 +22,19 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts again")
 
-// TestScripts runs the scripts testdata/*.txt: lines that begin with "> " are commands, the others
-// are their output. One thread drives all: forwarders' loops are stepped, the clock stands still
-// except for "wait", and operations of forwarders that block (dial, ask the kernel) wait for
-// "aside". Commands:
+// TestScripts runs the scripts testdata/*.txt: lines that begin with "> " are commands, those that
+// begin with # are comments, the others are the commands' output. One thread drives all:
+// forwarders' loops are stepped, the clock stands still except for "wait", and operations of
+// forwarders that block (dial, ask the kernel) wait for "aside". Commands:
 //
 //	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D] [gathering=N]  starts one; far is
 //	                                               the round trip to those that it dials; gathering
 //	                                               is how many jobs may gather at once
-//	job ID CLUSTER=N… [rails=N] [patience=D] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
-//	                                               if it has several hops
+//	job ID CLUSTER=N… [networks=NAME,…] [rails=N] [patience=D] [NAME:NETWORK,…]…
+//	                                               the job that ranks join; NAME:… are its forwarders
+//	                                               if it has several hops, with the clusters and
+//	                                               networks that each is on; it does not listen on
+//	                                               those that are followed by -
 //	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside] [other]
 //	                                               a process of the job opens a link (a0 is the
 //	                                               first of cluster a), or another one in its place
@@ -117,7 +120,7 @@ type processEnd struct {
 	name, zip string
 	link      *memnet.Link
 	joiner    *handshake.Joiner // nil: it has joined
-	rank      uint32            // virtual, then
+	rank      uint32            // the virtual rank, once it has joined
 	inside    string            // where it takes connections that the kernel passes on
 	stalled   bool
 	deaf      bool
@@ -182,7 +185,7 @@ func (s *script) settle() {
 	}
 }
 
-// wait lets time pass, as often as the forwarders look at the clock.
+// wait lets time pass in steps of at most 250 ms, and lets forwarders and processes run after each.
 func (s *script) wait(d time.Duration) {
 	const step = 250 * time.Millisecond
 	for ; d > 0; d -= step {

@@ -46,8 +46,8 @@ type counter struct{ n atomic.Int64 }
 func (c *counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 func (c *counter) Sync() error                 { return nil }
 
-// TestFloods checks that while one address does all that it may, a job joins from another one
-// within 2 s, the status answers, and the log stays small.
+// TestFloods checks that while one address does all that it may, a job joins from another one, the
+// status answers, and the log stays small. It logs the times.
 func TestFloods(t *testing.T) {
 	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}
 	join := func(id handshake.Identity, part int) func(net.Conn, int) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// machines returns one machine of each kind, with a new link.
+// machines returns one machine of each kind except Teller, with a new link.
 func machines(t *testing.T) map[string]Machine {
 	t.Helper()
 	j, err := NewJoiner(member("a", 0), nonce(4))

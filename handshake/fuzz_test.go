@@ -8,10 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// FuzzExchange gives the same input to each kind of end. No end panics, their output is whole
-// frames, and each exchange ends at most once, after which the end sends nothing. The end is a
-// success only for exchanges in which the other end need not show the job's key, because the input
-// cannot have it.
+// FuzzExchange gives the same input to each kind of end except a Teller. No end panics, their
+// output is whole frames, and each exchange ends at most once, after which the end sends nothing.
+// The end is a success only for exchanges in which the other end need not show the job's key,
+// because the input cannot have it.
 func FuzzExchange(f *testing.F) {
 	frames := [][]byte{}
 	collect := func(b []byte) error { frames = append(frames, b); return nil }

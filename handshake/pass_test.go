@@ -19,8 +19,8 @@ func joinOf(t *testing.T, a *Acceptor, id Identity) (body []byte) {
 	return body
 }
 
-// examined tells whether an acceptor of that seed, whose forwarder knows a pass, accepts a Join for
-// another acceptor.
+// examined tells whether an acceptor whose nonce is made from seed, and whose forwarder knows a
+// pass, accepts the Join in body.
 func examined(t *testing.T, seed byte, body []byte, known *seal.Pass) bool {
 	t.Helper()
 	a := NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Keys: forwarderKeys(1)})

@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/tcp"
 )
 
-// Serve runs a forwarder until the test ends, which it fails if the forwarder does. Without a
-// listener it listens on loopback. The address is that of the first listener. To be called by the
-// test's own goroutine.
+// Serve runs a forwarder until the test ends, and fails the test if the forwarder fails. Without a
+// listener it listens on loopback. The address is that of the first listener. It must be called by
+// the test's own goroutine.
 func Serve(t testing.TB, cfg forwarder.Config) (f *forwarder.Forwarder, addr string) {
 	t.Helper()
 	if len(cfg.Listeners) == 0 {

@@ -90,7 +90,7 @@ type encoder struct {
 	names map[action.Conn]int64
 	key   bool // key says that the key of a map is written.
 
-	running bool // running says that the forwarder's job runs, or has ended.
+	running bool // running says that the forwarder's job runs.
 }
 
 // unused are the fields, by type, that are the same in all worlds, or that later events do not
@@ -106,7 +106,7 @@ var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": tru
 // usedField is a field that is encoded.
 type usedField struct {
 	index  int
-	reason bool // reason says that the field is one.
+	reason bool // reason says that the field is a reason.
 }
 
 // plans caches usedFields.

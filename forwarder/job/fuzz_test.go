@@ -97,7 +97,7 @@ type walker struct {
 func (w *walker) join() *wire.Join { return w.joinFrom(-1, w.here) }
 
 // joinFrom returns the Join of a rank that is reached over a forwarder, or that has its link here
-// (-1). An odd walk takes any rank.
+// (-1). Now and then it takes any rank.
 func (w *walker) joinFrom(via int, here uint16) *wire.Join {
 	layout := arrangements[w.kind].layout
 	var ranks [][2]int

@@ -14,8 +14,9 @@ import (
 // patience is that of the jobs of these tests in ms, longer than ComesBack.
 const patience = 10_000
 
-// started is a job of two clusters, of one and of two ranks, at a forwarder of an arrangement, with
-// the connections of the ranks here. In a row of two the other ranks come over connection 1.
+// started returns a running job of two clusters, of one and of two ranks, at a forwarder of an
+// arrangement, and the connections of the ranks here. In a row of two the other ranks come over
+// connection 1.
 func started(t *testing.T, kind int, here uint16) (*shell, map[uint32]action.Conn) {
 	t.Helper()
 	first := joinOf(kind, int(here), 0, here, patience)

@@ -38,8 +38,8 @@ func (c choice) fault() bool {
 	return slices.Contains([]string{"lose", "die", "restart", "cut", "undialled"}, c.kind)
 }
 
-// late reports whether the event happens only when no other can: it takes seconds, while all others
-// take microseconds.
+// late reports whether the event is the end of a timer so long that it expires only when no other
+// event is possible.
 func (c choice) late() bool {
 	return c.kind == "timer" && (c.timer.Kind == action.Gathering || c.timer.Kind == action.Large)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBatches checks that a loop lets events accumulate if they are frequent, no source is in a
-// hurry, and it may sleep for less time than asked.
+// TestBatches checks that a loop lets events accumulate only if they are frequent, no source is in
+// a hurry, and the loop is Adaptive.
 func TestBatches(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {

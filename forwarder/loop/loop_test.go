@@ -133,8 +133,8 @@ func TestTicks(t *testing.T) {
 	f.a.handled(t)
 }
 
-// TestRemove checks that a handler is not called once its source has been removed, by any caller at
-// any time, and that its index can be used again.
+// TestRemove checks that a handler is not called once its source has been removed, even by the
+// handler itself, and that its index can be used again.
 func TestRemove(t *testing.T) {
 	f := newFixture(t)
 	f.a.on = func(string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/nftables"
 )
 
-// Set in processes that this test starts of itself.
+// role is the environment variable that is set in the processes that this test starts of itself.
 const role = "ZIPPER_NAT_TEST"
 
 // TestTable runs TestInNamespace in a network namespace of its own, in which that test may change
@@ -221,7 +221,7 @@ func tables(t *testing.T, want ...int) {
 	}
 }
 
-// echo says its name to all who come.
+// echo listens at a free port of host, sends name to each client, and returns the address.
 func echo(t *testing.T, host netip.Addr, name string) netip.AddrPort {
 	ln, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
 	if err != nil {

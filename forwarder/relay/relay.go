@@ -19,8 +19,8 @@
 // connections go on.
 //
 // Locks are taken in this order: those of a Control, sealing.mu (the keys of one connection),
-// output.mu (its writing side), those of the pipes, of package budget and of the loop (posted
-// functions).
+// output.mu (its writing side), those of the pipes, of the loop (posted functions) and of package
+// budget.
 package relay
 
 import (

@@ -43,7 +43,7 @@ func TestPause(t *testing.T) {
 	if used := job.Used(); used > job.Limit()/2+6<<10 || used < job.Limit()/3 {
 		t.Errorf("%d of %d bytes are booked to the only one who sends", used, job.Limit())
 	}
-	for range 50 { // less than after which its destination would be dead
+	for range 50 { // shorter than the time after which its destination counts as dead
 		f.now = f.now.Add(time.Second)
 		f.settle()
 	}

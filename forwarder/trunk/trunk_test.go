@@ -96,8 +96,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestWarming checks that batches double as each is answered, up to a burst in all, but not on a
-// path that is short or full, and that a surplus answer changes nothing.
+// TestWarming checks that batches double as each is answered, up to a batch of a burst, but not on
+// a path that is short or full, and that a surplus answer changes nothing.
 func TestWarming(t *testing.T) {
 	long := transport.Path{RoundTrip: 40 * time.Millisecond}
 	for _, c := range []struct {
