@@ -45,8 +45,8 @@ const (
 	// the job. Timers and launchers' reports have no effect any more.
 	Closing
 
-	// Ended: nothing of the job is left, and its id is free. Connections of a job that never ran
-	// may still linger.
+	// Ended: the job's id is free. A job that has run has no links any more; those of a job that
+	// never ran may still linger.
 	Ended
 )
 

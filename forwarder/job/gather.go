@@ -79,7 +79,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	switch {
 	case refused != nil:
 		return false, refused
-	case g.state != Gathering: // a rank of a job that is ending has left its place free
+	case g.state != Gathering: // not expected: all ranks of a complete job have their places
 		return false, refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.id)
 	}
 	if refused := g.keep(e.Bytes, e.Room); refused != nil {

@@ -110,8 +110,9 @@ func (h *hops) offered(e *Offered) *handshake.Refused {
 	return nil
 }
 
-// mayOffer returns a refusal unless a forwarder may have a link with this one and both number the
-// forwarders alike. The connection is the first one of a job that gathers, or a further one.
+// mayOffer returns why the connection in e is refused, or nil: the other forwarder must be a
+// neighbour that dials this one, both must number the job's forwarders alike, and the job must
+// still need the connection. That is the first one of a job that gathers, or a further one.
 func (h *hops) mayOffer(e *Offered) *handshake.Refused {
 	if e.Ticket != nil && h.state != Running {
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
