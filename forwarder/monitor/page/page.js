@@ -1,6 +1,6 @@
 'use strict'
-// The page of a forwarder: it shows what /events says, every two seconds, and changes nothing.
-// Whatever jobs and users are called, it is shown as text.
+// The page of a forwarder: it shows each view that arrives from /events, every two seconds, and
+// changes nothing at the forwarder. All names of jobs and users are shown as text, never as HTML.
 
 const $ = id => document.getElementById(id)
 const el = (tag, text, attrs) => {
@@ -26,7 +26,7 @@ function span (s) {
 }
 const since = (a, b) => (Date.parse(b) - Date.parse(a)) / 1000
 
-// facts shows names and values in a dl; it makes as few changes as it can.
+// facts shows the names and values of list in the element dl. It changes only what differs.
 function facts (dl, list) {
   while (dl.children.length > list.length) dl.lastChild.remove()
   list.forEach(([name, value], i) => {
@@ -50,7 +50,8 @@ function chart (v) {
     rate(v.rates.at(-1) || 0) + ', at most ' + rate(most > 1 ? most : 0))
 }
 
-// matrix shows what went from cluster to cluster: made anew only when the clusters are others.
+// matrix shows the traffic of job j from cluster to cluster. It makes a new table only if the
+// clusters have changed.
 function matrix (card, j) {
   const names = j.clusters.map(c => c.name)
   const shown = new Map(j.traffic.map((t, i) => [JSON.stringify([t.from, t.to]), i]))
@@ -87,7 +88,7 @@ function matrix (card, j) {
   }
 }
 
-// links shows how the links of clusters, and to other forwarders, stand.
+// links shows the state of the links of each cluster's ranks and to other forwarders.
 function links (card, j, v) {
   const rows = j.clusters.map(c => ['cluster ' + c.name, c.size + (c.size === 1 ? ' rank' : ' ranks') +
     (c.host ? ', the first on ' + c.host : '') + (c.origin ? ', ' + c.origin : ''),
@@ -181,7 +182,7 @@ function past (v) {
   for (const row of body.rows) put(row.cells[3], span(since(row.cells[3].dataset.ended, v.now)) + ' ago')
 }
 
-const times = [] // of refreshes, in milliseconds: tests look at them
+const times = [] // the duration of each refresh in milliseconds, which tests read
 
 function show (v) {
   const begin = performance.now()
