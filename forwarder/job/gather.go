@@ -220,8 +220,8 @@ func (g *gathering) turned(e *Turned) {
 	}
 }
 
-// leave removes the rank that waits on connection c from the job. The job ends if no rank is left;
-// a job of several hops ends with any rank, because a Join cannot be withdrawn.
+// leave removes the rank that waits on connection c from the job. The job ends if no rank is left.
+// A job of several hops ends if any rank leaves, because a Join cannot be withdrawn.
 func (g *gathering) leave(c action.Conn) {
 	p := g.places[c]
 	if p == nil {

@@ -103,7 +103,7 @@ func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
 func (w *ways) awaited() bool { return w.doors != nil }
 
 // forget stops waiting for the kernel's answer to the last OpenWays, and has the ways closed again
-// if it still arrives.
+// if that answer still arrives.
 func (w *ways) forget() {
 	if w.awaited() {
 		w.doors = nil
