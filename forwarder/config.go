@@ -64,8 +64,8 @@ type Config struct {
 	// the time after the last join at which ranks are told what is missing (5 s)
 	Patience     time.Duration
 	PingInterval time.Duration // the time without input after which the other end of a link is pinged (2 s)
-	// the time without input after which a pinged link is closed as dead (60 s); for a link of a job
-	// with a longer patience that patience
+	// the time without input after which a pinged link is closed as dead (60 s, or the patience of
+	// the link's job if that is longer)
 	PeerTimeout time.Duration
 	// the time after which a link to an unreachable host is dead (6 s)
 	Unreachable time.Duration

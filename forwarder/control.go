@@ -84,8 +84,8 @@ func (p control) aborts(body []byte) {
 }
 
 // Bad handles a peer that broke the protocol. It tells a rank the reason in a last frame, after
-// which the connection lingers; what happens to the connection of another forwarder is the job's
-// decision. The job decides whether it goes on without the connection.
+// which the connection lingers. The job decides whether it goes on without the connection, and when
+// it closes that of another forwarder.
 func (p control) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p.peer))
 	m := p.malformed(reason)

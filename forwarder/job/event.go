@@ -129,9 +129,9 @@ type (
 
 // Events of a job of several hops.
 type (
-	// Offered reports a connection that another forwarder has opened, and what it has shown: a
-	// rank's Join, the index Here of this forwarder, and the Number of the connection. Ticket is
-	// the error of the Join's ticket; nil if it is valid or none is required.
+	// Offered reports a connection that another forwarder has opened. Join, Here and Number are
+	// those that it has shown: a rank's Join, the index of this forwarder, and the number of the
+	// connection. Ticket is the error of the Join's ticket; nil if it is valid or none is required.
 	Offered struct {
 		Conn         action.Conn
 		Join         *wire.Join
