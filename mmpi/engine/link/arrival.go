@@ -19,7 +19,7 @@ type arrival struct {
 	lane   int    // Data only: index in Peer.lanes of the lane over which the segment arrives
 	epoch  uint16 // Data only: epoch of the lane's connection in which the segment was sent
 	offset int64  // Data only: offset of the payload in the message, in bytes
-	sink   *Sink  // Data only: the receive to fill; nil: the payload is discarded, but acknowledged
+	sink   *Sink  // Data only: the receive to fill; nil: the payload is discarded, but acknowledged, as a duplicate
 }
 
 // typeSealed is the type of an arrival whose payload is a whole frame that is still sealed.
@@ -47,8 +47,8 @@ type input struct {
 	skip int    // number of payload bytes after dst that are still to be discarded
 	sum  uint32 // checksum of the destination and of the bytes discarded so far; 0 before the first one
 	want uint32 // checksum of the payload in the frame's header
-	// The payload's checksum is not verified: the level requires none, or the payload is sealed or
-	// discarded.
+	// The payload's checksum is not verified: the level requires none, the payload is sealed, or
+	// the receiver no longer needs the rest of it (toScratch).
 	lax  bool
 	room []byte  // at level sealed: buffer for a frame that is longer than buf, or a segment
 	op   arrival // frame whose payload is being received, handled once that is complete

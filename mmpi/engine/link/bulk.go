@@ -9,8 +9,9 @@ import (
 )
 
 // A large message travels as segments, each over whichever rail has room. Over one rail they arrive
-// in order. Over several they arrive in any order, and after a loss some arrive twice. Every
-// segment names its place in the message, so all that matters is which bytes have arrived.
+// in order, unless two forwarders on the way have several connections between them. Over several
+// rails they arrive in any order, and after a loss some arrive twice. Every segment names its place
+// in the message, so all that matters is which bytes have arrived.
 
 // Source is a large message that its receiver has cleared for sending (CTS): its bytes go out as
 // segments. Its owner keeps it in place until Set.Abandon.
@@ -23,7 +24,7 @@ type Source struct {
 
 	node    list.Node[*Source] // element of the list outbox.sources
 	started int64              // number of bytes that have been given to rails, from the start of Buf
-	writing int                // number of segments that have been given to a rail and are not completely written
+	writing int                // number of segments that have been given to a rail and are not completely written, without replays
 	mem     registration       // parts of Buf that are registered with links
 }
 
@@ -31,7 +32,7 @@ type Source struct {
 func (src *Source) Release() { src.mem.release() }
 
 // segmentDone counts one segment of the Source as written or no longer needed. It returns true if
-// no other segment is being written and all bytes have been given to rails.
+// that was the last one: no other segment is being written, and all bytes have been given to rails.
 func (src *Source) segmentDone() bool {
 	src.writing--
 	return src.started == int64(len(src.Buf)) && src.writing == 0

@@ -23,7 +23,7 @@ type conn struct {
 	most   int // largest payload of a segment in bytes, unless the flow is fast
 	long   int // largest payload of a segment of a fast flow, in bytes
 	crumb  int // largest rest of a message, in bytes, that is added to its last segment
-	packet int // length of the link's packets in bytes; 0: unknown
+	packet int // length of the link's packets in bytes; 0: unknown, or segments are sent as pieces
 	head   int // length of a segment without its payload, in bytes
 }
 
@@ -46,7 +46,7 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 		c.piper, c.splices = l.(transport.Piper)
 	}
 	c.long = min(longSegment*c.most, mostSegment(limit.DataWindow))
-	if direct { // No forwarder stores segments, and no other messages wait behind them.
+	if direct { // No forwarder stores segments, and frames of other pairs do not wait behind them.
 		c.most = c.long
 	}
 	if p, ok := l.(transport.Packeted); ok && c.lender == nil {
@@ -66,9 +66,10 @@ func (c *conn) close() {
 }
 
 // segmentSize returns how many of the left bytes of a message go into its next segment. A segment
-// is longer than usual (longFor, longShare) if the flow is fast, many bytes are left, and no other
-// rail shares the message. It is shorter (longFor) if the network is slow, because frames that
-// overtake segments wait for the end of the current one.
+// is longer than usual (longFor, longShare) if the flow is fast, many bytes are left, the length of
+// the link's packets is known, and no other rail shares the message (shares is false). It is
+// shorter (longFor) if the network is slow, because frames that overtake segments wait for the end
+// of the current one.
 func (c *conn) segmentSize(o *outbox, left int64, shares bool) int {
 	n := c.most
 	if c.narrow != nil {
@@ -158,7 +159,8 @@ func (c *splicer) begin(head []byte) bool {
 
 // splice puts the pages of data into the pipe, and moves as many bytes as the link takes from the
 // pipe to the link. head and data are the parts of the segment that have not been written. The
-// results are those of TryWrite.
+// results are those of TryWrite, or 0 and nil if the pipe took nothing: the caller must then write
+// the bytes without the pipe.
 func (c *splicer) splice(head, data []byte) (int, error) {
 	if in := c.pipe.Len() - len(head); in < len(data) && c.splices {
 		// A device's memory, which is not made of pages, must be copied: the rest of this segment,

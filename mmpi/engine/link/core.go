@@ -31,13 +31,15 @@ type Upper interface {
 	// large message from this peer.
 	Sink(p *Peer, handle uint64) *Sink
 	// Written reports that all bytes of a Source, a large message that is being sent, have been
-	// written to links.
+	// written to links. If a link is lost before the peer has acknowledged the bytes, they are sent
+	// again without another report.
 	Written(*Source)
 	// Filled reports that all bytes of a Sink, a large message that is being received, have
 	// arrived. Links no longer use its buffer.
 	Filled(*Sink)
-	// SendCredit sends the peer its limit of segment bytes (Peer.DataLimit), because the peer may
-	// not know the current one.
+	// SendCredit sends the peer the current limits of its bytes in flight, among them that of
+	// segment bytes (Peer.DataLimit). The peer may not know them: they are higher than before, or
+	// the frame with them may be lost.
 	SendCredit(*Peer)
 	// Fatal ends the job with an exit status, shows the reason to the user, and calls Set.Close.
 	Fatal(code fault.Code, status int, reason string)
@@ -63,19 +65,19 @@ type core struct {
 	woken func()        // wakes sleeping threads when there are new descriptors (Config.Woken); nil: no thread sleeps
 	seal  *sealing.Keys // keys at level sealed; nil at other levels
 
-	// Memory records memory of the program that could not be accessed. After a caller has taken the
-	// record, the next Step tries the access again.
+	// Memory records memory of the program that could not be accessed. Each Step tries the access
+	// again. A fault is not recorded while a caller of Take accesses the memory (until Release).
 	Memory fault.Memory
 
 	checked     bool        // Frames carry checksums of their bodies and payloads.
 	multi       bool        // More than one forwarder leads to each process.
 	replays     bool        // The job goes on when a link to a forwarder is lost.
-	hops        bool        // Not every forwarder leads to every process.
+	hops        bool        // The job has several hops: frames may pass several forwarders, and not all lead to every process.
 	size        int         // number of ranks in the whole job, over all clusters
-	slots       int         // number of rails that may lead to one process, which is the length of Peer.lanes
+	slots       int         // length of Peer.lanes: number of rails to forwarders, plus one if any pair can have a direct link
 	turn        int         // number of bytes that a rail writes before other rails have their turn
-	landedEvery int         // number of segment bytes that may arrive on a lane before they are acknowledged
-	pathTo      []flow.Path // measured path (round trip, rate) to each cluster, by index of the cluster
+	landedEvery int         // number of segment bytes that may arrive on a lane before they are acknowledged, if segments share rails
+	pathTo      []flow.Path // measured round trip to each cluster, by index of the cluster
 
 	tracker *failover.Tracker // decides what happens when links are lost or opened
 	// all rails (paths of this process): first those to forwarders, then those directly to other
@@ -98,7 +100,7 @@ type core struct {
 	changed chan struct{}      // receives a value when a direct link has been opened, or could not be opened
 }
 
-// Now returns the time since the Set was made, by the clock of Config.System.
+// Now returns the time since the Set was made, by the clock of Config.System. It is never 0.
 func (c *core) Now() time.Duration { return c.system.Now() - c.start }
 
 // Limit returns the limits of the engine, such as timeouts. A caller that holds the lock may change

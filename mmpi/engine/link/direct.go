@@ -78,9 +78,10 @@ func (s *Set) stepDirect() (n int) {
 	return n
 }
 
-// AwaitDirect waits until every pair that can have a direct link has it or has failed to open it
-// once, or until ctx ends. It returns an error that names the lowest rank without a direct link, or
-// nil. Links that come up later are still put into use. The caller must not hold the lock.
+// AwaitDirect waits until this process has a direct link to each process with which it can have
+// one, or until ctx ends. It does not wait for a link that this end opens once an attempt has
+// failed. It returns an error that names the lowest rank without a direct link, or nil. Links that
+// come up later are still put into use. The caller must not hold the lock.
 func (s *Set) AwaitDirect(ctx context.Context) error {
 	for {
 		missing, pending := s.missingDirect()
@@ -96,7 +97,8 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 }
 
 // missingDirect returns an error that names the lowest rank without a direct link, or nil if all
-// have theirs. pending reports whether some of the missing links may still come up.
+// have theirs. pending reports whether AwaitDirect must wait: for some of the missing links, no
+// attempt of this end has failed.
 func (s *Set) missingDirect() (err error, pending bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

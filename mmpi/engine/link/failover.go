@@ -14,11 +14,12 @@ import (
 )
 
 // This file carries out the decisions of package failover about a lost rail: its frames and
-// segments are sent again over the other rails (down), the link is opened again (redial.go), or the
-// job ends (end).
+// segments are sent again over other rails, or over this one once it has a new link (down); the
+// link is opened again (redial.go); or the job ends (end).
 
 // lost handles err, an error of rail r's link: it takes the rail out of use, or ends the job if
-// package failover decides so.
+// package failover decides so. After Finished the decision to end the job only ends the wait for
+// other processes, and the rail is taken out of use as well.
 func (c *core) lost(r *rail, err error) {
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.End())
@@ -48,9 +49,9 @@ func (c *core) lost(r *rail, err error) {
 }
 
 // down takes lost rail r out of use, and reconnects it if possible. The frames that are not
-// acknowledged, and the segments that may not have arrived, are sent again over the other rails;
-// receivers discard duplicates. A frame whose payload was arriving over r begins again with its
-// copy (Peer.delivering). reason is shown to the user.
+// acknowledged, and the segments that may not have arrived, are sent again over other rails, or
+// once a rail reaches their receiver; receivers discard duplicates. A frame whose payload was
+// arriving over r begins again with its copy (Peer.delivering). reason is shown to the user.
 func (c *core) down(r *rail, reason string) {
 	again := c.tracker.Down(c.Now(), &r.Rail, reason)
 	r.queue.clear(&c.store)
@@ -100,7 +101,8 @@ func (c *core) reported(r *rail, x wire.RailState) error {
 }
 
 // end ends the job for the reason in e, and first sends an Abort to the other processes if
-// e.Everywhere is true.
+// e.Everywhere is true and some processes may not have finished. It then lets the launcher end the
+// process (giveWay).
 func (c *core) end(e *failover.End) {
 	if c.ended {
 		return

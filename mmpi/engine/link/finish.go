@@ -11,7 +11,8 @@ import (
 func (s *Set) Finished() { s.tracker.Finished() }
 
 // FinishFailed reports whether an error that would have ended the job has occurred since Finished:
-// an Abort, or ranks that were unreachable for too long. If so, nothing more arrives.
+// for example an Abort, ranks that were unreachable for too long, or the loss of the only link. If
+// so, the caller must not wait for other processes.
 func (s *Set) FinishFailed() bool { return s.tracker.FinishFailed() }
 
 // Departed reports whether the process with a rank in the whole job is known to have left the job.
@@ -25,8 +26,9 @@ func (s *Set) Departed(rank int) bool {
 // refused, except those that must still carry a Bye.
 func (s *Set) IgnoreLosses() { s.tracker.Ignore() }
 
-// SendBye queues Bye on all rails, which tells the forwarders and processes at their other ends
-// that this process leaves in order. Losses of links are ignored from then on.
+// SendBye queues Bye on all rails that are up, which tells the forwarders and processes at their
+// other ends that this process leaves in order. It opens the link of a rail that is down if Bye
+// must be sent over it (leaveLater). Other losses of links are ignored from then on.
 func (s *Set) SendBye() {
 	s.IgnoreLosses()
 	for _, r := range s.rails {
@@ -37,8 +39,8 @@ func (s *Set) SendBye() {
 	s.leaveLater()
 }
 
-// ByeAcked reports whether the other ends of all rails have acknowledged the Bye that SendBye has
-// queued.
+// ByeAcked reports whether no acknowledgement of a Bye that SendBye has queued is outstanding, and
+// no Bye must still be sent. A rail that is down does not count if Bye need not be sent over it.
 func (s *Set) ByeAcked() bool {
 	for _, r := range s.rails {
 		if r.Open() || r.OwesBye() {

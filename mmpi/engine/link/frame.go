@@ -19,7 +19,7 @@ type Frame struct {
 	// rank of the receiver in the whole job; nobody: the frame is for the other end of the link
 	to         int
 	lane       int               // index in Peer.lanes of the rail that was given the frame last; nobody: none
-	replayed   bool              // The frame has been given to a rail more than once.
+	replayed   bool              // resend has prepared the frame to be sent, so a copy may have been sent before.
 	queued     bool              // The frame is in a rail's queue.
 	background bool              // The program does not wait for the frame, so unsent does not count it.
 	out        list.Node[*Frame] // element of a rail's queue

@@ -45,8 +45,8 @@ func (r *rail) step() (moved int) {
 	return n
 }
 
-// read reads and handles the bytes that the link has, without blocking, and returns how many it
-// read.
+// read reads and handles the bytes that the link has, without blocking and about turnSize at most,
+// and returns how many it read.
 func (r *rail) read() (moved int, err error) {
 	in := &r.in
 	dry := false // The last read took all bytes that the link had.
@@ -168,11 +168,12 @@ func (r *rail) frame() (int, error) {
 	return head, nil
 }
 
-// sealed handles the next frame at level sealed. b has the frame, or its first part, and h is its
-// header; nothing else of the frame is used until the whole of it has arrived and its tag has been
-// verified. A frame that is longer than the buffer, or a segment that is incomplete, is received
-// into memory of its own. sealed returns the number of bytes of b used, or 0 if the rest of the
-// frame must arrive first.
+// sealed handles the next frame at level sealed, and refuses a sealed frame at other levels. b has
+// the frame, or its first part, and h is its header; nothing else of the frame is used until the
+// whole of it has arrived and its tag has been verified. Frames that may be plain
+// (sealing.Link.MayBePlain) have no tag. A frame that is longer than the buffer, or a segment that
+// is incomplete, is received into memory of its own. sealed returns the number of bytes of b used,
+// or 0 if the rest of the frame must arrive first.
 func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	in := &r.in
 	whole := wire.HeaderLen + int(h.Length)
@@ -243,7 +244,7 @@ func (r *rail) openSealed(frame []byte) error {
 // than for a rank behind it. An error means that the link must be given up.
 func (r *rail) control(h wire.Header, body []byte) error {
 	c := r.core
-	if r.peer != nil && h.Type == wire.TypeBye { // The other process has finished, and so has this one with it.
+	if r.peer != nil && h.Type == wire.TypeBye { // No process sends Bye before all have finished, so nothing more arrives.
 		r.PeerLeft()
 		r.queue.push(c.takeControl(wire.TypeByeAck, nil))
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// MaxRails bounds the forwarders of a job.
+// MaxRails is the largest number of forwarders to which a process has links.
 const MaxRails = 16
 
 const (
@@ -19,14 +19,16 @@ const (
 	inputSize = 64 << 10
 
 	// turnSize is the number of bytes that a rail writes or reads before the other direction, or
-	// another rail, has its turn. Default 1 MiB; with several rails it is two segments.
+	// another rail, has its turn. Default 1 MiB; where several forwarders lead to each process, a
+	// rail writes two segments.
 	turnSize = 1 << 20
 
-	// batch is the largest number of frames in one vectored write. Default 16.
+	// batch is the largest number of slices in one vectored write. Default 16: each frame is one
+	// slice; a segment before them is two, its head and its payload.
 	batch = 16
 
 	// longSegment is how many times as long as others the segments of direct links and of fast
-	// flows are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
+	// flows may be. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
 	longSegment = wire.LongSegment
 
 	// longFor bounds the time that a segment takes, in nanoseconds. It applies to the longer
@@ -34,11 +36,12 @@ const (
 	// stores a segment whole, and no frame overtakes it.
 	longFor = 100 * time.Microsecond
 
-	// leastSegment is the shortest segment of a message that is longer, in bytes. Default 16 KiB.
+	// leastSegment is the length, in bytes, below which segments are not shortened in a slow
+	// network (longFor). Default 16 KiB.
 	leastSegment = 16 << 10
 
-	// longShare is the least number of longer segments for which there must be bytes left. Default
-	// 16: a forwarder passes nothing on before it has the first one.
+	// longShare is the divisor of the bytes left (outbox.backlog) that bounds the longer segments
+	// of a fast flow. Default 16: a forwarder passes nothing on before it has the first one.
 	longShare = 16
 
 	// pipeSize is the capacity of the pipe for spliced segments, in bytes. Default 1 MiB: a slot
@@ -58,8 +61,9 @@ const (
 	minOnWay = 4
 
 	// landedEvery is the number of bytes that may arrive on a lane before they are acknowledged. It
-	// is at most half of minOnWay, so that the sender does not wait. Default 256 KiB. Trades the
-	// number of acknowledgements against the number of bytes that are sent again after a loss.
+	// is at most the bytes in half of minOnWay segments, so that the sender does not wait. Default
+	// 256 KiB. Trades the number of acknowledgements against the number of bytes that are sent
+	// again after a loss.
 	landedEvery = 256 << 10
 
 	// landedLazily is landedEvery where only one link leads to the peer, in bytes. Default 1 MiB:
@@ -79,6 +83,6 @@ const (
 	poolKeep = 16 << 20
 )
 
-// mostSegment returns the upper bound of Limits.Segment, in bytes, for a data window of so many
-// bytes.
+// mostSegment returns the largest payload of a segment, in bytes, for a data window of so many
+// bytes: two segments fit into the window.
 func mostSegment(window int) int { return min(wire.MaxPayload, window/2) }

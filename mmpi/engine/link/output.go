@@ -10,8 +10,8 @@ import (
 
 // The writing side of a rail, on the thread that has the lock:
 //
-//  1. Frames that wait go out together, up to batch in one vectored write, behind the segment that
-//     has been written in part.
+//  1. Frames that wait go out together, up to batch slices in one vectored write, behind the
+//     segment that has been written in part.
 //  2. When no frame waits, the next peer has its turn for a segment (nextSegment): lost bytes
 //     first, then new ones.
 //  3. The segment's payload is in the program's buffer. It is written from there, spliced from
@@ -202,8 +202,10 @@ func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	return src, s, true
 }
 
-// share returns how many bytes rail r may have in flight to the peer. It divides the window, which
-// is the credit left plus the bytes in flight over all rails, among the rails that reach the peer.
+// share returns how many bytes rail r may have in flight to the peer. It divides the window among
+// the rails to forwarders that reach the peer, by their measured rates; a direct rail may use all
+// of it. The window is the credit left plus the bytes in flight over all rails, but at least
+// Limits.DataWindow.
 func (p *Peer) share(r *rail) int {
 	c := p.core
 	window := int(p.out.credit.Available())

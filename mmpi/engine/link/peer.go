@@ -79,7 +79,8 @@ func (d distance) Far() bool {
 	return trip > 0 && trip >= d.long.LongPath
 }
 
-// RoundTrip returns the shortest measured round-trip time to the peer, or 0 if none was measured.
+// RoundTrip returns the shortest measured round-trip time to the peer, or 0 until enough replies to
+// Echo frames have arrived to know it.
 func (d distance) RoundTrip() time.Duration { return d.path.RoundTrip() }
 
 // keys holds the keys of this process and one peer at level sealed; they are nil before the first
@@ -180,7 +181,8 @@ func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 }
 
 // newFrame returns a frame to the peer with room for body and payload bytes, which the caller
-// appends to Buf. The epoch of a lane (the number of losses of its rail) goes into its header.
+// appends to Buf. epoch goes into the header: that of a lane (flow.Lane) in a Landed frame, and 1
+// in all others.
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
@@ -192,7 +194,8 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 
 // Send gives a frame to a rail that reaches the peer; Set.Flush writes it. If no rail reaches the
 // peer now, a sequenced frame is sent once one does. Any other frame is discarded, because its
-// contents are sent again once there is a rail.
+// contents are sent again later: credit and acknowledgement once there is a rail, an Echo after
+// some time.
 func (p *Peer) Send(f *Frame) {
 	p.core.sums(f)
 	if f.seq != 0 {
@@ -211,7 +214,8 @@ func (p *Peer) Send(f *Frame) {
 
 // resend sends again, over a rail that reaches the peer, the unacknowledged frames that were given
 // to the rail with index from in Peer.lanes. If from is nobody, it sends the frames for which there
-// was no rail. It also sends credit and acknowledgement, of which no copies are kept.
+// was no rail. If a rail reaches the peer, it also sends credit and acknowledgement, of which no
+// copies are kept. Otherwise the frames wait until resend is called with nobody.
 func (p *Peer) resend(from int) {
 	to, lane := p.rail(), nobody
 	if to != nil {
@@ -324,9 +328,9 @@ func (p *Peer) Open(k *Sink) {
 	p.register(k)
 }
 
-// register registers the next parts of a Sink with the link over which they arrive, if only one
-// link leads to the peer. With several links, a duplicate after a loss could be written into memory
-// that the program uses again.
+// register registers the next parts of a Sink with the link over which its segments arrive. It does
+// nothing if segments may overtake each other (scattered), or the rail has had another link: then a
+// duplicate could be written into memory that the program uses again.
 func (p *Peer) register(k *Sink) {
 	if p.scattered() || p.core.zcopy.from == 0 {
 		return
@@ -337,7 +341,8 @@ func (p *Peer) register(k *Sink) {
 }
 
 // DataLimit returns the number of segment bytes that the peer may send, counted since the start of
-// the job. Upper.SendCredit sends it to the peer.
+// the job, and records that the peer has been sent that limit. The caller must send it to the peer,
+// as Upper.SendCredit does.
 func (p *Peer) DataLimit() uint64 { return p.dataIn.Limit() }
 
 // RaiseData sets the number of segment bytes that this process may send to the peer, which is the
@@ -348,8 +353,8 @@ func (p *Peer) RaiseData(limit uint64) {
 	}
 }
 
-// fitWindow lets the peer send more segment bytes ahead of acknowledgement, if the path can hold
-// more bytes in flight.
+// fitWindow widens the window of segment bytes from the peer, up to WidestData, if the path can
+// hold more bytes in flight. It does nothing until the round trip is known.
 func (p *Peer) fitWindow() {
 	trip := p.RoundTrip()
 	if trip == 0 {

@@ -25,7 +25,7 @@ type rail struct {
 	live    liveness // detects that the link has been silent for too long
 	count   counter  // counts of the bytes sent and received over the link
 	in      input    // bytes that have arrived over the link and are not handled, and the payload being received
-	queue   queue    // control and eager frames to send; they overtake segments, but do not interrupt one
+	queue   queue    // frames to send, other than segments; they overtake segments, but do not interrupt one
 	bulk    ring     // peers with segments to send over the rail; the first has the next turn
 	seg     segment  // segment that is being written
 	blocked bool     // The link takes no more bytes at the moment.
@@ -106,8 +106,9 @@ func (r *rail) carries(p *Peer) bool {
 	return r.Reaches(p.Rank)
 }
 
-// enroll adds a peer to the bulk ring if it has segments to send over this rail and is not in the
-// ring. The peer's credit is checked at its turn.
+// enroll adds a peer to the bulk ring if it has segments to send over this rail. It does nothing if
+// the peer is in the ring, or its segment is being written: wrote enrolls the peer after that. The
+// peer's credit is checked at its turn.
 func (r *rail) enroll(p *Peer) {
 	if !p.out.empty() && !p.lanes[r.index].enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
 		p.lanes[r.index].enroll(true)

@@ -10,8 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
-// reconnect starts a goroutine that opens the rail's link again. It tries until an attempt
-// succeeds, package failover gives up the rail, or the links are closed.
+// reconnect starts a goroutine that opens the rail's link again, if this end is the one that does
+// so. It tries until an attempt succeeds, package failover gives up the rail, or the links are
+// closed.
 func (c *core) reconnect(r *rail) {
 	pause, ok := r.Redial()
 	if !ok {

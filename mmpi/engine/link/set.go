@@ -6,7 +6,8 @@
 // Upper.Frame at the other end): sequenced frames arrive once and in order, even if they take
 // several rails and some of these are lost. The other is the bytes of a large message. A Source
 // that its receiver has cleared (Peer.Bulk) arrives in the Sink of the other end, as segments over
-// all rails that lead there, in any order, each byte once.
+// the direct rail if that is up, otherwise over all rails that lead there. Segments arrive in any
+// order; duplicates of bytes are discarded.
 //
 // A rail is a link to a forwarder, or to one other process. The path of a frame: Peer.Send → queue
 // (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive (reorder.go) →
@@ -43,9 +44,10 @@ type Wiring struct {
 	Links []transport.Link
 	// Addresses are the names of the forwarders of Links in messages to the user. It may be nil.
 	Addresses []string
-	// Redial opens the link at index rail of Links again after a loss, or for the first time. It
-	// tries until ctx ends. leaves says that the link is needed only to send Bye. If Redial is nil,
-	// links are never opened again, and the loss of the only link ends the job.
+	// Redial opens the link at index rail of Links again after a loss, or for the first time. Each
+	// call is one attempt, which ends with ctx; after an error the Set waits and calls it again.
+	// leaves says that the link is needed only to send Bye. If Redial is nil, links are never
+	// opened again, and the loss of the only link ends the job.
 	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 	// Routes has, in a job of several hops, for each cluster the indexes in Links of the links that
 	// lead there, one for each row of forwarders (for the own cluster: any). nil: every link leads
@@ -66,8 +68,8 @@ type Wiring struct {
 	// Warn shows the user a warning about a problem that does not end the job. It is called with
 	// the lock held; nil: there are no warnings.
 	Warn func(string)
-	// Trace receives a line about each change of a rail's state. It is called with the lock held;
-	// nil: changes are not traced.
+	// Trace receives a line about each change of a rail's state. It is called by New, and later
+	// with the lock held; nil: changes are not traced.
 	Trace func(string)
 	// System provides the clock, sleep, and goroutines that open links. For an engine, nil stands
 	// for the system that the process runs on.
@@ -242,8 +244,9 @@ func (s *Set) Pending() bool {
 	return false
 }
 
-// Abandon separates all links from the buffer of a Source, because the receiver has all of it.
-// Upper.Written has been called before. A segment that has been written in part goes on as a copy.
+// Abandon separates all links from the buffer of a Source, because the receiver has all of it, or
+// wants none of it. If any of it was sent, Upper.Written has been called before. A segment that is
+// being written is completed from a copy.
 func (s *Set) Abandon(src *Source) {
 	for _, r := range s.rails { // replays that were not needed
 		if r.seg.active && r.seg.src == src {
@@ -252,7 +255,8 @@ func (s *Set) Abandon(src *Source) {
 	}
 }
 
-// Quiet reports whether a call of Tick would find nothing to do now.
+// Quiet reports whether all rails have a link, nothing waits to be sent or acknowledged, and no
+// answer to a Ping is due. Then Tick has at most a Ping or a Count to send.
 func (s *Set) Quiet() bool {
 	if len(s.acks) > 0 || s.ended {
 		return false
@@ -266,8 +270,9 @@ func (s *Set) Quiet() bool {
 }
 
 // Tick performs the work that is due at time now. It sends the acknowledgements that this process
-// owes, and pings. It gives up links that have been silent for too long, and ends the job if ranks
-// have been unreachable for too long.
+// owes, Counts, and pings over silent links. It gives up links that have been silent for too long,
+// ends the job if ranks have been unreachable for too long, and shows the user the warnings that
+// are due (failover).
 func (s *Set) Tick(now time.Duration) {
 	if s.ended {
 		return
@@ -287,7 +292,8 @@ func (s *Set) Tick(now time.Duration) {
 }
 
 // watch sends a Ping over a link that has been silent for long, at the time now. It returns an
-// error if the link has been silent for too long, so that it must be given up.
+// error if the link must be given up: because a Ping or Bye has not been answered for too long, or
+// because a part of a frame must be missing (trickles).
 func (r *rail) watch(now time.Duration) error {
 	limit := &r.core.limit
 	if r.Reads() {

@@ -10,8 +10,8 @@ import (
 // The receiving end of large messages.
 
 // data handles the header and body of a Data frame. It returns the destination of the payload, or
-// nil if all of its bytes are duplicates, and the arrival to handle once the payload is complete.
-// An error means that the peer violates the protocol.
+// nil if all of its bytes are duplicates or the receive is complete, and the arrival to handle once
+// the payload is complete. An error means that the peer violates the protocol.
 func (r *rail) data(p *Peer, h *wire.Header, body []byte, payload int) ([]byte, arrival, error) {
 	d, err := wire.ParseData(body)
 	if err != nil {
@@ -115,7 +115,8 @@ func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 }
 
 // landed handles a peer's acknowledgement of segments that this process has sent to it over the
-// rail. epoch counts the losses of the rail at the time of those segments. An error means that the
+// rail. epoch is the lane's epoch (flow.Lane) in which those segments were sent; the
+// acknowledgement of another epoch than the current one is ignored. An error means that the
 // acknowledgement is malformed or covers bytes that were not sent.
 func (r *rail) landed(p *Peer, epoch uint16, body []byte) error {
 	m, err := wire.ParseLanded(body)

@@ -9,9 +9,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A link is watched in two ways. Each end tells the other from time to time how many bytes it has
+// A link is watched in three ways. Each end tells the other from time to time how many bytes it has
 // sent (frame Count), so that missing bytes are noticed even if nothing follows them; then the link
-// is given up as after other damage. A link that is silent is pinged.
+// is given up as after other damage. A link that is silent is pinged. A frame of which only a few
+// bytes arrive now and then has lost a part, and the link is given up (trickles).
 
 // counter counts the bytes and Counts on the current link, in both directions. It also checks the
 // order of RailStates.
@@ -22,7 +23,7 @@ type counter struct {
 	at       time.Duration // time at which the last Count was queued for sending
 	due      bool          // The next frame to be sent is a Count.
 	arrived  wire.Counted  // compares the Counts from the other end with the bytes that have arrived
-	states   wire.Ordered  // checks that RailStates from the other end arrive in order
+	states   wire.Ordered  // checks that no RailState from the other end is missing or out of order
 }
 
 // tick makes the next frame a Count if, at the time now, the last one is older than every and bytes
@@ -50,7 +51,7 @@ func (c *counter) next(now time.Duration, extra int) *wire.Count {
 }
 
 // check compares a Count from the other end with before, the number of bytes that arrived before
-// it. An error means that bytes are missing.
+// it. An error means that bytes, or a Count, are missing, or that bytes were inserted.
 func (c *counter) check(body []byte, before uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {
@@ -86,9 +87,10 @@ func (l *liveness) arrived() { l.fresh = true }
 // awaits records that a Ping or Bye was sent at time now, which the other end must answer.
 func (l *liveness) awaits(now time.Duration) { l.pinged = now }
 
-// trickles returns an error if a frame has been incomplete for longer than limit, so that the rest
-// of it must be missing. read is the number of bytes that have arrived, begun the position among
-// them at which the frame begins.
+// trickles returns an error if, for longer than limit, only few bytes of an incomplete frame have
+// arrived at a time: they belong to later frames, and a part of this one is missing. A frame of
+// which nothing more arrives is no error here. read is the number of bytes that have arrived, begun
+// the position among them at which the frame begins.
 func (l *liveness) trickles(now time.Duration, read, begun uint64, limit time.Duration) error {
 	if l.trickle.Look(now, read, begun, limit) {
 		return malformed{errors.New("a frame does not come to its end: a part of it was left out")}

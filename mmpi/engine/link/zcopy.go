@@ -42,8 +42,8 @@ type pin struct {
 	region transport.Region // the link's handle for the part
 }
 
-// may reports whether a message of so many bytes may be sent without copies. allowed is the Zcopy
-// of its Source or Sink.
+// may reports whether a message of so many bytes may be sent or received without copies. allowed is
+// the Zcopy of its Source or Sink.
 func (z *zcopy) may(allowed bool, m *registration, bytes int) bool {
 	return z.from > 0 && bytes >= z.from && allowed && !m.copied
 }
@@ -57,7 +57,7 @@ func (z *zcopy) pin(m *registration, p pin) {
 	m.pins = append(m.pins, p)
 }
 
-// release deregisters, from their links, all parts of a message that is complete.
+// release deregisters, from their links, all parts of a message that is complete or has failed.
 func (m *registration) release() {
 	for _, p := range m.pins {
 		p.region.Release()

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Deadline returns how the job ends because, at the time now, some rank has been unreachable for
-// longer than the job's patience, or nil if the job goes on.
+// Deadline returns how the job ends because, at the time now, all forwarders or some rank have been
+// unreachable for too long, or nil if the job goes on. The limit is the job's patience, or
+// deadAfter if no lost link can come back.
 func (t *Tracker) Deadline(now time.Duration) *End {
 	switch {
 	case !t.Replays || t.ignoring || t.finishFailed:

@@ -27,8 +27,8 @@ func (t *Tracker) Ignore() { t.ignoring = true }
 
 // Leave reports whether the caller must open rail r, which has no link, to send Bye over it. That
 // is so after Ignore if r leads to a rank that no rail reaches: the last acknowledgements for that
-// rank go over r. The caller reconnects a rail that is Down, and begins a new attempt for one that
-// is Dialing.
+// rank go over r. Leave records that r owes the Bye, and returns true once for it. The caller
+// reconnects a rail that is Down, and begins a new attempt for one that is Dialing.
 func (t *Tracker) Leave(r *Rail) bool {
 	if !t.ignoring || r.owesBye || !r.dials || r.state > Dialing || !t.reach.needs(r) {
 		return false

@@ -14,12 +14,14 @@ const (
 	// nanoseconds. Default 1 s: most likely the rank has died.
 	deadAfter = time.Second
 
-	// refusedFor is how long a job of one hop goes on while its only forwarder refuses connections
-	// without having sent Bye, in nanoseconds. Default 2 s: most likely its process has died.
+	// refusedFor is how long after the loss of its link a job of one hop goes on while its only
+	// forwarder refuses connections without having sent Bye, and how long a process that must
+	// repeat its Bye tries a forwarder that refuses connections, in nanoseconds. Default 2 s: most
+	// likely its process has died.
 	refusedFor = 2 * time.Second
 
-	// maxStrikes is how often in a row a link may be lost within strikeTime and without progress
-	// before the job ends. Default 6: with the pauses between them about 2 s.
+	// maxStrikes is the number of losses of a link in a row, each within strikeTime and without
+	// progress, at which the job ends. Default 6: with the pauses between them at least 1.5 s.
 	maxStrikes = 6
 
 	// strikeTime is how long a link must last so that its loss is not counted in a row with earlier

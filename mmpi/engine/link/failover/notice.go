@@ -6,8 +6,8 @@ import (
 )
 
 // The user is warned while a job goes on without one of its forwarders; otherwise only its lower
-// speed would show that. The first rank of each cluster warns. In a job
-// where a single forwarder leads to each rank, every rank warns of its own link, once.
+// speed would show that. The first rank of each cluster warns. In a job where a single forwarder
+// leads to each rank, every rank warns of its own link, once.
 
 // speaks reports whether this process is the one of its cluster that shows warnings to the user.
 func (t *Tracker) speaks() bool { return t.Warn != nil && !t.ignoring && t.Rank == t.First }
@@ -26,7 +26,8 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 }
 
 // warnBack tells the user that the forwarder of rail r, at the address remote, is in use again. It
-// does so only if the user was warned of the loss.
+// does so only if the user was warned of the loss, and more than one forwarder leads to each rank:
+// otherwise each loss is reported once.
 func (t *Tracker) warnBack(r *Rail, remote string) {
 	if r.warned && !t.resumes {
 		r.warned = false

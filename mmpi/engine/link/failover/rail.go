@@ -25,14 +25,14 @@ type Rail struct {
 	linked   bool  // The rail has an open link.
 	owesBye  bool  // This process must send Bye, for the first time or again, as soon as the rail has a link.
 	warned   bool  // The user has been warned that the forwarder is not in use.
-	replaced bool  // The rail has had another link, so frames that arrive may be duplicates.
+	replaced bool  // The link was opened after the start, perhaps in place of an earlier one: arriving frames may be duplicates.
 
 	// stopped says that the forwarder ended the last link with Bye. It is then dialed for the whole
 	// patience even while its host refuses connections: an administrator may be restarting it.
 	stopped bool
 
-	losses   int           // number of times that the rail has lost its link
-	strikes  int           // number of losses in a row, each within strikeTime and without progress
+	losses   int           // number of losses of the link that this end has noticed first
+	strikes  int           // number of losses in a row, as strike counts them
 	upAt     time.Duration // time at which the last link came up
 	progress uint64        // Loss.Progress of the process at the time upAt
 	lostAt   time.Duration // time at which the last link to the forwarder was lost; 0: never
@@ -68,11 +68,12 @@ func (r *Rail) Open() bool { return r.state == Up || r.state == ByeSent }
 // link.
 func (r *Rail) OwesBye() bool { return r.owesBye }
 
-// Replaced reports whether the rail has had an earlier link, so that frames that arrive may be
-// duplicates.
+// Replaced reports whether the rail's link was opened after the start. Then it may have replaced an
+// earlier one, so that frames that arrive may be duplicates.
 func (r *Rail) Replaced() bool { return r.replaced }
 
-// Losses returns how many times the rail has lost its link.
+// Losses returns how many losses of the rail's link this end has noticed. A link that the other end
+// has replaced before that does not count.
 func (r *Rail) Losses() int { return r.losses }
 
 // Unreachable returns the number of ranks to which, by its own reports, the rail's forwarder has no
@@ -188,8 +189,9 @@ func (r *Rail) close() {
 	r.linked, r.owesBye = false, false
 }
 
-// strike counts a loss of the link at the time now. It returns true if that is the last of
-// maxStrikes losses in a row without progress, so that the rail is given up.
+// strike counts a loss of the link at the time now. A loss that follows progress, or comes more
+// than strikeTime after the link was up, begins a new row. strike returns true if the loss is the
+// maxStrikes-th of its row, so that the job ends.
 func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	if r.losses++; progress != r.progress || now-r.upAt > strikeTime {
 		r.strikes = 0

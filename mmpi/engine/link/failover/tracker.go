@@ -101,7 +101,7 @@ const (
 	Misused               // The program has closed the link's descriptor.
 )
 
-// Loss describes why and when a rail has lost its link.
+// Loss describes why a rail has lost its link, and what the process had received by then.
 type Loss struct {
 	Kind     Kind   // class of the error for which the link was lost
 	Reason   string // reason for the loss, shown to the user
@@ -128,8 +128,8 @@ func (t *Tracker) Lost(now time.Duration, r *Rail, l Loss) *End {
 	return nil
 }
 
-// Down takes rail r out of use because its link was lost for a reason, and reports whether the
-// caller opens it again.
+// Down takes rail r out of use because its link was lost for a reason, and reports whether the link
+// is to be opened again. Redial tells whether this end does that, and not the other one.
 func (t *Tracker) Down(now time.Duration, r *Rail, reason string) (redial bool) {
 	r.down(now, reason)
 	if r.peer < 0 {
