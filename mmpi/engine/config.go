@@ -28,7 +28,7 @@ type Recorder = pt2pt.Recorder
 // DefaultLastWay is Limits.LastWay where that is 0.
 const DefaultLastWay = limits.DefaultLastWay
 
-// MaxRails bounds the forwarders of a job.
+// MaxRails is the largest number of forwarders to which a process has links.
 const MaxRails = link.MaxRails
 
 // Config is the configuration of an engine.

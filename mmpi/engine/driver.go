@@ -62,7 +62,8 @@ func (d *driver) Flush() {
 // Ended reports whether the engine has ended.
 func (d *driver) Ended() bool { return d.stopping || d.p2p.Err() != nil }
 
-// Quiet reports whether a tick would find nothing to do.
+// Quiet reports whether a tick would at most have to detect silent links, so that ticks may be
+// rare.
 func (d *driver) Quiet() bool { return !d.coalesce.some && d.p2p.Err() == nil && d.links.Quiet() }
 
 // Pending reports whether there is output that is not held on purpose.

@@ -14,7 +14,7 @@
 // that a rank of the same cluster has ended the job, for Limits.Grace. Native MPI, which is called
 // with the lock held, may yield the core. The thread that waits for a message reads it from the
 // link itself. The progress thread moves bytes when no other thread has done so for a while; it
-// makes no native call.
+// calls no native MPI.
 package engine
 
 import (
@@ -126,8 +126,8 @@ func (e *Engine) Rails() []link.Status {
 func (e *Engine) DirectUp(rank int, l transport.Link) bool { return e.links.DirectUp(rank, l) }
 
 // AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it
-// once; its error names the pairs without a link. It never waits longer than ctx lasts. A link that
-// is made later is taken into use then.
+// once; its error names the lowest rank without a link. It never waits longer than ctx lasts. A
+// link that is made later is taken into use then.
 func (e *Engine) AwaitDirect(ctx context.Context) error { return e.links.AwaitDirect(ctx) }
 
 // lock locks the engine. It spins a while before it sleeps, because other holders are quick.

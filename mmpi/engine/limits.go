@@ -29,12 +29,13 @@ const (
 	// 100 µs.
 	longNap = 100 * time.Microsecond
 
-	// byeTimeout bounds the steps of Finish after its barrier, in nanoseconds. Default 10 s, by
-	// which time all processes have nothing else left to do.
+	// byeTimeout bounds each step of Finish after its first barrier, in nanoseconds; the waits of
+	// the second barrier may take the job's patience (Limits.NoRail) longer. Default 10 s: after
+	// the first barrier no process has other work to do.
 	byeTimeout = 10 * time.Second
 
-	// finishFan is the number of processes that report to one at the end of the job. Default 32.
-	// Trades the work of one process against the levels of the tree.
+	// finishFan is the least number of processes that report to one at the end of the job, if there
+	// are so many. Default 32. Trades the work of one process against the levels of the tree.
 	finishFan = 32
 
 	// abortTime is the time for which Abort waits for the links to take its message, in

@@ -3,8 +3,8 @@
 // communicator run one at a time, in the order in which they were started. So their native stages
 // start in the same order in all processes.
 //
-// A Set is not safe for concurrent use: all calls need the engine's lock. All methods but Fail are
-// for application threads only.
+// A Set is not safe for concurrent use: all calls need the engine's lock. Start and Step call
+// native MPI, so they are for application threads only.
 package coll
 
 import (
@@ -75,7 +75,7 @@ type collective struct {
 	pins    runtime.Pinner // pins of scratch memory that native MPI uses
 	// stages are the first native stages. Small collectives have no more.
 	stages  [2]nativeStage
-	started int // number of native stages started
+	started int // number of elements of stages that are in use
 }
 
 // maxNumber is the largest number of a collective in a tag: 23 bits of number, 8 of stage. Larger

@@ -49,8 +49,8 @@ func (b *Budget) Raise(limit uint64) bool {
 // Grant is the receiver's end of a credit window, with received ≤ granted ≤ consumed + window, and
 // consumed ≤ received.
 type Grant struct {
-	received uint64
-	consumed uint64
+	received uint64 // payload bytes that have arrived
+	consumed uint64 // payload bytes whose memory is free again
 	granted  uint64 // limit that the sender knows
 	window   uint64 // largest number of unconsumed bytes
 

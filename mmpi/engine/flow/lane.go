@@ -7,15 +7,16 @@ import (
 
 // Segment is a piece of a large message that was sent.
 type Segment struct {
-	Request uint64 // request of the sender
-	Offset  int64
-	Bytes   int
+	Request uint64 // handle of the sender's request
+	Offset  int64  // offset of the piece in the message, in bytes
+	Bytes   int    // length of the piece
 }
 
 // Lane is the sender's end of a flow's large messages over one rail: the segments in flight, which
-// are sent again if the rail is lost, and their rate. An epoch is the time between two losses.
+// are sent again if the rail is lost, and their rate. An epoch is the time between two losses of
+// the rail, or of the rail's way to the receiver; epochs are numbered from 1.
 type Lane struct {
-	epoch uint16
+	epoch uint16 // number of the current epoch
 	sent  uint64 // bytes sent in this epoch
 	last  uint64 // bytes sent before the last segment
 	acked uint64 // bytes acknowledged in this epoch
@@ -23,7 +24,7 @@ type Lane struct {
 	out []Segment
 	cut int
 
-	pace Pace
+	pace Pace // measured rate of the acknowledgements
 }
 
 // NewLane returns a Lane in epoch 1.
@@ -88,9 +89,9 @@ func (l *Lane) Reset() []Segment {
 
 // Arrivals is the receiver's end of a Lane.
 type Arrivals struct {
-	epoch  uint16
-	landed Cover
-	acked  int64
+	epoch  uint16 // the sender's epoch in which the counted segments were sent; 0: none has landed
+	landed Cover  // bytes of the epoch that have landed
+	acked  int64  // bytes of the epoch that were acknowledged
 }
 
 // Count counts a segment that has landed, by its position. One of an earlier epoch changes nothing,

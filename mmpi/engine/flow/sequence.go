@@ -47,9 +47,9 @@ const (
 
 // Order puts the frames of a flow into order. T is the stored form of an early frame.
 type Order[T any] struct {
-	taken uint64
-	acked uint64
-	early map[uint64]T
+	taken uint64       // number of frames handled, which is the sequence number of the last one
+	acked uint64       // sequence number that was acknowledged last
+	early map[uint64]T // frames that have arrived before their predecessors, by sequence number
 }
 
 // Place returns the position of a frame by its number.

@@ -12,7 +12,7 @@ import (
 type Limits struct {
 	Eager       int // the longest message sent without asking; -1: all messages ask
 	EagerWindow int // the eager payload that a process may have unconsumed at another at first
-	DataWindow  int // the bytes of segments that a process may have in flight to another
+	DataWindow  int // the bytes of segments that a process may have in flight to another at first
 	EagerPool   int // the unconsumed eager payload granted to all others together, beyond first windows
 	Segment     int // the payload of a Data frame
 	Orphans     int // the number of envelopes kept per peer for communicators that are not known here yet

@@ -13,7 +13,7 @@ type lossesRun struct {
 	*testNet
 	r     *rand.Rand // random choices, from the seed of the run
 	lossy int        // index of the row of forwarders that has losses
-	hops  bool       // Only direct links are lost.
+	hops  bool       // The clusters are in a row, and no links are lost.
 	// only says that there is one row. Its links are lost once, because six losses in a row end the
 	// job.
 	only  bool

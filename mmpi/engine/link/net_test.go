@@ -36,7 +36,7 @@ type testRail struct {
 	in         []byte        // bytes that the forwarder has read and not relayed
 	out        []byte        // bytes that the forwarder must write to the rank
 	states     uint32        // number of RailStates that were sent over the current link
-	dialed     chan *testEnd // links that the rank has opened
+	dialed     chan *testEnd // links that the test hands to the rank's attempts to open one
 }
 
 // testEnd is a link that is opened for a rank.
@@ -318,8 +318,7 @@ func (n *testNet) settle() {
 }
 
 // TestStatesInOrder checks that reports of a forwarder on other ranks' links are accepted only in
-// the order of their numbers. If one is missing, the link is given up, and the next link begins
-// with the present state.
+// the order of their numbers. If one is missing, the link is given up.
 func TestStatesInOrder(t *testing.T) {
 	n := newTestNet(t, []uint32{1, 1}, netOptions{rows: 2}, 0, func(*Config) {})
 	s := n.ranks[0].rails[0]

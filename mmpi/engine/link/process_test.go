@@ -16,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
-// testProcess is a Set and the layer above it. That layer clears every large message at once, so
-// that links carry nothing but its bytes. The test tells the sender when a message is complete.
+// testProcess is a Set and the layer above it. That layer opens the Sink of every large message at
+// once, so no RTS and CTS precede its bytes. The test tells the sender when a message is complete.
 type testProcess struct {
 	set     *Set               // Set under test
 	lock    sync.Mutex         // lock of the Set (Config.Lock)

@@ -23,7 +23,7 @@ type refusing struct {
 	there    *memnet.Link  // the forwarder's end of the link
 	attempts chan bool     // receives a value when the process begins an attempt
 	answers  chan error    // errors with which the test ends attempts
-	lostAt   time.Duration // latest time at which the link may have been lost
+	lostAt   time.Duration // time just before the loss of the link
 	refusal  error         // error with which betweenAttempts ends attempts
 }
 

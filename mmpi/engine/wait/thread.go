@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// progressThread moves bytes when no application thread does. It makes no native calls.
+// progressThread moves bytes when no application thread does. It calls no native MPI.
 type progressThread struct {
 	started   bool
 	watching  atomic.Bool // the thread sleeps on the links

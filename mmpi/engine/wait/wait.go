@@ -39,7 +39,8 @@ type Driver interface {
 	Flush()
 	// Ended reports whether there is nothing left to drive.
 	Ended() bool
-	// Quiet reports whether a tick would find nothing to do.
+	// Quiet reports whether a tick would at most have to detect silent links, so that ticks may be
+	// rare.
 	Quiet() bool
 	// Pending reports whether output waits for room.
 	Pending() bool

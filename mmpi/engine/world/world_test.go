@@ -6,6 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
+// TestPlace checks the cluster and the first rank of each virtual rank, and the bounds of the own
+// cluster.
 func TestPlace(t *testing.T) {
 	w := World{Rank: 3, Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}}
 	for rank, want := range map[int][2]int{-1: {-1, -1}, 0: {0, 0}, 1: {0, 0}, 2: {1, 2}, 4: {1, 2}, 5: {-1, -1}} {
