@@ -7,7 +7,7 @@ package collectives
 // the ranks with the same place on each host, then inside the hosts. So each host's link carries
 // every block once.
 //
-//	time L + a·m·G + 2λ; bytes a·m, messages max(a, b)
+//	time L + a·m·G + 2λ; bytes a·m, messages a
 func allgatherPairs(e *env, a Args) Schedule {
 	p := &bundles{e: e, a: a, bytes: make([]int64, e.local.Size())}
 	for i := range p.bytes {

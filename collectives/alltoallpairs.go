@@ -8,11 +8,11 @@ import (
 // alltoallPairs returns the schedule of an alltoall by partners. Between clusters of a and b ranks
 // every rank sends its blocks for another cluster together, to one rank of it, its partner. The
 // partner passes them on, with its own blocks for its cluster, by a native alltoall. So there are
-// as many messages as the larger cluster has ranks, in place of a·b. In return, blocks cross a link
-// inside the receivers' cluster once more, so blocks of more than Tuning.Pair bytes are sent
+// as many messages as the sending cluster has ranks, in place of a·b. In return, blocks cross a
+// link inside the receivers' cluster once more, so blocks of more than Tuning.Pair bytes are sent
 // directly to their receivers.
 //
-//	time L + a·b·m·G + λ; bytes a·b·m, messages max(a, b)
+//	time L + a·b·m·G + λ; bytes a·b·m, messages a
 //
 // If ranks do not know each other's counts, the lengths of blocks are sent before them, 4 bytes
 // each: bytes a·b·(m+4). Partners and receivers know the sizes of messages between them from these
@@ -128,7 +128,7 @@ func (p *pairs) large() {
 }
 
 // parts returns the blocks in a message from a source, in the order of ranks here. A message with
-// impossible lengths is an error, and counts as empty.
+// an impossible length is an error; the block with that length and all behind it count as empty.
 func (p *pairs) parts(from []byte, list [][]byte) error {
 	n, head := len(list), p.lengths(len(list))
 	rest := from[head:]

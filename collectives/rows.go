@@ -3,8 +3,8 @@ package collectives
 import "slices"
 
 // rows returns the local ranks of this process's cluster host by host, each host's in ascending
-// order. If the order of operands matters, hosts whose ranks are not neighbours are split into
-// their ranks; so are all hosts if they are unknown.
+// order. If the hosts are unknown, or the order of operands matters and the ranks of some host are
+// not neighbours, every rank is a row of its own.
 func (l *Layout) rows(commutative bool) [][]int {
 	if l.hosts != nil && (commutative || slices.IsSorted(slices.Concat(l.hosts...))) {
 		return l.hosts

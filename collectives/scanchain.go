@@ -34,7 +34,7 @@ func (x *scanLine) starts() bool { return x.l.Rank == 0 }
 
 func (x *scanLine) prefix(i int) []byte { return x.in.at(i, x.seg.count(i)*x.extent) }
 
-// begin sends the prefix of the first cluster to the first rank of the second.
+// begin receives the prefix of the first cluster at the first rank of the second; end sends it.
 func (x *scanLine) begin(i int, b *batch) {
 	if x.l.Cluster == 1 && x.local.Rank() == 0 {
 		ranks := x.l.Members(0)

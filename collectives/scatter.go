@@ -35,7 +35,8 @@ func scatter(e *env, a Args) Schedule {
 	}
 }
 
-// keptForAll returns the number of bytes that the engine keeps of a block for a rank.
+// keptForAll returns the largest size, in bytes, of a rank's block that the root sends in segments,
+// which the engine keeps.
 func (e *env) keptForAll() int { return e.t.Window / e.l.Size }
 
 func scatterAtRoot(e *env, a Args) Schedule {

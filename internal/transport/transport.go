@@ -169,10 +169,11 @@ type Placer interface {
 	TrySendPinned(head []byte, r Region, off, n int) error
 
 	// Expect lets the peer put its data for key into mem, which is for the bytes from offset from
-	// on. Data that is written after this call arrives at the peer later. Each byte may arrive
-	// once, in rising order; the peer may also send it in an ordinary piece. ErrAgain means that it
-	// is not possible now. TryRead into the place itself moves such bytes without copying them, and
-	// into another place is an error. A call returns only the bytes before them.
+	// on. The peer knows of the place before it reads any byte that is written after this call.
+	// Each byte may arrive once, in rising order; the peer may also send it in an ordinary piece.
+	// ErrAgain means that it is not possible now. TryRead into the place itself moves such bytes
+	// without copying them, and into another place is an error. A call returns only the bytes
+	// before them.
 	Expect(key uint64, from int64, mem []byte) (Region, error)
 
 	// TryPlace is TryLend for bytes that belong at offset at of the data that the peer expects for

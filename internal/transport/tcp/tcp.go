@@ -168,7 +168,8 @@ func (l *link) Unheard() (time.Duration, bool) {
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, true
 }
 
-// Packet returns the size that was found when the link was connected.
+// Packet returns the size of the largest packet that Linux makes (offload): as many whole segments
+// of the network as fit, of the size that the socket uses now.
 func (l *link) Packet() int {
 	if !l.ref.Acquire() {
 		return 0
