@@ -24,8 +24,10 @@ type Source struct {
 
 	node    list.Node[*Source] // element of the list outbox.sources
 	started int64              // number of bytes that have been given to rails, from the start of Buf
-	writing int                // number of segments that have been given to a rail and are not completely written, without replays
-	mem     registration       // parts of Buf that are registered with links
+	// number of segments, without replays, that have been given to a rail and are not completely
+	// written
+	writing int
+	mem     registration // parts of Buf that are registered with links
 }
 
 // Release deregisters the Source's buffer from all links.

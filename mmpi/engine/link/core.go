@@ -69,14 +69,16 @@ type core struct {
 	// again. A fault is not recorded while a caller of Take accesses the memory (until Release).
 	Memory fault.Memory
 
-	checked     bool        // Frames carry checksums of their bodies and payloads.
-	multi       bool        // More than one forwarder leads to each process.
-	replays     bool        // The job goes on when a link to a forwarder is lost.
-	hops        bool        // The job has several hops: frames may pass several forwarders, and not all lead to every process.
-	size        int         // number of ranks in the whole job, over all clusters
-	slots       int         // length of Peer.lanes: number of rails to forwarders, plus one if any pair can have a direct link
-	turn        int         // number of bytes that a rail writes before other rails have their turn
-	landedEvery int         // number of segment bytes that may arrive on a lane before they are acknowledged, if segments share rails
+	checked bool // Frames carry checksums of their bodies and payloads.
+	multi   bool // More than one forwarder leads to each process.
+	replays bool // The job goes on when a link to a forwarder is lost.
+	hops    bool // The job has several hops: not every forwarder leads to every process.
+	size    int  // number of ranks in the whole job, over all clusters
+	slots   int  // length of Peer.lanes: number of forwarders, plus one if there are direct links
+	turn    int  // number of bytes that a rail writes before other rails have their turn
+	// number of segment bytes that may arrive on a lane before they are acknowledged, where several
+	// rails lead to the peer
+	landedEvery int
 	pathTo      []flow.Path // measured round trip to each cluster, by index of the cluster
 
 	tracker *failover.Tracker // decides what happens when links are lost or opened

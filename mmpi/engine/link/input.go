@@ -244,7 +244,7 @@ func (r *rail) openSealed(frame []byte) error {
 // than for a rank behind it. An error means that the link must be given up.
 func (r *rail) control(h wire.Header, body []byte) error {
 	c := r.core
-	if r.peer != nil && h.Type == wire.TypeBye { // No process sends Bye before all have finished, so nothing more arrives.
+	if r.peer != nil && h.Type == wire.TypeBye { // All processes have finished: nothing more arrives.
 		r.PeerLeft()
 		r.queue.push(c.takeControl(wire.TypeByeAck, nil))
 		return nil

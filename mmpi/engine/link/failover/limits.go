@@ -14,10 +14,10 @@ const (
 	// nanoseconds. Default 1 s: most likely the rank has died.
 	deadAfter = time.Second
 
-	// refusedFor is how long after the loss of its link a job of one hop goes on while its only
-	// forwarder refuses connections without having sent Bye, and how long a process that must
-	// repeat its Bye tries a forwarder that refuses connections, in nanoseconds. Default 2 s: most
-	// likely its process has died.
+	// refusedFor is how long a job of one hop goes on after the loss of its link, while its only
+	// forwarder refuses connections without having sent Bye, in nanoseconds. Default 2 s: most
+	// likely its process has died. A process that must repeat its Bye tries a forwarder that
+	// refuses connections for as long.
 	refusedFor = 2 * time.Second
 
 	// maxStrikes is the number of losses of a link in a row, each within strikeTime and without

@@ -25,7 +25,7 @@ type Rail struct {
 	linked   bool  // The rail has an open link.
 	owesBye  bool  // This process must send Bye, for the first time or again, as soon as the rail has a link.
 	warned   bool  // The user has been warned that the forwarder is not in use.
-	replaced bool  // The link was opened after the start, perhaps in place of an earlier one: arriving frames may be duplicates.
+	replaced bool  // The link was opened after the start, so arriving frames may be duplicates.
 
 	// stopped says that the forwarder ended the last link with Bye. It is then dialed for the whole
 	// patience even while its host refuses connections: an administrator may be restarting it.
