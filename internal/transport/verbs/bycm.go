@@ -289,7 +289,7 @@ func (c *cmControl) end() error {
 	return fmt.Errorf("peer lost: %w", err)
 }
 
-// part disconnects, once. If the peer has disconnected first it waits for that, too.
+// part disconnects, once. A peer that has disconnected first waits for this end to do so, too.
 func (c *cmControl) part() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

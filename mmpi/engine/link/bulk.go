@@ -18,7 +18,7 @@ import (
 type Source struct {
 	Handle   uint64       // number by which Upper.Source finds the Source
 	Receiver uint64       // number by which the receiver knows its Sink for this message
-	Buf      []byte       // bytes to send; unchanged until Set.Abandon
+	Buf      []byte       // bytes that the receiver has cleared; unchanged until Set.Abandon
 	Zcopy    bool         // Buf may be registered with links, to be sent without a copy.
 	Owner    fmt.Stringer // name of the message in errors shown to the user
 

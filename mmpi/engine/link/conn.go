@@ -159,8 +159,8 @@ func (c *splicer) begin(head []byte) bool {
 
 // splice puts the pages of data into the pipe, and moves as many bytes as the link takes from the
 // pipe to the link. head and data are the parts of the segment that have not been written. The
-// results are those of TryWrite, or 0 and nil if the pipe took nothing: the caller must then write
-// the bytes without the pipe.
+// results are those of TryWrite, or 0 and nil if the pipe is empty because it cannot take data: the
+// caller must then write the bytes without it.
 func (c *splicer) splice(head, data []byte) (int, error) {
 	if in := c.pipe.Len() - len(head); in < len(data) && c.splices {
 		// A device's memory, which is not made of pages, must be copied: the rest of this segment,

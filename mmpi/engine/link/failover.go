@@ -100,9 +100,9 @@ func (c *core) reported(r *rail, x wire.RailState) error {
 	return nil
 }
 
-// end ends the job for the reason in e, and first sends an Abort to the other processes if
-// e.Everywhere is true and some processes may not have finished. It then lets the launcher end the
-// process (giveWay).
+// end ends the job for the reason in e. If e.Everywhere is true and some process may not have
+// finished, end first sends an Abort to the other processes, and waits for the launcher if another
+// rank of this cluster is the cause (giveWay).
 func (c *core) end(e *failover.End) {
 	if c.ended {
 		return

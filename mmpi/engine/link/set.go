@@ -256,7 +256,7 @@ func (s *Set) Abandon(src *Source) {
 }
 
 // Quiet reports whether all rails have a link, nothing waits to be sent or acknowledged, and no
-// answer to a Ping is due. Then Tick has at most a Ping or a Count to send.
+// answer to a Ping or Bye is due. Then Tick has at most a Ping or a Count to send.
 func (s *Set) Quiet() bool {
 	if len(s.acks) > 0 || s.ended {
 		return false

@@ -27,7 +27,7 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 
 // warnBack tells the user that the forwarder of rail r, at the address remote, is in use again. It
 // does so only if the user was warned of the loss, and more than one forwarder leads to each rank:
-// otherwise each loss is reported once.
+// otherwise only the first loss is reported.
 func (t *Tracker) warnBack(r *Rail, remote string) {
 	if r.warned && !t.resumes {
 		r.warned = false
