@@ -26,7 +26,7 @@ const (
 	Stall               // bytes that one end writes are delayed for a while
 	Pause               // a process is stopped for a while, as by SIGSTOP
 	Restart             // a forwarder is killed, and restarted after a while
-	Corrupt             // one bit of a write is flipped
+	Corrupt             // one bit of the next write at one end of a connection is flipped
 	Kill                // a rank is killed
 	Abort               // a rank aborts the job
 )
@@ -71,7 +71,7 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 }
 
 // inject carries out fault f now, on a rank, forwarder or connection of the job. It does nothing if
-// no victim is left.
+// no connection is open, or if the process that Who picks has ended.
 func (j *job) inject(f Fault) {
 	k := j.k
 	pick := func(n int) int { return f.Who % n }

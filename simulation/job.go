@@ -35,7 +35,7 @@ type job struct {
 	zips     []*process.Forwarder // forwarders of the job, in the order of Plan.forwarders
 	world    process.World        // environment that forwarders and ranks share
 	ranks    []*rank              // ranks of the job, by rank in the whole job
-	ends     []*kernel.End        // the dialling end of each connection
+	ends     []*kernel.End        // dialling ends of connections; inject drops those that broke
 	direct   [][2]int             // pairs of ranks with a direct link
 	why      string               // reason why the job must fail; empty if it must succeed
 	excused  bool                 // the job may fail, but need not
@@ -52,7 +52,7 @@ type job struct {
 // Outcome is the result of a run.
 type Outcome struct {
 	Err     error         // violation of an invariant; nil if the run is correct
-	Failed  bool          // whether the job ended with an error that its faults allow
+	Failed  bool          // whether a rank ended with an error; Err is set if no fault allows it
 	Virtual time.Duration // virtual duration of the run
 	Steps   uint64        // number of events that the kernel handled
 	Trace   uint64        // hash of the events; equal in runs that did the same
@@ -140,14 +140,16 @@ func (j *job) begin() {
 	}
 }
 
-// joined counts a rank that has joined, and schedules the faults once all ranks have.
+// joined counts a rank that has joined. Once all ranks have, it schedules the faults, unless they
+// are early, or are late and no rank has finished its program.
 func (j *job) joined() {
 	if j.in++; j.in == len(j.ranks) && !j.plan.Early && (!j.plan.Late || j.ending > 0) {
 		j.begin()
 	}
 }
 
-// finishes counts a rank whose program has finished and that now calls Finish.
+// finishes counts a rank whose program has finished and that now calls Finish. The first one
+// schedules late faults if all ranks have joined.
 func (j *job) finishes() {
 	if j.ending++; j.ending == 1 && j.plan.Late && j.in == len(j.ranks) {
 		j.begin()
@@ -236,7 +238,8 @@ func (j *job) leftovers() error {
 }
 
 // maxLinger is the longest time that a rank may take to end once all programs have finished, in a
-// run without faults. It is half of the time for which a rank waits for an answer.
+// run without faults. It is half of byeTimeout of the engine, which bounds each step of Finish after
+// its barrier.
 const maxLinger = 5 * time.Second
 
 // judge returns all violations of what a run must do as err, or nil, and whether any rank ended

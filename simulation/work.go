@@ -22,10 +22,10 @@ type worker struct {
 	c      *engine.Comm   // communicator of all ranks of the job
 	n      int            // number of ranks of the job
 	window *engine.Window // nil if the job uses no window
-	memory []byte         // memory of the window: two areas for each rank, then a sum
+	memory []byte         // memory of the window: two areas of space bytes for each rank, then a sum
 }
 
-// space is the number of bytes that a rank has in each other rank's window.
+// space is the size in bytes of each of the two areas that a rank has in every rank's window.
 const space = 1200
 
 func (r *rank) work() error {
@@ -113,9 +113,9 @@ func (w *worker) round(round int, all *rand.Rand) error {
 	return nil
 }
 
-// most draws the largest message size of a round, in bytes: one of sizes, or seldom 100 KiB. The
-// latter is left out where buffers are small, because it would take long and find nothing more. All
-// ranks draw from equal states of all, so they get the same size.
+// most draws the largest size of a message or a collective's block, in bytes: one of sizes, or
+// seldom 100 KiB. The latter is left out where buffers are small, because it would take long and
+// find nothing more. All ranks draw from equal states of all, so they get the same size.
 func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	if all.IntN(16) == 0 && w.job.plan.Path.Buffer > 8<<10 && !w.job.plan.Small {
 		return 100 << 10
@@ -226,8 +226,8 @@ func (w *worker) check(v *receive, got []uint32) error {
 	return nil
 }
 
-// collect runs the collective operation op with m bytes for each rank and the given root on all
-// ranks. It returns an error if this rank's result is wrong.
+// collect takes part in the collective operation op of all ranks, with m bytes for each rank and
+// the given root. It returns an error if this rank's result is wrong.
 func (w *worker) collect(op collectives.Op, m, root int) error {
 	args, want := collective(op, w.n, m, root, w.Rank)
 	var cell engine.Cell

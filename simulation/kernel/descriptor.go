@@ -11,8 +11,8 @@ import (
 // others (epoll).
 type descriptor struct {
 	readable, writable func() bool // report whether a read or write would not block
-	// closed reports whether the other end has closed, broken whether the connection has failed.
-	// Both are nil if that cannot happen.
+	// closed reports whether the other end has closed or the connection has failed, broken whether
+	// it has failed. Both are nil for descriptors that are not connections.
 	closed, broken func() bool
 	set            bool        // whether an event is signalled
 	timer          *Timer      // timer that signals the event; nil if it is none
@@ -89,8 +89,9 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	return found
 }
 
-// mostLooks is how often a thread may poll without sleeping. A descriptor stays ready for ever if
-// the thread does not handle it, so a thread that exceeds this is stuck.
+// mostLooks is how often a thread may poll without sleeping, between two events of the kernel. A
+// descriptor stays ready for ever if the thread does not handle it, so a thread that exceeds this
+// is stuck.
 const mostLooks = 20_000
 
 // poll has the running thread sleep until an event of set holds or d is over, and sets Revents.

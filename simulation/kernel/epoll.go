@@ -139,7 +139,7 @@ func (k *Kernel) shuffle(events []unix.EpollEvent) {
 }
 
 func (e *epoll) close() {
-	for _, i := range e.all { // the order does not matter, because nothing happens here
+	for _, i := range e.all { // the order, which is random, has no effect: forget wakes no thread
 		i.forget()
 	}
 }

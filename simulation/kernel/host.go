@@ -17,7 +17,9 @@ type Host struct {
 	// Links has the costs of packets on links of the machine itself; only used in the host that
 	// owns the cores.
 	Links Links
-	Used  time.Duration // processor time used so far
+	// Used is the processor time used so far by the threads of this host, and by interrupts if the
+	// host owns the cores.
+	Used time.Duration
 
 	busy       int             // number of cores in use
 	computing  int             // number of cores in use by threads in Compute
@@ -131,14 +133,15 @@ func (t *Thread) leave() {
 }
 
 // slice is the time for which a thread computes before others may get its core: the base slice of
-// Linux's scheduler (EEVDF, base_slice_ns), which grows with the number of cores up to eight. Ranks
-// that wait poll, and yield to one that computes for as long.
+// Linux's scheduler (EEVDF, base_slice_ns), which grows with the number of cores up to eight. A
+// waiting rank polls, and yields its core to a computing rank for that time.
 func (h *Host) slice() time.Duration {
 	return 700 * time.Microsecond * time.Duration(bits.Len(uint(min(h.Cores, 8))))
 }
 
-// Compute has the running thread compute for d, as programs do. Threads with other work go first.
-// Threads that compute take turns.
+// Compute has the running thread compute for d of processor time, as programs do. When a slice is
+// over, threads that wait for a core get it first: those with other work before those that compute.
+// Without a host it sleeps for d.
 func (k *Kernel) Compute(d time.Duration) {
 	t := k.running
 	t.catchUp()
@@ -188,7 +191,7 @@ func (q *pipe) landed(n int) {
 }
 
 // taken removes the n bytes that the process has read from the list of unread packets. It adds to
-// Host.late the time that a packet waited if it arrived when no core was free.
+// Host.late the time that a packet waited if its field late is set.
 func (q *pipe) taken(n int) {
 	for n > 0 && len(q.unread) > 0 {
 		u := &q.unread[0]

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestCompute checks that two programs on one core, which two hosts share, take turns, and that a
+// TestCompute checks that two programs on one core, which their hosts share, take turns, and that a
 // thread with little to do goes before them.
 func TestCompute(t *testing.T) {
 	k := New(1)

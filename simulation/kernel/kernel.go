@@ -1,7 +1,7 @@
 // Package kernel is an operating system and a network in memory: threads, virtual time, descriptors
 // and connections. One thread runs at a time, until it sleeps. A seed alone decides which thread
 // runs next, and after how long. So a program that sleeps only in this kernel does the same in
-// every run with the same seed. Virtual time costs nothing.
+// every run with the same seed. A sleep takes virtual time only, and no real time.
 //
 // A thread is a coroutine (iter.Pull). Only the thread itself may call the functions that act on
 // the running thread. A Kernel must be used by one goroutine at a time.
@@ -26,7 +26,7 @@ type Kernel struct {
 	looks   int           // polls by threads since the last event
 	// stuck is the name of a process whose thread polls without end; empty if there is none.
 	stuck  string
-	trace  Hash                 // hash of the events so far
+	trace  Hash                 // hash that Trace returns
 	places map[string]*Listener // listeners by address
 }
 
@@ -55,7 +55,8 @@ func (k *Kernel) Steps() uint64 { return k.steps }
 // there is none.
 func (k *Kernel) Stuck() string { return k.stuck }
 
-// Trace returns a hash of the events so far. Runs with equal hashes have done the same.
+// Trace returns a hash of the arrivals of bytes so far, with time, reader and length, and of the
+// words given to Note. Runs that have done the same have equal hashes.
 func (k *Kernel) Trace() uint64 { return uint64(k.trace) }
 
 // Note adds the words b to the hash that Trace returns.
@@ -72,7 +73,7 @@ func (k *Kernel) After(d time.Duration, fn func()) *Timer {
 	return t
 }
 
-// Run handles events until over returns true, or until no event is left. It calls over after each
+// Run handles events until over returns true, or until no event is left. It calls over before each
 // event.
 func (k *Kernel) Run(over func() bool) {
 	for again := true; len(k.events) > 0; {

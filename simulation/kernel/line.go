@@ -3,8 +3,8 @@ package kernel
 import "time"
 
 // Line is one direction of an adapter, or another resource that passes the bytes of many
-// connections at a rate. Packets with the same key, a source or a destination, wait in a queue. The
-// queues are served in turn, about a packet at a time.
+// connections at a rate. Packets with the same key, such as a source or a destination, wait in a
+// queue. The queues are served in turn, about a packet at a time.
 type Line struct {
 	Name string  // name of the resource
 	Rate float64 // bytes per second; 0 if unlimited

@@ -19,8 +19,8 @@ type Path struct {
 	Buffer int           // bytes in flight or unread beyond which a writer waits
 	Pieces bool          // whether reads and writes now and then move only a part
 
-	// Out and In replace Rate, Delay and Buffer if they are set. Out is the way from the dialling
-	// end, In the way to it.
+	// Out and In replace Rate, Delay, Jitter and Buffer if they are set. Out is the way from the
+	// dialling end, In the way to it.
 	Out, In *Way
 }
 
@@ -31,7 +31,7 @@ type End struct {
 	fd      int         // number of the descriptor
 	self    *descriptor // descriptor, on which threads sleep
 	in, out *pipe       // directions to and from this end
-	remote  string      // address of the process at the other end
+	remote  string      // dialled address, or name of the process at the other end
 	closed  bool        // this end has been closed by its process
 	dead    error       // error of the broken connection, once this end knows of it
 }
@@ -97,8 +97,8 @@ func (q *pipe) some(n int) int {
 	return n
 }
 
-// Path implements transport.Distant: it returns the round-trip time of the connection, and whether
-// the time is known.
+// Path implements transport.Distant: it returns the shortest round-trip time of the connection, on
+// a Way also Busy, and whether the time is known.
 func (e *End) Path() (p transport.Path, known bool) {
 	q := e.out
 	if q.way == nil {
@@ -112,7 +112,7 @@ func (e *End) Far() {}
 
 // TryRead reads up to len(p) bytes that have arrived into p and returns their number. Without any
 // the error is transport.ErrAgain, or io.EOF at the end of the stream. It implements
-// transport.Link, as do the methods below unless they say otherwise.
+// transport.Link, as do TryWrite, FD, WriteFD, Arm, Remote and Close.
 func (e *End) TryRead(p []byte) (int, error) {
 	q := e.in
 	switch {
@@ -141,8 +141,8 @@ func (e *End) TryRead(p []byte) (int, error) {
 	return 0, transport.ErrAgain
 }
 
-// TryWrite writes as many of the bytes in bufs as there is room for, and returns their number.
-// Without room the error is transport.ErrAgain.
+// TryWrite writes as many of the bytes in bufs as there is room for, with Path.Pieces now and then
+// fewer, and returns their number. Without room the error is transport.ErrAgain.
 func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	q := e.out
 	total := 0
@@ -259,7 +259,7 @@ func (q *pipe) land() {
 	q.to.self.changed()
 }
 
-// reset breaks the connection in both directions at the writer's end, after the delay of the path.
+// reset makes reads and writes at the writer's end fail, after the delay of the path.
 func (q *pipe) reset() {
 	q.k.at(q.k.now+q.path.Delay, func() { q.from.fail() })
 }
@@ -284,7 +284,8 @@ func (e *End) WriteFD() int { return e.fd }
 // thread polls it.
 func (e *End) Arm() bool { return false }
 
-// Remote returns the address of the process at the other end of the connection.
+// Remote returns the address that this end has dialled, or the name of the process at the other end
+// if this end has not dialled.
 func (e *End) Remote() string { return e.remote }
 
 // Close closes this end. Written bytes still arrive, unless received bytes are unread: then the

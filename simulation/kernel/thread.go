@@ -48,7 +48,8 @@ type Thread struct {
 	over    bool                    // the thread has ended
 	joiners []*Thread               // threads that wait in Join for the end of this one
 	on      []*descriptor           // descriptors on which the thread sleeps
-	// spent is the processor time used since the thread last ran; only on a host.
+	// spent is the processor time that the thread has used and that has not yet passed in virtual
+	// time; catchUp lets it pass. It is 0 if the process has no host.
 	spent    time.Duration
 	onCore   bool // the thread has a core of its host
 	computes bool // the thread is in Compute
@@ -227,7 +228,8 @@ func (t *Thread) catchUp() {
 	}
 }
 
-// Stop suspends all threads of the process until Continue, as SIGSTOP does.
+// Stop suspends all threads of the process until Continue, as SIGSTOP does. A thread that is
+// running goes on until it sleeps.
 func (p *Process) Stop() { p.stopped = true }
 
 // Continue lets the threads of a process run again after Stop, as SIGCONT does.

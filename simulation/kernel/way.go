@@ -78,8 +78,8 @@ func (q *pipe) vacant() int {
 	return n
 }
 
-// writable reports whether the writer is told that it can write. As with TCP, a third of the socket
-// must be free.
+// writable reports whether a writer that waits for room is woken. As with TCP, less than half of
+// Unsent must be unsent, and a third of the socket's bound, if it has one, must be free.
 func (q *pipe) writable() bool {
 	b := q.socket.Bound()
 	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)

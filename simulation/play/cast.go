@@ -151,7 +151,7 @@ func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 }
 
 // streams returns the number of connections for large messages that zipper z has to another one:
-// the largest one of the networks that z joins.
+// the largest Streams of the networks that z joins.
 func (r *run) streams(z *platform.Zipper) (n int) {
 	for i := range r.p.Clusters {
 		c := &r.p.Clusters[i]
@@ -163,7 +163,7 @@ func (r *run) streams(z *platform.Zipper) (n int) {
 }
 
 // transit returns the names of the clusters without processes, which layout leaves out and through
-// which messages of a job may pass. It is nil if every zipper joins all clusters.
+// which messages of a job may pass. It is nil if every zipper joins all clusters with processes.
 func (r *run) transit(layout []jobenv.Cluster) (list []string) {
 	for _, c := range r.p.Clusters {
 		if !r.star() && !slices.ContainsFunc(layout, func(l jobenv.Cluster) bool { return l.Name == c.Name }) {

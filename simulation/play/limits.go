@@ -12,7 +12,8 @@ const (
 	// not say. Default 4 MiB: about the limit of Linux's automatic windows.
 	window = 4 << 20
 
-	// chunk is the size of the writes of a message inside a cluster, in bytes. Default 64 KiB.
+	// chunk is the size of the writes of a message between hosts that share a network, in bytes.
+	// Default 64 KiB.
 	chunk = 64 << 10
 
 	// ahead is the number of receives from one process that are posted at a time. Default 16. More

@@ -18,8 +18,8 @@ type message struct {
 	*platform.Message
 	from, to *proc // processes that send and receive it
 	bytes    int   // length in bytes
-	// engine says whether it passes forwarders; otherwise it has its own stream or stays in
-	// memory.
+	// engine says whether engines send it, over forwarders or a direct link; otherwise it has its
+	// own stream or stays in memory.
 	engine bool
 	job    int   // index in run.jobs of the job over which it is sent
 	tag    int   // tag with which it is sent by MPI
@@ -29,8 +29,8 @@ type message struct {
 	// with it.
 	sent   []int
 	begins time.Duration // earliest start, counted from run.begin
-	// played says whether it is one of the recorded steps of its sender and receiver, and waits
-	// for nothing else.
+	// played says whether it is one of the recorded steps of its sender and receiver. Then the
+	// thread that takes these steps sends it, and launch does not.
 	played bool
 	left   bool          // the sender has finished with it
 	there  bool          // whether it has arrived
@@ -287,8 +287,8 @@ func (p *proc) send(i int) {
 	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.wasSent(i) }})
 }
 
-// stream sends the message with index i, whose hosts share a network or are the same, over a
-// connection of its own.
+// stream sends the message with index i over a connection of its own on the network that its hosts
+// share. If both are the same host, the message takes the time of a copy in memory.
 func (r *run) stream(i int) {
 	m := &r.messages[i]
 	if m.from.host == m.to.host {

@@ -37,8 +37,10 @@ type Result struct {
 	Forwarders []Forwarder     // counters of each forwarder, in the order of the zippers
 	Started    time.Duration   // time until all ranks had joined
 	Steps      uint64          // number of events that the kernel handled
-	Used       time.Duration   // processor time of all hosts together, without interrupts of links
-	Faults     []string        // descriptions of the faults that happened
+	// Used is the processor time of all hosts together from the first message on, without
+	// interrupts of links.
+	Used   time.Duration
+	Faults []string // descriptions of the faults that happened
 }
 
 // Forwarder has the counters of one forwarder.

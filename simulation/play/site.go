@@ -126,8 +126,9 @@ func (s *site) packet() int {
 	return packet
 }
 
-// window returns the number of bytes that a connection may have in flight. The network's value
-// takes precedence; otherwise it is a zipper's socket buffer without the unsent bytes.
+// window returns the number of bytes that a connection may have in flight: the value of network c,
+// or else the largest socket buffer of the zippers without the unsent bytes, or else the constant
+// window.
 func (s *site) window(from, to string, c *platform.Cluster) int {
 	n := int(number(c.Buffer.Rat))
 	if n > 0 {

@@ -72,7 +72,8 @@ func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Ident
 	}
 }
 
-// cancelPoll is the longest time until a cancelled attempt ends.
+// cancelPoll is the longest time for which await sleeps before it checks whether the attempt has
+// been cancelled.
 const cancelPoll = 100 * time.Millisecond
 
 // await has the running thread sleep until one of the poll events is ready on connection l. It

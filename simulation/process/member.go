@@ -62,7 +62,7 @@ type Entry struct {
 	Host     string        // name of the member's host
 	Level    wire.Level    // checksums or encryption of frames between ranks
 	Timeout  time.Duration // time limit of joining
-	Patience time.Duration // time for which the rank waits for a lost peer, as in real jobs
+	Patience time.Duration // time for which the job waits for a rank out of reach, as in real jobs
 	Silence  time.Duration // silence of a forwarder after which an attempt to join again fails
 	Limits   engine.Limits // limits of the engine's memory and times
 	// Direct has the functions that open direct links, by rank of the peer; nil functions if the

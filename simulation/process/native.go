@@ -177,7 +177,7 @@ func (n *Native) SetActivity(engine.Activity) {}
 func (n *Native) Access(engine.BadMemory) {}
 
 // Fail records the reason for which the engine fails the process, unless there is one already.
-// Operations that the process waits for then fail.
+// Unlike that of a real process it returns; the engine has the operations under way fail.
 func (n *Native) Fail(_ int, reason string) {
 	if n.failed == "" {
 		n.failed = reason
