@@ -10,12 +10,12 @@
 //	catalogue  the survey's 25 point-to-point models and its collectives
 //	fit        parameters of those models from measured data, with errors
 //	platform   the platform file and the resource graph made from it
-//	pattern    pattern files and generators
-//	trace      recorded traffic
-//	predict    platform + pattern or trace = prediction; tables and pictures
+//	pattern    messages from pattern files, generators and recorded traces
+//	predict    platform + messages = prediction; tables and pictures
 //	calibrate  measured rates into a platform file
 //	quantity   rates, sizes and times as people write them
 //	plan       placement of ranks on clusters and zipper nodes
+//	pqueue     a priority queue
 //
 // testdata/vectors.json has worked examples of all models, computed with exact
 // rationals from the published papers; the tests in this directory check every

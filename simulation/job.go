@@ -238,8 +238,8 @@ func (j *job) leftovers() error {
 }
 
 // maxLinger is the longest time that a rank may take to end once all programs have finished, in a
-// run without faults. It is half of byeTimeout of the engine, which bounds each step of Finish after
-// its barrier.
+// run without faults. It is half of byeTimeout of the engine, which bounds each step of Finish
+// after its barrier.
 const maxLinger = 5 * time.Second
 
 // judge returns all violations of what a run must do as err, or nil, and whether any rank ended

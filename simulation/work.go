@@ -22,7 +22,7 @@ type worker struct {
 	c      *engine.Comm   // communicator of all ranks of the job
 	n      int            // number of ranks of the job
 	window *engine.Window // nil if the job uses no window
-	memory []byte         // memory of the window: two areas of space bytes for each rank, then a sum
+	memory []byte         // memory of the window: two areas for each rank, then a sum of 1 byte
 }
 
 // space is the size in bytes of each of the two areas that a rank has in every rank's window.

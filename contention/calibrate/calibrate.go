@@ -8,7 +8,8 @@
 //  5. many messages from different hosts through one zipper, copies in its memory;
 //  6. messages that may use all zippers.
 //
-// Fit is pure. The file that it writes has the uncertainty of each number.
+// Write does no I/O except to its writer. The comments of the file that it writes have the
+// uncertainty of each number.
 package calibrate
 
 import (
@@ -54,8 +55,8 @@ type Zipper struct {
 	Name    string
 	Cores   int                  // cores of the node
 	In, Out map[string][]float64 // rates of lone messages into and out of the zipper
-	// Single has rates of one message through the forwarder, Both of two messages in opposite
-	// directions, and Many of several messages from different hosts together.
+	// Single has rates of one message through the forwarder, Both of one message beside another one
+	// in the opposite direction, and Many the total rates of messages from several hosts.
 	Single, Both, Many map[string][]float64
 	// Bytes is the size in bytes of each message of Single, Both and Many; 0 if so large that
 	// Segment does not matter.
@@ -82,19 +83,18 @@ type Samples struct {
 	Clusters []Cluster
 	Zippers  []Zipper
 	Striped  Striped // without rates if not measured
-	// Packet and Burst describe how adapters pass bytes, for simulation; 0 if not known.
-	// Packet size, and bytes that pass at once after a pause, of adapters; for simulation; 0 if
-	// not known.
+	// Packet is the number of bytes that an adapter passes at a time, and Burst the number that
+	// pass at once after a pause. Both are for simulation; 0 if not known.
 	Packet, Burst int
 	Machine       int // number of cores, if all hosts are one machine; 0 if each has its own
 	// Links has the processor times of links inside the machine, if all hosts are one machine.
 	Links Links
 }
 
-// These are thresholds of the decisions below. Rates that differ by less are equal.
+// These are thresholds of the decisions below.
 const (
-	near       = 0.10
-	asymmetric = 0.75 // reverse traffic costs more than a quarter of the rate
+	near       = 0.10 // relative difference below which rates count as equal
+	asymmetric = 0.75 // part of the rate below which reverse traffic counts as slowing a message
 )
 
 // Write fits the samples and writes a platform file with comments. It returns the platform that is
@@ -317,9 +317,10 @@ func (z *Zipper) memory(w io.Writer) error {
 }
 
 // forwarder decides between a blocking thread (one message passes at 1/(1/in+1/out), and many
-// messages are no faster), a copy rate below that of the ports, and neither. The slowest of several
-// directions decides. A copy rate that happens to equal the rate of a blocking thread is taken for
-// one, because rates alone cannot separate them.
+// messages are no faster), a copy rate below that of the ports, and neither. A blocking thread must
+// fit the rates of all measured directions; the copy rate is that of the slowest direction. A copy
+// rate that happens to equal the rate of a blocking thread is taken for one, because rates alone
+// cannot separate them.
 func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]float64) error {
 	copyRate, blocking, half, measured := 0.0, true, true, false
 	for _, a := range clusters {

@@ -18,7 +18,8 @@ const Eager = 64 << 10
 // piece of a message is up to 1/8 longer.
 const Segment = 128 << 10
 
-// Replay creates the messages of a recorded trace, to be run on any platform.
+// Replay creates the messages of a recorded trace, to be run on any platform. places has the host
+// of each rank there.
 //
 // The recorded times only determine the order. A message waits for those that its sender had
 // finished when it started: the last large one that the sender had sent, and the last one that it
@@ -87,7 +88,8 @@ func sortedPairs(m map[[2]int]int64) [][2]int {
 	return pairs
 }
 
-// history has a rank's sent or received messages, sorted by end.
+// history has a rank's sent messages of more than Eager bytes, or its received messages, sorted by
+// end.
 type history struct {
 	messages []int // indices in the trace's messages
 	// next is the index in messages of the first one that had not ended at the times asked so

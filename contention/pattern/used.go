@@ -10,7 +10,7 @@ import (
 )
 
 // processorTimes has the steps of ranks in their order (a message sent or received), and the
-// processor time that each rank had used by then.
+// processor time that a rank used before each of its steps.
 type processorTimes struct {
 	known bool // whether the trace has processor times
 	// turns has the steps of each message of the trace, by its index: the sender's and the

@@ -1,9 +1,9 @@
 package plan
 
-// VertexCut returns a smallest set of ranks (of 0 to ranks-1) that touches every edge between two
-// sides: a minimum vertex cover of the crossing edges, by König's theorem. With these ranks on
-// zipper nodes nothing crosses a forwarder. side has the side of each rank, 0 or 1; ranks on other
-// sides are left out.
+// VertexCut returns a smallest set of ranks (of 0 to ranks-1) that touches every edge with traffic
+// between two sides: a minimum vertex cover of these edges, by König's theorem. With these ranks
+// on zipper nodes nothing crosses a forwarder. side has the side of each rank, 0 or 1; ranks on
+// other sides are left out.
 func VertexCut(ranks int, edges []Edge, side []int) []int {
 	across := make([][]int, ranks) // edges by their end on side 0
 	for _, e := range edges {

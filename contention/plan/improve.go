@@ -133,8 +133,8 @@ func (g *graph) compatible(v, w int) bool {
 	return true
 }
 
-// cost returns the cost of a placement in seconds, or +Inf if a site has more ranks than room.
-// where has the site of each vertex.
+// cost returns the cost of a placement in seconds, or +Inf if a site has more ranks than room or a
+// vertex is on a site that it may not go to. where has the site of each vertex.
 func (g *graph) cost(where []int) float64 {
 	cost := 0.0
 	used := make([]int, len(g.p.Sites))
@@ -157,8 +157,9 @@ func (g *graph) cost(where []int) float64 {
 }
 
 // grow returns the site of each vertex. It places vertices one after the other at the site of least
-// cost; seed decides random choices. Vertices with the most traffic to placed ones go first. If no
-// site has room the least full one overflows, which refine repairs.
+// cost; seed decides random choices. Vertices that may not go to every site go first, then those
+// with the most traffic to placed ones. If no site has room, grow takes the site that overflows by
+// the fewest ranks, which refine repairs.
 func (g *graph) grow(seed uint64) []int {
 	n := len(g.vertices)
 	where := make([]int, n)
@@ -167,7 +168,7 @@ func (g *graph) grow(seed uint64) []int {
 	for v := range where {
 		where[v] = -1
 		tied[v] = 1e-9 * rng.Float64()
-		for _, w := range g.vertices[v].work { // vertices with few allowed sites go first
+		for _, w := range g.vertices[v].work {
 			if math.IsInf(w, 1) {
 				tied[v] = math.MaxFloat64 / 4
 			}

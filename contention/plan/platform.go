@@ -85,8 +85,8 @@ func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
 	return names
 }
 
-// InOrder returns the placement of a job without a plan: ranks fill the clusters in order. It
-// returns an error if there is not enough room.
+// InOrder returns the placement of a job without a plan: ranks fill the sites in order, clusters
+// before zipper nodes. It returns an error if there is not enough room.
 func InOrder(p *Problem) (Placement, error) {
 	at := make(Placement, 0, p.Ranks)
 	for s := range p.Sites {

@@ -71,7 +71,7 @@ type builder[T num.Number[T]] struct {
 type hop[T any] struct {
 	flow        int      // index of the flow
 	delay, tail T        // delay only applies to messages of more than eager bytes
-	eager       *big.Rat // size of the longest message without delay, in bytes; nil means 0
+	eager       *big.Rat // size of the longest message without delay, in bytes; nil if all have it
 	// fill is the time to drain the last segment after the last byte, in seconds per byte of the
 	// segment, which has at most segment bytes.
 	fill    T
@@ -79,7 +79,7 @@ type hop[T any] struct {
 }
 
 // Build creates the network and the transfers of messages on platform p. Errors name the message's
-// line.
+// line, or its name if it has no line.
 func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) {
 	k := len(messages)
 	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]),
@@ -231,8 +231,8 @@ func (b *builder[T]) message(i int, m *Message) error {
 	cut := len(paths) > 1 && b.p.Rails.Policy != "" && b.p.Rails.Policy != "spread" &&
 		(b.p.Rails.Min.Rat == nil || m.Bytes.Cmp(b.p.Rails.Min.Rat) >= 0)
 	if !cut {
-		// Pairs of hosts take turns over the paths. If the hosts of one cluster send in step to
-		// those of the other they do not all use the same zipper.
+		// Pairs of hosts take turns over the paths: the sum of the hosts' indices in their
+		// clusters decides. With two paths all pairs of hosts with equal indices use the first.
 		b.part(i, m, from, to, paths[(max(from.index, 0)+max(to.index, 0))%len(paths)], m.Bytes)
 		return nil
 	}

@@ -90,7 +90,8 @@ type walker[T num.Number[T]] struct {
 	now    hop[T]          // times of the current stage
 	hops   []hop[T]        // finished stages
 	vertex int             // vertex at which the path enters the current cluster's switch
-	// side is the lowest capacity in bytes/s since the last zipper; 0 if there is none yet.
+	// side is the lowest capacity in bytes/s of the current stage since the last zipper that passes
+	// on segments; 0 if there is none yet.
 	side T
 	// sides has the lowest capacities in bytes/s of the parts between zippers that pass on
 	// segments.
@@ -99,7 +100,7 @@ type walker[T num.Number[T]] struct {
 	from   place  // place of the sender
 	at     string // name of the host or zipper that the path has reached
 	zipper bool   // whether the path has reached a zipper
-	of     int    // number of the current connection, where a zipper translates addresses
+	of     int    // Hop.Of of the next hop: stands for the sender behind a zipper that translates
 }
 
 func (w *walker[T]) use(resource int) {

@@ -86,7 +86,7 @@ func (d *Duplex) UnmarshalYAML(n *yaml.Node) error {
 // Hosts is a number of hosts, which are named after the cluster (a1, a2, ...), or a list of names.
 type Hosts struct {
 	Names []string // names of the hosts
-	count int      // number of hosts to be named; 0 if Names is given
+	count int      // number of hosts to be named; 0 if it is not given, which stands for 1
 }
 
 const maxHosts = 1 << 17

@@ -13,8 +13,9 @@ import (
 // forwarder is the total weight of its flows per capacity. A cut-through flow proceeds at its
 // slowest term, a Serial one at the sum of its terms.
 //
-// A flow slowed in one domain still counts in full in the others. Ports, NICs, backbones and memory
-// are ignored, because a domain stands for them: Overloads finds promises beyond a capacity.
+// A flow slowed in one domain still counts in full in the others. Resources of all other kinds,
+// such as ports, NICs and backbones, are ignored, because a domain stands for them: Overloads finds
+// promises beyond a capacity.
 type Penalty[T num.Number[T]] struct {
 	// Reading is the reading of rule (b) of each domain resource; Unmixed if missing.
 	Reading map[int]penalty.Reading

@@ -19,12 +19,12 @@ type Kind int
 const (
 	NIC      Kind = iota // one direction of a host's adapter
 	Backbone             // one direction of a cluster's network towards the zippers, or of a rack
-	Port                 // one direction of one of a zipper's two adapters
+	Port                 // one direction of one of a zipper's adapters
 	Copy                 // a forwarder's copy rate
 	// A forwarder's threads: capacity is their number, weights are seconds of one thread per
 	// byte.
 	Thread
-	Memory  // a zipper's memory bus; weights are crossings per byte
+	Memory  // a zipper's memory bus, where weights are crossings per byte, or a host's memory
 	Domain  // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
 	Buffers // bytes in flight over a round trip
 	Seal    // the cores that encrypt and decrypt a host's messages
@@ -105,7 +105,8 @@ type Network[T num.Number[T]] struct {
 }
 
 // New checks resources and flows: capacities are positive, indices in range, no hop leads to
-// itself, every flow uses a resource. The slices are kept, not copied.
+// itself, no flow uses a resource twice, every flow has a use or a hop. The slices are kept, not
+// copied.
 func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T], error) {
 	for i, r := range resources {
 		if r.Capacity.Sign() <= 0 || !num.Finite(r.Capacity) {

@@ -104,8 +104,8 @@ func TestZhuStrictNeverOversubscribes(t *testing.T) {
 	t.Logf("the printed algorithm oversubscribed %d and failed on %d of 600", paperOver, paperFails)
 }
 
-// TestMaxMinIsFair checks that no flow can rise unless a full resource on its path gives another
-// flow a smaller rate.
+// TestMaxMinIsFair checks that each flow is limited by a full resource on its path, which gives no
+// other flow a larger rate.
 func TestMaxMinIsFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 500 {

@@ -30,7 +30,8 @@ type stream[T num.Number[T]] struct {
 	count   int // number of open transfers, whose rate is not set
 }
 
-// edge names a connection: a hop, or transfer i alone.
+// edge identifies a connection: by the fields of its Hop, or, for a transfer that is a connection
+// of its own, by the transfer's index in from and a domain of -1.
 type edge struct{ domain, from, to, of int }
 
 func (f *Flow[T]) edge(u *Use[T], i int) edge {

@@ -57,9 +57,9 @@ func TestStreamsByHand(t *testing.T) {
 	}
 }
 
-// TestStreamsShare checks in random patterns that no resource is promised twice, that a full
-// resource limits every transfer, and that the rule is max-min if every connection has one
-// transfer.
+// TestStreamsShare checks in random patterns that no resource is promised more than its capacity,
+// that a full resource limits every transfer, and that the rule is max-min if every connection has
+// one transfer.
 func TestStreamsShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

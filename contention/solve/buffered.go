@@ -17,8 +17,8 @@ import (
 //     zipper, share their connection equally;
 //   - a zipper's outgoing connection is a FIFO queue.
 //
-// Time proceeds in steps. A step ends when all of a connection has been sent, when a transfer that
-// others wait for has arrived, or when a queue is empty; at the latest when the fastest connection
+// Time proceeds in steps. A step ends when all transfers of a path have been sent, when a transfer
+// that others wait for has arrived, or when a queue is empty; at the latest when the fastest flow
 // has moved a piece (or a part of the whole that keeps the number of steps bounded). Programs move
 // pieces, too, so finer steps would not be more exact. A step may go on beyond such an event, by a
 // quarter of Options.Grain of the time that the transfer has taken by then. A larger part would be

@@ -22,7 +22,7 @@ type connection struct {
 	demand float64 // demand in bytes/s
 	rate   float64 // rate in bytes/s in the current step
 	limits []int   // indices of the resources that limit the rate; empty if the demand does
-	risen  bool    // used by filler
+	risen  bool    // whether the rate still rises with those of others; only used by filler
 }
 
 type connectionKey struct {
@@ -109,8 +109,9 @@ func (c *connection) backlog(own *sendQueue) (bytes float64) {
 	return bytes
 }
 
-// divide gives the send queues of the connection equal parts of its rate. The others share the part
-// that one of them may not send.
+// divide gives the transfers that the connection's send queues send at the same time equal parts of
+// its rate: one part for a queue whose path has zippers, otherwise one for each transfer. If the
+// window of a queue allows less than its part, the others share the rest.
 func (c *connection) divide() {
 	left, n := c.rate, 0.0
 	for _, q := range c.sendQueues {

@@ -17,8 +17,8 @@ type Gain[T any] struct {
 }
 
 // Candidates returns the indices of the resources whose doubling can change run r on network n:
-// those that limited a transfer, and those on which the weight of a claim depends. Under a rule
-// that considers reverse traffic, twins count too.
+// those that limited a transfer, and those on which the weight of a claim depends. The twin of an
+// asymmetric resource counts too, because some rules consider reverse traffic.
 func Candidates[T num.Number[T]](n *sharing.Network[T], r *Result[T]) []int {
 	seen := make([]bool, len(n.Resources))
 	mark := func(i int) {

@@ -6,7 +6,7 @@ const (
 	// piece is the number of bytes that the fastest connection moves in the shortest step. Programs
 	// also move pieces, so finer steps would not be more exact.
 	piece = 128 << 10
-	// mostSteps is the largest number of equal steps of a run without a grain. With a grain it is
+	// mostSteps is the largest number of equal steps of a run. With a grain it is at most
 	// stepsPerGrain divided by the grain.
 	mostSteps     = 4000
 	stepsPerGrain = 10

@@ -59,7 +59,7 @@ func (b *buffers[T]) pathOf(flow int) *path {
 	p := &path{window: math.Inf(1), socket: f.Socket.Float64()}
 	if x := f.Window.Float64(); x > 0 {
 		p.window = x
-		if b.long { // a window must last several steps, so it has a small part of all bytes then
+		if b.long { // a window must last several steps; it still has a small part of all bytes
 			p.window = max(x, windowSteps*b.step*b.n.Alone(flow).Float64())
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // rates computes the rate of each connection in the next step. An empty queue passes on the bytes
-// that arrive, which depend on the rates, so the computation is repeated until nothing changes.
+// that arrive, which depend on the rates, so the computation is repeated until nothing changes, at
+// most rateRounds times.
 func (b *buffers[T]) rates() {
 	if b.unsorted {
 		slices.SortStableFunc(b.sorted, func(x, y *connection) int { return cmp.Compare(x.order, y.order) })

@@ -38,8 +38,8 @@ type Options struct {
 	Record bool
 	// Grain lets close events be handled at once: a transfer may end early by this fraction of its
 	// duration, and start early by this fraction of the duration expected from the load at that
-	// time. With 0 each event is handled on its own. The number of steps is then at most about
-	// ln(longest/shortest)/Grain instead of the number of transfers.
+	// time. The number of steps is at most about ln(longest/shortest)/Grain, instead of the number
+	// of transfers. With 0 each event is handled on its own. It is at most 0.1.
 	Grain float64
 }
 
@@ -70,7 +70,7 @@ type Result[T any] struct {
 	Makespan T   // last Finish in seconds
 	Events   int // number of times that the rule computed rates
 	// Overload has the resources to which the rule gave more than their capacity; empty unless
-	// Options.Record is set.
+	// Options.Record is set, and by the rule buffered.
 	Overload []sharing.Overload[T]
 }
 

@@ -56,7 +56,7 @@ type state[T num.Number[T]] struct {
 	requests bool
 	// waiting has the number of predecessors of each transfer that have not ended, by its index.
 	waiting    []int
-	earliest   []T     // latest end of the predecessors of each transfer so far, in seconds
+	earliest   []T     // Start of each transfer, or a later end of a predecessor so far, in seconds
 	successors [][]int // indices of the transfers that wait for the end of each transfer
 	// writers has the indices of the transfers that wait for each transfer's sender to finish
 	// with it.

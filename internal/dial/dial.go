@@ -33,9 +33,9 @@ type Dialer struct {
 	// Unmaps reports the memory that the program unmaps, which lets links to verbs addresses keep
 	// registrations of the program's memory. With nil no registration is kept.
 	Unmaps Unmaps
-	// Notify, if not nil, is called with reasons for waiting, on a goroutine of its own: once if
-	// the forwarder is not reached after Patience, and with each list of missing ranks from the
-	// forwarder.
+	// Notify, if not nil, is called with reasons for waiting: once, on a goroutine of its own, if
+	// the forwarder is not reached after Patience, and, on the goroutine of Dial, with each list of
+	// missing ranks from the forwarder.
 	Notify func(what string)
 	// Inside, if not nil, returns the IP address and port at which this process accepts connections
 	// that the forwarder's kernel passes on, or "" if it accepts none. here is the address of this
@@ -49,9 +49,9 @@ type Dialer struct {
 	Limit time.Duration
 	// Patience is the time to reach the forwarder after which Notify is called; 0 means 2 s.
 	Patience time.Duration
-	// Silence is the time limit without a frame from a forwarder that has accepted the connection.
-	// 0 means one minute, or 10 s more than the time-out of the job if that is less. The forwarder
-	// pings waiting ranks every few seconds.
+	// Silence is the time limit without a frame from a forwarder that has accepted the connection;
+	// 0 means one minute. If 10 s more than the identity's time-out is less, that is the limit. The
+	// forwarder pings waiting ranks every few seconds.
 	Silence time.Duration
 }
 
@@ -87,8 +87,8 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 // scarce reports whether a call has failed for lack of descriptors.
 func scarce(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-// full reports whether this process is at its limit of descriptors. Then the files that may have a
-// name cannot be opened, and the resolver reports that the name does not exist.
+// full reports whether this process is at its limit of descriptors. Then files such as /etc/hosts
+// cannot be opened, and the resolver reports that a name does not exist.
 func full() bool {
 	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -56,8 +56,9 @@ type silence struct {
 	within  time.Duration // limit within a frame, which the other end sends at once, and before the first frame
 }
 
-// run executes the state machine until its last event, which it returns. It passes events other
-// than Send to do. Frames with more than most bytes after the header are errors.
+// run executes the state machine until its last event, which it returns; for an event Ended it
+// returns the event's error. It passes events Notified and Asked to do. Frames with more than most
+// bytes after the header are errors.
 func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, quiet silence,
 	do func(handshake.Event)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l, quiet)

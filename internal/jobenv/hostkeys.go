@@ -142,9 +142,9 @@ type keyless struct {
 	set       func(key string)
 }
 
-// AskHostKeys calls ask for each key that is not known yet, by address, and adds the keys to the
-// file of known ones. A forwarder without a key stays without. With a policy other than AcceptNew
-// it does nothing.
+// AskHostKeys calls ask for each key that is not known yet, by address, sets the keys in the job,
+// and adds them to the file of known ones. A forwarder without a key ("" from ask) is an error.
+// With a policy other than AcceptNew AskHostKeys does nothing.
 func (j *Job) AskHostKeys(policy, file string, ask func(address string) (string, error)) error {
 	if policy != AcceptNew {
 		return nil
@@ -185,7 +185,8 @@ func (j *Job) Here(addresses []string) string {
 	return ""
 }
 
-// knowHostKeys reads the keys that the job does not have from the file of known ones.
+// knowHostKeys reads the keys that the job does not have from the file of known ones. With the
+// policy StrictKey it returns an error if a key is still unknown then.
 func (j *Job) knowHostKeys(get func(string) string) error {
 	list := j.unknown()
 	if err := ParseHostKeys(get(VarHostKeys)); err != nil {
@@ -215,7 +216,8 @@ func NotKnown(address string) error {
 		address, VarHostKeys, StrictKey, AcceptNew)
 }
 
-// Of returns the key of the forwarder with these addresses, or "" if none of them is known.
+// Of returns the key of the forwarder with these addresses, or "" if none of them is known. A TCP
+// address without a port is looked up with DefaultPort, too.
 func (k Known) Of(addresses ...string) string {
 	for _, a := range addresses {
 		if key := k[a]; key != "" {

@@ -127,12 +127,12 @@ func ParseProtocol(s string) error {
 	return nil
 }
 
-// ErrNoJob means that none of the variables is set: the process is not part of a zipped job.
+// ErrNoJob means that ZIPPER_JOB is not set: the process is not part of a zipped job.
 var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 
 // From reads the job from the environment. get returns a variable's value, or "". The error names
-// the variable that is missing or wrong and its correct form; it is ErrNoJob if there is no job at
-// all.
+// the variable that is missing or wrong and its correct form; it is ErrNoJob if ZIPPER_JOB is not
+// set.
 //
 // Nothing in this package reads the environment by itself: in a rank that would be Go's copy, which
 // the program's setenv does not change.

@@ -16,8 +16,8 @@ const (
 	// shorter: an interrupted network ends the job.
 	defaultPatience = time.Minute
 
-	// longestOrder is the largest length of an environment variable, in bytes: 128 KiB with its
-	// name.
+	// longestOrder is the largest length of an order of ranks, in bytes: Linux's limit of 128 KiB
+	// for an environment variable, less 64 for its name.
 	longestOrder = 128<<10 - 64
 
 	// maxOriginWord is the largest length of a user's name or a batch job's id, in bytes.

@@ -28,7 +28,8 @@ func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 	return runs, CheckOrder(runs, layout)
 }
 
-// CheckOrder returns an error if an order does not have the layout's ranks.
+// CheckOrder returns an error if an order does not have the layout's ranks, or is too long for an
+// environment variable.
 func CheckOrder(order, layout []Cluster) error {
 	if len(order) == 0 {
 		return nil

@@ -97,10 +97,10 @@ type backlog struct {
 
 // peer is the state of the communication with another process.
 type peer struct {
-	// sent counts the operations, acked those that are known to be done.
+	// sent counts the messages of operations, acked those that are known to be done.
 	sent, acked uint64
 	// flight is the number of bytes of messages, and of answers to them, that may not have been
-	// received. fresh is the part of it since the last flush.
+	// received. fresh is the part of it since the last message that asked for an answer.
 	flight, fresh int64
 	last          uint64 // id of the answer that covers most operations
 	// locked says that this process holds the target's lock. asked says that the target knows of
@@ -204,7 +204,7 @@ func (n *Node) Next() (Outgoing, bool) {
 	return o, true
 }
 
-// Reuse returns the memory of a message that has been sent.
+// Reuse gives the memory of a message that has been sent back to the node.
 func (n *Node) Reuse(b []byte) {
 	if len(n.spare) < 16 {
 		n.spare = append(n.spare, b)

@@ -43,7 +43,8 @@ func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 	return t, nil
 }
 
-// reachable returns an error if no access epoch to the target is open.
+// reachable returns an error if no access epoch to the target is open. In the epoch of LockAll it
+// requests the target's lock with the first operation.
 func (n *Node) reachable(target int) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -289,7 +290,8 @@ func (n *Node) unlock(target int, w *waiter) {
 	p.locked, p.asked = false, false
 }
 
-// replied makes w wait for results only, because the lock is held when they arrive.
+// replied makes w wait only for the results of the last operation, because the lock is held when
+// they arrive. It returns false if that operation has no results that have yet to arrive.
 func (n *Node) replied(p *peer, w *waiter) bool {
 	return n.pending[p.last].runs != nil && n.awaited(p, w)
 }

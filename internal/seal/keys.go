@@ -15,7 +15,8 @@
 // are gone with their processes. All algorithms are of the standard library: X25519, HKDF and HMAC
 // with SHA-256, AES-128 in GCM.
 //
-// Lengths are in bytes. No value is safe for concurrent use, except Job and Party.
+// Lengths are in bytes. Job, Party, Forwarder, Guest and Pass are safe for concurrent use; all
+// other values are not.
 package seal
 
 import (

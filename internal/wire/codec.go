@@ -100,7 +100,7 @@ func (r *reader) bytes(p []byte) { copy(p, r.take(len(p))) }
 
 func (r *reader) string() string { return r.text(MaxString) }
 
-// name reads a text that is shown to people. A text with control characters is an error.
+// name reads a text that is shown to people. A character that cannot be printed is an error.
 func (r *reader) name() string {
 	s := r.text(MaxName)
 	if strings.ContainsFunc(s, unprintable) {

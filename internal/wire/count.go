@@ -8,7 +8,7 @@ import "fmt"
 // then now and then.
 //
 //	0  u64  number  of these over this link, from 1
-//	8  u64  bytes   sent over this link before it, from anywhere before the first one on
+//	8  u64  bytes   sent over this link before it, counted from any point before the first Count
 type Count struct{ Number, Bytes uint64 }
 
 // CountLen is the length of the body in bytes.

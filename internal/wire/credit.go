@@ -7,8 +7,9 @@ const MaxWindow = 64 << 20
 // CreditLen is the size of a Credit in bytes.
 const CreditLen = 16
 
-// Credit raises the limits of payload bytes, counted since the flow began, that src may send to
-// dst: Eager payload that no receive has consumed, and Data payload that has not landed. It is
+// Credit raises the limits of the payload bytes, counted since the flow began, that the rank to
+// which the frame goes (dst) may send to the rank that made it (src). The limits bound the Eager
+// payload that no receive has consumed, and the Data payload that has not landed. Credit is
 // cumulative: the highest value counts.
 //
 //	0  u64  eager

@@ -5,7 +5,8 @@
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back;
 //	                   FlagSealed; FlagAgain: was sent before
-//	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it); else 1
+//	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it);
+//	                   1 in other frames between ranks, 0 in frames between the ends of a link
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
 //	12  u32  dst        virtual rank it is for; Nobody for the forwarder at the other end of the link
@@ -285,14 +286,14 @@ func (h Header) Sealed() Header {
 	return h
 }
 
-// Opened returns the header of a sealed frame as it was before sealing.
+// Opened returns the header of a sealed frame as it was before sealing, but without the sums.
 func (h Header) Opened() Header {
 	h.Flags &^= FlagSealed
 	h.Length -= SealLen
 	return h
 }
 
-// Sealable reports whether frames of this type belong to running jobs.
+// Sealable reports whether frames of this type may be sealed: those that belong to running jobs.
 func (t Type) Sealable() bool {
 	switch t {
 	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeReady, TypeCount:

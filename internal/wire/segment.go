@@ -1,8 +1,8 @@
 package wire
 
 // These are the lengths of segments of large messages. Engines cut messages into them, and
-// forwarders' buffers and pipes fit them, so both use these constants. Neither depends on the other
-// to do so.
+// forwarders' buffers and pipes fit them, so both packages use these constants. They are here so
+// that neither package depends on the other.
 const (
 	// SegmentSize is the payload of a Data frame of a large message, 128 KiB. Longer segments need
 	// fewer system calls per byte. Shorter ones are sent on sooner, and delay less behind them

@@ -86,7 +86,8 @@ func WriteHosts(w io.Writer, hosts []string) error {
 	return b.Flush()
 }
 
-// WriteOpenMPI writes Open MPI's rankfile: rank k on a host is bound to its slot k, a core.
+// WriteOpenMPI writes Open MPI's rankfile: of the ranks on a host the k-th one, counted from 0, is
+// bound to the host's slot k, a core.
 func WriteOpenMPI(w io.Writer, hosts []string) error {
 	b := bufio.NewWriter(w)
 	taken := make(map[string]int)

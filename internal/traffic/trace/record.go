@@ -55,7 +55,8 @@ func (r *Recorder) count(dst int, bytes int64) {
 	t[1] += bytes
 }
 
-// Received records that a message from a rank has arrived completely.
+// Received records that a message from a rank has arrived completely. at is the time of the receive
+// (ns since the job's start), and used the processor time spent computing by then (ns).
 func (r *Recorder) Received(at, used int64, src int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,12 +100,13 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 }
 
 // Merge joins the parts of all ranks into a trace. The n-th message that a rank sent to another is
-// the n-th one that this received from it. Messages with only one recorded end (beyond a limit, or
-// never received) are left out and counted in unmatched; the totals have them. Estimated
-// differences of the ranks' clocks are removed from the times (align). A message that still ends
-// before it starts gets the time of its start as its end. Inside a cluster a rank does not see all
-// messages that it receives. If a rank has received fewer messages from another than that has sent,
-// the times of that pair are left out, and not counted in unmatched.
+// the n-th one that this received from it. Messages of which only one end was recorded (beyond a
+// limit, or never received) are left out, but the totals have them; unmatched counts those whose
+// send was recorded. Estimated differences of the ranks' clocks are removed from the times (align).
+// A message that still ends before it starts gets the time of its start as its end. Inside a
+// cluster a rank does not see all messages that it receives. If the recorded numbers of messages
+// that one rank sent and another one received from it differ there, the times of that pair are left
+// out, and not counted in unmatched.
 func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatched int, err error) {
 	t = &Trace{Job: job, Clusters: clusters, Hosts: make(map[int]string)}
 	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]event)}
