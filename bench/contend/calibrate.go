@@ -19,17 +19,18 @@ type Options struct {
 	// Most is the largest number of repetitions, at least 2. A measurement ends earlier when the 95
 	// % interval is within Within of the mean.
 	Most int
-	// Within is a part of the mean; 0.02.
+	// Within is the half width of that interval as a part of the mean; usually 0.02.
 	Within float64
-	// Quick measures rates only: no latencies, busy hosts, both directions at once, graphs, stripes
-	// or memory.
+	// Quick measures rates only: no latencies, busy hosts, both directions at once, graphs,
+	// stripes, memory or processor times.
 	Quick bool
 	// Say, if not nil, is called with each step.
 	Say func(string)
 }
 
 // Calibrate measures a site in the order that package calibrate describes. Only the current pattern
-// is on the network, and never more messages at a time than a cluster has hosts.
+// is on the network, and except in the graphs never more messages at a time than a cluster has
+// hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
 	m := &measurer{ctx: ctx, site: s, Options: o}
 	out := calibrate.Samples{Name: s.Name, Packet: s.Packet, Burst: s.Burst, Machine: s.Machine}
@@ -71,8 +72,8 @@ type measurer struct {
 	background float64
 }
 
-// rates repeats messages(turn) until the first message's rate is known well enough; rate turns the
-// times into the sample. The end of the context is an error.
+// rates repeats messages(turn) until the rate is known well enough, but three times at least and
+// Most times at most; rate turns the times into the sample. The end of the context is an error.
 func (m *measurer) rates(what string, messages func(turn int) []transfer.Message,
 	rate func(seconds []float64) float64) ([]float64, error) {
 	if m.Say != nil {

@@ -144,8 +144,8 @@ func TestOneProgramAfterAnotherIsPlayed(t *testing.T) {
 	}
 }
 
-// TestReplayRefusesRanksWithoutAPlace checks that a recorded job's ranks are the lab's hosts in
-// order, and that ranks that cannot be placed are refused.
+// TestReplayRefusesRanksWithoutAPlace checks that a recorded job is refused if its ranks cannot be
+// placed on the lab's hosts, or if it has no messages.
 func TestReplayRefusesRanksWithoutAPlace(t *testing.T) {
 	l := &Lab{Site: *loopback(t, 2, 1)}
 	p, err := platform.Read(strings.NewReader("clusters:\n  - {name: a, hosts: 2, nic: 1gbit}\n  - {name: b, hosts: 2, nic: 1gbit}\n"))

@@ -154,8 +154,8 @@ func (x *Recorded) Simulate(dir string, rates []string,
 	return nil
 }
 
-// Measured returns the whole times of the other runs of the same kernel at a rate, or that of the
-// run itself if there is no other.
+// Measured returns the whole times of the other runs of the same kernel at a rate. If there is no
+// other and the run itself had that rate, it returns the run's own time.
 func (x *Recorded) Measured(list []Recorded, rate string) (times []float64) {
 	for i := range list {
 		if o := &list[i]; o.Kernel == x.Kernel && o.Class == x.Class && o.Rate == rate && o.Trace != x.Trace {

@@ -6,8 +6,8 @@ import "time"
 const Near = 0.10
 
 // Busy and Disturbed tell that a measurement may be one of processors and not of the network, in
-// parts of the processor time. From Busy on, used or stolen, a measurement may have waited for
-// processors, and the report names it. From Disturbed on, stolen by a hypervisor, a pattern is
+// parts of the processor time. Above Busy, used and stolen together, a measurement may have waited
+// for processors, and the report names it. From Disturbed on, stolen by a hypervisor, a pattern is
 // measured again, Attempts times at most: the run takes longer, and its result does not depend on
 // other guests of the machine.
 const (
@@ -48,7 +48,7 @@ const (
 const histogramBins = 20
 
 // busyTime is the time for which the processor time of links is measured at least; toAndFro is the
-// number of small messages each way.
+// number of small messages, which go to and fro in turn.
 const (
 	busyTime = time.Second
 	toAndFro = 4000

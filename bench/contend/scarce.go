@@ -156,7 +156,7 @@ func (s *Scarce) is(site *Site, named string) bool {
 	return true
 }
 
-// fraction returns a part of a rate such as 50mbit.
+// fraction returns a rate such as 50mbit divided by a number.
 func fraction(rate string, by float64) (string, error) {
 	at := strings.IndexFunc(rate, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if at < 1 {

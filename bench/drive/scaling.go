@@ -54,8 +54,8 @@ func (s *Scaling) Rounds() int {
 	return len(s.Values[0][0])
 }
 
-// Table writes medians, a line for each number of ranks in all clusters together, and their ratios
-// to the first target's.
+// Table writes medians, a line for each number of ranks in all clusters together, and the ratios of
+// the first target's to those of the others.
 func (s *Scaling) Table(w io.Writer) error {
 	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size,
 		s.Unit, s.Rounds())

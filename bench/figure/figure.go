@@ -182,7 +182,7 @@ type errorPoints struct {
 	plotter.YErrors
 }
 
-// sizeTicks marks powers of 4 as bytes, KiB and MiB.
+// sizeTicks marks powers of 2, and labels those of 4 as bytes, KiB and MiB.
 type sizeTicks struct{}
 
 func (sizeTicks) Ticks(lo, hi float64) []plot.Tick {

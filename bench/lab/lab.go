@@ -138,8 +138,9 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-// claim returns the lowest number that no running lab has, with a lock that ends with this process.
-// So a later lab gets the name of a killed run's lab, and removes it at its start.
+// claim returns the name with the lowest number that no running lab has, and its lock, which ends
+// with this process. So a later lab gets the name of a killed run's lab, and removes it at its
+// start.
 func claim(prefix string) (name string, lock *os.File, err error) {
 	for i := 1; i <= maxLabs; i++ {
 		name = fmt.Sprintf("%s%d", prefix, i)
@@ -262,7 +263,8 @@ func (l *Lab) lab(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// route switches IP routing between the clusters for targets that want it: on, off, or nat.
+// route switches IP routing between the clusters for targets that want it: on, off, nat, or, with a
+// long link, far.
 func (l *Lab) route(how string) error {
 	if how == l.routing {
 		return nil

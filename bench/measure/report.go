@@ -1,8 +1,8 @@
 // Package measure holds the two plans that scripts/bench carries out in the lab, and the report of
 // the measured values. The plan sweep has every operation of MPI that spans clusters over powers of
-// two and their neighbours, to find holes rather than rows. The plan longhaul has rows between two
-// sites with a long link between them, with an aim for each. The package does not measure itself:
-// bench/measure/zipper-measure does, with the program in mpi/ in MPI jobs.
+// two and their neighbours, to find holes: sizes at which an operation is slow. The plan longhaul
+// has rows between two sites with a long link between them, with an aim for each. The package does
+// not measure itself: bench/measure/zipper-measure does, with the program in mpi/ in MPI jobs.
 //
 // Over a long link every value carries how late the link was meanwhile (package delayline). A
 // measurement is void if the link was too late, or dropped what it should not have: it is written

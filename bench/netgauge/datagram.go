@@ -20,12 +20,12 @@ const datagramHeader = 8
 type packets struct {
 	rank  int
 	write func(b []byte) error
-	// read reads one packet's payload; it returns os.ErrDeadlineExceeded if none came.
+	// read reads one packet's payload; it returns os.ErrDeadlineExceeded or EAGAIN if none came.
 	read  func(b []byte) (int, error)
 	close func() error
 	in    []byte
-	// limit is the size of a message in bytes, if that is less than the module's MaxMessage; 0
-	// otherwise.
+	// limit is the largest size of a message in bytes on this path; 0 means the module's
+	// MaxMessage.
 	limit int
 }
 

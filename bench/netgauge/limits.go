@@ -21,6 +21,6 @@ const (
 	dialPause   = 20 * time.Millisecond
 )
 
-// verbsMessage is the largest message over unreliable verbs, in bytes; verbsdata.go has the other
-// numbers of that module.
+// verbsMessage is the largest message over an unreliable connection of verbs, in bytes;
+// verbsdata.go has the other numbers of the unreliable modules.
 const verbsMessage = 64 << 10

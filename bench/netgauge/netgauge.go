@@ -1,8 +1,8 @@
 // Package netgauge measures networks the way Netgauge does (Hoefler, Mehlan, Lumsdaine, Rehm:
 // "Netgauge: A Network Performance Measurement Framework", HPCC 2007): communication patterns on
 // one side, modules that move bytes on the other, and every pair that fits can be run. A pattern
-// states its needs, a module its offers. A new pattern or module is one file and a line in the list
-// below.
+// states its needs, a module its offers. A new pattern or module is one file and an entry in
+// lists.go.
 //
 // The original's modules for Myrinet/GM, ARMCI, SCI, EDP and ESP and verbs RD are missing because
 // their hardware or libraries no longer exist.
@@ -81,8 +81,8 @@ type Module struct {
 	About  string
 	Offers Offer
 	// MinMessage and MaxMessage bound messages in bytes; a MaxMessage of 0 means no limit. An
-	// Endpoint with a method MaxMessage may have a lower one. MinMessage leaves room for headers of
-	// the module's own.
+	// Endpoint with a method MaxMessage may have a lower one. The MinMessage of a module that is
+	// not Reliable has room for the number that a pattern writes into each message.
 	MinMessage, MaxMessage int
 	// Unusable returns why this user cannot use the module on this machine, or nil.
 	Unusable func() error
@@ -221,7 +221,7 @@ type Clock struct {
 	Overhead float64 // seconds that one reading takes, which Since subtracts
 }
 
-// NewClock measures the clock's own cost: the smallest difference of many consecutive readings.
+// NewClock measures the clock's own cost: the smallest of many means of ten consecutive readings.
 func NewClock() Clock {
 	c := Clock{start: time.Now()}
 	least := 1.0

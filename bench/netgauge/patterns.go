@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// meet lets all processes continue at about the same time: a token goes to rank 0 and back. Its
-// error in time is one latency.
+// meet lets all processes continue at about the same time: each sends to rank 0, which then answers
+// one after the other. Its error in time is one latency and the time of rank 0's sends.
 func meet(ep Endpoint) error {
 	b := make([]byte, 64)
 	for r := 1; r < ep.Size(); r++ {

@@ -51,7 +51,7 @@ func IS(p *mmpi.Process, class Class) (Result, error) {
 // isClass is a problem size with the official ranks of five keys; after a step each has shifted by
 // up(key, step).
 type isClass struct {
-	keys, max   uint // powers of two
+	keys, max   uint // logarithms to base 2 of the numbers of keys and of their values
 	index, rank [5]int
 	up          func(key, step int) (shift int)
 }
@@ -88,7 +88,7 @@ type is struct {
 	buckets               int
 	mine                  []int32 // the keys of this rank's range, after the exchange
 	lo                    int     // its first key value
-	count                 []int32 // how many keys of each value from lo
+	count                 []int32 // after a step: how many of mine are not above each value from lo
 	send, recv            []int32
 	scount, sdispl        []int
 	rcount, rdispl        []int

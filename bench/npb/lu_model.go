@@ -68,7 +68,7 @@ func luViscous(a, b *vec5, d int, t3 float64) (f vec5) {
 	return f
 }
 
-// luJacobian adds to b the matrix sign·dt·t2·A(u) - dt·t1·(V(u) + diffusion) of a neighbour with
+// luJacobian sets b to the matrix sign·dt·t2·A(u) - dt·t1·(V(u) + diffusion) of a neighbour with
 // the state u in direction d: A is the Jacobian of the convective flux, V of the viscous one.
 func luJacobian(b *mat5, u *vec5, d int, sign, dt, t1, t2 float64) {
 	*b = mat5{}
@@ -119,8 +119,8 @@ func luJacobian(b *mat5, u *vec5, d int, sign, dt, t1, t2 float64) {
 	}
 }
 
-// luDiagonal sets b to the diagonal block at state u: identity plus both neighbours' diffusive
-// parts of all directions.
+// luDiagonal sets b to the diagonal block at state u: identity plus twice, for the two sides, the
+// diffusive parts of all directions.
 func luDiagonal(b *mat5, u *vec5, dt float64, t1 [3]float64) {
 	*b = mat5{}
 	r := 1 / u[0]

@@ -13,9 +13,9 @@ import (
 )
 
 // MG runs the benchmark "multigrid": V-cycles on a 3-D Poisson problem with periodic borders. Each
-// rank has a box; its faces are exchanged after every operation. Levels too coarse to give every
-// rank two points a side are gathered and solved by all ranks alike. The number of ranks must be a
-// power of two.
+// rank has a box; its faces are exchanged after every operation but interpolation, which computes
+// its ghosts itself. Levels too coarse to give every rank two points a side are gathered and solved
+// by all ranks alike. The number of ranks must be a power of two.
 func MG(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := map[Class]mgClass{
 		'S': {32, 4, 0.5307707005734e-04, false},

@@ -3,8 +3,8 @@
 // official verification values and counts of operations of release 3). A kernel runs on all
 // processes of World and gives the same Result everywhere.
 //
-// Kernels need -tags openmpi or mpich; the parts without MPI (random numbers, classes, the sparse
-// matrix, the FFT) are plain Go.
+// Kernels need -tags openmpi or mpich; the parts without MPI (random numbers, the sparse matrix,
+// the stencils of MG, the equations of LU, the official values of FT) are plain Go.
 package npb
 
 import (

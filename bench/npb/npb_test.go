@@ -138,8 +138,8 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestGridStencilsOnConstants checks that interpolating and restricting a constant gives the
-// constant, and that the Poisson operator annihilates it.
+// TestGridStencilsOnConstants checks that interpolating a constant gives the constant, restricting
+// it gives four times the constant, and that the Poisson operator annihilates it.
 func TestGridStencilsOnConstants(t *testing.T) {
 	fill := func(g *grid, v float64) *grid {
 		for i := range g.v {

@@ -211,8 +211,7 @@ func warmup(name string, size, most int) int {
 	return n
 }
 
-// sizes returns the sizes from the smallest to the largest by doubling, both included if they are
-// powers of two.
+// sizes returns the sizes from the smallest by doubling, up to the largest at most.
 func sizes(lo, hi int) []int {
 	var s []int
 	for n := max(lo, 1); n <= hi; n *= 2 {

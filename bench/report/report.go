@@ -1,5 +1,5 @@
 // Package report turns measurements into one page that needs no other file (HTML with the figures
-// inside) and the same in Markdown.
+// inside) and into Markdown with the tables alone.
 package report
 
 import (

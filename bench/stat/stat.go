@@ -23,10 +23,10 @@ type Summary struct {
 	Q3     float64 `json:"q3"`
 	// StdDev is that of the sample, with n-1 degrees of freedom.
 	StdDev float64 `json:"stddev"`
-	// CI is the half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf
-	// for n < 2 becomes -1 in JSON.
+	// CI is the half width of the mean's 95 % interval (Student t) from every Stride-th value. It
+	// is -1 for n < 2.
 	CI float64 `json:"ci95"`
-	// Stride is 1 unless neighbours correlate (Subsample).
+	// Stride is 1 unless neighbours correlate (Subsample), and 0 for n < 2.
 	Stride int `json:"stride"`
 	// MedianLo and MedianHi are the 95 % interval of the median, by ranks, without an assumption
 	// about the distribution. For n < MinPairs they are the range, which covers less.
@@ -127,8 +127,8 @@ func Autocorrelation(x []float64, lag int) float64 {
 
 // Subsample takes every k-th value, because intervals assume independent values. k is the smallest,
 // up to a quarter of the sequence, for which neighbours no longer correlate at the 5 % level
-// (|autocorrelation| < 1.96/√n). It returns the sequence itself if its neighbours do not correlate,
-// and k.
+// (|autocorrelation| < 1.96/√n), or fewer than 8 values are left. It returns the sequence itself if
+// its neighbours do not correlate, and k.
 func Subsample(x []float64) (kept []float64, k int) {
 	for k = 1; ; k++ {
 		kept = kept[:0:0]

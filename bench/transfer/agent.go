@@ -98,7 +98,8 @@ func (m *mover) join(q *joinRequest) error {
 		if e == nil {
 			return errors.New("a job of one cluster needs no forwarder")
 		}
-		// For the engine all ranks are remote: messages inside the cluster are streams.
+		// For the engine the ranks of the other clusters are remote, and those of the own cluster
+		// are native: messages to them are streams, which it does not see.
 		world, native := make([]int32, w.Size()), make([]int32, w.Size())
 		_, first := w.Place(w.Rank)
 		for i := range world {

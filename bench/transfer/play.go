@@ -210,7 +210,8 @@ func (x *player) play() (answer, error) {
 	return answer{Took: took, CPU: used.Seconds()}, errors.Join(x.err, err)
 }
 
-// step handles operations by one forwarder that are over. It returns false if none is left.
+// step handles operations by one forwarder that are over. It returns false if no message of the
+// whole part is left, or after an error.
 func (x *player) step(k int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package transfer moves messages between hosts, many at once, and times each, for `zipper
-// calibrate` and `zipper bench contention`. An Agent runs on every host and obeys a Session over
-// its standard input and output, one JSON object a line. Within a cluster (or to a zipper node) a
-// message is a TCP stream of its own; between clusters it goes through a forwarder with the engine
-// that MPI programs use, without MPI around it. Every forwarder is a job of its own, so the session
-// chooses the forwarder of a message.
+// calibrate` and `zipper bench contention`. An agent (Serve) runs on every host and obeys a Session
+// over its standard input and output, one JSON object a line. Within a cluster (or to a zipper
+// node) a message is a TCP stream of its own; between clusters it goes through a forwarder with the
+// engine that MPI programs use, without MPI around it. The hosts join a job of its own for every
+// forwarder, so the session chooses the forwarder of a message.
 package transfer
 
 import (
@@ -19,14 +19,14 @@ type part struct {
 	ID int `json:"id"`
 	// Via is the index of the forwarder, or Direct.
 	Via int `json:"via"`
-	// Addr is the receiver's address if the message is direct.
+	// Addr is the receiver's address, which counts if the message is direct.
 	Addr string `json:"addr,omitempty"`
-	// Peer is the virtual rank of the other end if the message is not direct.
+	// Peer is the virtual rank of the other end, which counts if the message is not direct.
 	Peer  int `json:"peer"`
 	Bytes int `json:"bytes"`
 }
 
-// request is a request of the session; one of the fields is set.
+// request is a request of the session; one of the fields is set, and At with Go.
 type request struct {
 	Join *joinRequest `json:"join,omitempty"`
 	// Ready asks to prepare sends and receives.
@@ -46,7 +46,7 @@ type request struct {
 }
 
 type joinRequest struct {
-	Jobs []jobenv.Job `json:"jobs"` // one per forwarder
+	Jobs []jobenv.Job `json:"jobs"` // one per forwarder, or one with all of them
 	Rank int          `json:"rank"` // in the cluster
 	Host string       `json:"host"`
 }
@@ -62,7 +62,7 @@ type answer struct {
 	Port int `json:"port,omitempty"`
 	// Seconds has the time of each receive, in the answer to Go.
 	Seconds []timed `json:"seconds,omitempty"`
-	// CPU is the processor time of this process in seconds.
+	// CPU is the processor time of this process in seconds, in the answer to Go.
 	CPU float64 `json:"cpu,omitempty"`
 	// Began is the moment of the start, in the answer to Go.
 	Began int64 `json:"began,omitempty"`

@@ -41,7 +41,7 @@ func Settings() []Setting {
 }
 
 // candidates returns tunings with a quarter, half, twice and four times the value of the best so
-// far.
+// far, without those below the setting's least value.
 func (s Setting) candidates(best collectives.Tuning) (list []collectives.Tuning) {
 	now := *s.field(&best)
 	for _, n := range []int{now / 4, now / 2, now * 2, now * 4} {

@@ -10,8 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// worse is the ratio from which on a candidate is rejected, however much faster it is elsewhere, if
-// at some size its whole interval is above that. Two algorithms meet where neither is worse.
+// worse is the ratio of times above which a candidate is rejected, however much faster it is
+// elsewhere, if its whole interval is above that at some size. Two algorithms meet where neither is
+// worse.
 const worse = 1.02
 
 // Measure runs the setting's benchmarks with each of the tunings in turn. It returns a comparison
@@ -33,10 +34,10 @@ type Result struct {
 	Ratio   float64 `json:"ratio"`
 	RatioLo float64 `json:"ratio_lo"`
 	RatioHi float64 `json:"ratio_hi"`
-	Slower  string  `json:"slower_at,omitempty"` // a place where it is slower by its interval
+	Slower  string  `json:"slower_at,omitempty"` // the first place with an interval above worse
 }
 
-// shown tells whether the candidate is faster, and nowhere slower.
+// shown tells whether the candidate is faster, and nowhere Slower.
 func (r Result) shown() bool { return r.RatioHi > 0 && r.RatioHi < 1 && r.Slower == "" }
 
 // Choose measures one setting after the other and keeps the values that are shown to be faster. It

@@ -10,9 +10,9 @@ import "fmt"
 //	 4  u32     rank    virtual
 //	 8  u32     state   0: the link is lost, 1: it is restored, 2: the rank has left the job, 3: the
 //	                    rank may live, but the path to it is cut between forwarders, which reconnect
-//	12  string  reason  why it is lost or cut, with the link's name. For a rank that has left, between
-//	                    forwarders: why its last acknowledgements may have been lost, so that the
-//	                    receiver tells its ranks that it has left. Else empty
+//	12  string  reason  why it is lost or cut, with the link's name. For a rank that has left,
+//	                    between forwarders: why its last acknowledgements may have been lost, so
+//	                    that the receiver tells its ranks that it has left. Else empty
 type RailState struct {
 	Number   uint32
 	Rank     uint32

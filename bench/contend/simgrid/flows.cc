@@ -30,7 +30,7 @@ namespace sg4 = simgrid::s4u;
 
 namespace {
 
-// What the product has: pieces of a message, and how much of a pair of hosts may be on the way.
+// Pieces of a message have the product's size; of each message a window of them may be on the way.
 constexpr double kPiece = 128 << 10;
 constexpr int kWindow = 32; // pieces
 

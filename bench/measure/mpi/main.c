@@ -8,9 +8,9 @@
  *   point OPERATION SIZE VALUE...
  *
  * stream, both: rates in Mbit/s at the receivers, in one direction and in both, of streams between
- * pairs of ranks that are all active at once. Over all pairs WINDOW bytes are in flight, but at
- * least four messages of each. WARM seconds do not count; then SECONDS count, or as many as four
- * windows take.
+ * pairs of ranks that are all active at once. Over all pairs WINDOW bytes are in flight in a
+ * direction, but 4 to 512 messages of each. WARM seconds do not count; then SECONDS count, from the
+ * arrival of a whole window to that of a later one. A stream has four windows at least.
  *
  * block: the times in us until each of COUNT blocking sends has arrived; a second point,
  * block.returns, has those until MPI_Send returned.
@@ -18,11 +18,14 @@
  * Collectives with COUNT: the time in us of each of so many calls, from a common start until the
  * last rank's end.
  *
+ * alone, beside: the median time in us until a small message arrives, without and with bulk on the
+ * same way; a second point, alone.p90 and beside.p90, has the 90th percentile. SECONDS do not
+ * matter to them.
+ *
  * All others: us for an operation. Before a size come calls that are not counted, then SECONDS of
  * calls that are, in blocks; the value is the median of the blocks. Collectives are timed call by
  * call, with a barrier between two calls that is not counted, and the time is the mean of all
- * ranks; of point-to-point and one-sided operations it is the time of whole blocks at rank 0. alone
- * and beside have a second point, alone.p90 and beside.p90, with the 90th percentile.
+ * ranks; of point-to-point and one-sided operations it is the time of whole blocks at rank 0.
  *
  * measure list prints the operations. */
 #include "measure.h"
@@ -71,7 +74,7 @@ void point(const char *name, const double *values, int n) {
   printf("\n");
 }
 
-/* Seconds of an operation in a block of n calls, at rank 0. */
+/* Seconds of an operation in a block of n calls. Only rank 0 has the result. */
 static double block(const operation *of, int n) {
   double sum = 0, start = now();
   int operations = n;

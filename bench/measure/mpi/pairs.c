@@ -123,7 +123,7 @@ static int fence_put(int n) {
   return n;
 }
 
-/* The window for one-sided operations is memory of the last rank. */
+/* Every rank has memory in the window; one-sided operations access that of the last rank. */
 void open_window(size_t bytes) {
   static char *memory;
   if (!memory) memory = room(bytes);

@@ -17,8 +17,9 @@ static double between(const double *at, int n, double window_bytes, double from,
   return j > i ? (j - i) * window_bytes * 8 / 1e6 / (at[j] - at[i]) : 0;
 }
 
-/* Windows of requests, sends in the first half, receives in the second; MPI_REQUEST_NULL where
- * nothing is under way. */
+/* Sends and receives this rank's streams, and returns the rate in Mbit/s at which messages came. q
+ * has a window of sends, a window of receives, and last the receive of the number of messages;
+ * MPI_REQUEST_NULL where nothing is under way. */
 static double stream_of(int both) {
   int pairs = ranks / 2;
   int peer = rank < pairs ? rank + pairs : rank - pairs;

@@ -1,6 +1,7 @@
 /* CG, MG and IS on one process in plain C: the yardstick for the speed of the Go kernels
- * (bench/npb). Same algorithms, same class tables, same verification. Build: cc -O3 -o npb-c npb.c
- * -lm. Run: npb-c cg|mg|is S|W|A. Prints seconds and verified or not. */
+ * (bench/npb). Same algorithms, same class tables, same verification, but IS verifies only that the
+ * keys are in order and none is lost. Build: cc -O3 -o npb-c npb.c -lm. Run: npb-c cg|mg|is
+ * S|W|A|B. Prints seconds and verified or not. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
