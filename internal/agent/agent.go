@@ -78,7 +78,7 @@ func Start(cmd *exec.Cmd) (*Conn, error) {
 	c := New(&greeted{r: bufio.NewReader(r)}, w)
 	c.wait = func(patience time.Duration) {
 		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // Start returns the error that came before
+		_ = cmd.Wait() // an agent that ended too early has made Hello or Ask fail before
 		timer.Stop()
 	}
 	return c, nil
@@ -116,5 +116,6 @@ func (c *Conn) Ask(question, answer any) error {
 // Close ends the agent's input, and with it the agent. Wait afterwards.
 func (c *Conn) Close() { c.questions.Close() }
 
-// Wait waits for the agent's end after Close. It kills the agent after patience.
+// Wait waits for the end of an agent of Start after Close, and kills it after patience. It does not
+// wait for an agent of Here, whose answers it discards, nor for one of New.
 func (c *Conn) Wait(patience time.Duration) { c.wait(patience) }

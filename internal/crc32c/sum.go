@@ -37,7 +37,7 @@ const (
 	block = (turns+1)*least + 3*run
 )
 
-// distances are the numbers of bits by which fold moves 16 bytes on: those of 256 bytes, of 64, of
+// distances has the factors for the distances by which fold moves 16 bytes on: 256 bytes, 64 and
 // 16.
 var distances = [3]factors{over(8 * 256), over(8 * 64), over(8 * 16)}
 

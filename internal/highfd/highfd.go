@@ -42,8 +42,8 @@ func DupOf(c syscall.Conn) (int, error) {
 	return fd, cmp.Or(err, failed)
 }
 
-// Raise moves a descriptor to a number from Floor on and returns that number. The descriptor is
-// closed on exec. If no such number is left the descriptor keeps its number.
+// Raise moves a descriptor to a number from Floor on, where it is closed on exec, and returns that
+// number. If no such number is left the descriptor is unchanged.
 func Raise(fd int) int {
 	high, err := above(fd)
 	if err != nil {

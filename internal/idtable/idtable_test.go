@@ -60,8 +60,7 @@ func TestReaders(t *testing.T) {
 	readers.Wait()
 }
 
-// TestConstantTime checks that a change allocates only where the table grows: a thousand more ids
-// cost one more table.
+// TestConstantTime checks that a change allocates nothing where the table need not grow.
 func TestConstantTime(t *testing.T) {
 	var table Table[int32]
 	v := new(int32)

@@ -78,7 +78,7 @@ func decode(b []byte, kind string) ([]byte, error) {
 	return p.Bytes, nil
 }
 
-// Create makes a new private key and its file, with the directories above it. The error is
+// Create makes a new private key and its file, with the directories above it. The error matches
 // fs.ErrExist if the file exists.
 func Create(name string) (ed25519.PrivateKey, error) {
 	_, k, err := ed25519.GenerateKey(nil)
@@ -92,7 +92,8 @@ func Create(name string) (ed25519.PrivateKey, error) {
 	return k, write(name, 0o600, pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: der}))
 }
 
-// WritePublic writes the public half, readable for all users.
+// WritePublic writes the public half to a new file, readable for all users. The error matches
+// fs.ErrExist if the file exists.
 func WritePublic(name string, k ed25519.PublicKey) error {
 	der, err := x509.MarshalPKIXPublicKey(k)
 	if err != nil {

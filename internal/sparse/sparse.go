@@ -36,7 +36,8 @@ func (t *Table[T]) Set(i int, v T) {
 	p[i%pageSize] = v
 }
 
-// All returns the entries that may have been set, in order, and zero values between them.
+// All returns the entries that may have been set, in order, and zero values between and after them,
+// also for numbers from n on.
 func (t *Table[T]) All() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		for k, p := range t.pages {

@@ -10,19 +10,21 @@ import "time"
 type Detector struct {
 	begun uint64 // position at which the frame begins, in bytes of the link
 	read  uint64 // bytes of the link read at the last look
-	few   uint64 // bytes of the frame read since then
-	// since is the time from which on each look has found few new bytes, and no look was late.
+	// few is the number of bytes of the frame that the look at since and those after it have found.
+	few uint64
+	// since is the time of the look from which on fewer than trickled new bytes were found in all,
+	// and no look was late.
 	since time.Duration
-	last  time.Duration // time of the last look that found new bytes
+	last  time.Duration // time of the last look that found new bytes or another frame
 }
 
-// trickled is the smallest number of new bytes of a frame, between two looks, that shows that its
-// sender goes on.
+// trickled is the smallest number of new bytes of a frame, in all looks since Detector.since, that
+// shows that its sender goes on.
 const trickled = 4 << 10
 
-// Look reports whether a frame has trickled for longer than patience, which must be longer than the
-// time between two pings. read is the number of bytes read so far, and begun the position at which
-// the incomplete frame begins, or read if there is none.
+// Look reports whether a frame has trickled for patience, which must be longer than the time
+// between two pings. read is the number of bytes read so far, and begun the position at which the
+// incomplete frame begins, or read if there is none.
 func (t *Detector) Look(now time.Duration, read, begun uint64, patience time.Duration) bool {
 	n := read - t.read
 	t.read = read
