@@ -71,7 +71,7 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 }
 
 // inject carries out fault f now, on a rank, forwarder or connection of the job. It does nothing if
-// no connection is open, or if the process that Who picks has ended.
+// no connection is open, or if the picked process has ended.
 func (j *job) inject(f Fault) {
 	k := j.k
 	pick := func(n int) int { return f.Who % n }

@@ -138,7 +138,7 @@ func (d *degrees) ruleA(s, to int) bool {
 
 // ruleB reports whether rule (b) of the penalty model holds by reading r for the transfer from
 // vertex s to vertex to: s sends no other transfer, and all other sources of the receiver send
-// several. Unmixed has the condition in its comment besides, and Off never holds.
+// several. Unmixed also has the condition in its comment, and Off never holds.
 func (d *degrees) ruleB(s, to int, r Reading) bool {
 	if r == Off || d.out[s] != 1 || d.single[to] != 1 {
 		return false // single counts s itself

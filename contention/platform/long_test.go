@@ -20,8 +20,8 @@ zippers:
 `
 
 // TestLong checks that four connections, each with 1 MB in flight, together carry 100 MB/s over a
-// round trip of 40 ms, and that a message takes one round trip more for its handshake and half of
-// one for its bytes.
+// round trip of 40 ms. A message takes one round trip more for its handshake, and half of one for
+// its bytes.
 func TestLong(t *testing.T) {
 	rule := sharing.MaxMin[num.Rat]{}
 	m := Message{From: "a1", To: "b1", Bytes: mb(100)}
