@@ -56,8 +56,8 @@ const (
 	// forwarders are on networks without ranks, plain with the classic protocol; equal in all
 	// clusters
 	VarLevel = "ZIPPER_LEVEL"
-	// time for which a rank out of reach is waited for if it is not known to be dead, a Go
-	// duration; default 60s; equal in all clusters
+	// time for which a job waits for an unreachable rank, forwarder or link that is not known to be
+	// dead, a Go duration; default 60s; equal in all clusters
 	VarPatience = "ZIPPER_PATIENCE"
 	// message sizes and other limits from which another collective algorithm is used, as in
 	// segment=64K,leaders=2; equal in all clusters

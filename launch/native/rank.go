@@ -21,8 +21,8 @@ const (
 	VarNativeRank = "ZIPPER_NATIVE_RANK"
 	// the number of ranks in the cluster, set by zipper exec with ZIPPER_NATIVE_RANK
 	VarNativeSize = "ZIPPER_NATIVE_SIZE"
-	// the launcher that ZIPPER_NATIVE_RANK is about, set by zipper exec: the namespace of its
-	// processes, or its socket to this one
+	// identifies the launcher that has given ZIPPER_NATIVE_RANK, set by zipper exec: the namespace
+	// of its processes, or its socket to this process
 	VarLauncher = "ZIPPER_LAUNCHER"
 )
 

@@ -18,9 +18,10 @@ import (
 // file is the form of the job file. Unknown keys are errors. docs/reference/job-file.md is made
 // from the comments here and in the parts.
 type file struct {
-	// Any word; zipper makes one up if it is missing.
+	// The job's id, a word. Without this key zipper makes one up.
 	Job string `yaml:"job"`
-	// A file with the job's secret, for forwarders that demand one; else zipper makes one up.
+	// A file with the job's secret, for forwarders that demand one. Without this key zipper makes
+	// one up.
 	Secret string `yaml:"secret_file"`
 	// A file with the job's ticket, for forwarders that demand one.
 	Ticket string `yaml:"ticket_file"`
@@ -30,12 +31,13 @@ type file struct {
 	Timeout duration `yaml:"timeout"`
 	// How waiting ranks wait: adaptive, busy or event.
 	Poll string `yaml:"poll"`
-	// classic: that of the original middleware, to compare with.
+	// classic: the protocol of the original middleware, for comparison.
 	Protocol string `yaml:"protocol"`
 	// How far the job trusts its networks: plain, checked or sealed. Without this key checked, or
 	// sealed if the job has networks.
 	Level string `yaml:"level"`
-	// How long a rank out of reach is waited for if nothing says that it is dead: 60s.
+	// How long the job waits for an unreachable rank, forwarder or link if nothing shows that it is
+	// dead: 60s.
 	Patience string `yaml:"patience"`
 	// The level of messages that ranks and launcher print: debug, info, warn or error.
 	Log string `yaml:"log"`
@@ -47,13 +49,13 @@ type file struct {
 	Networks []string `yaml:"networks"`
 	// Forwarders that run already. Without this key one is started on this host for the job.
 	Zippers []fileZipper `yaml:"zippers"`
-	// In the order of virtual ranks.
+	// The clusters, in the order of virtual ranks.
 	Clusters []fileCluster `yaml:"clusters"`
 }
 
 // fileZipper may be written as its address alone.
 type fileZipper struct {
-	// HOST or HOST:PORT, as all clusters reach it; #KEY behind it is its host key.
+	// HOST or HOST:PORT, by which all clusters reach the forwarder; #KEY after it is its host key.
 	Address string `yaml:"address"`
 	// The forwarder's address on each network, if it has several.
 	Addresses map[string]string `yaml:"addresses"`
@@ -61,7 +63,7 @@ type fileZipper struct {
 	Clusters []string `yaml:"clusters"`
 	// The networks without ranks that the forwarder is on.
 	Networks []string `yaml:"networks"`
-	// The networks among these where the forwarder dials others and does not listen.
+	// Those of these networks on which the forwarder does not listen, but dials others.
 	Dial command `yaml:"dial"`
 	// The host key that the forwarder must have, as zipper status shows it.
 	HostKey string `yaml:"fingerprint"`
@@ -69,11 +71,11 @@ type fileZipper struct {
 
 // fileCluster needs name and ranks.
 type fileCluster struct {
-	// A word.
+	// The cluster's name, a word.
 	Name string `yaml:"name"`
 	// The number of processes.
 	Ranks count `yaml:"ranks"`
-	// openmpi or mpich; if it is missing, the program decides.
+	// The cluster's MPI library, openmpi or mpich. Without this key it is the program's.
 	MPI MPI `yaml:"mpi"`
 	// A host file in Open MPI's form (node1 slots=4). Without this key the cluster is on the hosts
 	// that the batch system gave, or on this host alone.
@@ -87,7 +89,7 @@ type fileCluster struct {
 	Program command `yaml:"program"`
 	// The native launcher's path, if it is not on PATH.
 	Mpirun string `yaml:"mpirun"`
-	// More arguments for the native launcher, after ours, so that they win.
+	// More arguments for the native launcher. They follow those of zipper, so they have precedence.
 	Args []string `yaml:"args"`
 	// Variables of the environment for this cluster's processes.
 	Env map[string]string `yaml:"env"`
@@ -95,8 +97,8 @@ type fileCluster struct {
 	Zipper string `yaml:"zipper"`
 	// The working directory of the cluster's processes.
 	Dir string `yaml:"dir"`
-	// Addresses of the cluster's zipper nodes on the networks of other clusters, whose ranks then
-	// reach them without a forwarder: [CLUSTER@]HOST[:PORT].
+	// Addresses of the cluster's zipper nodes on the networks of other clusters:
+	// [CLUSTER@]HOST[:PORT]. Ranks on these nodes then reach the ranks there without a forwarder.
 	Dual command `yaml:"dual"`
 	// Options for the cluster's batch system, with zipper submit.
 	Batch []string `yaml:"batch"`

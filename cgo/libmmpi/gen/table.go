@@ -27,8 +27,13 @@ func meaning(policy, spanning string) (string, error) {
 
 const tableHead = `# MPI functions on communicators that span clusters
 
-Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of the ` + "`mpi.h`" + ` of Open MPI 4.1 and MPICH 4.0, those of
-MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose own headers have nothing more of MPI 4 and 5), and the policy files in ` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (across-clusters.md).
+This page is made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `): do not edit it. Its sources are the
+functions of the ` + "`mpi.h`" + ` of Open MPI 4.1 and MPICH 4.0, those of MPI 5.0, and the policy files in ` + "`cgo/libmmpi/policy`" + `.
+The column abi is for programs of MPI 5's standard ABI over Open MPI 6 and MPICH 5. The headers of these two libraries
+have no further functions of MPI 4 and 5.
+
+On a communicator inside one cluster every function is native, except those of
+[windows](across-clusters.md#one-sided-communication).
 
 | word | what the function does |
 |---|---|
@@ -36,13 +41,19 @@ MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose ow
 | native | goes straight to the native library: it needs no communicator, or only its handle |
 | native, inside | works natively on the part of a file that is in this cluster |
 | error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator, group or window spans clusters |
-| – | no function of this library (MPICH: c2f and f2c are macros; MPI 5: removed from the standard, or Fortran's) |
+| – | is not in this library (MPICH: c2f and f2c are macros; MPI 5: removed from the standard, or Fortran's) |
 
-The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest libraries' own headers are native. Big-count functions (…_c) take
-any count, those with arrays of counts or displacements too (MPI_Gatherv_c and its like); MPI_Buffer_attach_c takes below 2³¹.
-MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (across-clusters.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
-that spans clusters is of shared memory. MPI_Comm_join is refused in every process; jobs that are started by themselves connect (../howto/connecting-jobs.md).
-The processes that MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster have limits (across-clusters.md).
+- The functions MPI_T_… go to the native library unwrapped, and so do ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest
+  libraries' own headers.
+- Big-count functions (…_c) take any count, also in arrays of counts or displacements (such as those of MPI_Gatherv_c).
+  MPI_Buffer_attach_c takes less than 2³¹ bytes.
+- MPI_File_open requires the user's [declaration that the path is shared](across-clusters.md#files), and
+  MPI_File_set_atomicity refuses atomic mode.
+- MPI_Win_shared_query returns MPI_ERR_RMA_FLAVOR, because no window that spans clusters is in shared memory.
+- MPI_Comm_join is refused in every process. [Jobs that were started independently](../howto/connecting-jobs.md) can
+  connect.
+- Processes that MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster have
+  [limits](across-clusters.md#processes-that-a-program-starts).
 `
 
 // table returns the conformance table of functions.tsv files, each in a directory named after its

@@ -26,7 +26,7 @@ func compareCommand() *cli.Command {
 
 var (
 	roundsFlag = &cli.IntFlag{Name: "rounds",
-		Usage: "runs of each mode (a difference can show from 4 on, an interval from 6 on)", Value: 10}
+		Usage: "runs of each mode (4 or more can show a difference, 6 or more an interval)", Value: 10}
 	plotFlag = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
 )
 

@@ -30,8 +30,8 @@ func Tune() *cli.Command {
 zipper run --file job.yaml --tuning clusters.tuning -- ./prog
 zipper tune --show                             the table that is used without a file
 
-It begins with the table of --tuning, if there is one. Settings are tried one after the other, in turn with what is best so far, and what is shown to be faster, and slower at no size, is
-kept: all else stays as it is.`,
+It begins with the table of --tuning, if that is given. It tries one setting after the other, in turn with the best table so
+far, and keeps a value only if that is shown to be faster, and slower at no size.`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` that is written"},
 			&cli.BoolFlag{Name: "show", Usage: "print the built-in table and measure nothing"},

@@ -146,7 +146,7 @@ func AskHostKey(ctx context.Context, limit time.Duration) func(address string) (
 
 // HostKeysFlag is the flag --host-keys.
 var HostKeysFlag = &cli.StringFlag{Name: "host-keys", EnvVars: []string{jobenv.VarHostKeys},
-	Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (ask once, keep it); default: take them"}
+	Usage: "policy for forwarders whose key is in neither the job nor known_forwarders: strict (refuse them), accept-new (ask for the key once and keep it); default: accept them"}
 
 // TicketFlag is the flag --ticket-file.
 var TicketFlag = &cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (zipper ticket)"}

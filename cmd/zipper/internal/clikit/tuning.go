@@ -12,7 +12,7 @@ import (
 
 // TuningFlag is the flag --tuning.
 var TuningFlag = &cli.StringFlag{Name: "tuning", EnvVars: []string{jobenv.VarTuning},
-	Usage: "`FILE` of zipper tune: where one collective algorithm takes over from another"}
+	Usage: "`FILE` of zipper tune, with the sizes at which one collective algorithm replaces another"}
 
 // ReadTuning reads a table. Without a name it returns the built-in one.
 func ReadTuning(name string) (collectives.Tuning, error) {

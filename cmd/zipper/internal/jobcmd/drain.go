@@ -24,12 +24,12 @@ import (
 func Drain() *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
-		Usage:     "have the forwarder on this host end when its jobs are over, and take no new ones",
+		Usage:     "hake the forwarder on this host refuse new jobs, and end after its last job",
 		ArgsUsage: "[HOST[:PORT]]",
 		Description: `zipper drain                   before maintenance; asks the forwarder of this host, by SIGUSR1
 zipper drain --wait            and returns when it has ended
 
-Jobs that run or gather go on. HOST:PORT is where the forwarder shows its status, on this host.`,
+Jobs that run or gather continue. HOST:PORT is the forwarder's status address on this host.`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "wait", Usage: "return when the forwarder has ended"}},
 		Action: func(c *cli.Context) error {
 			at, s, err := signalForwarder(c, syscall.SIGUSR1)
@@ -53,9 +53,9 @@ func Stop() *cli.Command {
 		ArgsUsage: "[HOST[:PORT]]",
 		Description: `zipper stop                    ends the forwarder of this host, by SIGINT
 
-Its jobs end with an error that says so, but for those that have another forwarder: they go on there. A
-forwarder that is to be started again keeps its jobs with systemctl restart, or SIGTERM and a new start;
-zipper drain lets them come to their end. HOST:PORT is where the forwarder shows its status, on this host.`,
+Its jobs end with an error that says so, except jobs that have another forwarder, which continue there. To restart
+a forwarder and keep its jobs, use systemctl restart, or SIGTERM and a new start; zipper drain lets them finish.
+HOST:PORT is the forwarder's status address on this host.`,
 		Action: func(c *cli.Context) error {
 			at, s, err := signalForwarder(c, syscall.SIGINT)
 			if err != nil {
@@ -74,10 +74,10 @@ zipper drain lets them come to their end. HOST:PORT is where the forwarder shows
 func Reload() *cli.Command {
 	return &cli.Command{
 		Name:      "reload",
-		Usage:     "have the forwarder on this host read its configuration file again",
+		Usage:     "hake the forwarder on this host read its configuration file again",
 		ArgsUsage: "[HOST[:PORT]]",
-		Description: `Whom it serves and dials, and how much they may have, changes for jobs that come from now on; its log
-says what counts at the next start only. The forwarder has to have been started with --config.`,
+		Description: `The new settings apply to jobs that begin from now on. The forwarder's log lists changed options that take effect
+only at the next start. The forwarder must have been started with --config.`,
 		Action: func(c *cli.Context) error {
 			_, s, err := signalForwarder(c, 0)
 			if err == nil && s.Config == "" {

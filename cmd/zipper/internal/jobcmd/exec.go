@@ -21,13 +21,13 @@ import (
 func Exec() *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
-		Usage:     "become a program as one rank of a job (under mpirun or srun)",
+		Usage:     "run a program as one rank of a job (under mpirun or srun)",
 		ArgsUsage: "-- PROGRAM [ARGUMENT...]",
 		Description: `mpirun -n 4 zipper exec -- ./prog
 
 The job is described by the environment (ZIPPER_JOB, ZIPPER_SECRET or ZIPPER_SECRET_FILE, ZIPPER_CLUSTER,
-ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags win
-over the file, the file over the environment.`,
+ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags
+have precedence over the file, and the file over the environment.`,
 		Flags: append(shareFlags(), &cli.StringFlag{Name: "mpi",
 			Usage: "the cluster's MPI: openmpi or mpich (default: that of the program)", EnvVars: []string{native.VarMPI}}),
 		Action: execProgram,
@@ -68,12 +68,12 @@ func execProgram(c *cli.Context) error {
 
 // levelUsage and patienceUsage describe --level and --patience of run, join and exec.
 const (
-	levelUsage    = "how far the job trusts its networks: plain, checked (every byte has a checksum, and damaged frames are sent again) or sealed (encrypted from rank to rank, too); equal in all clusters; default: checked, or sealed if there are networks without ranks"
-	patienceUsage = "how long a rank, a forwarder or a link between forwarders that is out of reach is waited for, if nothing says that it is dead; equal in all clusters; default: 1m"
+	levelUsage    = "how far the job trusts its networks: plain, checked (every byte has a checksum, and damaged frames are retransmitted) or sealed (also encrypted from rank to rank); equal in all clusters; default: checked, or sealed if there are networks without ranks"
+	patienceUsage = "how long the job waits for an unreachable rank, forwarder or link between forwarders, if nothing shows that it is dead; equal in all clusters; default: 1m"
 )
 
 // orderUsage describes --order of run, join and exec.
-const orderUsage = "the clusters of the ranks of MPI_COMM_WORLD, `a,b=2,a`, as zipper plan says; equal in all clusters; default: cluster by cluster"
+const orderUsage = "the cluster of each rank of MPI_COMM_WORLD, such as `a,b=2,a`, as zipper plan prints it; equal in all clusters; default: cluster by cluster"
 
 // shareFlags returns the flags that describe one cluster's share of a job; see jobenv.
 func shareFlags() []cli.Flag {
@@ -93,12 +93,12 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "level", Usage: levelUsage + " (ZIPPER_LEVEL)"},
 		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
 		&cli.StringFlag{Name: "dual",
-			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
+			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of other clusters; ranks on these nodes then reach the ranks there directly (ZIPPER_DUAL)"},
 		&cli.StringFlag{Name: "direct-allow",
 			Usage: "`HOST or CIDR`[,...] that ranks of this cluster may open direct links to, in addition to the addresses of its forwarders (ZIPPER_DIRECT_ALLOW)"},
 		&cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (ZIPPER_TICKET_FILE)"},
 		&cli.StringFlag{Name: "host-keys",
-			Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (zipper join asks once and keeps it); default: take them (ZIPPER_HOST_KEYS)"},
+			Usage: "policy for forwarders whose key is in neither the job nor known_forwarders: strict (refuse them), accept-new (zipper join asks for the key once and keeps it); default: accept them (ZIPPER_HOST_KEYS)"},
 		&cli.StringFlag{Name: "timeout",
 			Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}

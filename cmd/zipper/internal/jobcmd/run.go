@@ -33,11 +33,12 @@ func Run() *cli.Command {
 zipper run --file job.yaml
 zipper run --plan ranks -- ./prog.{mpi} arguments
 
-Virtual ranks count over the clusters in the order given. They are the ranks of MPI_COMM_WORLD, unless --plan or --order
-gives those another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD; in the
-background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. The exit status is
-that of the program: of the first rank that failed, MPI_Abort's code (1 for 0), 128 + N for signal N; 1 when the job could not
-run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
+Virtual ranks are numbered over the clusters in the given order. They are the ranks of MPI_COMM_WORLD, unless --plan or
+--order sets another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD; in the
+background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. {mpi} and {cluster} in the program or its
+arguments stand for the name of the cluster's MPI library and of the cluster. The exit status is that of the first rank
+that failed: its own status, MPI_Abort's code (1 for code 0), or 128 + N for signal N. It is 1 if the job could not run
+(255 or 127 from the remote shell: no login, no such command), and 2 for wrong flags.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
 				Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
@@ -46,7 +47,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringSliceFlag{Name: "network",
 				Usage: "`NAME` of a network without ranks that zippers are on, such as a long link between two sites; may be repeated"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"},
-				Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all of its own"},
+				Usage: "job description, YAML `FILE`; flags have precedence over it, and --cluster and --zipper replace all of its clusters or zippers"},
 			&cli.StringFlag{Name: "plan",
 				Usage: "run by the plan in `FILE`, written by zipper plan --output: its clusters (if no --cluster is given), hosts and order of ranks"},
 			&cli.StringFlag{Name: "order", Usage: orderUsage, EnvVars: []string{"ZIPPER_ORDER"}},
@@ -60,7 +61,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event",
 				EnvVars: []string{"ZIPPER_POLL"}},
 			&cli.StringFlag{Name: "protocol",
-				Usage:   "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)",
+				Usage:   "classic: a handshake for every message, half duplex, store and forward, for comparison (a running forwarder must have the same flag)",
 				EnvVars: []string{"ZIPPER_PROTOCOL"}},
 			&cli.StringFlag{Name: "level", Usage: levelUsage, EnvVars: []string{jobenv.VarLevel}},
 			&cli.StringFlag{Name: "patience", Usage: patienceUsage, EnvVars: []string{jobenv.VarPatience}},

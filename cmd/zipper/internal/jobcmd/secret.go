@@ -22,7 +22,7 @@ func Secret() *cli.Command {
 		Usage:     "make a job's or a forwarder's secret",
 		ArgsUsage: "FILE",
 		Description: `zipper secret ~/.zipper-secret                          a random one; copy the file to the other clusters
-zipper secret --passphrase --for lab ~/.zipper-secret   from words that people know: the same on every cluster
+zipper secret --passphrase --for lab ~/.zipper-secret   from a passphrase: the same on every cluster
 
 The file is for --secret-file, and can be read by you alone (mode 600). A file that exists is left as it is.`,
 		Flags: []cli.Flag{

@@ -29,7 +29,7 @@ func Status() *cli.Command {
 		Description: fmt.Sprintf(`zipper status                  the forwarder on this host
 ssh zip1 zipper status         the one on a zipper node
 
-A forwarder answers on the loopback address, port %d, unless it was told otherwise (zipper forwarder --status).`, monitor.DefaultPort),
+A forwarder answers on the loopback address, port %d, unless zipper forwarder --status sets another address.`, monitor.DefaultPort),
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print the whole status as JSON"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
 				Usage: "show the status every two seconds, with rates, until Ctrl-C"}},

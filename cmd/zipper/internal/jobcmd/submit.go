@@ -28,7 +28,7 @@ cancelled cancels the others; Ctrl-C cancels all. The output of all comes here, 
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "script", Usage: "print the batch scripts, and submit nothing"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Hour,
-				Usage: "how long a half waits for the others to begin, if the job file does not say"},
+				Usage: "how long a half waits for the others to begin, if the job file does not set it"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` (default ssh)", EnvVars: []string{"ZIPPER_RSH"}},
 		},
 		Action: submitJob,

@@ -27,8 +27,8 @@ zipper ticket --secret-file s --job j1                     the user: prints the 
 zipper ticket --key /etc/zipper/site --user alice --job j1 --job-key KEY --ranks 64 --expires 8h >j1.ticket
 zipper run --job j1 --secret-file s --ticket-file j1.ticket ...
 
-A ticket names a user, a job, at most how many ranks it has, and until when a run may begin. It is of use to who has
-the job's secret, and to nobody else. It is a JSON Web Token (EdDSA, with the job's key as cnf).`,
+A ticket names a user, a job, the maximum number of its ranks, and the time until which it may begin. Only a user who has
+the job's secret can use it. It is a JSON Web Token (EdDSA, with the job's key as cnf).`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "make-key", Usage: "make the site's key in `FILE`, and its public half in FILE.pub"},
 			&cli.StringFlag{Name: "key", Usage: "`FILE` with the site's key"},
@@ -36,7 +36,7 @@ the job's secret, and to nobody else. It is a JSON Web Token (EdDSA, with the jo
 			&cli.StringFlag{Name: "job", Usage: "job `ID`"},
 			&cli.StringFlag{Name: "job-key", Usage: "the job's `KEY`, or"},
 			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, from which the key is made"},
-			&cli.IntFlag{Name: "ranks", Usage: "the most ranks that the job may have"},
+			&cli.IntFlag{Name: "ranks", Usage: "maximum number of ranks of the job"},
 			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long from now on the job may begin"},
 		},
 		Action: makeTicket,

@@ -20,12 +20,13 @@ func Simulate() *cli.Command {
 		Name:      "simulate",
 		Usage:     "run messages on a platform in virtual time, by the real engine and forwarder",
 		ArgsUsage: "PLATFORM PATTERN|TRACE",
-		Description: "The same files as for zipper predict. Where that computes, this has the messages sent by the code that sends them in a job, over\n" +
-			"simulated adapters, with what may go wrong: --faults cut@1.5s,restart@2s/300ms=z1 (cut, stall, pause, restart or kill, when,\n" +
-			"for how long, of what). Prints what zipper run --stats does, in virtual time. docs/howto/predicting.md says when to use which.",
+		Description: "The files are those of zipper predict. zipper predict computes times; zipper simulate runs the code that sends messages in a\n" +
+			"job, over simulated adapters, also with faults: --faults cut@1.5s,restart@2s/300ms=z1 (cut, stall, pause, restart or kill, the\n" +
+			"time, the duration and the target). It prints the output of zipper run --stats, in virtual time. docs/howto/predicting.md says\n" +
+			"when to use which.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "seed",
-				Usage: "`N`: decides open choices, such as the order of events of one time and the targets of faults"},
+				Usage: "seed `N` of random choices, such as the order of simultaneous events and the targets of faults"},
 			ranksFlag(), computeFlag(),
 			&cli.StringFlag{Name: "faults",
 				Usage: "`LIST` of KIND@TIME[/FOR][=WHO]; or a number of random faults a second"},
