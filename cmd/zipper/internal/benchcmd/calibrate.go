@@ -24,7 +24,7 @@ func labFlags(rate, queue string) []cli.Flag {
 	return []cli.Flag{
 		rateFlag("rate", rate, "limit of every link in the lab, such as `100mbit`"),
 		&cli.StringFlag{Name: "queue", Value: queue,
-			Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
+			Usage: "queue of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
 		&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
 		&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
 	}
@@ -48,7 +48,7 @@ message repeated until its 95 % confidence interval is within 2 %, at most --rep
 				Usage: "the platform `FILE` (default: standard output)"},
 			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a message"},
 			&cli.IntFlag{Name: "repeat", Value: 6, Usage: "repetitions at most, 2 or more"},
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "for the whole"},
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "time limit of the whole measurement"},
 			clikit.LogFlag,
 		}, labFlags("50mbit", "fifo")...),
 		Action: runCalibrate,

@@ -32,7 +32,7 @@ the other runs. DIR gets the recordings, platform files, a time line of each ker
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its files", Required: true},
 			&cli.StringFlag{Name: "kernels", Value: "cg,mg,lu,is", Usage: "`LIST` of kernels"},
-			&cli.StringFlag{Name: "class", Value: "A", Usage: "of all: S, W, A, B or C"},
+			&cli.StringFlag{Name: "class", Value: "A", Usage: "class of all kernels: S, W, A, B or C"},
 			&cli.StringFlag{Name: "rates", Value: "1gbit", Usage: "`LIST` of limits of every link in the lab"},
 			&cli.IntFlag{Name: "rounds", Value: 3, Usage: "runs of each kernel at each rate"},
 			&cli.StringFlag{Name: "again", Usage: "do not measure; simulate the recorded kernels of the run whose output is in `DIR` again"},

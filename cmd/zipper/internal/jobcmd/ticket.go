@@ -34,7 +34,7 @@ the job's secret can use it. It is a JSON Web Token (EdDSA, with the job's key a
 			&cli.StringFlag{Name: "key", Usage: "`FILE` with the site's key"},
 			&cli.StringFlag{Name: "user", Usage: "`NAME` of the ticket's user, which the forwarder's log and status show"},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`"},
-			&cli.StringFlag{Name: "job-key", Usage: "the job's `KEY`, or"},
+			&cli.StringFlag{Name: "job-key", Usage: "the job's `KEY`, in place of --secret-file"},
 			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, from which the key is made"},
 			&cli.IntFlag{Name: "ranks", Usage: "maximum number of ranks of the job"},
 			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long from now on the job may begin"},
