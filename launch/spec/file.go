@@ -25,7 +25,8 @@ type file struct {
 	Secret string `yaml:"secret_file"`
 	// A file with the job's ticket, for forwarders that demand one.
 	Ticket string `yaml:"ticket_file"`
-	// Program and arguments. {mpi} and {cluster} in them stand for each cluster's own.
+	// Program and arguments. In them {mpi} stands for the name of each cluster's MPI library, and
+	// {cluster} for the name of the cluster.
 	Program command `yaml:"program"`
 	// How long the clusters wait for each other to join: 60s.
 	Timeout duration `yaml:"timeout"`

@@ -24,6 +24,6 @@ func TestReference(t *testing.T) {
 		t.Errorf("%d options count again, %d are named", len(again), len(reloadable))
 	}
 	docpart.Test(t, "../../../../docs/reference/configuration.md", fmt.Sprintf(
-		"| counts | keys |\n|---|---|\n| again at `zipper reload` | %s |\n| at the next start | %s |\n",
+		"| a change takes effect | keys |\n|---|---|\n| at `zipper reload` | %s |\n| at the next start | %s |\n",
 		strings.Join(again, ", "), strings.Join(atStart, ", ")))
 }
