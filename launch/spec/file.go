@@ -64,7 +64,7 @@ type fileZipper struct {
 	Clusters []string `yaml:"clusters"`
 	// The networks without ranks that the forwarder is on.
 	Networks []string `yaml:"networks"`
-	// Those of these networks on which the forwarder does not listen, but dials others.
+	// Networks without ranks on which the forwarder does not listen, but dials others.
 	Dial command `yaml:"dial"`
 	// The host key that the forwarder must have, as zipper status shows it.
 	HostKey string `yaml:"fingerprint"`
