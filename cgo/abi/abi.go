@@ -212,7 +212,7 @@ func waitsOf(n *C.z_waits) (w engine.Waits) {
 	return w
 }
 
-// kept returns a copy of a list in memory of C that is never freed, or nil for an empty list.
+// kept returns a copy of a list in memory of C, which Go never frees, or nil for an empty list.
 func kept(list []int32) *C.int32_t {
 	if len(list) == 0 {
 		return nil

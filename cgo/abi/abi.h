@@ -47,12 +47,14 @@ enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 };
  * the result and then done = 1 (release). */
 typedef struct z_cell {
   uint32_t done;
-  int32_t error; /* the error with which the operation has ended, enum z_error */
+  /* The error with which the operation has ended, enum z_error; for a native receive, an error class
+   * of native MPI, which z_native's `test` has stored. */
+  int32_t error;
   /* the rank in the communicator from which the message has come */
   int32_t source;
   int32_t tag;
   int64_t bytes; /* the size in bytes of the received message, or of the message that a probe has found */
-  /* 1 if the operation was cancelled before it began */
+  /* 1 if the operation was cancelled, so that its message has not been sent or received */
   int32_t cancelled;
   uint32_t stage; /* used by the shim only */
   /* the number by which the engine finds its request, which only the engine uses; 0: none */
@@ -118,8 +120,9 @@ typedef struct z_coll {
   int32_t op; /* the kind of the collective, enum z_coll_op */
   /* the rank of the root in the communicator, if the collective has a root */
   int32_t root;
-  /* The address of the data to be sent. For MPI_IN_PLACE the shim passes the place itself. It may
-   * equal recv only in reductions. */
+  /* The address of the data to be sent. For MPI_IN_PLACE the shim passes the place itself: recv in
+   * reductions, and the address of this process's block in `recv` in gathers; in a scatter `recv`
+   * is then that of the root's block in `send`. */
   const void *send;
   void *recv;
   /* The size in bytes of this process's own block. Gather and allgather: the block that it sends.
@@ -253,7 +256,8 @@ enum z_sync {
   Z_SYNC_START,
   Z_SYNC_COMPLETE,
   Z_SYNC_WAIT,
-  /* Returns an error if an epoch is open; cell is not used. */
+  /* Returns an error if an epoch is open. Otherwise completes all operations of this process, as
+   * must be done before the window is freed. */
   Z_SYNC_IDLE,
 };
 

@@ -31,7 +31,8 @@ var links linkSet
 // linkSet has an engine for each connection, beside the job's, and the state of the operations that
 // make connections. Its methods may be called by any thread.
 type linkSet struct {
-	// any is true once a connection has been attempted: other engines than the job's may exist.
+	// any is true once an operation on ports or their names has begun: from then on engines other
+	// than the job's may exist.
 	any atomic.Bool
 
 	busy struct {
@@ -113,7 +114,8 @@ func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
 	s.busy.of[link].Store(int32(a))
 	if link == 0 {
 		atomic.StoreInt32(busy, int32(a))
-		// any is set before a link has any activity, so the thread that sets it updates the sum
+		// s.any is set before a link has any activity. So if it is not set yet, the link's own call
+		// of setActivity stores the combined activity.
 		if !s.any.Load() {
 			return
 		}
@@ -132,14 +134,15 @@ func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
 	atomic.StoreInt32(busy, int32(all))
 }
 
-// The longest sleeps while there are several engines, since a thread can sleep on one of them only.
+// The longest sleeps while there are several engines, since a thread can sleep on one of them only:
+// sleepAlone if at most one of them has operations in progress, otherwise sleepAmong.
 const (
 	sleepAlone = time.Millisecond
 	sleepAmong = 200 * time.Microsecond
 )
 
 // progress makes progress in the job's engine e and in those of all links, and returns how much
-// there was. If there was none it sleeps for up to block.
+// there was, or engine.Faulted. If there was none it sleeps for up to block, at most sleepAlone.
 func (s *linkSet) progress(e *engine.Engine, block time.Duration) int {
 	n := e.Progress(min(block, 0))
 	if n == engine.Faulted {
@@ -346,8 +349,8 @@ func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
 
 var errTooMany = &engine.Error{Code: engine.ErrArg, Reason: fmt.Sprintf("there are %d connections to other jobs already: disconnect some", C.Z_LINKS)}
 
-// join makes a link for the connection of a plan and returns its number, or 0 if all processes are
-// of this job.
+// join makes a link for the connection of a plan, whose processes are of two jobs, and returns the
+// link's number. numbers are this process's numbers of these processes, in the plan's order.
 func (s *linkSet) join(ctx context.Context, p *ports.Plan, accepts bool, numbers []int32) (int32, error) {
 	seat, err := p.Seat(&s.self, accepts)
 	if err != nil {

@@ -3,15 +3,15 @@
 #ifndef ZIPPER_ABI_NATIVE_H
 #define ZIPPER_ABI_NATIVE_H
 #include "abi.h"
-/* The result of a probe of zn_improbe or zn_iprobe: 1, 0 or a negative error as z_native's function
- * returns it, and the message if it is 1. */
 
+/* The result of zn_improbe or zn_iprobe: 1, 0 or a negative error as z_native's function returns
+ * it, and the message if it is 1. */
 typedef struct zn_probe {
   int32_t found;
   z_probe probe;
-  /* The result of zn_coll: Z_OK or the negative of an error, and the number of the collective for
- * zn_coll_test. */
 } zn_probe;
+/* The result of zn_coll: Z_OK or the negative of an error, and the number of the collective for
+ * zn_coll_test. */
 typedef struct zn_token {
   int32_t error;
   uint64_t token;

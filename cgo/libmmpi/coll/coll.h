@@ -68,8 +68,8 @@ typedef struct zcoll {
   /* Starts the collective of request r in place of ze_coll, and returns an MPI error class, which
    * it also stores in rc. NULL: ze_coll starts the collective. */
   int (*launch)(zreq *r);
-  /* 1 for a reduction, whose datatype (args.type) and operator (args.mpi_op) are released at its
-   * end (type/use.h). */
+  /* 1 for a nonblocking reduction, whose datatype (args.type) and operator (args.mpi_op) are
+   * released at its end (type/use.h). */
   int reduces;
 } zcoll;
 
@@ -78,12 +78,12 @@ typedef struct zcoll {
 void *zcoll_grab(zcoll *j, int64_t bytes);
 
 /* Returns the address of the data of a buffer that is to be sent, which is buf or a packed copy
- * that lives as long as the collective, and sets *bytes to the size of the data. Returns NULL after
- * setting j->rc if the arguments are wrong. */
+ * that lives as long as the collective, and sets *bytes to the size of the data. If the arguments
+ * are wrong it sets j->rc, and the result must not be used. */
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 /* Returns the memory into which data for a buffer are to be received: buf, or other memory from
- * which zcoll_finish unpacks the data into buf. Sets *bytes to the size of the data. Returns NULL
- * after setting j->rc if the arguments are wrong. */
+ * which zcoll_finish unpacks the data into buf. Sets *bytes to the size of the data. If the
+ * arguments are wrong it sets j->rc, and the result must not be used. */
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
 /* The use of a buffer of blocks: blocks are sent from it; blocks are sent from a copy of it,
@@ -98,12 +98,14 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
                    const int64_t **displs);
 
 /* Returns the address of the first byte of a reduction's operand of `count` elements: buf, or a
- * copy that is laid out as the type. Returns NULL if j->rc is set or there are no elements. */
+ * copy that is laid out as the type. If the arguments are wrong it sets j->rc, and the result must
+ * not be used. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
-/* Returns the result buffer of a reduction, whose elements are laid out as the type, or NULL if rc
- * is set or there are no elements. The buffer has room for `room` elements, of which the first
- * `results` are copied to the program at the end (none if `untouched`). With in_place its initial
- * content is the program's `room` elements. */
+/* Returns the address of the first byte of a reduction's result, whose elements are laid out as the
+ * type: buf if the type is contiguous, otherwise other memory. That has room for `room` elements,
+ * of which the first `results` are copied to buf at the end (none if `untouched`); with in_place
+ * its initial content is the `room` elements of buf. If the arguments are wrong it sets j->rc, and
+ * the result must not be used. */
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
 /* Does the part of the preparation that is common to all reductions: checks the arguments and sets
  * the fields of j->args for the operator, the type and the count. op is the kind of reduction (enum

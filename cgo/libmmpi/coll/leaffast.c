@@ -1,6 +1,7 @@
 /* Small collectives in a leaf, a process that leads no other: it sends its block to local rank 0 of
- * its cluster, or receives the result from it, or both. While nothing else is in progress that
- * takes two native messages (or the pieces of two) and a native wait. They are the messages that
+ * its cluster, or receives the result from it or from a process of its own host that passes it on
+ * (zsmall_source), or both. While nothing else is in progress that takes two native messages (or
+ * the pieces of two) and a native wait. They are the messages that
  * the engine would send (smallstage.c), but they are sent here, without the engine. Other processes
  * cannot distinguish the two ways, and each call may use either. */
 #include "coll/coll.h"

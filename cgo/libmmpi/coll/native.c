@@ -1,6 +1,6 @@
 /* The engine's collectives inside this cluster: native nonblocking collectives on the local part of
  * a communicator. Ranks and counts are local. Data is of type MPI_BYTE except in reductions. The
- * functions are called from inside the engine and must not call it. */
+ * functions z_cb_… are called from inside the engine and must not call it. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 #include "p2p/p2p.h"

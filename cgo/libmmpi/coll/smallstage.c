@@ -10,7 +10,9 @@
  * one communicator. The stages of a communicator start in the same order in all processes, and
  * messages keep their order.
  *
- * The functions are called with the engine's lock held, like those of native.c. */
+ * Stages are begun and tested with the engine's lock held, by the functions z_cb_… of native.c.
+ * leaffast.c calls other functions of this file without that lock, only where one thread calls
+ * MPI. */
 #include "coll/smallstage.h"
 #include "coll/coll.h"
 #include "core/limits.h"

@@ -41,8 +41,8 @@ int zsmall_test(zsmall *f, int *over);
 /* The native communicator on which the messages of all stages are sent, a duplicate of
  * MPI_COMM_WORLD. */
 extern MPI_Comm zsmall_comm;
-/* Sets *tag to the tag on zsmall_comm of the messages of c's stages. Returns 1, or 0 if the channel
- * of c is not known. */
+/* Sets *tag to the tag on zsmall_comm of the messages of c's stages. Returns 1, or 0 if c has no
+ * channel or its channel is not known yet. */
 int zsmall_tag(zcomm *c, int *tag);
 /* returns the rank in zsmall_comm of local rank `local` of c */
 int zsmall_world_rank(const zcomm *c, int local);

@@ -24,8 +24,8 @@ int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 /* Gives `made`, which is a duplicate of c, copies of the topology of c and of the bounds of its two
  * groups if c is an intercommunicator. Returns MPI_ERR_NO_MEM if memory is exhausted. */
 int zcomm_like(zcomm *made, const zcomm *c);
-/* ^makes a native duplicate of c's local part the local part of a new spanning communicator that is
- * like c (zcomm_add, zcomm_like); returns an MPI error code */
+/* Makes `native`, a native duplicate of c's local part, the local part of a new spanning
+ * communicator that is like c (zcomm_add, zcomm_like). Returns an MPI error code. */
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c);
 
 /* Exchange data among the ranks of c, as MPI_Bcast and MPI_Allgather do for `bytes` bytes; they
@@ -44,7 +44,8 @@ int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
 
 /* Makes the result of a collective the same in all clusters after each library has made its part or
  * failed with rc, an error that it has raised: libraries run out of communicators at different
- * numbers. If one has failed, *made is freed and an error is raised. Collective. */
+ * numbers. If one has failed, *made is freed and an error is raised. Returns the code for the
+ * program. Collective. */
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
 /* Does the second half of zcomm_agree for results that the processes have exchanged already:
  * `worst` is not 0 if a process has failed, in which case *made is freed and an error is raised.
@@ -110,9 +111,8 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to);
 
 /* Waits until all processes of the native communicator comm have called this function and none of
  * them has a nonblocking duplication whose native part is in progress (meet.c); returns an MPI
- * error code. It must precede a native function that makes a communicator, if that function blocks
- * and has no nonblocking form. It is a collective: all ranks call it, whether their engine is idle
- * or not, or none does. */
+ * error code. It must precede each blocking call of a native function that makes a communicator. It
+ * is a collective: all ranks call it, whether their engine is idle or not, or none does. */
 int zcomm_meet(MPI_Comm comm);
 /* Returns 1 while this process is in zcomm_meet or zcomm_meet_members, so that none of its
  * nonblocking duplications may start its native part, otherwise 0. */
@@ -121,10 +121,12 @@ int zmeet_held(void);
  * native part is in progress. */
 void zmeet_copying(int by);
 
-/* Adds MPI_COMM_WORLD as a spanning communicator (context 0xFFFFFFFF00000000) if there are several
- * clusters. Called after ze_start. Returns an MPI error code. */
+/* Prepares groups and process sets and, if there are several clusters, adds MPI_COMM_WORLD as a
+ * spanning communicator (context 0xFFFFFFFF00000000). Called after ze_start. Returns an MPI error
+ * code. */
 int zcomm_start(void);
-/* frees the communicators that the shim keeps; must precede native MPI_Finalize */
+/* Frees the zcomms of MPI_COMM_WORLD and of the communicator over which those of sessions are made,
+ * and the process sets. Called after ze_finish. The native communicators remain. */
 void zcomm_stop(void);
 
 /* The name of the process set of a cluster, up to its last part: the sets (pset.c) are

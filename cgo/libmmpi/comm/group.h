@@ -1,5 +1,5 @@
-/* Groups of virtual ranks. In a job of more than one cluster every MPI_Group of the program is a
- * native placeholder handle, which stands for a zgroup. */
+/* Groups of virtual ranks. In a process that takes part in a job (z_is_off) every MPI_Group of the
+ * program is a native placeholder handle, which stands for a zgroup. */
 #ifndef ZIPPER_GROUP_H
 #define ZIPPER_GROUP_H
 #include <mpi.h>
@@ -20,7 +20,9 @@ int zgroup_new(const int32_t *rank, int size, MPI_Group *out);
 
 /* Makes a handle for a zgroup with the members of a native group, and frees the native group.
  * MPI_GROUP_NULL, which a native call leaves if an error handler of the program's has hidden its
- * error, becomes MPI_GROUP_NULL. Returns an MPI error code. */
+ * error, becomes MPI_GROUP_NULL. Returns an MPI error code: MPI_ERR_UNSUPPORTED_OPERATION if a
+ * member is not of this process's native world, because the program has spawned it or connected to
+ * it. */
 int zgroup_wrap(MPI_Group *native, MPI_Group *out);
 
 /* Makes the native group with the same members, which the caller frees unless it is

@@ -1,6 +1,6 @@
-/* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. The engine broadcasts the new context
- * id. The native library duplicates the local part. Then the processes exchange their results, and
- * the copy exists. A process that waits for anything advances its duplications. Collectives that
+/* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. All ranks get the new context id from
+ * rank 0, by a collective of the engine. The native library duplicates the local part. Then the
+ * processes exchange their results, and the copy exists. A process that waits for anything advances its duplications. Collectives that
  * the program starts on the communicator meanwhile are delayed. */
 #include "comm/comm.h"
 
@@ -11,8 +11,9 @@ typedef struct idup {
   /* the program's variable that gets the duplicate */
   MPI_Comm *out;
   /* context is the new communicator's context id, which rank 0 has chosen. contexts is an array
-   * with the number that each rank has sent; those of the ranks other than 0 only show that they
-   * have called the function. */
+   * with the number that each rank has sent in the last exchange: first the context id, where the
+   * numbers of the ranks other than 0 only show that they have called the function, then the
+   * verdict. */
   uint64_t context, *contexts;
   /* the native duplicate, or MPI_COMM_NULL until it exists */
   MPI_Comm made;

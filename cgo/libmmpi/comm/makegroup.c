@@ -50,9 +50,9 @@ static int pass(const meeting *m, const int *ranks, int peer, int send, void *da
   return failed ? z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* Sends `bytes` bytes from every member to the first one (to_first = 1), where `results` is an
- * array with one entry for each member, or from the first one to all others (0). ranks[i] is the
- * rank of member i in m->c. Returns an MPI error code. */
+/* Sends the `bytes` bytes at `results` from every member to the first one (to_first = 1), at which
+ * `results` is an array with one entry for each member, or from the first one to all others (0).
+ * ranks[i] is the rank of member i in m->c. Returns an MPI error code. */
 static int exchange(const meeting *m, const int *ranks, int to_first, void *results, int bytes) {
   int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);

@@ -64,14 +64,17 @@ static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c-
 /* Returns the number of ranks of the group of c that this process belongs to. */
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
-/* the map from native handle to zcomm, which holds spanning communicators only */
+/* The map from native handle to zcomm. It holds the spanning communicators, and the copies of
+ * communicators inside the cluster that zcomm_adopt has made. */
 extern zmap z_comms;
-/* The zcomm of MPI_COMM_WORLD. It is kept outside the map because most calls are on MPI_COMM_WORLD,
- * which so need no hash. It is NULL before the process has joined the job and after it has left. */
+/* The zcomm of MPI_COMM_WORLD, which z_comms has too. Most calls are on MPI_COMM_WORLD, and need no
+ * hash because of this variable. It is NULL before the process has joined the job, after it has
+ * left, and in a job of one cluster. */
 extern zcomm *z_whole;
 
-/* Returns the zcomm of a handle, or NULL if the communicator does not span clusters or the handle
- * is invalid. Native MPI reports an invalid handle. The handle may be any except MPI_COMM_WORLD. */
+/* Looks a handle up in z_comms. Returns its zcomm, or NULL if the communicator does not span
+ * clusters or the handle is invalid; native MPI reports an invalid handle. Call zcomm_find unless
+ * the handle is known not to be MPI_COMM_WORLD. */
 zcomm *zcomm_find_other(MPI_Comm comm);
 /* Returns the zcomm of a handle, which may be MPI_COMM_WORLD, or NULL if the communicator does not
  * span clusters or the handle is invalid. */
@@ -85,8 +88,8 @@ static inline zcomm *zcomm_retain(zcomm *c) {
 /* Allocates a communicator with one reference, which is not in the map yet. Rank i is virtual rank
  * world[i]; the array is copied. Returns NULL if memory is exhausted. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
-/* Returns the index of this process's cluster among the clusters of c's ranks, or among the
- * clusters of the job if c is NULL. */
+/* Returns the index of this process's cluster among the clusters of the job or, if c has ranks of
+ * other jobs, among the clusters of all its jobs. c may be NULL. */
 static inline int zcomm_cluster(const zcomm *c) {
   return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
 }

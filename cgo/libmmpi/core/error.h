@@ -7,8 +7,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Raises an error of a class on a communicator through its error handler, and returns the code that
- * the MPI function must return. A NULL c means MPI_COMM_WORLD; `function` is the name of the MPI
- * function, such as "MPI_Send". */
+ * the MPI function must return. A c that is NULL or that the program has freed means
+ * MPI_COMM_WORLD; `function` is the name of the MPI function, such as "MPI_Send". */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Raises an error of a class on a communicator that may span clusters or not, and returns the code
  * that the MPI function must return. */

@@ -15,9 +15,9 @@ extern z_world z_layout;
 /* The values of z_own_page.state. It is not Z_OFF if this process takes part in a job of several
  * clusters, or in a job of one cluster that may connect to other jobs. In all other processes every
  * call is passed through to native MPI. The state has pages of its own, which the kernel clears in
- * every child process however the child was made, so that no child goes on with its parent's
- * counters and keys. Before Linux 4.14 the kernel clears no pages; the state is Z_ON_BY_PID then,
- * and z_is_off compares process ids instead. */
+ * every child process that has a copy of the memory, also if the child was made by a raw system
+ * call, so that no child goes on with its parent's counters and keys. Before Linux 4.14 the kernel
+ * clears no pages; the state is Z_ON_BY_PID then, and z_is_off compares process ids instead. */
 enum { Z_OFF = 0, Z_ON = 1, Z_ON_BY_PID = 2 };
 struct z_own_page {
   int state;
@@ -150,9 +150,9 @@ static inline void z_unlock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_unlock(m);
 }
 
-/* Returns whether this thread may block inside native MPI because the engine has nothing to do. The
- * answer is always 0 with MPI_THREAD_MULTIPLE, where another thread could give the engine work
- * meanwhile. */
+/* Returns whether this thread may block inside native MPI, because the engine has nothing to do and
+ * no operation of the shim's own (z_pending) has to be polled. The answer is always 0 with
+ * MPI_THREAD_MULTIPLE, where another thread could give the engine work meanwhile. */
 static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
 
 #pragma GCC visibility pop

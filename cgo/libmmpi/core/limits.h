@@ -1,6 +1,6 @@
 /* The constants of the library: the trade-off of each, and the page of docs/decisions that has its
- * measurements. Two constants that Go needs as well are elsewhere: Z_FEW_RANKS is in abi.h, and
- * Z_CROWDED_US equals `crowded` in forwarder/loop/limits.go. */
+ * measurements. Go needs three constants as well: Z_FEW_RANKS, which is in abi.h; Z_CROWDED_US,
+ * which equals `crowded` in forwarder/loop/limits.go; and Z_HIGHEST_FD. */
 #ifndef ZIPPER_LIMITS_H
 #define ZIPPER_LIMITS_H
 
@@ -62,8 +62,8 @@ enum { Z_TIMER_SLACK_NS = 1000 };
 
 /* Z_HIGHEST_FD is the upper bound of the number from which on the library places its descriptors;
  * it equals `highest` in internal/highfd/limits.go. While Go starts, the lower numbers are occupied
- * only if at least Z_SPARE_FDS higher ones are free: Go needs six, and with fewer it might get low
- * numbers. */
+ * only if at least Z_SPARE_FDS higher ones are free. Go needs six, and ends a process in which it
+ * cannot open a descriptor. With fewer free ones nothing is occupied, so Go may get low ones. */
 enum { Z_HIGHEST_FD = 4096, Z_SPARE_FDS = 16 };
 
 /* Native stages of collectives that are sent as messages (coll/smallstage.c), among at most
@@ -83,7 +83,7 @@ enum {
    * longer message takes a request, an answer and pieces, each of which waits until the other
    * process polls (docs/decisions/0009-small-pieces-inside-a-host.md). */
   Z_PIECE = 4000,
-  /* The largest number of pieces of a message. Native MPI sends longer messages. */
+  /* The largest number of pieces of a message. Longer messages are sent whole. */
   Z_PIECES = 17,
 };
 

@@ -10,8 +10,8 @@ static zslot *find(ztable *t, uint64_t key) {
 }
 
 /* Replaces the table of a map by one with room for another key, at most half of whose slots are
- * used. zmap_put calls it when three quarters of the table's slots are used. The caller holds the
- * lock. */
+ * used then. zmap_put calls it if there is no table yet, or if more than three quarters of the
+ * slots would have a key after it. The caller holds the lock. */
 static void rebuild(zmap *m) {
   uint32_t bits = 6;
   while ((1u << bits) < 2 * (m->live + 1)) bits++;

@@ -1,6 +1,6 @@
 /* A hash from a handle to a pointer. Readers take no lock: a slot keeps its key until the table is
  * rebuilt, a removed key has the value NULL, and a rebuilt table is published whole. Both MPI
- * libraries reuse few handle values, so rebuilding is rare. */
+ * libraries use the values of freed handles again, so there are few keys and rebuilding is rare. */
 #ifndef ZIPPER_MAP_H
 #define ZIPPER_MAP_H
 #include <pthread.h>

@@ -16,7 +16,8 @@ void z_status_empty(MPI_Status *status);
 void z_status_translate(const zcomm *c, MPI_Status *status);
 /* Copies all fields of *from to *to except MPI_ERROR, which stays as it is in *to. */
 void z_status_copy(MPI_Status *to, const MPI_Status *from);
-/* Returns the size in bytes of the message that a status describes. */
+/* Returns the size in bytes of the message that a status describes, or 0 if native MPI cannot tell
+ * it. */
 int64_t z_status_bytes(const MPI_Status *status);
 
 #pragma GCC visibility pop

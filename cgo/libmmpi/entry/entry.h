@@ -1,8 +1,8 @@
 /* Entries into the engine. A signal handler may interrupt a thread inside the engine, where the
  * thread may hold a lock or be halfway through a change of shared data. A mark in each thread
  * records that the thread is inside. Every call of the engine is made through Z_ENGINE, which sets
- * the mark, and every callback of z_native begins with Z_OUT_OF_ENGINE, which clears the mark while
- * native MPI and the program's functions run. */
+ * the mark, and every callback of z_native that calls native MPI begins with Z_OUT_OF_ENGINE, which
+ * clears the mark while native MPI and the program's functions run. */
 #ifndef ZIPPER_ENTRY_H
 #define ZIPPER_ENTRY_H
 #include "abi.h"
@@ -86,10 +86,11 @@ extern volatile int32_t z_leaving;
 
 /* Lets a thread leave the engine after a signal handler has interrupted it in a call of the engine
  * or in a callback, and then calls `then`, which must not return. The interrupted call continues as
- * if the handler had returned. z_resume itself returns only if it cannot do so: 1 if the thread is
- * outside of the engine, which may be called at once, or 0 if the interrupted call cannot continue,
- * because the thread has been resumed at this instruction before and crashes there. Safe in signal
- * handlers. */
+ * if the handler had returned. z_resume itself returns only if it cannot do so. It returns
+ * 1 if the engine may be called at once: the thread is outside of it, or in a callback that no
+ * handler has interrupted. It returns 0 if the thread is inside and the interrupted call cannot
+ * continue: the place of the interruption is not found on the stack, or the thread has been resumed
+ * at this instruction before and crashes there. Safe in signal handlers. */
 int z_resume(void (*then)(void));
 
 /* Finds the address to which signal handlers return, which z_resume needs. It must be called before

@@ -66,8 +66,9 @@ int p2p_receives_natively(const zcomm *c, int source, int tag);
  * handle at once. */
 void p2p_hold_type(zreq *r, MPI_Datatype type);
 
-/* Unpacks the message that the engine has received for r from r->packed, if that is set, into the
- * program's buffer. It serves as r->finish, and returns an MPI error class. */
+/* Unpacks the message that the engine has received for r from r->packed into the program's buffer.
+ * Does nothing if native MPI has received the message there, or the receive was cancelled. It
+ * serves as r->finish, and returns an MPI error class. */
 int p2p_unpack(zreq *r);
 
 /* Start the send or the receive of request r on r->comm, whose arguments have been checked,

@@ -40,7 +40,9 @@ typedef struct parted {
   char *data;
   /* [cut.parts] the operation of each part in this round */
   z_cell *cells;
-  char *marked; /* [partitions] 1 once the partition has been sent or unpacked */
+  /* [partitions] 1 once the program has marked the partition as ready in this round or, at the
+   * receiver, once it has arrived and been unpacked. */
+  char *marked;
   /* At the sender: the number of partitions that the program has not marked as ready in this round.
    * At the receiver: -1 until the receives of the round have been posted, then 0. */
   int left;

@@ -49,7 +49,8 @@ int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status);
 typedef struct zbatch {
   /* the number of all requests, of the native ones, and of the shim's active ones */
   int n, natives, active;
-  /* the number of the shim's requests that advance only when they are polled */
+  /* the number of requests that advance only when they are polled: the native ones, and the shim's
+   * active ones with a function `poll` */
   int looked_at;
   /* [n] the program's array of handles */
   MPI_Request *requests;

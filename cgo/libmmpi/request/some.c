@@ -70,7 +70,7 @@ static int some_native(some *s) {
 }
 
 /* Concludes at most s->most of the requests that have completed. Returns 1 if at least one was
- * concluded or no request is active, otherwise 0. */
+ * concluded, an error occurred, or no request is active, otherwise 0. */
 static int some_over(void *arg) {
   some *s = arg;
   int nothing_native = 1;

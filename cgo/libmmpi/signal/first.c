@@ -1,5 +1,5 @@
-/* libmmpi-signals.so's copy of this chapter, which is loaded with the program and so comes before
- * the C library. */
+/* This library's table of the chapter's functions, and the search for the table of the copy that
+ * was loaded with the program: that of libmmpi-signals.so if it is preloaded (signal.h). */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>

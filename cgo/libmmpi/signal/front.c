@@ -1,5 +1,6 @@
-/* The functions of the C library that install handlers. glibc's other functions install them by a
- * private name, without sigaction, so each of these functions is here. */
+/* The functions of the C library that install handlers. Each of them is replaced here, because
+ * those of glibc call sigaction by a private name, so that a replaced sigaction alone would not
+ * see their handlers. */
 #define _GNU_SOURCE
 #include "signal/signal.h"
 #include <dlfcn.h>
@@ -20,7 +21,7 @@ EXPORT int sigaction(int number, const struct sigaction *restrict act, struct si
 }
 
 /* Installs a handler for a signal with these flags, and returns the previous one, or SIG_ERR after
- * setting errno. While the handler runs the signal itself is blocked if `masked` is 1. */
+ * setting errno. The action's mask has the signal itself if `masked` is 1. */
 static sighandler_t install(int number, sighandler_t handler, int masked, int flags) {
   struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
   if (handler == SIG_ERR || !valid(number)) {

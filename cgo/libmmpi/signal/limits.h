@@ -4,7 +4,7 @@
 
 /* The bounds of an alternate stack. Within them it is as long as RLIMIT_STACK, like a thread's own
  * stack. Its pages take memory once a handler has used them. If the address space has no room for
- * it, it is the longest that fits, with at least Z_LEAST_STACK bytes. */
+ * it, its length is halved until it fits, but not below Z_LEAST_STACK. */
 enum { Z_SHORT_STACK = 1 << 20, Z_LONG_STACK = 8 << 20, Z_LEAST_STACK = 128 << 10 };
 
 /* The number of inaccessible bytes below the stack. A handler that needs more stack gets

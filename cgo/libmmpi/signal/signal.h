@@ -37,10 +37,11 @@ typedef struct zsignals {
    * for each signal, before the program's threads run. */
   int (*own)(int number, const struct sigaction *act, struct sigaction *before);
 
-  /* Gives this thread a large alternate stack, before its first entry into the engine: Go's runtime
-   * uses the existing one, and would otherwise make a small one. Returns 1, or 0 if that is
-   * impossible now because a handler runs on another alternate stack. When the thread ends the
-   * stack is unmapped, and *given, which must stay valid until then, is set to 0. */
+  /* Gives this thread a large alternate stack, unless it has one, before its first entry into the
+   * engine: Go's runtime uses the existing one, and would otherwise make a small one. Returns 1,
+   * also if there is no memory for the stack, or 0 if a handler runs on the thread's alternate
+   * stack now, so that the caller must try again later. When the thread ends the stack is unmapped,
+   * and *given, which must stay valid until then, is set to 0. */
   int (*stack)(volatile int *given);
 } zsignals;
 
@@ -48,7 +49,7 @@ typedef struct zsignals {
 extern EXPORT const zsignals mmpi_signals;
 
 /* Returns the functions of the copy that was loaded with the program, which is this one if there is
- * no other. Must not be called in handlers. */
+ * no other. The first call must not be made in a handler, because it calls dlsym. */
 const zsignals *zsignal_first(void);
 
 /* Returns whether this process is one of a job. Async-signal-safe. The result is 0 while there is

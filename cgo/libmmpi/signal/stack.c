@@ -25,8 +25,8 @@ static int set(const stack_t *s, stack_t *old) { return zsignal_sigaltstack()(s,
 
 static int is_ours(const stack_t *s) { return own.map && !(s->ss_flags & SS_DISABLE) && s->ss_sp == own.ours.ss_sp; }
 
-/* Returns whether *s, an alternate stack that the program sets, is too short, so that the kernel
- * must have the library's instead. */
+/* Returns whether the kernel must have the library's alternate stack instead of *s, the program's:
+ * because it is too short or, in a thread that has entered the engine, because there is none. */
 static int falls_short(const stack_t *s) {
   return s->ss_flags & SS_DISABLE ? own.given != NULL : s->ss_size < Z_KEPT_STACK;
 }

@@ -29,11 +29,16 @@ static int zipped(void) {
   return job && *job;
 }
 
-/* Switches off Open MPI's read-modify-write in MPI-IO. Open MPI writes small pieces by reading the
- * surrounding data and writing all of it back. It takes no lock that the other clusters would
- * respect, so it would overwrite what they have written meanwhile. Data sieving and the collective
- * component two_phase do so. Unlike ROMIO (io/file.c) they obey no hint, only parameters that are
- * read during initialization. A user has no other use for these parameters. */
+/* Prepares a process of a job for the initialization of native MPI: records whether the program
+ * handles faults itself, gives native MPI its own values of the launcher's variables, and sets
+ * parameters of Open MPI.
+ *
+ * The parameters switch off Open MPI's read-modify-write in MPI-IO. Open MPI writes small pieces by
+ * reading the surrounding data and writing all of it back. It takes no lock that the other clusters
+ * would respect, so it would overwrite what they have written meanwhile. Data sieving and the
+ * collective component two_phase do so. Unlike ROMIO (io/file.c) they obey no hint, only parameters
+ * that are read during initialization. They are set over the user's values, which could only be
+ * wrong here; components that the user has excluded stay excluded. */
 static void before_init(void) {
   static const char variable[] = "OMPI_MCA_fcoll", without[] = "two_phase";
   const char *components = getenv(variable);
@@ -85,8 +90,8 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
 }
 
 /* Ends MPI as MPI_Finalize does. A program that exits in a signal handler may call MPI_Finalize
- * from an atexit function. The function then returns an error without calling an error handler, so
- * that the exit goes on with its status. */
+ * from an atexit function. If that handler has interrupted the engine, this function returns an
+ * error without calling an error handler, so that the exit goes on with its status. */
 int z_Finalize(void) {
   if (z_interrupts()) return MPI_ERR_OTHER;
   return zsession_finalize() ? MPI_SUCCESS : real.Finalize();

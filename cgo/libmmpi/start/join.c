@@ -74,8 +74,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   (void)self, (void)keyval, (void)value, (void)extra;
   if (z_is_off()) return MPI_SUCCESS;
   zreq_finish_released();
-  /* From here on no process of this cluster needs this process's native progress, so the engine may
-   * block. */
+  /* After this barrier no process of this cluster needs this process's native progress, so the
+   * engine may block. */
   int rc = private_barrier();
   z_wait_count(&z_waiting.begun);
   int failed = Z_ENGINE(ze_finish());

@@ -32,8 +32,8 @@ const char *zlauncher_problem(void);
 int zworld_init(int *argc, char ***argv, int required, int *provided);
 
 /* Do what MPI_Init and MPI_Finalize must do in a process that uses sessions (session.c). They
- * return 1 if the native function must not be called, otherwise 0. zsession_init then sets
- * *provided to the thread level. */
+ * return 1 if the native function must not be called, otherwise 0. If zsession_init returns 1 it
+ * has set *provided to the thread level. */
 int zsession_init(int *provided);
 int zsession_finalize(void);
 
@@ -46,7 +46,7 @@ int zjob_join(void);
 void zspawn_note(void);
 #define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* the variable by which a spawned process gets z_world.namesake */
 
-/* 1 while native MPI_Finalize runs, after this process has left the job, otherwise 0. */
+/* 1 once this process has left the job, which it does inside native MPI_Finalize, otherwise 0. */
 extern int zjob_finalizing;
 
 #pragma GCC visibility pop
