@@ -47,8 +47,8 @@ enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 };
  * the result and then done = 1 (release). */
 typedef struct z_cell {
   uint32_t done;
-  /* The error with which the operation has ended, enum z_error; for a native receive, an error class
-   * of native MPI, which z_native's `test` has stored. */
+  /* The error with which the operation has ended, enum z_error. For a native receive it is an error
+   * class of native MPI, which z_native's `test` has stored. */
   int32_t error;
   /* the rank in the communicator from which the message has come */
   int32_t source;
@@ -248,13 +248,16 @@ enum z_sync {
   Z_SYNC_UNLOCK,
   /* Locks the window at all targets. Uses flag: Z_LOCK_UNCHECKED or 0. */
   Z_SYNC_LOCK_ALL,
+  /* Unlocks the window at all targets. */
   Z_SYNC_UNLOCK_ALL,
   /* Begins an exposure epoch for the processes in group, as MPI_Win_post does. Completes at once:
    * cell is not used. Uses group and n. */
   Z_SYNC_POST,
   /* Begins an access epoch to the processes in group, as MPI_Win_start does. Uses group and n. */
   Z_SYNC_START,
+  /* Ends the access epoch, as MPI_Win_complete does. */
   Z_SYNC_COMPLETE,
+  /* Ends the exposure epoch, as MPI_Win_wait does. */
   Z_SYNC_WAIT,
   /* Returns an error if an epoch is open. Otherwise completes all operations of this process, as
    * must be done before the window is freed. */
@@ -383,10 +386,11 @@ typedef struct z_local {
   /* call to native MPI. */                                                                                           \
   F(int, ze_start, (const z_native *native, const z_local *local, z_world *out))                                      \
   /* Leaves the job after all messages have been sent and acknowledged, and all ranks have */                         \
-  /* called this function. Only ze_error may be called after it. */                                                   \
+  /* called this function. Only ze_error may be called after it, and ze_abort if the program */                       \
+  /* ends the job meanwhile (z_native.leave). */                                                                      \
   F(int, ze_finish, (void))                                                                                           \
-  /* Ends the job in all clusters with an exit status. Returns once the forwarder has */                              \
-  /* acknowledged the request, or after 1 s. */                                                                       \
+  /* Ends the job in all clusters, and the connections to other jobs, with an exit status. */                         \
+  /* Returns once the request has been written to the links, or after 1 s for each connection. */                     \
   F(void, ze_abort, (int32_t code))                                                                                   \
   /* Returns the text of the error of this thread's last failed call. It is valid until this */                       \
   /* thread's next call, also if other threads make calls. */                                                         \

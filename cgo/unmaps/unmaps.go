@@ -34,8 +34,8 @@ func Find() (*List, error) {
 }
 
 // Since calls f for each range that was noted after the first `seen` notes, from its first byte to
-// the one after its last, or for the whole address space if some notes have been overwritten. It
-// returns the number of notes.
+// the one after its last, or for the whole address space if some notes have been overwritten or are
+// being written. It returns the number of notes.
 func (x *List) Since(seen uint64, f func(from, to uintptr)) uint64 {
 	count := load(&x.l.count)
 	if count == seen {

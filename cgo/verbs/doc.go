@@ -6,7 +6,7 @@
 // The bindings are built with cgo and the tag rdma (scripts/build sets the tag if rdma-core's
 // headers are installed); Built reports whether they are. Every return code of the library is
 // checked and becomes an error that wraps the errno. Before the first device is opened,
-// ibv_fork_init is called.
+// ibv_fork_init is called, unless the kernel copies pinned pages for children (ForkCopies).
 //
 // Memory that is passed to Register must not move and must outlive the MR, so it must be outside of
 // Go's heap (mmap, C).

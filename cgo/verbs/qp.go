@@ -119,7 +119,7 @@ type QP struct {
 	inline  int
 	pd      *PD
 	service Service
-	// ah and the two fields after it are, for datagrams, the path to the peer and its number.
+	// ah and qpn are, for datagrams, the path to the peer's queue pair and its number.
 	ah  *C.struct_ibv_ah
 	qpn C.uint32_t
 }

@@ -63,8 +63,8 @@ extern int32_t z_pending;
 /* The number of nonblocking collectives in progress that run without the engine
  * (coll/leaffast.c). */
 extern int32_t z_leaves;
-/* The number of one-sided windows that the program has open. While there are any, waits take place
- * in the engine, which serves remote accesses at once. */
+/* The number of the program's windows that the engine knows (rma/win.h). While there are any, waits
+ * take place in the engine, which serves remote accesses at once. */
 extern int32_t z_serving;
 /* the size of the native world, which is the number of processes of this cluster */
 extern int z_native_size;

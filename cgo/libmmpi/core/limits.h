@@ -103,8 +103,8 @@ enum { Z_DRAIN_STDERR_MS = 5000 };
  * free a code. Further errors have the text of their class. */
 enum { Z_ERROR_TEXTS = 256 };
 
-/* The number of nodes of a graph from which on an order of its nodes is tried (topo/reorder.c).
- * Each try takes time proportional to the size of the graph. */
+/* The number of nodes of a graph with each of which as its first node an order of the nodes is
+ * tried (topo/reorder.c). Each try takes time proportional to the size of the graph. */
 enum { Z_REORDER_TRIES = 16 };
 
 /* The address space in MiB that the engine requires beside the program. The engine was seen to take

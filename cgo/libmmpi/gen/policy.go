@@ -10,7 +10,7 @@ import (
 
 // The policies of wrappers.
 const (
-	own    = "own"    // z_X in a job that spans clusters, otherwise native
+	own    = "own"    // z_X in a process that takes part in a job, otherwise native
 	inside = "inside" // as own, but z_X refuses arguments that span clusters
 	always = "always" // z_X
 	pass   = "pass"   // native
@@ -18,17 +18,18 @@ const (
 	// native; unsupported for arguments that span clusters; the thread is marked as inside
 	guarded = "guarded"
 	window  = "window" // z_X for a served window, otherwise guarded
-	// narrow is for the big-count form X_c of an own function: z_X if the counts fit an int,
-	// otherwise guarded. No policy file names it.
+	// narrow is for the big-count form X_c of a function with a z_X: z_X if the counts fit an int.
+	// For larger counts it is guarded, except that z_X gets types of many elements if an argument
+	// spans clusters and the counts are of elements of types. No policy file names it.
 	narrow = "narrow"
-	// arrays is for the big-count form of a collective with arrays: z_X with the arrays narrowed,
-	// on any communicator as narrow. No policy file names it.
+	// arrays is for the big-count form of a collective with arrays: z_X with the counts and arrays
+	// narrowed if the communicator spans clusters, otherwise guarded. No policy file names it.
 	arrays = "arrays"
 	// persist is for a persistent collective that starts an own nonblocking one: z_X is generated.
 	// No policy file names it.
 	persist = "persist"
 	// synced is guarded after a barrier of the communicator or file, which serves others while it
-	// waits. It is for functions that block and have no I-form.
+	// waits. It is for collective functions that block.
 	synced = "synced"
 )
 
@@ -63,9 +64,10 @@ func (p policies) read(file string) error {
 	return in.Err()
 }
 
-// of returns the policy of a function: the named one, or guarded if a communicator, group, window
-// or file is among its arguments, otherwise pass. Functions with a variable number of arguments
-// cannot be wrapped.
+// of returns the policy of a function: the named one; persist, narrow or arrays if the function has
+// such a form; otherwise guarded if a communicator, group, window or file is among its arguments
+// and it returns an error code, or pass. It returns an error for a function with a variable number
+// of arguments, which cannot be wrapped and must be named.
 func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil

@@ -221,8 +221,9 @@ int z_File_close(MPI_File *file) {
   return rc ? rc : rc2;
 }
 
-/* Defines z_NAME, a collective call on a file: all processes of all clusters begin it together, and
- * none of them leaves it before it has completed in all clusters. */
+/* Defines z_NAME, a collective call on a file. If the file is open in several clusters, all
+ * processes of all clusters begin it together, and none of them leaves it before it has completed
+ * in all clusters. */
 #define TOGETHER(NAME, PARAMS, ...)                     \
   int z_##NAME PARAMS {                                 \
     zfile *f = zfile_find(file);                        \

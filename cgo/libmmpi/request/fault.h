@@ -41,8 +41,8 @@ void zfault_touch(void);
 void zfault_access(const z_fault *f);
 /* records whether the program handles SIGSEGV and SIGBUS itself; called before native MPI_Init */
 void zfault_before_init(void);
-/* Installs the library's handlers of SIGSEGV and SIGBUS, except for a signal that the program handles
- * itself (zfault_before_init). Called once the engine is open. */
+/* Installs the library's handlers of SIGSEGV and SIGBUS, except for a signal that the program
+ * handles itself (zfault_before_init). Called once the engine is open. */
 void zfault_watch(void);
 
 #pragma GCC visibility pop

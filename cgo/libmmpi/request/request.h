@@ -117,8 +117,8 @@ void zreq_release(zreq *r);
 void zreq_reap(void);
 /* waits until all requests passed to zreq_release have completed, and frees them */
 void zreq_finish_released(void);
-/* Returns the number of released buffered sends that zreq_reap has not freed yet, and sets *bytes to
- * the total size of the copies of their messages. */
+/* Returns the number of released buffered sends that zreq_reap has not freed yet, and sets *bytes
+ * to the total size of the copies of their messages. */
 int64_t zreq_bsends(int64_t *bytes);
 void zreq_stop(void); /* frees the unused request objects and their placeholders */
 /* Frees r: drops its use of the datatype, its packed copy and its reference to the communicator,

@@ -94,6 +94,9 @@ static _Thread_local struct spin {
   /* limit is the longest duration of the next spin, used the counted duration of this spin so far,
    * and last the clock at its last turn or 0, all in us */
   double limit, used, last;
+  /* waits is the number of waits since the last one that explored, which is this one if waits is 0:
+   * it may spin for Z_SPIN_US whatever limit is. explore is the number of waits from one that
+   * explores to the next. */
   unsigned waits, explore;
 } spin = {.limit = Z_SPIN_US, .explore = Z_EXPLORE_WAITS};
 

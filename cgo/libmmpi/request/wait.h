@@ -18,17 +18,18 @@ void z_wait(int (*over)(void *), void *arg);
 void z_wait_links(int (*over)(void *), void *arg);
 /* waits until the engine's operation with this cell has completed */
 void z_wait_cell(z_cell *cell);
-/* Waits for a native request, stores its status in *status, and returns an MPI error code without
- * raising it. Everything else is served meanwhile. */
+/* Waits for a native request, stores its status in *status, and returns its MPI error code. Native
+ * MPI raises the error, as its MPI_Wait does. Everything else is served meanwhile. */
 int z_wait_native(MPI_Request *request, MPI_Status *status);
 /* Waits for the native request of a stage of a collective, and returns an MPI error code. The stage
  * may take long, so the wait spins and then sleeps. */
 int z_wait_stage(MPI_Request *request);
-/* Waits for the native request of a blocking call on comm, stores its status in *status, raises an
- * error on comm, and returns the code for the program. */
+/* Waits for the native request of a blocking call on comm as z_wait_native does, and returns the
+ * code for the program. An error is raised on comm, also by MPICH 4.0, which raises it on
+ * MPI_COMM_WORLD alone. */
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status);
-/* Waits for n native requests as MPI_Waitall does, and returns an MPI error code without raising
- * it. */
+/* Waits for n native requests as MPI_Waitall does, and returns its MPI error code; native MPI
+ * raises the error. */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 /* Waits for n native requests one after the other, also after one has failed, and returns the first
  * error code or MPI_SUCCESS. */
@@ -38,8 +39,9 @@ int z_wait_each(int n, MPI_Request requests[]);
  * error code. */
 int z_native_barrier(MPI_Comm comm);
 /* Reads from the environment how waits behave (ZIPPER_POLL), before the first wait. native_size is
- * the size of the native world. stages_moved returns whether a native stage of a collective has
- * completed; it is called while the engine has nothing else in progress (Z_STAGING). */
+ * the size of the native world. stages_moved tests the native stages of collectives that
+ * the engine has started, and returns whether one has completed; it is called while nothing but
+ * native stages is in progress. */
 void z_poll_start(int native_size, int (*stages_moved)(void));
 void z_poll(void); /* drives the links and native MPI once, without blocking */
 /* drives all progress once, unless nothing but native MPI has anything to do */

@@ -45,8 +45,8 @@ typedef struct zwin {
 /* the map from a window's native handle to its zwin */
 extern zmap z_windows;
 
-/* The window that this thread is freeing natively with MPI_THREAD_MULTIPLE, or NULL. The window is
- * no longer in z_windows. */
+/* The window that this thread is freeing natively, or NULL. With MPI_THREAD_MULTIPLE the window is
+ * no longer in z_windows, but attribute callbacks may still use it. */
 extern _Thread_local zwin *zwin_dying;
 
 /* Returns the zwin of a handle, or NULL if the engine does not know the window. */
@@ -72,9 +72,9 @@ int zwin_check_target(zwin *w, int rank, const char *function);
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function through the window's error handler, and
  * returns the code for the program. */
 int zwin_unsupported(MPI_Win win, const char *function);
-/* Checks that no epoch of this process is open on the window, and that all requests of this process
- * to others have been answered. Returns MPI_SUCCESS; otherwise raises an error and returns its
- * code. */
+/* Checks that no epoch of this process is open on the window, and waits until all requests of this
+ * process to others have been answered. Returns MPI_SUCCESS; otherwise raises an error and returns
+ * its code. */
 int zwin_idle(zwin *w, const char *function);
 
 /* Frees a served window in this process alone. It is called at the end of MPI, when the engine has

@@ -8,7 +8,7 @@
 typedef struct side {
   z_view view;  /* the memory as spans of bytes */
   z_span whole; /* the only span of a contiguous type, to which `view` refers */
-  int number;   /* the common type (z_number) of all elements, or -1 if they differ */
+  int number;   /* the common type of all elements (zflat), or Z_BYTES if it is not needed */
 } side;
 
 /* The arguments of a call of a one-sided function, such as MPI_Get_accumulate. */

@@ -20,7 +20,7 @@ static int by_peer(const void *a, const void *b) {
 
 /* Converts the blocks of b, one for each of the `degree` neighbours, to counts and displacements
  * for each rank, relative to the memory that it returns. `how` is the use of the blocks (ZB_SEND,
- * …). Returns NULL after setting j->rc. */
+ * …). After an error j->rc is set, and the result must not be used. */
 static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int degree, int mirrored,
                   const int64_t **counts, const int64_t **displs) {
   int size = j->comm->size, n = 0;
@@ -98,8 +98,8 @@ static void alltoallw(zcoll *j, const void *in, const int *sc, const MPI_Aint *s
            &(zblocks){.buf = out, .counts = rc, .addresses = rd, .types = to});
 }
 
-/* Inside a cluster the nonblocking form is never used: Open MPI 4.1's mixes up the two directions
- * of a periodic dimension of size 1 or 2. */
+/* Inside a cluster a blocking call is not made by the native nonblocking form: Open MPI 4.1's mixes
+ * up the two directions of a periodic dimension of size 1 or 2. */
 #define NEIGHBOR(...) Z_COLLECTIVE_AS(Z_BY_BARRIER, __VA_ARGS__)
 
 NEIGHBOR(Neighbor_allgather, Ineighbor_allgather, allgather,

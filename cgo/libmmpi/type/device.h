@@ -6,9 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Returns whether the n bytes at p are memory of a device, such as a GPU, that the host cannot
- * read. The device's own driver, if this process has loaded one, knows whether they are. If they
- * are, zdevice_blame returns the reason. */
+/* Returns whether the buffer of n bytes at p begins in memory of a device, such as a GPU, that the
+ * host cannot read; 0 if n is 0. The device's own driver is asked, if this process has loaded one.
+ * After a result of 1 zdevice_blame returns the reason. */
 int zdevice_has(const void *p, int64_t n);
 
 /* Returns the reason for which this thread's last call of zdevice_has returned 1, as a text for the

@@ -50,7 +50,7 @@ static inline int ztype_bad_buffer(const ztype *t, const void *buf, int64_t byte
 }
 
 /* Packs count elements into out, which has room for count * size bytes. comm may be any native
- * communicator. Returns an MPI error code without raising it. */
+ * communicator. Returns an MPI error code; native MPI raises an error of its MPI_Pack on comm. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
 /* Unpacks `bytes` bytes at packed, which may end within an element, into count elements at buf.
@@ -90,8 +90,10 @@ int ztype_made(MPI_Datatype type, zmade *m);
 int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
                    MPI_Datatype *types);
 
-/* makes what this chapter needs; called after native MPI_Init; returns an MPI error code */
+/* Makes the attribute by which the cache learns that a type is freed. Called after native MPI_Init.
+ * Returns an MPI error code. */
 int ztype_start(void);
-/* frees the cached properties of all types; called before native MPI_Finalize */
+/* Frees the keyval of that attribute, when this process leaves the job. The properties of a type
+ * stay in the cache until the type is freed. */
 void ztype_stop(void);
 #endif

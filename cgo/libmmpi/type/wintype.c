@@ -175,8 +175,8 @@ typedef struct dimension {
 } dimension;
 
 /* Appends the spans of the selected elements of an array to *out, in the dimensions 0 to dim, of
- * which dimension 0 varies fastest. `offset` is the offset in bytes of the first of these elements'
- * rows. Returns an MPI error class. */
+ * which dimension 0 varies fastest. `offset` is the offset in bytes of the element that has index 0
+ * in all these dimensions. Returns an MPI error class. */
 static int chosen(zflat **out, const part *p, const dimension *dims, int dim, int64_t offset) {
   const dimension *d = &dims[dim];
   int64_t unit = p->extent;

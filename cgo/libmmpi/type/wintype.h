@@ -9,7 +9,8 @@
 typedef struct zflat {
   /* the number of spans, and the number for which memory has been allocated */
   int64_t n, room;
-  /* the common type (z_number) of all elements, or -1 if they differ */
+  /* The common type (z_number) of all elements, Z_BYTES if there are none, or -1 if they differ or
+   * nothing can be computed with them. */
   int number;
   z_span spans[];
 } zflat;

@@ -32,7 +32,7 @@ void test_fail(const char *file, int line, const char *format, ...) __attribute_
 #define FAKE_ASSERT(CONDITION, ...) ((CONDITION) ? (void)0 : test_fail(__FILE__, __LINE__, __VA_ARGS__))
 
 void fake_begin(void); /* fills struct z_real and z_engine; there is no world yet */
-/* Ends the test if native objects that a unit has made are left over. */
+/* Ends the test if a unit has not freed an error handler that it has got. */
 void fake_end(void);
 
 /* ---- the world (fake.c) ---- */
@@ -123,7 +123,7 @@ int fake_committed(MPI_Datatype type);
 void fake_type_free(MPI_Datatype type); /* frees the type as the program does */
 int fake_types(void);                   /* the number of references to derived types */
 /* Stores the type map with adjacent pieces joined: the bytes that must be sent, in this order.
- * whole: pairs include their gaps. */
+ * whole: pairs include their gaps. Returns the number of pieces. */
 int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
 
 #define FAKE_INTS(...) \

@@ -164,7 +164,7 @@ TEST(native_arrays_go_to_native_mpi_whole) {
 TEST(no_requests_at_all) {
   world();
   fake_op *op;
-  MPI_Request other = remote_receive(&op); /* keeps the array from being passed to native MPI whole */
+  MPI_Request other = remote_receive(&op); /* a request of the shim that is in none of the arrays */
   int flag = 0, index = 0, count = 0;
   MPI_Status s = untouched_status;
   SAME(z_Waitall(0, NULL, NULL), MPI_SUCCESS);

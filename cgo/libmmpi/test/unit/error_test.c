@@ -225,7 +225,7 @@ TEST(a_child_is_off_with_and_without_pages_that_the_kernel_clears) {
 
 /* ---- output before the end (core/job.c) ---- */
 
-/* Redirects standard error to one end of a pipe or socket pair, whose other end is read. */
+/* Makes standard error a duplicate of the descriptor `end`, such as one end of a pipe. */
 static void stderr_to(int end) { CHECK(dup2(end, 2) == 2); }
 
 static int from, was_read;

@@ -1,5 +1,6 @@
-/* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan,
- * then a line for each test, preceded by comments that name the place if the test failed. */
+/* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan (at
+ * the end if there is an argument), and a line for each test, preceded by comments that name the
+ * place if the test failed. */
 #include "test.h"
 #include <stdarg.h>
 #include <sys/wait.h>

@@ -8,7 +8,8 @@ static int data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 static void sent_at(double us) { fake_at(fake.now + us, (void (*)(void *))fake_sent, fake_last_op()); }
 
-/* Completes a send as soon as the engine has it, for blocking sends. */
+/* isend is the fake's ze_isend. isend_and_end stands in front of it, and completes each send 30 us
+ * later, so that blocking sends return. */
 static int (*isend)(int32_t, int32_t, const void *, int64_t, int32_t, int32_t, int32_t, z_cell *);
 static int isend_and_end(int32_t comm, int32_t kind, const void *buf, int64_t n, int32_t to, int32_t tag, int32_t mode,
                          z_cell *cell) {
@@ -139,7 +140,7 @@ TEST(without_memory_for_a_packed_copy) {
   begin();
   MPI_Request r = MPI_REQUEST_NULL;
   MPI_Datatype type = every_other();
-  /* makes the library allocate type and request before the count */
+  /* makes the library allocate type and request before the blocks are counted */
   z_Send(data, 1, type, 1, 0, MPI_COMM_WORLD);
   SAME(z_Irecv(buffer, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
   arrives(fake_last_op());

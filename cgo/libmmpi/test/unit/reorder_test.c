@@ -82,7 +82,7 @@ TEST(a_line_over_alternating_clusters) {
   SAME(graph(N, index, edges, cluster, position), 2);
 }
 
-/* Two separate graphs in a random order are placed in a cluster each. */
+/* Two separate graphs whose nodes alternate are placed in a cluster each. */
 TEST(parts_that_do_not_hang_together) {
   enum { N = 12 };
   int index[N], edges[2 * N], cluster[N], position[N], m = 0;

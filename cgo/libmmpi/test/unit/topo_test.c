@@ -220,7 +220,7 @@ TEST(inside_a_cluster_it_is_native) {
   CHECK(dims[0] == 3 && periods[0] == 0 && coords[0] == 1);
 }
 
-/* Ranks 0 and 1 are in one cluster, 2 to 5 in the other: two alternating rings are separated. */
+/* Ranks 0 and 1 are in one cluster, 2 to 5 in the other: the two get a column of the grid. */
 TEST(reordering_exchanges_clusters) {
   world();
   everybody(6);

@@ -87,7 +87,7 @@ TEST(parameterized_types_of_fortran_are_predefined) {
   FAKE_WORLD(0, 2, 1);
   CHECK(known(fake_f90(MPI_COMBINER_F90_REAL, 8))->predefined);
   CHECK(known(contiguous(2, fake_f90(MPI_COMBINER_F90_INTEGER, 4)))
-            ->contiguous); /* a part that is not freed would be reported by the fake */
+            ->contiguous); /* the fake ends the test if the part, which is predefined, is freed */
 }
 
 TEST(types_of_big_count_functions) {

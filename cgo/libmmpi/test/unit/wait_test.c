@@ -41,7 +41,7 @@ static void begin(const char *poll, int rank, int clusters, const int *sizes) {
 }
 #define BEGIN(POLL, RANK, ...) begin(POLL, RANK, COUNT(((int[]){__VA_ARGS__})), (int[]){__VA_ARGS__})
 
-/* Returns the clock after a wait that ends after us microseconds. */
+/* Waits until the clock shows `us` microseconds, and returns the clock after the wait. */
 static double wait_until(double us) {
   over_now = 0, turns = 0;
   fake_at(us, end, NULL);
