@@ -58,8 +58,9 @@ var (
 func Embedded() { embedded.Store(true) }
 
 // getenv returns a variable of the program's environment, or "" if it is not set. It asks the C
-// library, because Go's copy of the environment misses changes that C has made since. Only ze_start
-// may call it, on the program's own thread, which therefore changes nothing meanwhile.
+// library, because Go's copy of the environment misses changes that C has made since. ze_start
+// calls it on the program's own thread, which therefore changes nothing meanwhile. boot.Join also
+// calls it, on a thread of the engine's (links.join).
 func getenv(name string) string {
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))

@@ -143,7 +143,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
   *s = (start){run, of, atomic_fetch_add(&made, 1)};
   int number = s->number, rc = EAGAIN;
   /* All threads of the runtime have the mask of its first thread, so that the program's signals are
-   * delivered to the program's threads. Go unblocks in each thread the signals of crashes */
+   * delivered to the program's threads. In each thread Go unblocks the signals of crashes and the
+   * C library's own signals, 32 and 33. */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int try = 0; rc == EAGAIN && try < Z_THREAD_TRIES; try++) {

@@ -108,11 +108,11 @@ enum { Z_ERROR_TEXTS = 256 };
 enum { Z_REORDER_TRIES = 16 };
 
 /* The address space in MiB that the engine requires beside the program. The engine was seen to take
- * 1900 MiB, with the stacks of its threads. */
+ * 1.6 GiB, with the stacks of its threads (docs/design/guest.md). */
 enum { Z_ENGINE_MIB = 2048 };
 
 /* The writable memory in MiB, as RLIMIT_DATA counts it, that the engine requires beside the
- * program. The engine was seen to take 80 MiB, without the stacks of its threads. */
+ * program. The engine was seen to take 85 MiB (docs/design/guest.md). */
 enum { Z_ENGINE_DATA_MIB = 128 };
 
 #endif
