@@ -1,7 +1,8 @@
 /* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. All ranks get the new context id from
  * rank 0, by a collective of the engine. The native library duplicates the local part. Then the
- * processes exchange their results, and the copy exists. A process that waits for anything advances its duplications. Collectives that
- * the program starts on the communicator meanwhile are delayed. */
+ * processes exchange their results, and the copy exists. A process that waits for anything advances
+ * its duplications. Collectives that the program starts on the communicator meanwhile are
+ * delayed. */
 #include "comm/comm.h"
 
 /* A nonblocking duplication of a communicator (MPI_Comm_idup) in progress. */

@@ -1,9 +1,9 @@
 /* The native MPI library, as the shim calls it. The shim is compiled once for each MPI library.
  *
  * Native MPI is called through `real` only, because a call by name would resolve to the shim's own
- * symbols. A function z_X has the signature of MPI_X and, in most cases, the policy `own` in a policy
- * file. The generated wrapper calls it in a process that takes part in a job (z_is_off), also for
- * communicators that do not span clusters.
+ * symbols. A function z_X has the signature of MPI_X and, in most cases, the policy `own` in a
+ * policy file. The generated wrapper calls it in a process that takes part in a job (z_is_off),
+ * also for communicators that do not span clusters.
  *
  * Names that begin with z_, or with z and a noun (zcomm_, zreq_, ztype_, zmap_), are the shim's.
  * Names that begin with ze_ are the engine's. */

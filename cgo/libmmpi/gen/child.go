@@ -25,8 +25,8 @@ var local = strings.Fields(`Error_string Get_processor_name
 var freeing = strings.Fields("Comm_free Request_free Op_free Comm_create_keyval Keyval_create Buffer_detach Buffer_detach_c")
 
 // bypass returns the beginning of a wrapper: in a process that takes no part in a job (z_is_off in
-// core/job.h), and inside native MPI, the call is native. Calls of a child are refused unless they are local or free an object, those of a
-// handler unless they are local.
+// core/job.h), and inside native MPI, the call is native. Calls of a child are refused
+// unless they are local or free an object, those of a handler unless they are local.
 func bypass(f function) string {
 	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
 	refuses := "z_is_apart()"
