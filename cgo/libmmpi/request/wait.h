@@ -25,8 +25,8 @@ int z_wait_native(MPI_Request *request, MPI_Status *status);
  * may take long, so the wait spins and then sleeps. */
 int z_wait_stage(MPI_Request *request);
 /* Waits for the native request of a blocking call on comm as z_wait_native does, and returns the
- * code for the program. An error is raised on comm, also by MPICH 4.0, which raises it on
- * MPI_COMM_WORLD alone. */
+ * code for the program. An error is raised on comm, also with MPICH 4.0, whose MPI_Wait raises
+ * it on MPI_COMM_WORLD alone. */
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status);
 /* Waits for n native requests as MPI_Waitall does, and returns its MPI error code; native MPI
  * raises the error. */
