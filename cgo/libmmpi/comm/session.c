@@ -9,8 +9,8 @@
 #ifdef Z_HAVE_Session_init
 
 /* Returns the spanning communicator of all ranks of MPI_COMM_WORLD whose local part is z_private,
- * for messages that no message of the program can match, or NULL in a process that has made neither
- * a session nor a communicator from a group, which needs no such messages. */
+ * for messages that no message of the program can match. Returns NULL in a process that has made
+ * neither a session nor a communicator from a group, which needs no such messages. */
 static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {

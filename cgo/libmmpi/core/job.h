@@ -16,7 +16,7 @@ extern z_world z_layout;
  * clusters, or in a job of one cluster that may connect to other jobs. In all other processes every
  * call is passed through to native MPI. The state has pages of its own, which the kernel clears in
  * every child process that has a copy of the memory, also if the child was made by a raw system
- * call, so that no child goes on with its parent's counters and keys. Before Linux 4.14 the kernel
+ * call. So no child goes on with its parent's counters and keys. Before Linux 4.14 the kernel
  * clears no pages; the state is Z_ON_BY_PID then, and z_is_off compares process ids instead. */
 enum { Z_OFF = 0, Z_ON = 1, Z_ON_BY_PID = 2 };
 struct z_own_page {
