@@ -17,10 +17,9 @@ import (
 
 // How a verified Join finds its job:
 //
-//  1. The forwarder checks that it serves the job (policy.serves).
-//  2. If the job is not here it is opened (open), which needs a valid ticket, if tickets are
-//     demanded, and room for one more job.
-//  3. The job's state machine decides about the Join (package job).
+//  1. If the job is not here it is opened (open). The forwarder's settings must permit it
+//     (policy.serves); it needs a valid ticket, if tickets are demanded, and room for one more job.
+//  2. The job's state machine decides about the Join (package job).
 
 // serves returns why the forwarder's settings do not permit the job of a Join, or nil if they do.
 func (p *policy) serves(j *wire.Join) *handshake.Refused {
@@ -53,12 +52,12 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)
 	}
-	if refused := f.policy.Load().serves(e.Join); refused != nil {
-		return refused
-	}
 	for {
 		r := f.find(e.Join)
 		if r == nil {
+			if refused := f.policy.Load().serves(e.Join); refused != nil {
+				return refused
+			}
 			if e.Ticket != nil {
 				return refusal(wire.RefuseTicket, "%v", e.Ticket)
 			}
@@ -111,12 +110,12 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
 		return refusal(wire.RefuseShutdown, stopReason)
 	}
-	if refused := f.policy.Load().serves(e.Join); refused != nil {
-		return refused
-	}
 	for {
 		r := f.find(e.Join)
 		if r == nil {
+			if refused := f.policy.Load().serves(e.Join); refused != nil {
+				return refused
+			}
 			switch why := f.hasFailed(e.Join); {
 			case e.Ticket != nil:
 				return refusal(wire.RefuseTicket, "%v", e.Ticket)

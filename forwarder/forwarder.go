@@ -123,8 +123,16 @@ func New(cfg Config) (*Forwarder, error) {
 		joining: relay.Route{Rank: wire.Nobody, Allowed: handshake.MayCome},
 		works:   make(chan struct{}), drain: drain{over: make(chan struct{})},
 		released: make(chan struct{}), empty: make(chan struct{})}
-	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
+	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys, f.isPresent)})
 	return f, nil
+}
+
+// isPresent reports whether a job with an id and a key is here.
+func (f *Forwarder) isPresent(id string, key [wire.PublicKeyLen]byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.jobs.Find(&wire.Join{Job: id, PublicKey: key})
+	return ok
 }
 
 // Serve accepts links and relays until ctx ends, Release is called, or the drained forwarder has no

@@ -94,10 +94,10 @@ func (c *Config) timeout(j *wire.Join) time.Duration {
 }
 
 // terms returns the part of the configuration that decides which Joins are accepted, for package
-// handshake.
-func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {
+// handshake. present reports whether a job with an id and a key is here.
+func (c *Config) terms(keys *seal.Forwarder, present func(string, [wire.PublicKeyLen]byte) bool) *handshake.Terms {
 	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket,
-		Strict: c.strict}
+		Strict: c.strict, Present: present}
 }
 
 // strangers returns the part of the configuration that bounds strangers.

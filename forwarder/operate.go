@@ -48,10 +48,10 @@ func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == n
 // Reload changes which jobs the forwarder serves, which forwarders it dials, and its bounds. It
 // takes over the fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin
 // with Max. It ignores Listeners, Log, NAT and HostKey. All other fields are only checked: a change
-// of them takes effect at the next start. Present jobs go on and keep their JobMemory; the new
-// fields apply to ranks and forwarders that join or rejoin them. A job of several hops whose Dial
-// was removed cannot replace links that it loses. On an error nothing changes. Safe for concurrent
-// use.
+// of them takes effect at the next start. Present jobs go on and keep their JobMemory; their ranks
+// and forwarders may join and rejoin them, because Level, Secret, Jobs and MaxRanks decide only
+// which jobs are opened. A job of several hops whose Dial was removed cannot replace links that it
+// loses. On an error nothing changes. Safe for concurrent use.
 func (f *Forwarder) Reload(cfg Config) error {
 	cfg.Listeners, cfg.Log, cfg.NAT, cfg.HostKey = f.cfg.Listeners, zap.NewNop(), f.cfg.NAT, f.cfg.HostKey
 	cfg, err := cfg.withDefaults()
@@ -61,7 +61,7 @@ func (f *Forwarder) Reload(cfg Config) error {
 	cfg = f.cfg.reloaded(&cfg)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(f.keys)})
+	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(f.keys, f.policy.Load().terms.Present)})
 	f.memory.SetLimit(cfg.Memory)
 	f.relay.Joining().SetLimit(cfg.joiningMemory())
 	f.strangers.SetLimits(cfg.strangers())

@@ -103,6 +103,9 @@ func (s *script) do(w []string) {
 		if slices.Contains(p, "undialled") {
 			cfg.Dial = nil
 		}
+		if slices.Contains(p, "strict") { // refuses all jobs that are not here
+			cfg.Level, cfg.Secret, cfg.Jobs, cfg.MaxRanks = wire.LevelSealed, "another secret", []string{"k"}, 1
+		}
 		if err := f.Reload(cfg); err != nil {
 			s.t.Fatal(err)
 		}

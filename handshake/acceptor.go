@@ -24,8 +24,11 @@ type Acceptor struct {
 
 // Terms are a forwarder's demands on joiners, and the keys that it shows them. They do not change.
 type Terms struct {
-	// Secret, if not empty, admits only jobs made from it.
+	// Secret, if not empty, admits only jobs made from it, and those that are present.
 	Secret string
+	// Present reports whether a job with an id and a key is here already; nil: none is. It may be
+	// called from any goroutine.
+	Present func(job string, key [wire.PublicKeyLen]byte) bool
 	// NAT has joiners asked for the address where they take connections.
 	NAT bool
 	// HostKey is the forwarder's host key; nil if it has none.
@@ -257,9 +260,10 @@ func (a *Acceptor) ticket(j *wire.Join) (user string, err error) {
 
 const otherSecret = "the job's secret is not the one this forwarder was started with"
 
-// wanted tells whether the operator's secret, if there is one, is the job's.
+// wanted tells whether the operator's secret, if there is one, is the job's, or the job is present.
 func (a *Acceptor) wanted(j *wire.Join) bool { return a.ofOperator(j.Job, j.PublicKey) }
 
 func (a *Acceptor) ofOperator(job string, key [wire.PublicKeyLen]byte) bool {
-	return a.terms.Secret == "" || ed25519.PublicKey(key[:]).Equal(Key(job, a.terms.Secret).Public())
+	return a.terms.Secret == "" || ed25519.PublicKey(key[:]).Equal(Key(job, a.terms.Secret).Public()) ||
+		a.terms.Present != nil && a.terms.Present(job, key)
 }
