@@ -191,7 +191,7 @@ func (r *Rail) close() {
 
 // strike counts a loss of the link at the time now. A loss that follows progress, or comes more
 // than strikeTime after the link was up, begins a new row. strike returns true if the loss is the
-// maxStrikes-th of its row, so that the job ends.
+// maxStrikes-th of its row, so that the job ends, or a direct rail is given up.
 func (r *Rail) strike(now time.Duration, progress uint64) bool {
 	if r.losses++; progress != r.progress || now-r.upAt > strikeTime {
 		r.strikes = 0

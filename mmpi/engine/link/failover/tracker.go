@@ -3,8 +3,9 @@
 // is a state machine: its caller reports events with their times, and carries out the decisions
 // that the methods return. The package opens no link and sends nothing.
 //
-//  1. Lost counts a loss as a strike. A rail that is lost again and again without progress ends the
-//     job, and so does the only rail if it cannot be opened again.
+//  1. Lost counts a loss as a strike. A rail to a forwarder that is lost again and again without
+//     progress ends the job, and so does the only rail if it cannot be opened again. A direct rail
+//     that is lost so often is given up: its messages take the forwarders.
 //  2. Otherwise Down takes the rail out of use. The caller sends the rail's frames and segments
 //     again over the other rails, and reconnects the rail (Redial, DialFailed, Up).
 //  3. A forwarder that has lost another rank's link reports that (Reachable). For that rank the
@@ -121,7 +122,7 @@ func (t *Tracker) Lost(now time.Duration, r *Rail, l Loss) *End {
 		return e
 	case r.peer < 0 && !t.Replays:
 		return e
-	case r.strike(now, l.Progress) && !t.ignoring:
+	case r.strike(now, l.Progress) && r.peer < 0 && !t.ignoring:
 		e.Reason = fmt.Sprintf("%s (%d times in a row, with nothing new between)", l.Reason, r.strikes)
 		return e
 	}
@@ -136,6 +137,10 @@ func (t *Tracker) Down(now time.Duration, r *Rail, reason string) (redial bool) 
 		t.lastLoss = reason
 	}
 	if t.ignoring && !r.owesBye || r.state == Closed {
+		return false
+	}
+	if r.peer >= 0 && r.strikes >= maxStrikes {
+		r.StopRedial()
 		return false
 	}
 	if r.peer < 0 {

@@ -5,6 +5,35 @@ import (
 	"time"
 )
 
+// TestDirectRailIsGivenUp checks that a direct rail that is lost again and again without progress,
+// as by a middlebox while its processes compute, is given up and does not end the job.
+func TestDirectRailIsGivenUp(t *testing.T) {
+	patience := time.Minute
+	tr := New(Config{Size: 2, End: 1, Replays: true, Patience: &patience})
+	var forwarder, direct Rail
+	tr.Forwarder(&forwarder, "", true, true)
+	tr.Direct(&direct, 1, true)
+	for i := range maxStrikes {
+		now := time.Duration(i+1) * time.Second
+		if !tr.Up(now, &direct, 0, "") {
+			t.Fatalf("loss %d: the link is refused", i)
+		}
+		if end := tr.Lost(now, &direct, Loss{Reason: "reset"}); end != nil {
+			t.Fatalf("loss %d ends the job: %s", i, end.Reason)
+		}
+		again := tr.Down(now, &direct, "reset")
+		if again {
+			direct.Redial()
+		}
+		if want := i < maxStrikes-1; again != want {
+			t.Errorf("loss %d: the link is opened again: %t, want %t", i, again, want)
+		}
+	}
+	if direct.Dials() || !forwarder.Reaches(1) {
+		t.Errorf("the direct rail dials: %t, the forwarder reaches rank 1: %t", direct.Dials(), forwarder.Reaches(1))
+	}
+}
+
 // TestRailRestoresItsOwnRanksOnly checks that a rail that comes up resets the deadlines of the
 // ranks that it leads to, and of no others.
 func TestRailRestoresItsOwnRanksOnly(t *testing.T) {
