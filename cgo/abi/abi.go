@@ -59,8 +59,8 @@ func Embedded() { embedded.Store(true) }
 
 // getenv returns a variable of the program's environment, or "" if it is not set. It asks the C
 // library, because Go's copy of the environment misses changes that C has made since. ze_start
-// calls it on the program's own thread, which therefore changes nothing meanwhile. boot.Join also
-// calls it, on a thread of the engine's (links.join).
+// calls it on the program's own thread, which therefore changes nothing meanwhile. No other thread
+// may call it, because the program may change the environment then.
 func getenv(name string) string {
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))
@@ -307,15 +307,12 @@ func ze_irecv(comm, kind int32, buf uintptr, n int64, source, tag int32, cell *e
 }
 
 //export ze_shadowed
-func ze_shadowed(comm, source, tag int32) (yes C.int) {
-	e := running.Load()
-	if e == nil {
-		return 0
-	}
-	if c := e.Comm(comm); c != nil && e.Shadowed(c, int(source), int(tag)) {
-		return 1
-	}
-	return 0
+func ze_shadowed(comm, source, tag int32) (yes int32) {
+	_ = on(comm, func(e *engine.Engine, c *engine.Comm) error { // without an engine no receive is in it
+		yes = bool32(e.Shadowed(c, int(source), int(tag)))
+		return nil
+	})
+	return yes
 }
 
 //export ze_iprobe

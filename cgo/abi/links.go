@@ -7,11 +7,13 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/mmpi/ports"
@@ -80,8 +82,16 @@ type connection struct {
 	comms   int
 }
 
-// start stores what the links need to know about this process, once the job's engine runs.
+// start stores what the links need to know about this process, once the job's engine runs. Only
+// ze_start may call it (getenv).
 func (s *linkSet) start(self ports.Self, n *C.z_native, processes int32) {
+	origin := jobenv.Origin(getenv, os.Getuid())
+	self.Local.Getenv = func(name string) string { // links.join runs on a thread of the engine's
+		if name == jobenv.VarOrigin {
+			return origin
+		}
+		return ""
+	}
 	s.self, s.native, s.processes = self, n, processes
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.numbers, s.results = map[ports.Process]int32{}, map[*engine.Cell]error{}

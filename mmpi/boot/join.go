@@ -40,7 +40,7 @@ type Local struct {
 	// kept.
 	Unmaps dial.Unmaps
 	// Getenv returns a variable of the program's environment, or "" if it is not set. With nil no
-	// variable is set. Only Join calls it.
+	// variable is set. Only Join calls it, on its caller's goroutine.
 	Getenv func(string) string
 }
 

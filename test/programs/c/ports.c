@@ -51,6 +51,26 @@ static void messages(MPI_Comm inter, int accepts, int n) {
   }
 }
 
+/* A receive from any process of the merged communicator `all` is posted before one from the second
+ * process of this side, whose rank there is `first` + 1. So it takes that process's first
+ * message. */
+static void in_order(MPI_Comm all, int rank, int size, int first) {
+  int one = 1, two = 2, got[2] = {0, 0};
+  MPI_Request r[2];
+  if (size < 2 || rank > 1) return;
+  if (rank == 1) {
+    MPI_Recv(NULL, 0, MPI_INT, first, 8, all, MPI_STATUS_IGNORE);
+    MPI_Send(&one, 1, MPI_INT, first, 9, all), MPI_Send(&two, 1, MPI_INT, first, 9, all);
+    return;
+  }
+  MPI_Irecv(&got[0], 1, MPI_INT, MPI_ANY_SOURCE, 9, all, &r[0]);
+  MPI_Irecv(&got[1], 1, MPI_INT, first + 1, 9, all, &r[1]);
+  MPI_Send(NULL, 0, MPI_INT, first + 1, 8, all);
+  MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+  SAME(got[0], 1, "message of the receive that was posted first");
+  SAME(got[1], 2, "message of the second receive");
+}
+
 static void collectives(MPI_Comm inter, int accepts) {
   int rank, size, others, value = -1;
   MPI_Comm_rank(inter, &rank), MPI_Comm_size(inter, &size), MPI_Comm_remote_size(inter, &others);
@@ -69,6 +89,7 @@ static void collectives(MPI_Comm inter, int accepts) {
   MPI_Comm_size(all, &whole), MPI_Comm_rank(all, &place_in);
   SAME(whole, size + others, "size of the merged communicator");
   SAME(place_in, accepts ? rank : others + rank, "rank there");
+  in_order(all, rank, size, accepts ? 0 : others);
   int *ranks = malloc((size_t)whole * sizeof *ranks);
   MPI_Allgather(&place_in, 1, MPI_INT, ranks, 1, MPI_INT, all);
   for (int i = 0; i < whole; i++) SAME(ranks[i], i, "gathered");

@@ -21,7 +21,8 @@ const (
 	refusedFor = 2 * time.Second
 
 	// maxStrikes is the number of losses of a link in a row, each within strikeTime and without
-	// progress, at which the job ends, or a direct link is given up. Default 6: with the pauses between them at least 1.5 s.
+	// progress, at which the job ends, or a direct link is given up. Default 6: with the pauses
+	// between them at least 1.5 s.
 	maxStrikes = 6
 
 	// strikeTime is how long a link must last so that its loss is not counted in a row with earlier
