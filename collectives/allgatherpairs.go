@@ -99,7 +99,7 @@ func (p *bundles) amongHosts() ([]Request, error) {
 	g := p.e.l.grid
 	x := newMoves(p.e.local.Size())
 	for _, r := range g.column(g.place) {
-		x.sendAgain(r, int64(len(p.mine)))
+		x.sendSame(r, int64(len(p.mine)))
 		x.receive(r, p.bytes[r])
 	}
 	p.column = p.place(g.column(g.place))
@@ -120,7 +120,7 @@ func (p *bundles) insideHost() ([]Request, error) {
 		for _, q := range g.column(place) {
 			n += p.bytes[q]
 		}
-		x.sendAgain(r, int64(len(p.column)))
+		x.sendSame(r, int64(len(p.column)))
 		x.receive(r, n)
 		all = append(all, g.column(place)...)
 	}

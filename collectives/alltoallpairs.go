@@ -138,7 +138,7 @@ func (p *pairs) parts(from []byte, list [][]byte) error {
 			m = int64(binary.LittleEndian.Uint32(from[4*i:]))
 		}
 		if m > p.most || m > int64(len(rest)) {
-			return fmt.Errorf("all to all: a block of %d bytes came where %d are the most", m, p.most)
+			return fmt.Errorf("all to all: received a block of %d bytes, at most %d are possible", m, p.most)
 		}
 		list[i], rest = rest[:m], rest[m:]
 	}

@@ -94,7 +94,7 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 			of, bytes := cut(i)
 			x := newMoves(e.local.Size())
 			for h, r := range column {
-				x.sendAgain(r, int64(len(result)))
+				x.sendSame(r, int64(len(result)))
 				x.receive(r, of[g.place][h].bytes)
 			}
 			b.add(x.start(e.local, result, back.at(i, int(bytes[g.place]))))
@@ -103,7 +103,7 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 			_, bytes := cut(i)
 			x := newMoves(e.local.Size())
 			for p, r := range row {
-				x.sendAgain(r, bytes[g.place])
+				x.sendSame(r, bytes[g.place])
 				x.receive(r, bytes[p])
 			}
 			b.add(x.start(e.local, back.at(i, int(bytes[g.place])), others.at(i, seg.count(i)*unit)))
@@ -146,8 +146,8 @@ func (m *moves) send(to int, n int64) {
 	m.sent += n
 }
 
-// sendAgain sends the same bytes as the other calls.
-func (m *moves) sendAgain(to int, n int64) { m.scounts[to] = n }
+// sendSame sends the same bytes as the other calls.
+func (m *moves) sendSame(to int, n int64) { m.scounts[to] = n }
 
 func (m *moves) receive(from int, n int64) {
 	m.rcounts[from], m.rdispls[from] = n, m.received

@@ -74,7 +74,7 @@ func TestLeaf(t *testing.T) {
 					w := &watched{l: l}
 					s, err := New(w, a, tuning)
 					if err != nil {
-						t.Fatalf("%v of %d bytes on %v: Leaf takes what New refuses: %v", a.Op, n, clusters, err)
+						t.Fatalf("%v of %d bytes on %v: Leaf accepts arguments that New refuses: %v", a.Op, n, clusters, err)
 					}
 					if over, err := NewRunner(s).Step(); !over || err != nil {
 						t.Fatal(over, err)
@@ -97,7 +97,7 @@ func TestLeaf(t *testing.T) {
 							clusters, p, w.calls)
 					}
 					if a.Op != OpBarrier && p.Get != Nothing && !bytes.Equal(a.Recv[:p.Get], w.got) {
-						t.Fatalf("%v of %d bytes, rank %d of %v: the result is not what was got", a.Op, n, rank,
+						t.Fatalf("%v of %d bytes, rank %d of %v: the result differs from the received data", a.Op, n, rank,
 							clusters)
 					}
 				}

@@ -30,7 +30,7 @@ func scanFew(e *env, a Args) Schedule {
 				case r < me:
 					m.receive(r, int64(n))
 				case r > me:
-					m.sendAgain(r, int64(n))
+					m.sendSame(r, int64(n))
 				}
 			}
 			before.add(m.start(e.local, send, operands))
@@ -69,7 +69,7 @@ func scanFew(e *env, a Args) Schedule {
 			}
 			m := newMoves(e.local.Size())
 			for r := 1; r < e.local.Size() && me == 0; r++ {
-				m.sendAgain(r, int64(n))
+				m.sendSame(r, int64(n))
 			}
 			if me > 0 {
 				m.receive(0, int64(n))

@@ -105,13 +105,13 @@ func (c *carrier) do(a action.Action) {
 	case bridge.Dial:
 		c.dial(&a)
 	default:
-		c.doOn(a)
+		c.doOnConnection(a)
 	}
 }
 
-// doOn carries out an action that concerns one connection of the job. It does nothing if that
-// connection has ended. With the lock.
-func (c *carrier) doOn(a action.Action) {
+// doOnConnection carries out an action that concerns one connection of the job. It does nothing if
+// that connection has ended. With the lock.
+func (c *carrier) doOnConnection(a action.Action) {
 	switch a := a.(type) {
 	case action.Send:
 		c.on(a.Conn, func(p *peer) { _ = p.conn.Send(a.Frame) })
@@ -143,7 +143,7 @@ func (c *carrier) doOn(a action.Action) {
 		at := &plane.Member{Rank: wire.Nobody, Zipper: a.Zipper, Address: c.job.Name(a.Zipper)}
 		c.on(a.Conn, func(p *peer) { c.run(p, at) })
 	case bridge.Far:
-		c.on(a.Conn, func(p *peer) { p.conn.Link().(transport.Distant).Far() })
+		c.on(a.Conn, func(p *peer) { p.conn.Link().(transport.Distant).UseLongPath() })
 	case bridge.Spread:
 		c.on(a.First, func(p *peer) { c.spread(p, a.Over) })
 	default:
@@ -246,7 +246,7 @@ func (c *carrier) start(a *job.Start) {
 
 func (c *carrier) newPlane(a *job.Start) *plane.Plane {
 	pl := &plane.Plane{ID: c.id, Clusters: c.job.Facts().Clusters, Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
-		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), GoesOn: c.job.Facts().GoesOn}
+		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), SurvivesLoss: c.job.Facts().SurvivesLoss}
 	if c.f.cfg.Protocol == Classic {
 		pl.Classic = relay.NewClassic(c.f.cfg.ControlLimit)
 	}
@@ -305,7 +305,7 @@ func (c *carrier) closeWays(a *job.CloseWays) {
 	}
 	c.f.aside(func() {
 		if err := open.Close(); err != nil {
-			c.f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder",
+			c.f.log.Warn("some connections that the kernel passes on for a job could not be removed; they end with this forwarder",
 				zap.String("job", c.id), zap.Error(err))
 		}
 	}, done)
@@ -370,7 +370,7 @@ func (c *carrier) dialled(p *peer, zipper, number int) {
 	})
 }
 
-var errNoAnswer = errors.New("no link in time (its log says more)")
+var errNoAnswer = errors.New("no link within the time limit (its log has details)")
 
 // unreached gives up a job that cannot reach another forwarder. A stranger's job gets no details of
 // the network there.

@@ -202,7 +202,7 @@ func (c Config) withDefaults() (Config, error) {
 			c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
 	case c.MaxRanks < 1 || c.MaxGathering < 1 || c.MaxGatheringFrom < 1 || c.MaxUnjoined < 1 ||
 		c.MaxUnjoinedFrom < 1 || c.MaxLinksFrom < 1:
-		return c, errors.New("forwarder: a bound for strangers is below 1")
+		return c, errors.New("forwarder: a limit for links that have not joined is below 1")
 	case c.MaxJobs < 0 || c.MaxJobsOf < 0:
 		return c, errors.New("forwarder: a negative number of jobs")
 	case c.Trunk < 0 || c.Trunk > trunk.Most:

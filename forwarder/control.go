@@ -60,10 +60,10 @@ func (p control) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	case wire.TypeRailState:
 		s, err := wire.ParseRailState(body)
 		if err == nil {
-			err = p.came.Take(s.Number)
+			err = p.states.Take(s.Number)
 		}
 		if err == nil {
-			err = m.MayTell(&s)
+			err = m.CheckState(&s)
 		}
 		if err != nil {
 			p.conn.Bad(err.Error())
@@ -80,7 +80,7 @@ func (p control) aborts(body []byte) {
 		p.conn.Bad(err.Error())
 		return
 	}
-	p.run.take(job.Aborted{Conn: p.id, Said: a})
+	p.run.take(job.Aborted{Conn: p.id, Frame: a})
 }
 
 // Bad handles a peer that broke the protocol. It tells a rank the reason in a last frame, after
@@ -93,7 +93,7 @@ func (p control) Bad(reason string) {
 	case m == nil:
 		return
 	case m.Zipper >= 0: // the job decides
-	case m.GoesOn:
+	case m.SurvivesLoss:
 		p.conn.AbortWith(frame(wire.TypeNotice, &wire.Notice{Text: reason})) // it may come back
 	default:
 		p.conn.AbortWith(frame(wire.TypeAbort, &wire.Abort{Code: 1, Rank: m.Rank, Reason: reason, By: wire.Nobody}))
@@ -101,8 +101,9 @@ func (p control) Bad(reason string) {
 	p.run.take(job.Damaged{Conn: p.id, Reason: reason})
 }
 
-// Late refuses a peer that has not joined within Config.JoinTimeout, and reports whether it did so.
-func (p control) Late(now time.Time) bool {
+// EndIfLate refuses a peer that has not joined within Config.JoinTimeout, and reports whether it
+// did so.
+func (p control) EndIfLate(now time.Time) bool {
 	if p.deadline.IsZero() || !now.After(p.deadline) {
 		return false
 	}
@@ -121,7 +122,7 @@ func (p control) Ended(cause error) {
 	if p.run != nil {
 		p.run.forget(p.peer, cause)
 	} else {
-		p.gone()
+		p.endExchange()
 	}
 }
 

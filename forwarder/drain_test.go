@@ -19,8 +19,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// opensNot checks that no job can be opened, and the reason.
-func opensNot(t *testing.T, b *bench, job string, code wire.RefuseCode, why string) {
+// refusesJobs checks that no job can be opened, and the reason.
+func refusesJobs(t *testing.T, b *bench, job string, code wire.RefuseCode, why string) {
 	t.Helper()
 	_, err := b.dial(identity(job, "a", 0, twoClusters...))
 	var r *handshake.Refused
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 	if !b.f.Status().Draining {
 		t.Error("the status does not say so")
 	}
-	opensNot(t, b, "new", wire.RefuseShutdown, "drained")
+	refusesJobs(t, b, "new", wire.RefuseShutdown, "drained")
 	second, err := b.dial(identity("gathering", "a", 1, wire.Cluster{Name: "a", Size: 2}))
 	if err != nil {
 		t.Fatal(err)
@@ -81,19 +81,19 @@ func TestReload(t *testing.T) {
 	if err := b.f.Reload(Config{Jobs: []string{"other"}}); err != nil {
 		t.Fatal(err)
 	}
-	opensNot(t, b, "second", wire.RefuseJob, "does not serve")
+	refusesJobs(t, b, "second", wire.RefuseJob, "does not serve")
 	if err := b.f.Reload(Config{MaxJobs: 1}); err != nil {
 		t.Fatal(err)
 	}
-	opensNot(t, b, "second", wire.RefuseFull, "--max-jobs")
+	refusesJobs(t, b, "second", wire.RefuseFull, "--max-jobs")
 	if err := b.f.Reload(Config{Level: wire.LevelSealed}); err != nil {
 		t.Fatal(err)
 	}
-	opensNot(t, b, "second", wire.RefuseSettings, "level")
+	refusesJobs(t, b, "second", wire.RefuseSettings, "level")
 	if err := b.f.Reload(Config{Secret: "another secret"}); err != nil {
 		t.Fatal(err)
 	}
-	opensNot(t, b, "second", wire.RefuseSecret, "secret")
+	refusesJobs(t, b, "second", wire.RefuseSecret, "secret")
 	pingPong(t, r[0], r[3])
 	if err := b.f.Reload(Config{Memory: 1 << 20}); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestJobsOfUser(t *testing.T) {
 		c.Ticket = func(j *wire.Join) (string, error) { return strings.TrimRight(j.Job, "0123456789"), nil }
 	})
 	ada := b.join("ada1", twoClusters...)
-	opensNot(t, b, "ada2", wire.RefuseFull, `user "ada" has 1 jobs`)
+	refusesJobs(t, b, "ada2", wire.RefuseFull, `user "ada" has 1 jobs`)
 	eve := b.join("eve1", twoClusters...)
 	pingPong(t, eve[0], eve[3])
 	for _, r := range ada {
@@ -181,8 +181,9 @@ func TestJobsOfUser(t *testing.T) {
 	b.join("ada2", twoClusters...)
 }
 
-// TestAlive checks that a forwarder whose lock is never released does not count as alive.
-func TestAlive(t *testing.T) {
+// TestDeadlockedForwarderIsNotAlive checks that a forwarder whose lock is never released does not
+// count as alive.
+func TestDeadlockedForwarderIsNotAlive(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	if err := b.f.Alive(t.Context()); err != nil {
 		t.Error(err)

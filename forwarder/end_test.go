@@ -12,9 +12,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestDeadRank checks that a link that ends without Bye ends its job, and that all ranks are told
-// which rank it was.
-func TestDeadRank(t *testing.T) {
+// TestLostLinkEndsTheJob checks that a link that ends without Bye ends its job, and that all ranks
+// are told which rank it was.
+func TestLostLinkEndsTheJob(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, n, nil)
@@ -84,9 +84,9 @@ func TestLingerEnds(t *testing.T) {
 	r[1].expectEOF()
 }
 
-// TestHalfDead checks that a peer that does not answer Pings is dead, and that an idle one that
-// answers is not.
-func TestHalfDead(t *testing.T) {
+// TestPeerWithoutPongIsDead checks that a peer that does not answer Pings is dead, and that an idle
+// one that answers is not.
+func TestPeerWithoutPongIsDead(t *testing.T) {
 	now := new(shiftedClock)
 	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout, c.clock = 1, 10*time.Second, time.Minute, now })
 	r := b.join("j", twoClusters...)

@@ -65,7 +65,7 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 			if r, refused = f.open(p, e, int(e.Join.Here)); refused != nil {
 				return refused
 			}
-			f.another(r)
+			f.warnSameID(r)
 		}
 		if here, refused := r.joins(p, e); here {
 			return refused
@@ -83,7 +83,7 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 	switch {
 	case r.job.State() == job.Ended:
 		return false, nil
-	case !r.job.AnotherWay(j):
+	case !r.job.PathDiffers(j):
 	case len(j.Zippers) == 0:
 		return true, refusal(wire.RefuseMeeting, "%s", r.job.Gather().Way().String())
 	default: // the process that waits joins again, by the way of several hops in this Join
@@ -128,7 +128,7 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 			if r, refused = f.open(p, e, e.To); refused != nil {
 				return refused
 			}
-			f.another(r)
+			f.warnSameID(r)
 		}
 		if r.bridges(p, e) {
 			return nil
@@ -144,10 +144,10 @@ func (r *runner) bridges(p *peer, e *handshake.Event) (here bool) {
 	switch {
 	case r.job.State() == job.Ended:
 		return false
-	case r.job.AnotherWay(e.Join):
+	case r.job.PathDiffers(e.Join):
 		r.handle(job.GiveUp{Code: wire.RefuseMeeting, Reason: handshake.WayOf(e.Join).String()})
 		return false
-	case r.job.OpensAgain(e.Join, e.Number):
+	case r.job.Reopens(e.Join, e.Number):
 		r.handle(job.GiveUp{Code: wire.RefuseShutdown, Reason: fmt.Sprintf(
 			"the link to the forwarder %s is lost: it opens another one", r.job.Name(int(e.Join.Here)))})
 		return false
@@ -208,9 +208,9 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 	return r, nil
 }
 
-// another tells a new job, and the gathering jobs with the same id, of each other. They have
+// warnSameID tells a new job, and the gathering jobs with the same id, of each other. They have
 // different keys: a user's mistake, or a stranger.
-func (f *Forwarder) another(r *runner) {
+func (f *Forwarder) warnSameID(r *runner) {
 	f.mu.Lock()
 	same := slices.Clone(f.jobs[r.id])
 	f.mu.Unlock()
@@ -252,13 +252,13 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 // may end the job by its id. If the job is not here, another half may come later. It is refused
 // then with the reason (part), unless the job has ended here since the half that ended was started.
 
-// hear handles a launcher's report about its half of a job (the ranks that it has started). It
-// returns the text of the answer, or why the report is refused.
-func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused) {
+// handleReport handles a launcher's report about its half of a job (the ranks that it has started).
+// It returns the text of the answer, or why the report is refused.
+func (f *Forwarder) handleReport(h *wire.Half) (text string, refused *handshake.Refused) {
 	h.Reason = wire.Printable(h.Reason[:min(len(h.Reason), halves.MaxReason)])
 	run := halves.Run{ID: handshake.JobID(h.Job), Key: h.PublicKey}
 	here := slices.DeleteFunc(f.all(), func(r *runner) bool { return r.halves() != run || !r.job.Has(h.Cluster) })
-	f.log.Warn("word of a half", zap.String("job", h.Job), zap.String("cluster", h.Cluster),
+	f.log.Warn("a half of a job reports its state", zap.String("job", h.Job), zap.String("cluster", h.Cluster),
 		zap.Stringer("state", h.State), zap.String("reason", h.Reason), zap.Int("jobs", len(here)))
 	if len(here) == 0 {
 		if h.State == wire.HalfEnded {
@@ -282,7 +282,7 @@ func (f *Forwarder) hear(h *wire.Half) (text string, refused *handshake.Refused)
 			r.take(job.HalfResumed{Cluster: h.Cluster})
 		}
 	}
-	return "heard", nil
+	return "accepted", nil
 }
 
 // part records that a half of a job has ended, because the job itself is not at this forwarder. It

@@ -15,16 +15,16 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// unhurriedTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that
+// slowClosingTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that
 // other events of the job occur while the ways are closed.
-type unhurriedTable struct{ passed }
+type slowClosingTable struct{ passed }
 
-func (u *unhurriedTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+func (u *slowClosingTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
 	at, _, err = u.passed.OpenWays(ways)
 	return at, u, err
 }
 
-func (u *unhurriedTable) Close() error {
+func (u *slowClosingTable) Close() error {
 	time.Sleep(20 * time.Millisecond)
 	return u.passed.Close()
 }
@@ -40,7 +40,7 @@ func TestJobEndsOnceWhenItsLinksCloseTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			table := &unhurriedTable{}
+			table := &slowClosingTable{}
 			b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
 			other := b.join("other", twoClusters...)
 			for range rounds {
@@ -113,7 +113,7 @@ func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
 		pingPong(t, other[0], other[2])
 	}
 	for range 4 {
-		if answer, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || answer != "heard" {
+		if answer, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || answer != "accepted" {
 			t.Fatalf("%q, %v; want the word to be heard", answer, err)
 		}
 	}

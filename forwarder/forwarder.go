@@ -69,7 +69,7 @@ import (
 const stopReason = "the forwarder is shutting down"
 
 // releaseReason is why a released job is over for this forwarder.
-const releaseReason = "the forwarder was stopped; the job may go on over another one, or over the next one"
+const releaseReason = "the forwarder was stopped; the job may continue over another one, or after a restart"
 
 // Forwarder relays frames between the ranks of different clusters, for any number of jobs at a
 // time.
@@ -120,7 +120,7 @@ func New(cfg Config) (*Forwarder, error) {
 	f := &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: index.Jobs[*runner]{}, totals: report.NewTotals(), strangers: strangers.New(cfg.strangers()),
-		joining: relay.Route{Rank: wire.Nobody, Allowed: handshake.MayCome},
+		joining: relay.Route{Rank: wire.Nobody, Allowed: handshake.CheckHeader},
 		works:   make(chan struct{}), drain: drain{over: make(chan struct{})},
 		released: make(chan struct{}), empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys, f.isPresent)})
@@ -208,13 +208,13 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	for {
 		link, err := ln.Accept()
 		if err == nil {
-			f.take(link, f.mayConnect, (*peer).challenge)
+			f.take(link, f.admitLink, (*peer).challenge)
 			continue
 		}
 		if errors.Is(err, transport.ErrClosed) || ctx.Err() != nil {
 			return
 		}
-		f.log.Error("cannot take a link in (too many open files?)", zap.Error(err))
+		f.log.Error("cannot accept a link (too many open files?)", zap.Error(err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(acceptAgain): // the cause may be temporary; do not busy-loop on it
@@ -307,7 +307,7 @@ func NewDriven(cfg Config, sys System) (*Driven, error) {
 }
 
 // Take gives the forwarder a link that a simulated rank or forwarder has opened to it.
-func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.mayConnect, (*peer).challenge) }
+func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.admitLink, (*peer).challenge) }
 
 // Turn performs one turn of the event loop, which may wait for events.
 func (d *Driven) Turn() { d.f.workers[0].Loop.Turn() }

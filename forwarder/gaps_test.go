@@ -34,9 +34,9 @@ func (b *bench) missing(id, want string) {
 	b.t.Fatalf("the forwarder does not learn %q, but %q", want, last)
 }
 
-// TestGapsTold checks that a forwarder that does not reach another one keeps trying, and that ranks
-// that join elsewhere and time out meanwhile are told the reason and the remedy.
-func TestGapsTold(t *testing.T) {
+// TestMissingBridgeIsReported checks that a forwarder that does not reach another one keeps trying,
+// and that ranks that join elsewhere and time out meanwhile are told the reason and the remedy.
+func TestMissingBridgeIsReported(t *testing.T) {
 	for secret, want := range map[string]string{
 		"s3cret": "the forwarder z1 says: no link to the forwarder z2 (memnet: ",
 		"":       "the forwarder z1 says: no link to the forwarder z2: is that", // strangers do not learn what is there

@@ -47,7 +47,7 @@ func TestHalfEnds(t *testing.T) {
 	if s, err := b.tell("another", wire.HalfEnded, 0); err != nil || s != "noted for the other halves" {
 		t.Errorf("another secret: %q, %v", s, err)
 	}
-	if s, err := b.tell("s3cret", wire.HalfEnded, 0); err != nil || s != "heard" {
+	if s, err := b.tell("s3cret", wire.HalfEnded, 0); err != nil || s != "accepted" {
 		t.Errorf("while it gathers: %q, %v", s, err)
 	}
 	gone(t, <-waiting, "job j ended: cluster b is why")
@@ -57,7 +57,7 @@ func TestHalfEnds(t *testing.T) {
 	// Cluster b starts again, so a does, too.
 	r := b.join("j", twoClusters[1], twoClusters[0])
 	pingPong(t, r[0], r[3])
-	if s, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || s != "heard" {
+	if s, err := b.tell("s3cret", wire.HalfEnded, time.Minute); err != nil || s != "accepted" {
 		t.Errorf("while it runs: %q, %v", s, err)
 	}
 	for _, rank := range r {
@@ -110,7 +110,7 @@ func TestHalfIsSuspended(t *testing.T) {
 		return []*rank{<-joined, <-joined}
 	}
 	say := func(state wire.HalfState) {
-		if s, err := b.tell("s3cret", state, 0); err != nil || s != "heard" {
+		if s, err := b.tell("s3cret", state, 0); err != nil || s != "accepted" {
 			t.Errorf("%v: %q, %v", state, s, err)
 		}
 	}

@@ -198,7 +198,7 @@ func (b *bench) opened(job string) {
 			}
 		}
 	}
-	b.t.Fatalf("nobody has opened job %s", job)
+	b.t.Fatalf("job %s has not been opened", job)
 }
 
 func await(fd int, events int16) error {

@@ -311,15 +311,15 @@ func TestHopsRefused(t *testing.T) {
 	})
 }
 
-// TestBridgeLies checks that a forwarder that sends forbidden frames loses the bridge, and that the
-// job ends with its name.
-func TestBridgeLies(t *testing.T) {
+// TestBridgeEndsWithForbiddenFrame checks that a forwarder that sends forbidden frames loses the
+// bridge, and that the job ends with its name.
+func TestBridgeEndsWithForbiddenFrame(t *testing.T) {
 	for name, frame := range map[string][]byte{
-		"source that is here": eager(0, 1, 1, nil),
-		"source outside":      eager(9, 1, 1, nil),
-		"back where it came":  eager(3, 4, 1, nil),
-		"destination outside": eager(3, 9, 1, nil),
-		"join when it runs": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
+		"source of the receiver":    eager(0, 1, 1, nil),
+		"unknown source":            eager(9, 1, 1, nil),
+		"destination of the sender": eager(3, 4, 1, nil),
+		"unknown destination":       eager(3, 9, 1, nil),
+		"Join in a running job": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
 			&wire.Join{Version: wire.Version}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,9 +335,9 @@ func TestBridgeLies(t *testing.T) {
 	}
 }
 
-// TestBridgeLiesEarly checks that malformed frames from a forwarder end a gathering job at once,
-// before and after the forwarders know each other.
-func TestBridgeLiesEarly(t *testing.T) {
+// TestBridgeWithMalformedFrameEndsGathering checks that malformed frames from a forwarder end a
+// gathering job at once, before and after the forwarders know each other.
+func TestBridgeWithMalformedFrameEndsGathering(t *testing.T) {
 	nonsense := bytes.Repeat([]byte{200}, wire.HeaderLen)
 	wait := func(ch *chain) <-chan error {
 		refused := make(chan error, 1)
@@ -391,9 +391,9 @@ func TestBridgeLiesEarly(t *testing.T) {
 	})
 }
 
-// TestBridgeRefused checks that a stranger whose link between forwarders is refused leaves no job
-// behind, regardless of the time-out that it asks for.
-func TestBridgeRefused(t *testing.T) {
+// TestBridgeRefusedLeavesNoJob checks that a stranger whose link between forwarders is refused
+// leaves no job behind, regardless of the time-out that it asks for.
+func TestBridgeRefusedLeavesNoJob(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}, 1)
 	b := ch.benches[0]
 	for i := range 3 {

@@ -63,23 +63,23 @@ func TestBadFrames(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"spoofed source":  {raw(func(h *wire.Header) { h.Src = 1 }), "source 1 from rank 0"},
-		"unknown rank":    {raw(func(h *wire.Header) { h.Dst = 4 }), "for rank 4 of 4"},
-		"nobody":          {raw(func(h *wire.Header) { h.Dst = wire.Nobody }), "for rank 4294967295"},
-		"oversized":       {raw(func(h *wire.Header) { h.Length = 1 << 30 }), "at most"},
-		"wrong length":    {raw(func(h *wire.Header) { h.Length = 1 }), "want 0 to 0"},
-		"unknown type":    {raw(func(h *wire.Header) { h.Type = 200 }), "unknown frame type"},
-		"a second join":   {raw(func(h *wire.Header) { h.Type, h.Length = wire.TypeJoin, 100 }), "Join frame in a running job"},
-		"text":            {[]byte("GET / HTTP/1.1\r\nHost: zip\r\nAccept: */*\r\n\r\n......"), "frame"},
-		"after good ones": {append(eager(0, 2, 1, []byte("good")), bytes.Repeat([]byte{0xff}, 100)...), "frame"},
-		"bad abort":       {append(raw(func(h *wire.Header) { h.Type, h.Length, h.BodySum = wire.TypeAbort, 3, wire.Sum([]byte{1, 2, 3}) }), 1, 2, 3), "short frame"},
+		"spoofed source":               {raw(func(h *wire.Header) { h.Src = 1 }), "source 1 from rank 0"},
+		"unknown rank":                 {raw(func(h *wire.Header) { h.Dst = 4 }), "for rank 4 of 4"},
+		"no rank":                      {raw(func(h *wire.Header) { h.Dst = wire.Nobody }), "for rank 4294967295"},
+		"oversized":                    {raw(func(h *wire.Header) { h.Length = 1 << 30 }), "at most"},
+		"wrong length":                 {raw(func(h *wire.Header) { h.Length = 1 }), "want 0 to 0"},
+		"unknown type":                 {raw(func(h *wire.Header) { h.Type = 200 }), "unknown frame type"},
+		"a second join":                {raw(func(h *wire.Header) { h.Type, h.Length = wire.TypeJoin, 100 }), "Join frame in a running job"},
+		"text":                         {[]byte("GET / HTTP/1.1\r\nHost: zip\r\nAccept: */*\r\n\r\n......"), "frame"},
+		"malformed after valid frames": {append(eager(0, 2, 1, []byte("good")), bytes.Repeat([]byte{0xff}, 100)...), "frame"},
+		"bad abort":                    {append(raw(func(h *wire.Header) { h.Type, h.Length, h.BodySum = wire.TypeAbort, 3, wire.Sum([]byte{1, 2, 3}) }), 1, 2, 3), "short frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.t = t
 			r := b.join("bad", twoClusters...)
 			r[0].send(c.bytes)
 			for _, x := range r {
-				if name == "after good ones" && x.Rank == 2 {
+				if name == "malformed after valid frames" && x.Rank == 2 {
 					x.expect(wire.TypeEager)
 				}
 				_, body := x.expect(wire.TypeAbort)
@@ -110,9 +110,9 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 		"bad join": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version}),
 		"forged": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
 			&wire.Join{Version: wire.Version, Job: "other", Cluster: "a", Layout: twoClusters}),
-		"half":       make([]byte, 1),
-		"bye":        header(wire.TypeBye, 0, 0),
-		"join twice": bytes.Repeat(wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: 77}), 2),
+		"incomplete header": make([]byte, 1),
+		"bye":               header(wire.TypeBye, 0, 0),
+		"join twice":        bytes.Repeat(wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: 77}), 2),
 	} {
 		l, err := b.dialer.Dial(context.Background(), b.ln.Addr())
 		if err != nil {
@@ -121,7 +121,7 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 		x := &rank{t: t, link: l}
 		x.expect(wire.TypeChallenge)
 		x.send(p)
-		if name != "half" {
+		if name != "incomplete header" {
 			_, body := x.expect(wire.TypeRefuse)
 			if f, err := wire.ParseRefuse(body); err != nil || f.Reason == "" {
 				t.Errorf("%s: refused with %+v, %v", name, f, err)

@@ -86,14 +86,14 @@ func (p *peer) handleFrame(h wire.Header, body []byte) {
 	if h.Type == wire.TypeRailState {
 		s, err := wire.ParseRailState(body)
 		if err == nil {
-			err = p.came.Take(s.Number)
+			err = p.states.Take(s.Number)
 		}
 		if err != nil {
 			p.run.handle(job.Spoiled{Conn: p.id, Zipper: p.zipper, Reason: err.Error()})
 			return
 		}
 	}
-	p.run.handle(job.Heard{Conn: p.id, Zipper: p.zipper, Type: h.Type, Body: body, Room: room,
+	p.run.handle(job.ForwarderFrame{Conn: p.id, Zipper: p.zipper, Type: h.Type, Body: body, Room: room,
 		Link: trunk.LinkOf(p.conn.Link())})
 }
 
@@ -117,7 +117,7 @@ func (p *peer) exchanged() {
 		case handshake.Send:
 			frames = append(frames, e.Frame...)
 		case handshake.Ended:
-			p.notIn(&e)
+			p.joinFailed(&e)
 		default:
 			p.sendFrames(&frames)
 			p.asked(&e)
@@ -168,10 +168,10 @@ func passesOf(f *Forwarder) handshake.Passes {
 	}
 }
 
-// notIn handles the failure of a peer's join exchange: its link ends, and it leaves its job if it
-// waits in one. If it does not, and this forwarder has refused its Join, the job of the Join is
+// joinFailed handles the failure of a peer's join exchange: its link ends, and it leaves its job if
+// it waits in one. If it does not, and this forwarder has refused its Join, the job of the Join is
 // told.
-func (p *peer) notIn(e *handshake.Event) {
+func (p *peer) joinFailed(e *handshake.Event) {
 	p.refused(e.Err)
 	if p.run != nil {
 		p.run.handle(job.Withdrawn{Conn: p.id})
@@ -194,7 +194,7 @@ func (p *peer) malformed(reason string) *plane.Member {
 		p.refuse(wire.RefuseMalformed, reason)
 		p.run.handle(job.Withdrawn{Conn: p.id})
 	case role.Introducing:
-		p.notIntroduced(&handshake.Refused{Code: wire.RefuseMalformed, Reason: "bad frame: " + reason})
+		p.introductionRefused(&handshake.Refused{Code: wire.RefuseMalformed, Reason: "bad frame: " + reason})
 	case role.Bridging:
 		p.run.handle(job.Spoiled{Conn: p.id, Zipper: p.zipper, Reason: reason})
 	}
@@ -212,17 +212,18 @@ func (p *peer) introduced(h wire.Header, body []byte) {
 			p.to(role.Bridging)
 			p.run.handle(job.Crossed{Zipper: p.zipper, Event: bridge.Introduced{Conn: p.id, Link: trunk.LinkOf(p.conn.Link())}})
 		case handshake.Ended:
-			p.notIntroduced(e.Err)
+			p.introductionRefused(e.Err)
 		}
 		return nil
 	})
 }
 
-var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
+var errNoForwarder = errors.New("the program that answers there is not a forwarder (its log has details)")
 
-// notIntroduced tells the job that another forwarder has refused the connection, or is not the one
-// that the job wants. If the other end is not a forwarder, a stranger's job learns only that.
-func (p *peer) notIntroduced(why *handshake.Refused) {
+// introductionRefused tells the job that another forwarder has refused the connection, or is not
+// the one that the job wants. If the other end is not a forwarder, a stranger's job learns only
+// that.
+func (p *peer) introductionRefused(why *handshake.Refused) {
 	p.to(role.Leaving)
 	p.f.log.Warn("another forwarder does not agree", zap.String("job", p.run.id),
 		zap.String("forwarder", p.run.job.Address(p.zipper)), zap.Error(why))
@@ -236,7 +237,7 @@ func (p *peer) notIntroduced(why *handshake.Refused) {
 // report handles a launcher's report about its half of a job, and ends the launcher's link. It
 // returns why the report is refused, or nil.
 func (p *peer) report(h *wire.Half) *handshake.Refused {
-	text, refused := p.f.hear(h)
+	text, refused := p.f.handleReport(h)
 	if refused != nil {
 		return refused
 	}

@@ -91,7 +91,7 @@ func TestSameID(t *testing.T) {
 	var refused *handshake.Refused
 	if !errors.As(err, &refused) || refused.Code != wire.RefuseTimeout ||
 		!strings.Contains(refused.Reason, "another secret wait under the same job id") {
-		t.Errorf("somebody with a third secret: %v", err)
+		t.Errorf("a process with a third secret: %v", err)
 	}
 	pingPong(t, r[1], r[2])
 	cancel()
@@ -155,9 +155,9 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestHopelessJobEnds checks that a job ends without waiting for the time-out when a process with
-// the job's secret was started for another layout, data model or settings.
-func TestHopelessJobEnds(t *testing.T) {
+// TestMismatchedRankEndsGathering checks that a job ends without waiting for the time-out when a
+// process with the job's secret was started for another layout, data model or settings.
+func TestMismatchedRankEndsGathering(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*handshake.Identity)
 		code   wire.RefuseCode
@@ -194,9 +194,9 @@ func TestHopelessJobEnds(t *testing.T) {
 	}
 }
 
-// TestTimeoutTellsEverybody checks that the shortest time-out counts for all ranks, and that all
-// are told.
-func TestTimeoutTellsEverybody(t *testing.T) {
+// TestShortestTimeoutRefusesAllRanks checks that the shortest time-out counts for all ranks, and
+// that all are told.
+func TestShortestTimeoutRefusesAllRanks(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	errs := make(chan error)
 	for i := range 2 {
@@ -241,8 +241,9 @@ func TestRankLeavesBeforeStart(t *testing.T) {
 	b.join("j", twoClusters...)
 }
 
-// TestNoJoin checks that a client that connects and sends nothing is disconnected.
-func TestNoJoin(t *testing.T) {
+// TestClientWithoutJoinIsDisconnected checks that a client that connects and sends nothing is
+// disconnected.
+func TestClientWithoutJoinIsDisconnected(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.JoinTimeout = 100 * time.Millisecond })
 	l, err := b.dialer.Dial(context.Background(), b.ln.Addr())
 	if err != nil {

@@ -144,9 +144,9 @@ func TestNAT(t *testing.T) {
 	}
 }
 
-// TestNATNot checks that no ways are opened for a rank with its own door for a cluster, for ranks
-// with several forwarders or too many peers, or if the kernel refuses.
-func TestNATNot(t *testing.T) {
+// TestNATIsSkippedWhereUnusable checks that no ways are opened for a rank with its own door for a
+// cluster, for ranks with several forwarders or too many peers, or if the kernel refuses.
+func TestNATIsSkippedWhereUnusable(t *testing.T) {
 	here := func(int) string { return "127.0.0.1:5000" }
 	for _, c := range []struct {
 		name   string
@@ -198,8 +198,9 @@ func TestNATNot(t *testing.T) {
 	}
 }
 
-// TestNATUnanswered checks that ranks without support answer that they accept no connections.
-func TestNATUnanswered(t *testing.T) {
+// TestUnsupportedNATIsDeclined checks that ranks without support answer that they accept no
+// connections.
+func TestUnsupportedNATIsDeclined(t *testing.T) {
 	table := &passed{}
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
 	r := b.join("j", twoClusters...)
@@ -272,9 +273,9 @@ func TestSlowKernel(t *testing.T) {
 	}
 }
 
-// TestLeavesWhileKernelIsAsked checks that a job waits again if a rank leaves while the kernel is
-// asked, and that the opened ways are closed.
-func TestLeavesWhileKernelIsAsked(t *testing.T) {
+// TestLeaveDuringKernelRequestGathersAgain checks that a job waits again if a rank leaves while the
+// kernel is asked, and that the opened ways are closed.
+func TestLeaveDuringKernelRequestGathersAgain(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
 	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}

@@ -6,9 +6,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
-// TestConnectionTooLate checks that a further connection between forwarders that is opened when its
-// job is over is closed; otherwise a forwarder that stopped would end a second time.
-func TestConnectionTooLate(t *testing.T) {
+// TestConnectionAfterEndOfJobIsClosed checks that a further connection between forwarders that is
+// opened when its job is over is closed; otherwise a forwarder that stopped would end a second
+// time.
+func TestConnectionAfterEndOfJobIsClosed(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 	f := ch.benches[0].f
 	links := ch.joinAll("j")

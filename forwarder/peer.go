@@ -51,7 +51,7 @@ type peer struct {
 	// deadline is the time until which the Join must arrive; zero: it has arrived, or none is
 	// needed.
 	deadline time.Time
-	came     wire.Ordered // came checks that RailStates from another forwarder arrive in order.
+	states   wire.Ordered // states checks that RailStates from another forwarder arrive in order.
 }
 
 // sendFrame sends the peer a frame of an exchange. The error is always nil: bytes that the link
@@ -116,8 +116,8 @@ func (p *peer) introduce(cert *handshake.Certificate, number int) {
 	p.bridger = handshake.NewBridger(*cert, p.zipper, number, p.f.policy.Load().terms, handshake.Nonce())
 }
 
-// gone ends the join exchange with a peer whose connection has ended, or is about to.
-func (p *peer) gone() {
+// endExchange ends the join exchange with a peer whose connection has ended, or is about to.
+func (p *peer) endExchange() {
 	if p.role.May(role.Leaving) {
 		p.to(role.Leaving)
 	}
@@ -179,10 +179,10 @@ func (f *Forwarder) forget(p *peer) {
 
 var errCrowded = errors.New("too many links that have not joined")
 
-// mayConnect reports whether a new link is admitted. If not, it sends the reason. To make room, the
+// admitLink reports whether a new link is admitted. If not, it sends the reason. To make room, the
 // oldest link that has not joined, of the same address or of the one with most, may be closed
 // (package strangers). With f.mu.
-func (f *Forwarder) mayConnect(p *peer) bool {
+func (f *Forwarder) admitLink(p *peer) bool {
 	link := p.conn.Link()
 	g, oldest, err := f.strangers.Connect(link.Remote(), p)
 	if err != nil {
@@ -193,20 +193,20 @@ func (f *Forwarder) mayConnect(p *peer) bool {
 	}
 	p.guest = g
 	if oldest != nil {
-		oldest.Who.(*peer).crowdOut()
+		oldest.Who.(*peer).evict()
 	}
 	return true
 }
 
-// crowdOut closes the link of a peer that has not joined, to make room for a new link. Any thread.
-func (p *peer) crowdOut() {
+// evict closes the link of a peer that has not joined, to make room for a new link. Any thread.
+func (p *peer) evict() {
 	reason := fmt.Sprintf("too many links that have not joined; the oldest from %s is closed", p.guest.Address())
 	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
 	p.conn.Post(func() {
 		if p.run != nil { // the peer has joined meanwhile
 			return
 		}
-		p.gone()
+		p.endExchange()
 		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseFull, Reason: reason}))
 		p.conn.End(errCrowded)
 	})

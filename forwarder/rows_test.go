@@ -104,9 +104,9 @@ func TestRowLosesBridge(t *testing.T) {
 	}
 }
 
-// TestRowAborts checks that an Abort in a row reaches another forwarder over a bridge that is the
-// route to no rank any more.
-func TestRowAborts(t *testing.T) {
+// TestAbortReachesForwarderWithoutRanks checks that an Abort in a row reaches another forwarder
+// over a bridge that is the route to no rank any more.
+func TestAbortReachesForwarderWithoutRanks(t *testing.T) {
 	ch, links := row(t)
 	for v := range 2 {
 		links[v][0].link.Close()
@@ -128,21 +128,21 @@ func TestRowAborts(t *testing.T) {
 	}
 }
 
-// TestRowLies checks that a forwarder's reports about ranks that are not behind it are rejected:
-// the link is lost, as by any damage. In a job whose ranks cannot return, any report about a rank
-// ends the job.
-func TestRowLies(t *testing.T) {
+// TestFalseRankReportIsRejected checks that a forwarder's reports about ranks that are not behind
+// it are rejected: the link is lost, as by any damage. In a job whose ranks cannot return, any
+// report about a rank ends the job.
+func TestFalseRankReportIsRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, before int // before: so many others were left out on the way
 		s            wire.RailState
 		want         string
 	}{
-		"rank here":      {2, 0, wire.RailState{Rank: 0}, "damaged: RailState of rank"},
-		"rank nowhere":   {2, 0, wire.RailState{Rank: 1 << 31}, "damaged: RailState of rank"},
-		"here is back":   {2, 0, wire.RailState{Rank: 0, Up: true}, "damaged: RailState of rank"},
-		"here has left":  {2, 0, wire.RailState{Rank: 0, Departed: true}, "damaged: RailState of rank"},
-		"not the first":  {2, 1, wire.RailState{Rank: 3, Up: true}, "damaged: state 2 has come in place of 1"},
-		"nobody is back": {1, 0, wire.RailState{Rank: 3}, "the forwarder z1 broke the protocol"},
+		"down, rank of the receiver":     {2, 0, wire.RailState{Rank: 0}, "damaged: RailState of rank"},
+		"down, unknown rank":             {2, 0, wire.RailState{Rank: 1 << 31}, "damaged: RailState of rank"},
+		"up, rank of the receiver":       {2, 0, wire.RailState{Rank: 0, Up: true}, "damaged: RailState of rank"},
+		"departed, rank of the receiver": {2, 0, wire.RailState{Rank: 0, Departed: true}, "damaged: RailState of rank"},
+		"number out of order":            {2, 1, wire.RailState{Rank: 3, Up: true}, "damaged: state 2 has come in place of 1"},
+		"one row, without patience":      {1, 0, wire.RailState{Rank: 3}, "the forwarder z1 broke the protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})

@@ -121,7 +121,7 @@ func (r *runner) unlock() {
 func (r *runner) forget(p *peer, cause error) {
 	r.mu.Lock()
 	defer r.unlock()
-	p.gone()
+	p.endExchange()
 	r.handle(job.Lost{Conn: p.id, Cause: cause, Silent: errors.Is(cause, relay.ErrSilent)})
 	delete(r.conns, p.id)
 }

@@ -152,7 +152,7 @@ func (s *script) duration(w string) time.Duration {
 func (s *script) end(name string) *processEnd {
 	e := s.ends[name]
 	if e == nil {
-		s.t.Fatalf("nobody is called %s", name)
+		s.t.Fatalf("no process has the name %s", name)
 	}
 	return e
 }

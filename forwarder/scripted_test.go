@@ -82,7 +82,7 @@ func (n named) Path() (p transport.Path, known bool) {
 	return transport.Path{RoundTrip: n.roundTrip}, n.roundTrip > 0
 }
 
-func (n named) Far() {}
+func (n named) UseLongPath() {}
 
 func (n named) Home() (here, there netip.Addr) {
 	return netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("10.0.0.1")

@@ -158,7 +158,7 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 			if s.cuts {
 				a.Cut()
 			}
-			other.f.take(named{b, from, roundTrip}, other.f.mayConnect, (*peer).challenge)
+			other.f.take(named{b, from, roundTrip}, other.f.admitLink, (*peer).challenge)
 			return named{a, to, roundTrip}, nil
 		},
 		JobEnd: func(j Summary) {
@@ -281,5 +281,5 @@ func (s *script) join(p []string, opt map[string]string) {
 	if !slices.Contains(s.joined, e.name) {
 		s.joined = append(s.joined, e.name)
 	}
-	s.zips[zip].f.take(named{b, e.name, 0}, s.zips[zip].f.mayConnect, (*peer).challenge)
+	s.zips[zip].f.take(named{b, e.name, 0}, s.zips[zip].f.admitLink, (*peer).challenge)
 }

@@ -121,9 +121,9 @@ func TestSealedBye(t *testing.T) {
 	}
 }
 
-// TestInventedControl checks that frames that another party inserts into a rank's link are bad
-// frames without effect, whatever their type.
-func TestInventedControl(t *testing.T) {
+// TestForgedControlFramesAreRejected checks that frames that another party inserts into a rank's
+// link are bad frames without effect, whatever their type.
+func TestForgedControlFramesAreRejected(t *testing.T) {
 	abort := &wire.Abort{Code: 7, Rank: 0, Reason: "gotcha", By: 0}
 	for what, invent := range map[string]func(r *sealedRank){
 		"plain Abort": func(r *sealedRank) { r.send(wire.AppendFrame(nil, wire.Control(wire.TypeAbort), abort)) },

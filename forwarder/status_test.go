@@ -77,7 +77,7 @@ func TestTotalsStay(t *testing.T) {
 	r[0].send(eager(0, 1, 1, make([]byte, 100)))
 	r[1].expect(wire.TypeEager)
 	again := eager(0, 1, 2, make([]byte, 50))
-	wire.MarkAgain(again)
+	wire.MarkResent(again)
 	r[0].send(again)
 	r[1].expect(wire.TypeEager)
 	before := b.f.Status()

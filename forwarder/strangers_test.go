@@ -61,11 +61,11 @@ func TestFloods(t *testing.T) {
 		}
 	}
 	for name, attack := range map[string]func(c net.Conn, i int){
-		"connections": func(net.Conn, int) {},
-		"joins":       join(identity("", "a", 0, twoClusters...), 2),
-		"half joins":  join(identity("", "a", 0, twoClusters...), 1),
-		"huge joins":  join(identity("", "a", 0, huge...), 2),
-		"nonsense":    func(c net.Conn, _ int) { _, _ = c.Write(make([]byte, 100)) },
+		"connections":      func(net.Conn, int) {},
+		"joins":            join(identity("", "a", 0, twoClusters...), 2),
+		"incomplete joins": join(identity("", "a", 0, twoClusters...), 1),
+		"huge joins":       join(identity("", "a", 0, huge...), 2),
+		"malformed frames": func(c net.Conn, _ int) { _, _ = c.Write(make([]byte, 100)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const links, attempts, attackers = 300, 1500, 4
@@ -132,9 +132,9 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestOldestGoes checks that of one address's links that have not joined the oldest is closed and
-// told why, and that those of other addresses stay.
-func TestOldestGoes(t *testing.T) {
+// TestOldestUnjoinedLinkIsClosed checks that of one address's links that have not joined the oldest
+// is closed and told why, and that those of other addresses stay.
+func TestOldestUnjoinedLinkIsClosed(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) { c.MaxUnjoinedFrom = 2 })
 	other, err := b.stranger("127.0.0.3")
 	if err != nil {
@@ -160,8 +160,9 @@ func TestOldestGoes(t *testing.T) {
 	}
 }
 
-// TestBounds checks that joins beyond the bounds of the configuration are refused with a reason.
-func TestBounds(t *testing.T) {
+// TestExcessJoinsAreRefused checks that joins beyond the bounds of the configuration are
+// refused with a reason.
+func TestExcessJoinsAreRefused(t *testing.T) {
 	b := start(t, tcpNetwork(), func(c *Config) {
 		c.MaxRanks, c.MaxGatheringFrom, c.MaxLinksFrom, c.MaxTimeout = 4, 1, 3, 300*time.Millisecond
 	})

@@ -183,14 +183,14 @@ func (a *Acceptor) HandleExamined(h wire.Header, body []byte, x *Examined) {
 
 func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 	j, err := x.join, x.err
-	a.came = j
+	a.waiting = j
 	switch {
 	case err != nil:
 		a.malformed(h, err)
 	case !wire.Speaks(j.Version):
 		a.otherVersion(j.Version, j.Version)
 	case !x.genuine:
-		a.refuse(wire.RefuseSecret, "the signature does not fit the Join")
+		a.refuse(wire.RefuseSecret, "the signature does not match the Join")
 	case !x.wanted:
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
@@ -201,7 +201,7 @@ func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 }
 
 // Placed tells that the owner has taken the Join's contents: the exchange keeps them no longer.
-func (a *Acceptor) Placed() { a.came = nil }
+func (a *Acceptor) Placed() { a.waiting = nil }
 
 // Admit admits a verified joiner and returns the frames for it, which have some bytes for every
 // rank of the job. They are made in the memory of room if that is large enough; once they have been

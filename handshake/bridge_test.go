@@ -18,7 +18,7 @@ func hopped(here int) Identity {
 // certified returns the certificate of a forwarder that a rank has joined.
 func certified(t testing.TB, id Identity) Certificate {
 	a := acceptor(1, "")
-	_, e := upToDecision(t, id, a)
+	_, e := joinUntilDecision(t, id, a)
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}

@@ -58,9 +58,9 @@ type exchange struct {
 	state  state
 	// hint follows the error about a bad frame, for the user.
 	hint string
-	// came is an Acceptor's Join, as far as one came, authentic or not, until Placed; nil if none
-	// came.
-	came *wire.Join
+	// waiting is the Join that an Acceptor has received, authentic or not, until Placed; nil if
+	// there is none.
+	waiting *wire.Join
 	// strict makes an illegal transition panic; otherwise the transition ends the exchange.
 	strict bool
 	// broken tells that an illegal transition has ended the exchange, which has no further events.
@@ -155,7 +155,7 @@ func (x *exchange) unexpected(h wire.Header) { x.malformed(h, errUnexpected) }
 
 func (x *exchange) fail(why *Refused) {
 	x.to(over)
-	x.push(Event{Kind: Ended, Err: why, Join: x.came})
+	x.push(Event{Kind: Ended, Err: why, Join: x.waiting})
 }
 
 // challenged handles the first frame of the end that sends first; ok tells that it is good.

@@ -22,9 +22,9 @@ func machines(t *testing.T) map[string]Machine {
 		"responder": responder("s", 1), "initiator": NewInitiator(Key("j", "s"), 1, door, nonce(2))}
 }
 
-// TestRefuseEndsAll checks that every end accepts the other's Refuse, refuses a broken one, and
-// sends nothing after its end.
-func TestRefuseEndsAll(t *testing.T) {
+// TestRefuseEndsEveryExchange checks that every end accepts the other's Refuse, refuses a broken
+// one, and sends nothing after its end.
+func TestRefuseEndsEveryExchange(t *testing.T) {
 	sent := (&wire.Refuse{Code: wire.RefuseShutdown, Reason: "bye"}).Append(nil)
 	for name, m := range machines(t) {
 		ended := 0

@@ -36,8 +36,8 @@ func deliver(t testing.TB, next func() (Event, bool), to func(wire.Header, []byt
 	}
 }
 
-// upToDecision runs the join up to the forwarder's decision.
-func upToDecision(t testing.TB, id Identity, a *Acceptor) (*Joiner, Event) {
+// joinUntilDecision runs the join up to the forwarder's decision.
+func joinUntilDecision(t testing.TB, id Identity, a *Acceptor) (*Joiner, Event) {
 	t.Helper()
 	j, err := NewJoiner(id, nonce(4))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestCompleteJobGetsItsLayout(t *testing.T) {
 	joiners := map[int]*Joiner{}
 	for i, id := range []Identity{member("b", 1), member("a", 0), member("b", 0)} {
 		a := acceptor(byte(i), "s")
-		j, e := upToDecision(t, id, a)
+		j, e := joinUntilDecision(t, id, a)
 		if e.Kind != Verified || e.Join.Cluster != id.Cluster || e.Join.TimeoutMS != 1000 || e.Join.Host != id.Host {
 			t.Fatalf("event %+v", e)
 		}
@@ -167,11 +167,11 @@ func TestRefusalsNameTheReason(t *testing.T) {
 			`"be" in cluster "b", "lp64" in "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, first := upToDecision(t, member("a", 0), acceptor(1, ""))
+			_, first := joinUntilDecision(t, member("a", 0), acceptor(1, ""))
 			g := NewGather(first.Join)
 			g.Add(first.Join)
 			a := acceptor(2, c.owner)
-			j, e := upToDecision(t, c.id, a)
+			j, e := joinUntilDecision(t, c.id, a)
 			var here *Refused
 			if e.Kind == Verified {
 				_, here = g.Add(e.Join)
@@ -330,7 +330,7 @@ func TestLayoutIsChecked(t *testing.T) {
 
 func TestPingIsAnsweredWhileWaiting(t *testing.T) {
 	a := acceptor(0, "")
-	j, _ := upToDecision(t, member("a", 0), a)
+	j, _ := joinUntilDecision(t, member("a", 0), a)
 	j.HandleMessage(wire.Header{Type: wire.TypePing}, nil)
 	sent := 0
 	deliver(t, j.NextEvent, func(h wire.Header, body []byte) {

@@ -30,7 +30,7 @@ func TestOtherHostKeyIsRefused(t *testing.T) {
 		id := member("a", 0)
 		id.HostKey = expected
 		a := proving(1, 7)
-		j, e := upToDecision(t, id, a)
+		j, e := joinUntilDecision(t, id, a)
 		a.Notice("wait")
 		deliver(t, a.NextEvent, j.HandleMessage)
 		if e.Kind != Verified || j.state != awaitLayout {
@@ -100,7 +100,7 @@ func TestShownKeyNeedsAProof(t *testing.T) {
 	}
 	liar := NewAcceptor([wire.NonceLen]byte{1}, &Terms{HostKey: append(hostKey(9)[:32:32], hostKey(7)[32:]...),
 		Keys: forwarderKeys(1)})
-	_, e := upToDecision(t, id, liar)
+	_, e := joinUntilDecision(t, id, liar)
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}
@@ -139,7 +139,7 @@ func TestForwardersCheckEachOther(t *testing.T) {
 	id.Zippers[0].HostKey, id.Zippers[1].HostKey = publicOf(hostKey(1)), publicOf(hostKey(2))
 	id.HostKey = id.Zippers[0].HostKey
 	a := proving(1, 1)
-	_, e := upToDecision(t, id, a)
+	_, e := joinUntilDecision(t, id, a)
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}
@@ -185,7 +185,7 @@ func TestTicketErrorComesWithTheJoin(t *testing.T) {
 	for ticket, want := range map[string]error{"good": nil, "": bad, "bad": bad} {
 		id := member("a", 0)
 		id.Ticket = ticket
-		_, e := upToDecision(t, id, NewAcceptor([wire.NonceLen]byte{1}, terms))
+		_, e := joinUntilDecision(t, id, NewAcceptor([wire.NonceLen]byte{1}, terms))
 		if e.Kind != Verified || e.Ticket != want || (e.User == "alice") != (want == nil) {
 			t.Errorf("%q: %+v", ticket, e)
 		}
@@ -207,7 +207,7 @@ func TestRowsHaveOneKey(t *testing.T) {
 // TestNoticeIsText checks that a forwarder's text cannot move the cursor of a user's terminal.
 func TestNoticeIsText(t *testing.T) {
 	a := acceptor(1, "")
-	j, _ := upToDecision(t, member("a", 0), a)
+	j, _ := joinUntilDecision(t, member("a", 0), a)
 	a.Notice("\x1b[2Jgone\nnew line")
 	e, _ := deliver(t, a.NextEvent, j.HandleMessage)
 	if e.Kind != Send && e.Kind != Notified {

@@ -14,7 +14,7 @@ func waiters(t *testing.T, n int) (joiners []*Joiner, acceptors []*Acceptor) {
 		id := member("a", r)
 		id.Layout, id.TagUB, id.HostKey = wide, 1000, publicOf(hostKey(7))
 		a := proving(byte(r+1), 7)
-		j, e := upToDecision(t, id, a)
+		j, e := joinUntilDecision(t, id, a)
 		if e.Kind != Verified || j.state != awaitProof {
 			t.Fatalf("%+v, %v", e, j.state)
 		}

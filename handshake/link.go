@@ -7,9 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// MayCome accepts the headers of frames that belong to any join exchange; the exchange decides
+// CheckHeader accepts the headers of frames that belong to any join exchange; the exchange decides
 // which of them may come.
-func MayCome(h wire.Header) error {
+func CheckHeader(h wire.Header) error {
 	switch h.Type {
 	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge,
 		wire.TypeReady, wire.TypeProof, wire.TypeHalf, wire.TypeRailState, wire.TypeNotice:

@@ -48,16 +48,16 @@ func (w Way) String() string {
 // ParseWay reads the text that String returns.
 func ParseWay(s string) (w Way, err error) {
 	if err = json.Unmarshal([]byte(s), &w); err != nil {
-		return w, fmt.Errorf("handshake: the way to a meeting: %w", err)
+		return w, fmt.Errorf("handshake: the path to a meeting: %w", err)
 	}
 	if len(w.Zippers) == 0 || len(w.Zippers) > wire.MaxZippers || len(w.Layout) != 2 ||
 		len(w.Networks) > wire.MaxNetworks {
-		return w, errors.New("handshake: the way to a meeting is none")
+		return w, errors.New("handshake: the path to a meeting is invalid")
 	}
 	for _, z := range w.Zippers {
 		for _, p := range z.Ports {
 			if int(p.Network) >= len(w.Layout)+len(w.Networks) {
-				return w, errors.New("handshake: the way to a meeting has a network too many")
+				return w, errors.New("handshake: a port of the path to a meeting is on an unknown network")
 			}
 		}
 	}

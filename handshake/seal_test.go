@@ -39,7 +39,7 @@ func TestLayoutDistributesSealKeys(t *testing.T) {
 	var channels []*seal.Channel
 	for i, id := range ids {
 		a := acceptor(byte(i), "s")
-		j, e := upToDecision(t, id, a)
+		j, e := joinUntilDecision(t, id, a)
 		if e.Kind != Verified || e.Seal == nil {
 			t.Fatalf("%+v", e)
 		}
@@ -79,7 +79,7 @@ func TestLayoutDistributesSealKeys(t *testing.T) {
 	}
 	again := ids[0]
 	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, but the key is not
-	_, e := upToDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a",
+	_, e := joinUntilDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a",
 		Model: "lp64",
 		Host:  "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal},
 		acceptor(7, "s"))
@@ -114,9 +114,9 @@ func TestLinkKeyIsTheForwarders(t *testing.T) {
 // TestSealedAndPlainRanksDoNotMix checks that all ranks of a job are sealed or none is, and that a
 // joiner believes nothing else.
 func TestSealedAndPlainRanksDoNotMix(t *testing.T) {
-	_, e := upToDecision(t, sealedMember(t, "a", 0, 0), acceptor(1, "s"))
+	_, e := joinUntilDecision(t, sealedMember(t, "a", 0, 0), acceptor(1, "s"))
 	g := NewGather(e.Join)
-	_, e = upToDecision(t, member("b", 0), acceptor(2, "s"))
+	_, e = joinUntilDecision(t, member("b", 0), acceptor(2, "s"))
 	if _, refused := g.Add(e.Join); refused == nil || refused.Code != wire.RefuseSettings ||
 		!strings.Contains(refused.Reason, "level plain") {
 		t.Errorf("%v", refused)
@@ -130,7 +130,7 @@ func TestSealedAndPlainRanksDoNotMix(t *testing.T) {
 		l  wire.Layout
 	}{"no keys": {sealed, l}, "keys": {plain, keyed}, "another key": {sealed, keyed}} {
 		a := acceptor(3, "s")
-		j, _ := upToDecision(t, c.id, a)
+		j, _ := joinUntilDecision(t, c.id, a)
 		a.Admit(&c.l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)
 		if r, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); r.Kind != Ended ||

@@ -81,7 +81,7 @@ func (a *Acceptor) handleHalf(h wire.Header, x *Examined) {
 	case !wire.Speaks(x.half.Version):
 		a.otherVersion(x.half.Version, x.half.Version)
 	case !x.genuine:
-		a.refuse(wire.RefuseSecret, "the signature does not fit the word of the half")
+		a.refuse(wire.RefuseSecret, "the signature does not match the half's report")
 	case !x.wanted:
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:

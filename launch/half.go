@@ -35,9 +35,9 @@ type Half struct {
 	Nodes string
 	// RunDir is where temporary files are kept; an empty string means the system's place.
 	RunDir string
-	// Tells tells that this half reports its end to the job's forwarders (word.go), because no
+	// ReportsEnd tells that this half reports its end to the job's forwarders (word.go), because no
 	// other process would.
-	Tells bool
+	ReportsEnd bool
 
 	// prrte tells that the launcher is PRRTE; Prepare finds that out.
 	prrte bool
@@ -45,9 +45,9 @@ type Half struct {
 	settled bool
 	// onDisk tells that the shared memory is in the run directory, because /dev/shm has no room.
 	onDisk bool
-	// lookUp tells that the program is not linked to MPI, so the processes that it starts are
+	// examine tells that the program is not linked to MPI, so the processes that it starts are
 	// examined (stray.go).
-	lookUp bool
+	examine bool
 }
 
 // Run starts the cluster's processes and waits for their end. When ctx ends it signals them to end,
@@ -56,7 +56,7 @@ type Half struct {
 // processes. The error is set if the half could not be started at all, or the batch system has
 // ended it. Prepare must have succeeded.
 func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
-	if !h.Tells || len(h.Share.Forwarders) == 0 {
+	if !h.ReportsEnd || len(h.Share.Forwarders) == 0 {
 		status, _, err = h.run(ctx, stdin, stdout, stderr)
 		return status, err
 	}
@@ -64,7 +64,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	stop := w.watch(ctx)
 	status, complaint, err := h.run(ctx, stdin, stdout, stderr)
 	stop()
-	if status == 0 && err == nil && ctx.Err() == nil || fromElsewhere(context.Cause(ctx)) {
+	if status == 0 && err == nil && ctx.Err() == nil || causedByOther(context.Cause(ctx)) {
 		return status, err
 	}
 	if why := w.ended(status, err, complaint); why != "" && err == nil {
@@ -99,7 +99,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		if err != nil {
 			return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		tellNote(stderr, note)
+		printNote(stderr, note)
 	}
 	rd, err := newRundir(h.RunDir, h.Share.ID)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	}, stdout, stderr)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, streams.Stdout, streams.Stderr
 	var watch func(context.Context, int) error
-	if h.lookUp {
+	if h.examine {
 		watch = func(ctx context.Context, root int) error { return findStray(ctx, "/proc", root) }
 	}
 	status, err = supervise(ctx, cmd, mark, watch)

@@ -63,9 +63,9 @@ func (h *Half) prepare(ctx context.Context) error {
 		if err := p.Preloadable(); err != nil {
 			return err
 		}
-		h.lookUp = p.MPI == "" && !p.ABI && !p.MMPI
+		h.examine = p.MPI == "" && !p.ABI && !p.MMPI
 	case c.Hosts == "": // on other hosts the program may exist although it does not here: zipper exec will see
-		return c.Mistyped(err)
+		return c.AddPlaceholderHint(err)
 	}
 	switch {
 	case c.Group != "" && h.Tag:

@@ -60,7 +60,7 @@ func TestRecordMerges(t *testing.T) {
 	}
 }
 
-func TestRecordRefusesEarly(t *testing.T) {
+func TestUnrecordableJobIsRefused(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -112,8 +112,8 @@ func (r *rundir) busError() string {
 
 func mebibytes(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// tellNote prints a note, if there is one, for the user.
-func tellNote(w io.Writer, note string) {
+// printNote prints a note, if there is one, for the user.
+func printNote(w io.Writer, note string) {
 	if note != "" {
 		fmt.Fprintln(w, "zipper:", note)
 	}

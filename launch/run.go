@@ -74,7 +74,7 @@ type Outcome struct {
 
 // ErrNotJoined means that the processes ended without having joined the job.
 var ErrNotJoined = errors.New("ended before all its ranks had joined the job: did they all call MPI_Init? " +
-	"A statically linked or set-uid program cannot be joined by preloading (link it with zipper cc or fc); a program that is no MPI program does not join")
+	"A statically linked or set-uid program cannot be joined by preloading (link it with zipper cc or fc); a program that does not use MPI does not join")
 
 // Run starts all clusters of the job at once and waits for them. It returns when everything has
 // ended and no process is left; ctx ends it early. The error is set if the job failed for a reason
@@ -119,7 +119,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 		}
 	}
 	for _, h := range halves {
-		h.Tells = fwd == nil
+		h.ReportsEnd = fwd == nil
 	}
 	ended := make(chan Ended)
 	stdout, stderr := output.NewMerger(o.Stdout), output.NewMerger(o.Stderr)
@@ -147,7 +147,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 				rest.Close()
 				e.boxes = ""
 			}
-			if h.lookUp {
+			if h.examine {
 				e.script = h.Cluster.Program[0]
 			}
 			e.Seconds = time.Since(begin).Seconds()
@@ -227,6 +227,6 @@ func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 		}
 	}
 	note, err := FindRoom(here...)
-	tellNote(o.Stderr, note)
+	printNote(o.Stderr, note)
 	return rs, err
 }

@@ -20,9 +20,9 @@ func TestBoxesOfGoodClustersStayInTheOutput(t *testing.T) {
 	boxOf := func(host string) string { return fmt.Sprintf(box, host) }
 	rsh := fake(t, fmt.Sprintf("printf -- '%s' \"$1\" >&2\n[ $1 = good ]", box))
 	for _, c := range []struct {
-		hosts                []string
-		prints, inTheOutcome string
-		status               int
+		hosts             []string
+		prints, inOutcome string
+		status            int
 	}{
 		{[]string{"good"}, boxOf("good"), "", 0},
 		{[]string{"bad"}, "", boxOf("bad"), 1},
@@ -35,7 +35,7 @@ func TestBoxesOfGoodClustersStayInTheOutput(t *testing.T) {
 		}
 		var errs bytes.Buffer
 		o, err := Run(context.Background(), &job, Options{Stdout: &bytes.Buffer{}, Stderr: &errs})
-		if err != nil || o.Status != c.status || errs.String() != c.prints || o.Launcher != c.inTheOutcome {
+		if err != nil || o.Status != c.status || errs.String() != c.prints || o.Launcher != c.inOutcome {
 			t.Errorf("%q: status %d (%v), prints\n%sand has in the outcome\n%s", c.hosts, o.Status, err, &errs, o.Launcher)
 		}
 	}

@@ -62,7 +62,7 @@ func (w *waiter) started() bool {
 
 func (w *waiter) fail(err error, wait time.Duration) {
 	w.failed, w.first, w.err, w.early = true, len(w.all)-1, err, !w.started()
-	cause := &elsewhere{w.all[w.first].Cluster}
+	cause := &otherFailed{w.all[w.first].Cluster}
 	if wait == 0 {
 		w.stopped.Store(true)
 		w.stop(cause)

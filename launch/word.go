@@ -42,11 +42,11 @@ func newWord(share jobenv.Job) *word {
 	return w
 }
 
-// TellEnded reports to the forwarders of a job that a half has ended, or that it will never begin.
-// why is the reason, as a clause without its subject ("has no program"). began is when the half
-// began, so that the report does not concern a later job of the same id. Halves that no report
+// ReportEnded reports to the forwarders of a job that a half has ended, or that it will never
+// begin. why is the reason, as a clause without its subject ("has no program"). began is when the
+// half began, so that the report does not concern a later job of the same id. Halves that no report
 // reaches wait until their time is over.
-func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
+func ReportEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
 	w := word{share: share, began: began}
 	w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
 }
@@ -80,7 +80,7 @@ func (w *word) watch(ctx context.Context) (stop func()) {
 // returns the reason as a sentence, or an empty string if another half has failed and reported
 // that.
 func (w *word) ending(cause error) string {
-	if fromElsewhere(cause) {
+	if causedByOther(cause) {
 		return ""
 	}
 	w.once.Do(func() {
@@ -100,13 +100,13 @@ func (w *word) ending(cause error) string {
 	return w.why
 }
 
-// elsewhere is the cause that ends a half when another one has failed.
-type elsewhere struct{ cluster string }
+// otherFailed is the cause that ends a half when another one has failed.
+type otherFailed struct{ cluster string }
 
-func (e *elsewhere) Error() string { return fmt.Sprintf("cluster %s failed", e.cluster) }
+func (e *otherFailed) Error() string { return fmt.Sprintf("cluster %s failed", e.cluster) }
 
-func fromElsewhere(cause error) bool {
-	var e *elsewhere
+func causedByOther(cause error) bool {
+	var e *otherFailed
 	return errors.As(cause, &e)
 }
 

@@ -90,7 +90,7 @@ func (j *job) inject(f Fault) {
 		case Stall:
 			e.Stall(f.For)
 		default:
-			e.Harm(func(b []byte) { b[k.Rand.IntN(len(b))] ^= 1 << k.Rand.IntN(8) })
+			e.Corrupt(func(b []byte) { b[k.Rand.IntN(len(b))] ^= 1 << k.Rand.IntN(8) })
 		}
 	case Pause:
 		all := j.processes()

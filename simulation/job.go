@@ -260,7 +260,7 @@ func (j *job) judge() (err error, failed bool) {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
 		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > maxLinger:
-			errs = append(errs, fmt.Errorf("rank %d ends %v after all have finished", r.Rank, r.left-j.last))
+			errs = append(errs, fmt.Errorf("rank %d ends %v after all ranks have finished", r.Rank, r.left-j.last))
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
 			errs = append(errs, fmt.Errorf("rank %d succeeds although %s", r.Rank, j.why))
 		}

@@ -200,7 +200,7 @@ func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluste
 			err = l.collect(m, collectives.Args{Op: collectives.OpAllreduce, Send: []byte{1, 0, 0, 0, 0, 0, 0, 0},
 				Recv: sum, Uniform: true, Count: 8, Extent: 1, Commutative: true}, func() bool { return sum[0] == byte(l.n) })
 		case l.alltoall:
-			err = l.everybody(m)
+			err = l.allRanks(m)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", phases[l.phase], err)
@@ -208,8 +208,8 @@ func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluste
 	}
 }
 
-// everybody runs an alltoall in which each block holds the ranks of its sender and receiver.
-func (l *large) everybody(m *process.Member) error {
+// allRanks runs an alltoall in which each block holds the ranks of its sender and receiver.
+func (l *large) allRanks(m *process.Member) error {
 	a := collectives.Args{Op: collectives.OpAlltoallv, Send: make([]byte, 8*l.n), Recv: make([]byte, 8*l.n),
 		SendCounts: l.counts, SendDispls: l.displs, RecvCounts: l.counts, RecvDispls: l.displs,
 		Uniform: true, Count: 8, Extent: 1}

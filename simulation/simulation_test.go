@@ -84,11 +84,11 @@ func TestSeeds(t *testing.T) {
 		failed.Load(), time.Since(begin)/n, time.Duration(virtual.Load())/n, steps.Load()/(to-from))
 }
 
-// TestFound repeats seeds that failed in the past and are beyond those of TestSeeds. No script of
-// the forwarder covers them: a trunk connection that is still warming up when the job ends (99), a
-// break of the connection that is in use (3274, 3485), and two forwarders of a row that restart at
-// the job's end (42091337, 43102913).
-func TestFound(t *testing.T) {
+// TestPastFailures repeats seeds that failed in the past and are beyond those of TestSeeds. No
+// script of the forwarder covers them: a trunk connection that is still warming up when the job
+// ends (99), a break of the connection that is in use (3274, 3485), and two forwarders of a row
+// that restart at the job's end (42091337, 43102913).
+func TestPastFailures(t *testing.T) {
 	for _, s := range []uint64{99, 3274, 3485, 42091337, 43102913} {
 		if o := Run(Draw(s), false); o.Err != nil {
 			t.Errorf("seed %d: %s", s, transcript(Draw(s)))

@@ -152,7 +152,7 @@ func (g Group) expand(ranges []Range) ([]int, error) {
 		}
 		for at := r.First; r.Stride > 0 && at <= r.Last || r.Stride < 0 && at >= r.Last; at += r.Stride {
 			if at < 0 || at >= len(g) {
-				return nil, fmt.Errorf("vrank: range %d..%d leaves a group of %d", r.First, r.Last, len(g))
+				return nil, fmt.Errorf("vrank: range %d..%d reaches beyond a group of %d", r.First, r.Last, len(g))
 			}
 			ranks = append(ranks, at)
 		}

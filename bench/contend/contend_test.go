@@ -134,9 +134,9 @@ func TestOneProgramAfterAnotherIsPlayed(t *testing.T) {
 		t.Errorf("agents used %v s of processor time, then %v s", before, after)
 	}
 	for what, bad := range map[string]transfer.Step{
-		"within a cluster":         {Message: transfer.Message{From: "a1", To: "a2", Bytes: 1}},
-		"without a forwarder":      {Message: transfer.Message{From: "a1", To: "b1", Bytes: 1, Via: transfer.Direct}},
-		"after what it cannot see": {Message: transfer.Message{From: "a2", To: "b2", Bytes: 1}, After: []int{0}},
+		"within a cluster":                {Message: transfer.Message{From: "a1", To: "a2", Bytes: 1}},
+		"without a forwarder":             {Message: transfer.Message{From: "a1", To: "b1", Bytes: 1, Via: transfer.Direct}},
+		"after a step without its sender": {Message: transfer.Message{From: "a2", To: "b2", Bytes: 1}, After: []int{0}},
 	} {
 		if _, err := s.Session.Play([]transfer.Step{steps[0], bad}); err == nil {
 			t.Errorf("a message %s was accepted", what)

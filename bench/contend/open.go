@@ -72,7 +72,7 @@ func hostFile(path string) (names []string, cores int, err error) {
 		slots := 1
 		if h.Slots != "" {
 			if slots, err = strconv.Atoi(h.Slots); err != nil || slots < 1 {
-				return nil, 0, fmt.Errorf("%s: %q is no number of slots", path, h.Slots)
+				return nil, 0, fmt.Errorf("%s: %q is not a number of slots", path, h.Slots)
 			}
 		}
 		names = append(names, h.Name)

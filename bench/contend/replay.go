@@ -92,7 +92,7 @@ func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
 	for i, c := range t.Clusters {
 		hosts := p.Clusters[i].Hosts.Names
 		if c.Ranks > len(hosts) {
-			return nil, fmt.Errorf("%s: %d ranks in cluster %s, there are %d hosts in each", file, c.Ranks, c.Name,
+			return nil, fmt.Errorf("%s: %d ranks in cluster %s, which has %d hosts", file, c.Ranks, c.Name,
 				len(hosts))
 		}
 		places = append(places, hosts[:c.Ranks]...)

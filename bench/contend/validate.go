@@ -129,13 +129,13 @@ func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pat
 			}
 		}
 	}
-	besideAnother(list)
+	predictByNext(list)
 	return list, nil
 }
 
-// besideAnother predicts each measurement of a pattern by the next one of the same pattern, the
+// predictByNext predicts each measurement of a pattern by the next one of the same pattern, the
 // last one by the first.
-func besideAnother(list []Outcome) {
+func predictByNext(list []Outcome) {
 	of := make(map[string][]*Outcome)
 	for i := range list {
 		of[list[i].Pattern] = append(of[list[i].Pattern], &list[i])
@@ -237,7 +237,7 @@ func Again(p *platform.Platform, list []Outcome, rules []string) {
 	for i := range list {
 		list[i].predict(spread(p), rules)
 	}
-	besideAnother(list)
+	predictByNext(list)
 }
 
 // predicted returns the rules by which some outcome of the list is predicted: Rules, then others.

@@ -41,7 +41,7 @@ func TestMeasurementsOfAPatternAreCompared(t *testing.T) {
 		return Outcome{Pattern: pattern, Transfers: []Timed{{Measured: measured, Predicted: map[string]float64{}}}}
 	}
 	list := []Outcome{of("x", 1), of("y", 7), of("x", 2), of("x", 4)}
-	besideAnother(list)
+	predictByNext(list)
 	for i, want := range []float64{2, 0, 4, 1} {
 		if got := list[i].Transfers[0].Predicted[Another]; got != want {
 			t.Errorf("%d: %v, want %v", i, got, want)

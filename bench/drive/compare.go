@@ -104,7 +104,7 @@ func (c *Comparison) Table(w io.Writer) error {
 	for _, n := range c.Targets {
 		fmt.Fprintf(t, "%s\t", n)
 	}
-	fmt.Fprintln(t, againstHead(c.Targets))
+	fmt.Fprintln(t, comparisonHead(c.Targets))
 	for _, row := range c.Rows {
 		fmt.Fprintf(t, "%d\t", row.Size)
 		for _, v := range row.Values {
@@ -118,8 +118,8 @@ func (c *Comparison) Table(w io.Writer) error {
 	return t.Flush()
 }
 
-// againstHead returns the head of the columns of against, for each further target.
-func againstHead(targets []string) (head string) {
+// comparisonHead returns the head of the columns of against, for each further target.
+func comparisonHead(targets []string) (head string) {
 	for _, n := range targets[1:] {
 		head += fmt.Sprintf("%s/%s\t95 %%\t\t", targets[0], n)
 	}

@@ -64,7 +64,7 @@ func (s *Scaling) Table(w io.Writer) error {
 	for _, n := range s.Targets {
 		fmt.Fprintf(t, "%s\t", n)
 	}
-	fmt.Fprint(t, againstHead(s.Targets))
+	fmt.Fprint(t, comparisonHead(s.Targets))
 	for i, n := range s.Ranks {
 		fmt.Fprintf(t, "\n%d\t", n)
 		for _, v := range s.Values {

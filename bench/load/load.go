@@ -276,7 +276,7 @@ func (w *world) why() error {
 		default:
 		}
 	}
-	return errors.New("load: messages do not come back")
+	return errors.New("load: no messages return")
 }
 
 func (w *world) join(ctx context.Context) error {

@@ -64,7 +64,7 @@ func (d *packets) hello(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the other process did not come: %w", ctx.Err())
+	return fmt.Errorf("the other process did not connect: %w", ctx.Err())
 }
 
 const helloNumber = 1<<64 - 1

@@ -184,7 +184,7 @@ func (r *Report) doubt() {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if r.Values[name] < 0 {
 			r.Notes = append(r.Notes,
-				name+" is negative: not measurable here, the times it is the difference of varied by more than it; try a quieter machine and more --reps")
+				name+" is negative: it cannot be measured here, because the times of which it is the difference vary by more than it; try a quieter machine and more --reps")
 		}
 	}
 }

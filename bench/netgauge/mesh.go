@@ -88,7 +88,7 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 		c, err := l.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("not all processes came: %w", ctx.Err())
+				err = fmt.Errorf("not all processes have connected: %w", ctx.Err())
 			}
 			return nil, err
 		}
@@ -109,11 +109,11 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 // dial connects to a process, which need not exist yet.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{}
-	return dialAgain(ctx, func() (net.Conn, error) { return d.DialContext(ctx, network, addr) })
+	return retryDial(ctx, func() (net.Conn, error) { return d.DialContext(ctx, network, addr) })
 }
 
-// dialAgain dials until the other end answers or ctx ends.
-func dialAgain[C any](ctx context.Context, dial func() (C, error)) (C, error) {
+// retryDial dials until the other end answers or ctx ends.
+func retryDial[C any](ctx context.Context, dial func() (C, error)) (C, error) {
 	for {
 		c, err := dial()
 		if err == nil {

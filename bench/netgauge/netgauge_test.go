@@ -147,7 +147,7 @@ func TestUnfitPairsAreRefused(t *testing.T) {
 func TestImpossibleParameterHasANote(t *testing.T) {
 	r := Report{Values: map[string]float64{"L": -8.9e-6, "o": 1e-6, "g": -4.6e-6, "G": 0}}
 	r.doubt()
-	if len(r.Notes) != 2 || !strings.HasPrefix(r.Notes[0], "L is negative: not measurable") ||
+	if len(r.Notes) != 2 || !strings.HasPrefix(r.Notes[0], "L is negative: it cannot be measured") ||
 		!strings.HasPrefix(r.Notes[1], "g is negative") {
 		t.Errorf("notes %q", r.Notes)
 	}

@@ -76,7 +76,7 @@ func linkModule(name, about string, d transport.Dialer, listen func(addr string)
 				}
 				return &linkEndpoint{0, l}, nil
 			}
-			l, err := dialAgain(ctx, func() (transport.Link, error) { return d.Dial(ctx, p.Addrs[0]) })
+			l, err := retryDial(ctx, func() (transport.Link, error) { return d.Dial(ctx, p.Addrs[0]) })
 			if err != nil {
 				return nil, err
 			}

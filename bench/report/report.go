@@ -251,7 +251,7 @@ func kernels(all []Kernel) ([]section, error) {
 
 func matrix(k Kernel) section {
 	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks),
-		Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end. What native collectives do inside a cluster is not in it.",
+		Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end. The traffic of native collectives inside a cluster is not included.",
 		Head: []string{"from"}}
 	for to := range k.Matrix {
 		s.Head = append(s.Head, fmt.Sprint(to))

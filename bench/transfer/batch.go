@@ -29,7 +29,7 @@ func (m *mover) ready(b *batch) error {
 	r := &running{batch: *b, conns: make([]net.Conn, len(b.Sends)), recvs: make([]*engine.Cell, len(b.Receives))}
 	for _, p := range append(append([]part(nil), b.Sends...), b.Receives...) {
 		if p.Bytes < 1 || p.Bytes > maxMessage || p.Via < Direct || p.Via >= len(m.engines) {
-			return fmt.Errorf("message %d of %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(m.engines))
+			return fmt.Errorf("message %d: cannot send %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(m.engines))
 		}
 	}
 	for i, p := range b.Sends {
@@ -69,7 +69,7 @@ func (m *mover) ready(b *batch) error {
 func (m *mover) run(at int64) (answer, error) {
 	r := m.batch
 	if r == nil {
-		return answer{}, errors.New("go without ready")
+		return answer{}, errors.New("go before ready")
 	}
 	m.batch = nil
 	if at > 0 {
@@ -150,7 +150,7 @@ func await(e *peerEngine, list []waiting, deadline time.Time) {
 			case x.cell.Done():
 				x.over(x.id, x.cell.Err())
 			case time.Now().After(deadline):
-				x.over(x.id, fmt.Errorf("not over after %v", patience))
+				x.over(x.id, fmt.Errorf("not finished after %v", patience))
 			default:
 				keep = append(keep, x)
 			}

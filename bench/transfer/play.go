@@ -54,7 +54,7 @@ func (s *Session) Play(steps []Step) (float64, error) {
 		c.Peer, p.Peer = to.rank, from.rank
 		for _, a := range m.After {
 			if a < 0 || a >= i || steps[a].From != m.From && steps[a].To != m.From {
-				return 0, fmt.Errorf("step %d: %s cannot know of the end of step %d", i, m.From, a)
+				return 0, fmt.Errorf("step %d: %s does not take part in step %d, so it cannot wait for its end", i, m.From, a)
 			}
 			c.After = append(c.After, base+a)
 		}
@@ -110,7 +110,7 @@ func (m *mover) rehearse(p *played) error {
 	}
 	check := func(p part) error {
 		if p.Bytes < 1 || p.Bytes > maxMessage || p.Via < 0 || p.Via >= len(m.engines) {
-			return fmt.Errorf("message %d of %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(m.engines))
+			return fmt.Errorf("message %d: cannot send %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(m.engines))
 		}
 		largest = max(largest, p.Bytes)
 		return nil
@@ -203,7 +203,7 @@ func (x *player) play() (answer, error) {
 	}
 	wg.Wait()
 	if x.err == nil && x.left > 0 {
-		x.err = errors.New(strconv.Itoa(x.left) + " messages were not over in time")
+		x.err = errors.New(strconv.Itoa(x.left) + " messages did not finish in time")
 	}
 	took := time.Since(begin).Seconds()
 	used, err := processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)

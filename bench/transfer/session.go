@@ -241,7 +241,7 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 	for i, m := range messages {
 		from, to := s.agents[m.From], s.agents[m.To]
 		if from == nil || to == nil || from == to {
-			return nil, fmt.Errorf("there is no way for a message from %s to %s", m.From, m.To)
+			return nil, fmt.Errorf("no path for a message from %s to %s", m.From, m.To)
 		}
 		if m.Via != Direct && (from.rank < 0 || to.rank < 0 || from.Cluster == to.Cluster) {
 			return nil, fmt.Errorf("a message from %s to %s cannot take a forwarder", m.From, m.To)
@@ -278,7 +278,7 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 		s.cpu[r.Name], s.began[r.Name] = a.CPU, a.Began
 		for _, t := range a.Seconds {
 			if t.ID < base || t.ID >= s.next {
-				return nil, fmt.Errorf("host %s timed a message that it was not asked for", r.Name)
+				return nil, fmt.Errorf("host %s returned the time of a message that it was not asked for", r.Name)
 			}
 			seconds[t.ID-base] = t.Seconds
 		}

@@ -21,7 +21,7 @@ func (m *mover) drain(p part, deadline time.Time) error {
 		}
 		return nil
 	case <-time.After(time.Until(deadline)):
-		return errors.New("no connection came")
+		return errors.New("no connection arrived")
 	}
 }
 

@@ -226,7 +226,7 @@ func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
 	for i, p := range numbers {
 		r, ok := s.of[link].rank[p]
 		if !ok {
-			return nil, &engine.Error{Code: engine.ErrArg, Reason: "a process is of another connection between jobs than the others"}
+			return nil, &engine.Error{Code: engine.ErrArg, Reason: "the processes belong to different connections between jobs"}
 		}
 		ranks[i] = r
 	}

@@ -89,7 +89,7 @@ func (n native) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 	if len(in) < len(inout) || C.zn_compute(C.int32_t(fn), C.int32_t(kind), address(inout), address(in),
 		C.int64_t(len(inout))) != 0 {
-		return fmt.Errorf("no function %d of numbers %d over %d bytes", fn, kind, len(inout))
+		return fmt.Errorf("no function %d on numbers of type %d over %d bytes", fn, kind, len(inout))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func copyOut(s string, to *C.char, room int) error {
 // connects returns an error if this process cannot connect to other jobs.
 func connects() error {
 	if len(links.self.Job.Forwarders) == 0 {
-		return &engine.Error{Code: engine.ErrArg, Reason: "processes that MPI_Comm_spawn has started connect to no other job"}
+		return &engine.Error{Code: engine.ErrArg, Reason: "processes that MPI_Comm_spawn has started cannot connect to other jobs"}
 	}
 	return nil
 }

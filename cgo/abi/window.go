@@ -46,7 +46,7 @@ func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base
 	id *int32) C.int {
 	return over(link, func(e *engine.Engine) error {
 		if size <= 0 || n < 0 || n > math.MaxInt64/2 {
-			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"}
+			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks, or with an invalid size"}
 		}
 		ranks, err := links.ranks(link, unsafe.Slice(world, size))
 		if err != nil {

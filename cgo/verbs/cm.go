@@ -236,7 +236,7 @@ func (c *CMChannel) NewCM() (*CM, error) {
 // may be in Event of the old channel.
 func (m *CM) Migrate(to *CMChannel) error {
 	if rc, err := C.rdma_migrate_id(m.id, to.ch); rc != 0 {
-		return cmFailed("move a connection to a channel", err)
+		return cmFailed("migrate connection to another channel", err)
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 		return err
 	}
 	if rc, err := C.zv_cm_resolve(m.id, s, C.int(limit.Milliseconds())); rc != 0 {
-		return cmFailed("find the way to "+a.String(), err)
+		return cmFailed("resolve address "+a.String(), err)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 // RouteResolved or RouteError.
 func (m *CM) ResolveRoute(limit time.Duration) error {
 	if rc, err := C.rdma_resolve_route(m.id, C.int(limit.Milliseconds())); rc != 0 {
-		return cmFailed("ask for the path", err)
+		return cmFailed("resolve route", err)
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (m *CM) Connect(qpn uint32, data []byte) error {
 		return tooLong(data, MaxConnectData)
 	}
 	if rc, err := C.zv_cm_answer(m.id, 1, C.uint32_t(qpn), unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data))); rc != 0 {
-		return cmFailed("ask for a connection", err)
+		return cmFailed("connect", err)
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func (q *QP) ConnectBy(m *CM, p Path) error {
 func (m *CM) attributes(a *C.struct_ibv_qp_attr, state C.enum_ibv_qp_state) (mask C.int, err error) {
 	a.qp_state = state
 	if rc, err := C.rdma_init_qp_attr(m.id, a, &mask); rc != 0 {
-		return 0, cmFailed("ask for a queue pair's attributes", err)
+		return 0, cmFailed("query attributes of a queue pair", err)
 	}
 	return mask, nil
 }

@@ -133,10 +133,10 @@ func TestCMFailures(t *testing.T) {
 	next(t, ch, RouteResolved)
 	check(t, m.Connect(7, nil))
 	if e := next(t, ch, Rejected); e.Status != RejectNoListener {
-		t.Errorf("nobody listens: status %d", e.Status)
+		t.Errorf("no listener: status %d", e.Status)
 	}
 	if err := m.Establish(); err == nil {
-		t.Error("established what was rejected")
+		t.Error("established a connection that was rejected")
 	}
 	check(t, m.Close())
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	keepCalm()
+	raiseTimerSlack()
 	format := &cli.StringFlag{Name: "format", Value: "table", Usage: "table, csv or json"}
 	o, n := osu.Defaults(), netgauge.Defaults()
 	app := &cli.App{

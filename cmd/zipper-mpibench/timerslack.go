@@ -9,9 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/timerslack"
 )
 
-// keepCalm keeps the Go runtime from taking a tenth of a core from the ranks, because a benchmark
-// has to show the speed of a C program.
-func keepCalm() {
+// raiseTimerSlack keeps the Go runtime from taking a tenth of a core from the ranks, because a
+// benchmark has to show the speed of a C program.
+func raiseTimerSlack() {
 	if err := timerslack.Start(); err != nil {
 		fmt.Fprintf(os.Stderr, "zipper-mpibench: cannot set the timer slack (%v): the Go runtime's monitor disturbs the measurement\n",
 			err)

@@ -23,7 +23,7 @@ func TestBenchmarkMistakesStartNothing(t *testing.T) {
 		"bench compare --lab --modes zipped,foo latency":       `mode "foo": want zipped`,
 		"bench compare --modes zipped,routed latency":          "mode routed needs --lab",
 		"bench compare --modes zipped,nat latency":             "mode nat needs --lab",
-		"forwarder --nat --protocol classic":                   "--nat: with --protocol classic everything is relayed",
+		"forwarder --nat --protocol classic":                   "--nat is not supported with --protocol classic, which relays everything",
 		"forwarder --listen 127.0.0.1:0 --dial-allow 10.0.0.1": "--dial-allow: netip.ParsePrefix",
 		"forwarder --status=":                                  "--status: want HOST:PORT",
 		"bench osu --mode foo latency":                         `mode "foo": want zipped`,

@@ -193,7 +193,7 @@ func (c *Cluster) write(w io.Writer) (skewed bool, err error) {
 		fmt.Fprintf(w, "%q", h)
 	}
 	fmt.Fprintf(w, "]\n    cores: %d\n", max(1, c.Cores))
-	note := "reverse traffic was not tried"
+	note := "reverse traffic was not measured"
 	if len(c.OutAlone) > 0 && len(c.OutBusy) > 0 {
 		alone, _, err := rate("message out of an idle host", c.OutAlone)
 		if err != nil {
@@ -307,9 +307,9 @@ func (z *Zipper) memory(w io.Writer) error {
 		most = max(most, 2*x.Value)
 	}
 	at = 2 * most / m.Value
-	note := "the messages that were tried came nowhere near it"
+	note := "the rates measured stayed far below it"
 	if at > 0.5 {
-		note = "perhaps what limits, the messages cannot tell it from the forwarder"
+		note = "it may be the bottleneck, which the measurement cannot distinguish from the forwarder"
 	}
 	fmt.Fprintf(w, "    memory: {bandwidth: %.0f, crossings: 2} # bytes/s %s that a thread copies; both directions at once took %.2g %% of it: %s\n",
 		m.Value, how, 100*at, note)
@@ -363,9 +363,9 @@ func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]fl
 	}
 	switch {
 	case !measured:
-		fmt.Fprintln(w, "    # forwarder: not measured, taken as free")
+		fmt.Fprintln(w, "    # forwarder: not measured, assumed to take no time")
 	case blocking:
-		fmt.Fprintf(w, "    forwarder: {threads: 1, one_way: %v} # passes what a thread does that receives, then sends\n",
+		fmt.Fprintf(w, "    forwarder: {threads: 1, one_way: %v} # as fast as a thread that receives, then sends\n",
 			!half)
 	case copyRate > 0:
 		fmt.Fprintf(w, "    forwarder: {copy: %.0f, half: %v} # less than its ports carry\n", copyRate, half)

@@ -175,7 +175,7 @@ func (c *Cluster) ruleB(w io.Writer, lone float64) error {
 			by[k] = append(by[k], x...)
 		}
 		if rho, err := g.penalties(penalty.Unmixed, lone); err != nil {
-			fmt.Fprintf(w, "    # %s: penalties do not follow from its times: %v\n", g.Name, err)
+			fmt.Fprintf(w, "    # %s: no penalties can be derived from its times: %v\n", g.Name, err)
 		} else {
 			fmt.Fprintf(w, "    # %s: first penalties", g.Name)
 			for i, e := range g.Edges {

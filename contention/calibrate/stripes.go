@@ -51,7 +51,7 @@ func (s *Samples) rails(w io.Writer, soFar string) error {
 		}
 	}
 	if alike != nil {
-		fmt.Fprintf(w, " # %s predicts the same here: not told apart", strings.Join(alike, " and "))
+		fmt.Fprintf(w, " # %s predicts the same here: not distinguishable", strings.Join(alike, " and "))
 	}
 	fmt.Fprintln(w)
 	return nil

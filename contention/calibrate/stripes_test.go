@@ -21,7 +21,7 @@ func TestRails(t *testing.T) {
 		want   string
 	}{
 		{50e6, "spread", "rails: {policy: spread, min: 1000}\n"},
-		{50e6, "equal", "rails: {policy: proportional, min: 1000} # equal predicts the same here: not told apart"},
+		{50e6, "equal", "rails: {policy: proportional, min: 1000} # equal predicts the same here: not distinguishable"},
 		{20e6, "proportional", "rails: {policy: proportional, min: 1000}\n"},
 		{20e6, "equal", "rails: {policy: equal, min: 1000}\n"},
 	} {
@@ -47,7 +47,7 @@ func TestRails(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	z := Zipper{Copies: []float64{3e9, 3.1e9}, Both: map[string][]float64{"a>b": {1e9}, "b>a": {1e9}}}
-	for rate, want := range map[float64]string{1e9: "perhaps what limits", 1e6: "nowhere near"} {
+	for rate, want := range map[float64]string{1e9: "may be the bottleneck", 1e6: "stayed far below"} {
 		z.Both["a>b"][0], z.Both["b>a"][0] = rate, rate
 		var b strings.Builder
 		if err := z.memory(&b); err != nil || !strings.Contains(b.String(),

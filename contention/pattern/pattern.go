@@ -67,7 +67,7 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 		}
 	}
 	if i := circular(list); i >= 0 {
-		return nil, fmt.Errorf("line %d: message %s can never start: it waits in a circle", list[i].Line, list[i].Name)
+		return nil, fmt.Errorf("line %d: message %s can never start: its dependencies have a cycle", list[i].Line, list[i].Name)
 	}
 	return list, nil
 }

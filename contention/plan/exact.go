@@ -40,7 +40,7 @@ func Exact(p *Problem, steps int) (Placement, error) {
 	case s.left <= 0:
 		return nil, ErrTooLarge
 	case s.found == nil:
-		return nil, errors.New("no placement keeps all the rules: the sets that stay together do not fit side by side")
+		return nil, errors.New("no placement satisfies all constraints: the sets of ranks that stay together do not fit side by side")
 	}
 	return g.placement(s.found), nil
 }

@@ -16,7 +16,7 @@ func Improve(p *Problem) (Placement, error) {
 	}
 	where, ok := g.improve()
 	if !ok {
-		return nil, errors.New("found no placement that keeps all the rules: loosen what stays together or where ranks may go")
+		return nil, errors.New("found no placement that satisfies all constraints: let fewer ranks stay together, or let ranks go to more sites")
 	}
 	return g.placement(where), nil
 }

@@ -104,9 +104,9 @@ const (
 	farStreams = 4
 )
 
-// farTrip returns the round-trip time in seconds from which a path counts as long, 2 ms:
+// longTrip returns the round-trip time in seconds from which a path counts as long, 2 ms:
 // forwarder/trunk.Far.
-func farTrip() *big.Rat { return big.NewRat(2, 1000) }
+func longTrip() *big.Rat { return big.NewRat(2, 1000) }
 
 func (p *Platform) checkCluster(index int, c *Cluster) error {
 	if len(c.Hosts.Names) == 0 {
@@ -136,7 +136,7 @@ func (p *Platform) checkCluster(index int, c *Cluster) error {
 	}
 	if c.Streams == 0 {
 		c.Streams = 1
-		if c.Latency.Rat != nil && new(big.Rat).Add(c.Latency.Rat, c.Latency.Rat).Cmp(farTrip()) > 0 {
+		if c.Latency.Rat != nil && new(big.Rat).Add(c.Latency.Rat, c.Latency.Rat).Cmp(longTrip()) > 0 {
 			c.Streams = farStreams
 		}
 	}
@@ -206,7 +206,7 @@ func (p *Platform) checkZipper(index int, z *Zipper) error {
 	case CutThrough, StoreAndForward, Segmented:
 	case Translated:
 		if z.Forwarder != (Forwarder{}) || z.Memory != nil {
-			return errors.New("relay nat: no forwarder has the bytes: leave out forwarder and memory")
+			return errors.New("relay nat: no bytes pass through the forwarder: leave out forwarder and memory")
 		}
 	default:
 		return fmt.Errorf("relay %q: use %s, %s, %s or %s", z.Relay, CutThrough, StoreAndForward, Segmented, Translated)

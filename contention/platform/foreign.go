@@ -17,11 +17,11 @@ var foreign = []struct {
 	{"a SimGrid platform", regexp.MustCompile(`^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*)?<(?:platform|!--)`),
 		"each <cluster> or group of hosts is one of clusters:, its link's bandwidth is nic:, its backbone's is backbone:"},
 	{"Slurm's topology.conf", regexp.MustCompile(`(?m)^\s*(?:SwitchName|BlockName)=`),
-		"it tells which switch a node is at, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
+		"it has the switch of each node, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
 	{"Slurm's topology.yaml", regexp.MustCompile(`(?m)^\s*-\s+topology:`),
-		"it tells which switch a node is at, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
-	{"what ibnetdiscover prints", regexp.MustCompile(`(?m)^(?:vendid=0x|switchguid=0x|caguid=0x|Switch\s+\d+\s+")`),
-		"of it the names of a cluster's hosts are hosts:, and nic: is what a link carries (4xEDR: 100gbit)"},
+		"it has the switch of each node, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
+	{"the output of ibnetdiscover", regexp.MustCompile(`(?m)^(?:vendid=0x|switchguid=0x|caguid=0x|Switch\s+\d+\s+")`),
+		"the names of a cluster's hosts in it are hosts:, and nic: is the rate of a link (4xEDR: 100gbit)"},
 	{"a matrix", regexp.MustCompile(`^\s*[-+0-9.eE]+\s*[,;]\s*[-+0-9.eE]+\s*[,;\n]`),
 		"a matrix of rates or times has no clusters: measure with zipper calibrate, which writes a platform file"},
 }
@@ -34,7 +34,7 @@ func errForeign(text []byte) error {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	for _, f := range foreign {
 		if f.tell.Match(head) {
-			return fmt.Errorf("this is %s; wanted is a platform file as examples/contention/platform.yaml: %s", f.what,
+			return fmt.Errorf("this is %s; want a platform file such as examples/contention/platform.yaml: %s", f.what,
 				f.how)
 		}
 	}

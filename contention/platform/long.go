@@ -44,7 +44,7 @@ func (w *walker[T]) window(steps []step) {
 	for _, s := range steps {
 		add(s.to)
 	}
-	if trip.Cmp(farTrip()) <= 0 {
+	if trip.Cmp(longTrip()) <= 0 {
 		return
 	}
 	rate := new(big.Rat).Quo(big.NewRat(pairWindow, 1), trip)

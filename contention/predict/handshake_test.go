@@ -51,9 +51,10 @@ zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, handshake: 4ms, eager: 1K
 	}
 }
 
-// TestSenderGoesOn checks when a sender has finished with a message: by the rule buffered when no
-// more of it is unsent than the socket holds, by other rules when it has arrived.
-func TestSenderGoesOn(t *testing.T) {
+// TestSenderFinishesWhenBytesFitSocket checks when a sender has finished with a message: by the
+// rule buffered when no more of it is unsent than the socket holds, by other rules when it has
+// arrived.
+func TestSenderFinishesWhenBytesFitSocket(t *testing.T) {
 	const file = `
 clusters: [{name: a, hosts: 1, nic: 10 MB/s}, {name: b, hosts: 2, nic: 1 MB/s}]
 zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, eager: 10MB, socket: %s}]

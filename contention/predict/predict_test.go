@@ -120,7 +120,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestStripesArePlannedAnew(t *testing.T) {
+func TestStripesArePlannedAgain(t *testing.T) {
 	p := read(t, strings.NewReplacer("1000 MB/s", "3500 MB/s", "1200", "2000").Replace(lab)+
 		"  - {name: y, ports: {a: 3500 MB/s, b: 3500 MB/s}, forwarder: {copy: 1000 MB/s}}\nrails: {policy: proportional}\n")
 	r, err := Run(p, []platform.Message{{Name: "m", From: "a1", To: "b1", Bytes: big.NewRat(6e9, 1)}},

@@ -195,7 +195,7 @@ func TestBadTransfers(t *testing.T) {
 	}
 	nan := num.Float(math.NaN())
 	for want, ts := range map[string][]Transfer[num.Float]{
-		"circle":   {{Name: "x", After: []int{1}}, {Name: "y", After: []int{0}}},
+		"cycle":    {{Name: "x", After: []int{1}}, {Name: "y", After: []int{0}}},
 		"no flow":  {{Name: "x", Flow: 3}},
 		"size":     {{Name: "x", Bytes: -1}},
 		"delay":    {{Name: "x", Delay: nan}},

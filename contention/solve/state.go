@@ -371,7 +371,7 @@ func (s *state[T]) overloads() []sharing.Overload[T] {
 func (s *state[T]) circular() error {
 	for i, w := range s.waiting {
 		if w > 0 {
-			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a circle",
+			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a cycle",
 				s.transfers[i].Name)
 		}
 	}

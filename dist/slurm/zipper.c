@@ -92,7 +92,7 @@ int slurm_spank_init_post_opt(spank_t sp, int ac, char **av) {
     return -1;
   }
   if (spank_job_control_setenv(sp, "ZIPPER_FORWARDER", file, 1) != ESPANK_SUCCESS) {
-    slurm_error("zipper: cannot tell the prolog of the forwarder: give --zipper-forwarder to sbatch or salloc");
+    slurm_error("zipper: cannot pass the forwarder to the prolog: give --zipper-forwarder to sbatch or salloc");
     return -1;
   }
   return 0;
@@ -116,7 +116,7 @@ int slurm_spank_task_init(spank_t sp, int ac, char **av) {
   int argc = 0;
   char **argv = NULL, from_environment[4096];
   if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1) {
-    slurm_error("zipper: Slurm does not say what the task is");
+    slurm_error("zipper: Slurm does not give the task's program");
     return -1;
   }
   const char *file = job_file;
@@ -124,7 +124,7 @@ int slurm_spank_task_init(spank_t sp, int ac, char **av) {
     file = from_environment;
   }
   if (!file) {
-    slurm_error("zipper: --zipper-cluster=%s without a job: say --zipper-job-file=FILE, or set ZIPPER_JOB_FILE",
+    slurm_error("zipper: --zipper-cluster=%s without a job: give --zipper-job-file=FILE, or set ZIPPER_JOB_FILE",
                 cluster);
     return -1;
   }

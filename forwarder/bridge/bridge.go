@@ -77,12 +77,12 @@ func (b *Bridge) Lost() int { return b.conns.lost }
 // that the connection may carry frames of the job.
 func (b *Bridge) Tried() bool { return b.conns.first().warming.Warm() }
 
-// Said reports whether this forwarder has sent Bye over the bridge, because it has no more frames
-// for the other end.
-func (b *Bridge) Said() bool { return b.bye.sent }
+// ByeSent reports whether this forwarder has sent Bye over the bridge, because it has no more
+// frames for the other end.
+func (b *Bridge) ByeSent() bool { return b.bye.sent }
 
-// Heard reports whether the other end has sent Bye over all connections of the bridge.
-func (b *Bridge) Heard() bool { return b.bye.complete }
+// ByeReceived reports whether the other end has sent Bye over all connections of the bridge.
+func (b *Bridge) ByeReceived() bool { return b.bye.complete }
 
 // Handle advances the bridge by one event and returns actions, in order. The error is an illegal
 // transition, which is a defect of this package. The job must end then.
@@ -94,7 +94,7 @@ func (b *Bridge) Handle(now time.Time, e Event) ([]action.Action, error) {
 
 func (Reach) apply(b *Bridge)        { b.dialler.reach() }
 func (e Dialled) apply(b *Bridge)    { b.dialler.dialled(e.Conn, e.Number) }
-func (e NotDialled) apply(b *Bridge) { b.dialler.notDialled(e.Number, e.Err) }
+func (e NotDialled) apply(b *Bridge) { b.dialler.dialFailed(e.Number, e.Err) }
 func (e Introduced) apply(b *Bridge) { b.entry.introduced(e.Conn, e.Link) }
 func (e Refused) apply(b *Bridge)    { b.entry.refused(e.Conn, e.Code, e.Reason) }
 func (e Offered) apply(b *Bridge)    { b.entry.offered(e.Conn, e.Number, e.Link) }
@@ -102,9 +102,9 @@ func (e Pong) apply(b *Bridge)       { b.entry.answered(e.Conn, e.Link) }
 func (e Ready) apply(b *Bridge)      { b.trunk.ready(e.Conn, e.Zipper, e.Link) }
 func (e Unexpected) apply(b *Bridge) { b.trunk.unexpected(e.Conn, e.Type) }
 func (e Ended) apply(b *Bridge)      { b.trunk.ended(e.Conn, e.Cause) }
-func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.Instead) }
+func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.DialForPeer) }
 func (Finish) apply(b *Bridge)       { b.finish() }
-func (e Bye) apply(b *Bridge)        { b.parting.came(e.Conn) }
+func (e Bye) apply(b *Bridge)        { b.parting.byeArrived(e.Conn) }
 
 // finish sends Bye to the other end over all connections. Without a connection Bye waits for the
 // next one, which may never come: the other end may have been restarted, and cannot gather the job
@@ -113,17 +113,17 @@ func (b *Bridge) finish() {
 	if b.bye.sent || b.conns.first() == nil {
 		return
 	}
-	if !b.GoesOn {
-		b.trunk.noMore()
+	if !b.SurvivesLoss {
+		b.trunk.stopDialling()
 	}
-	b.parting.sayAll()
+	b.parting.sendAll()
 }
 
 // apply ends the bridge, because the job ends: nothing more is dialled, and connections that are
 // not in use are closed.
 func (Stop) apply(b *Bridge) {
 	if b.state != Over {
-		b.trunk.noMore()
+		b.trunk.stopDialling()
 		b.to(Over)
 	}
 }

@@ -12,9 +12,9 @@ type parting struct {
 	conns *connections
 }
 
-// sayAll sends Bye to the other end over all connections in use, and notes that this end has done
+// sendAll sends Bye to the other end over all connections in use, and notes that this end has done
 // so.
-func (p *parting) sayAll() {
+func (p *parting) sendAll() {
 	p.bye.sent = true
 	for _, c := range p.conns.inUse {
 		p.say(c)
@@ -25,19 +25,19 @@ func (p *parting) sayAll() {
 // has sent its Bye over it.
 func (p *parting) say(c *conn) {
 	p.do(action.Finish{Conn: c.id, Frame: wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)})
-	if c.byeCame {
+	if c.byeReceived {
 		p.do(action.Close{Conn: c.id})
 	}
 }
 
-// came handles a Bye from the other end, which arrived over the connection id.
-func (p *parting) came(id action.Conn) {
+// byeArrived handles a Bye from the other end, which arrived over the connection id.
+func (p *parting) byeArrived(id action.Conn) {
 	c := p.conns.find(id)
 	if c == nil {
 		return
 	}
-	c.byeCame, p.bye.begun = true, true
-	if !p.bye.complete && p.conns.byesCame() {
+	c.byeReceived, p.bye.begun = true, true
+	if !p.bye.complete && p.conns.byeComplete() {
 		p.bye.complete = true
 		p.do(AllLeft{})
 	}

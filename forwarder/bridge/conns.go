@@ -11,10 +11,10 @@ import (
 type conn struct {
 	id action.Conn
 	// number is the connection's number in the bridge; 0 is the one over which the job gathers.
-	number  int
-	offered bool          // offered says that the other end has dialled the connection, rather than this end.
-	byeCame bool          // byeCame says that the other end has sent Bye over the connection.
-	warming trunk.Warming // warming opens the TCP windows before the connection is in use.
+	number      int
+	offered     bool          // offered says that the other end has dialled the connection, rather than this end.
+	byeReceived bool          // byeReceived says that the other end has sent Bye over the connection.
+	warming     trunk.Warming // warming opens the TCP windows before the connection is in use.
 	// link has the properties of the connection, such as its round trip, as known at the last
 	// event.
 	link trunk.Link
@@ -49,16 +49,16 @@ func (t *connections) find(id action.Conn) *conn {
 	return nil
 }
 
-// byesCame reports whether the other end has said Bye over all connections in use.
-func (t *connections) byesCame() bool {
-	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeCame })
+// byeComplete reports whether the other end has said Bye over all connections in use.
+func (t *connections) byeComplete() bool {
+	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeReceived })
 }
 
-// comes adds a connection that is open but does not carry frames of the job yet.
-func (t *connections) comes(c *conn) { t.coming = append(t.coming, c) }
+// addComing adds a connection that is open but does not carry frames of the job yet.
+func (t *connections) addComing(c *conn) { t.coming = append(t.coming, c) }
 
-// gone removes a connection from those that do not carry frames of the job yet.
-func (t *connections) gone(c *conn) { t.coming = without(t.coming, c) }
+// removeComing removes a connection from those that do not carry frames of the job yet.
+func (t *connections) removeComing(c *conn) { t.coming = without(t.coming, c) }
 
 // use appends a connection to those that carry frames of the job.
 func (t *connections) use(c *conn) { t.inUse = append(slices.Clone(t.inUse), c) }

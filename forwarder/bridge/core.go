@@ -61,9 +61,9 @@ type Config struct {
 	Fixed int
 	// Patience is the time for which a running job waits for a bridge that is cut.
 	Patience time.Duration
-	// GoesOn says that a running job survives the loss of a connection. Resumes says that the job
-	// has no other way to the ranks behind the bridge.
-	GoesOn, Resumes bool
+	// SurvivesLoss says that a running job survives the loss of a connection. Resumes says that the
+	// job has no other way to the ranks behind the bridge.
+	SurvivesLoss, Resumes bool
 }
 
 // core has the state that all parts of a bridge share, and the results of Handle.
@@ -127,4 +127,4 @@ func (b *core) log(level zapcore.Level, text string, fields ...zap.Field) {
 	b.do(action.Log{Level: level, Text: text, Fields: append(fields, zap.String("forwarder", b.Address))})
 }
 
-var errNotWanted = errors.New("the connection is needed no more")
+var errNotWanted = errors.New("the connection is no longer needed")

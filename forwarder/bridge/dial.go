@@ -19,8 +19,8 @@ import (
 // that takes the first one's place.
 const maxConnections = 2 + trunk.Most
 
-// MayNumber reports whether n is in the range of numbers that a bridge's connections may have.
-func MayNumber(n int) bool { return n >= 0 && n < maxConnections }
+// ValidNumber reports whether n is in the range of numbers that a bridge's connections may have.
+func ValidNumber(n int) bool { return n >= 0 && n < maxConnections }
 
 // dialler decides when this end opens connections to the other end of the bridge, and retries.
 type dialler struct {
@@ -31,12 +31,13 @@ type dialler struct {
 	long     bool         // long says that the path to the other end is known to have a long round trip.
 	// carried says that the connections go through a command, such as ssh, rather than a socket.
 	carried bool
-	// either says that, while the bridge is cut, both ends may dial rather than only the usual one.
-	either bool
-	// ignorant says that the other end, which was restarted, does not know the job and must gather
-	// it.
-	ignorant bool
-	early    action.Conn // early is the connection that is being introduced while the job gathers; 0: none.
+	// bothDial says that, while the bridge is cut, both ends may dial rather than only the usual
+	// one.
+	bothDial bool
+	// peerRestarted says that the other end, which was restarted, does not know the job and must
+	// gather it.
+	peerRestarted bool
+	early         action.Conn // early is the connection that is being introduced while the job gathers; 0: none.
 }
 
 // reach dials the first connection to the other end, for a job that gathers.
@@ -47,9 +48,9 @@ func (d *dialler) reach() {
 }
 
 // begin decides by the path of the first connection how many connections the running job has, and
-// dials them. either says that both ends may dial when the bridge is cut.
-func (d *dialler) begin(link trunk.Link, either bool) {
-	d.long, d.either, d.dialling = link.Long(), either, map[int]bool{}
+// dials them. bothDial says that both ends may dial when the bridge is cut.
+func (d *dialler) begin(link trunk.Link, bothDial bool) {
+	d.long, d.bothDial, d.dialling = link.Long(), bothDial, map[int]bool{}
 	if !d.Dials {
 		return
 	}
@@ -71,7 +72,7 @@ func (d *dialler) grow(bulk map[int]trunk.Path) {
 
 // dialsForPeer reports whether this end dials because the bridge is cut, although usually the other
 // end dials.
-func (d *dialler) dialsForPeer() bool { return d.state == Cut && !d.Dials && d.either }
+func (d *dialler) dialsForPeer() bool { return d.state == Cut && !d.Dials && d.bothDial }
 
 // extend dials the missing connections. Over a long path it dials those for bursts first, because
 // other connections are cold and would take their place.
@@ -84,7 +85,7 @@ func (d *dialler) extend() {
 	if !d.Dials {
 		missing = 1 - len(d.dialling)
 	}
-	if d.ignorant {
+	if d.peerRestarted {
 		missing = 0
 		if !d.dialling[0] {
 			d.dial(0)
@@ -123,13 +124,13 @@ func (d *dialler) bursts() bool {
 // gathered the job.
 func (d *dialler) used(number int) {
 	delete(d.dialling, number)
-	d.ignorant = d.ignorant && number != 0
+	d.peerRestarted = d.peerRestarted && number != 0
 }
 
 // unknown records that the other end has refused the connection with a number because it does not
 // know the job. The next connection asks it to gather the job; after a refusal of number 0 it
 // gathers already.
-func (d *dialler) unknown(number int) { d.ignorant = number != 0 }
+func (d *dialler) unknown(number int) { d.peerRestarted = number != 0 }
 
 // dialled handles the success of a Dial: it adds the connection id, or closes the connection if it
 // is not wanted any more.
@@ -138,7 +139,7 @@ func (d *dialler) dialled(id action.Conn, number int) {
 	case d.state == Absent:
 		d.early = id
 	case d.Wanted():
-		d.conns.comes(&conn{id: id, number: number})
+		d.conns.addComing(&conn{id: id, number: number})
 	default:
 		d.end(id, errNotWanted)
 		return
@@ -146,10 +147,10 @@ func (d *dialler) dialled(id action.Conn, number int) {
 	d.do(Introduce{Conn: id, Zipper: d.Zipper, Number: number})
 }
 
-// notDialled handles the failure of the Dial of the connection with a number; why is its error.
-func (d *dialler) notDialled(number int, why error) {
+// dialFailed handles the failure of the Dial of the connection with a number; why is its error.
+func (d *dialler) dialFailed(number int, why error) {
 	if d.state != Absent {
-		d.notOpened(number, why)
+		d.openFailed(number, why)
 	}
 }
 
@@ -159,8 +160,8 @@ func (d *dialler) closedEarly(id action.Conn, cause error) {
 	t := d.conns
 	switch c := t.find(id); {
 	case c != nil:
-		t.gone(c)
-		d.notOpened(c.number, cause)
+		t.removeComing(c)
+		d.openFailed(c.number, cause)
 	case d.state == Absent && id == d.early:
 		d.early = 0
 		d.log(zapcore.WarnLevel, "a link to another forwarder is lost before it is in use", zap.Error(cause))
@@ -168,9 +169,9 @@ func (d *dialler) closedEarly(id action.Conn, cause error) {
 	}
 }
 
-// notOpened handles that the connection with a number of a running job could not be opened, for the
-// reason why: it is dialled again after a pause.
-func (d *dialler) notOpened(number int, why error) {
+// openFailed handles that the connection with a number of a running job could not be opened, for
+// the reason why: it is dialled again after a pause.
+func (d *dialler) openFailed(number int, why error) {
 	delete(d.dialling, number)
 	if !d.Wanted() {
 		return
@@ -189,7 +190,7 @@ func (d *dialler) extendIn(pause time.Duration) {
 	case !d.Wanted():
 		return
 	case d.dialsForPeer():
-		pause = max(pause, trunk.Instead)
+		pause = max(pause, trunk.DialForPeer)
 	case !d.Dials:
 		return
 	}

@@ -85,10 +85,10 @@ type (
 
 // Events of the job.
 type (
-	// Begin reports that the job runs. Instead says that after a cut this end may dial in place of
-	// the other one.
+	// Begin reports that the job runs. DialForPeer says that after a cut this end may dial in place
+	// of the other one.
 	Begin struct {
-		Instead bool
+		DialForPeer bool
 	}
 
 	// Finish reports that this end has no more frames of the job for the other end, so Bye is sent.
@@ -187,21 +187,21 @@ type (
 		Missed bool
 	}
 
-	// Severed reports that the last connection in use, From, is lost. Heard says that all ranks
+	// Severed reports that the last connection in use, From, is lost. AllLeft says that all ranks
 	// behind the bridge have left.
 	Severed struct {
 		action.Base
-		From   action.Conn
-		Reason string
-		Heard  bool
+		From    action.Conn
+		Reason  string
+		AllLeft bool
 	}
 
-	// Restored reports that the bridge has a connection again. Heard says that all ranks behind the
-	// bridge have left.
+	// Restored reports that the bridge has a connection again. AllLeft says that all ranks behind
+	// the bridge have left.
 	Restored struct {
 		action.Base
-		Conn  action.Conn
-		Heard bool
+		Conn    action.Conn
+		AllLeft bool
 	}
 
 	// AllLeft reports that all ranks behind the bridge have left, according to Bye.

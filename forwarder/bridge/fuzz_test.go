@@ -217,7 +217,7 @@ func (w *walker) step() {
 			w.give(Ready{Conn: c, Zipper: w.r.IntN(2), Link: w.path()})
 		} else if w.state == Gathering && w.Tried() && w.r.IntN(4) == 0 {
 			w.links[w.First()].used = true
-			w.give(Begin{Instead: w.r.IntN(2) == 0})
+			w.give(Begin{DialForPeer: w.r.IntN(2) == 0})
 		}
 	case 8:
 		if c := w.some(any); c != 0 && w.r.IntN(w.calm) == 0 {
@@ -266,10 +266,10 @@ func (w *walker) expire() {
 // walk applies a number of random events to a bridge, and returns the number applied.
 func walk(t *testing.T, r *rand.Rand, most int) int {
 	t.Helper()
-	goesOn := r.IntN(4) > 0
+	survivesLoss := r.IntN(4) > 0
 	w := &walker{r: r, clock: time.Unix(1e9, 0), calm: 1 << r.IntN(6), links: map[action.Conn]*link{},
 		timers: map[action.Kind]bool{}, Bridge: New(Config{Job: "j", Zipper: 1, Address: "z", Dials: r.IntN(2) == 0,
-			Fixed: r.IntN(5), Patience: time.Second, GoesOn: goesOn, Resumes: goesOn && r.IntN(2) == 0})}
+			Fixed: r.IntN(5), Patience: time.Second, SurvivesLoss: survivesLoss, Resumes: survivesLoss && r.IntN(2) == 0})}
 	for n := range most {
 		w.step()
 		if len(w.faults) > 0 {

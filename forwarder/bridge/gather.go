@@ -45,14 +45,14 @@ func (e *entry) unanswered() {
 	if e.state != Gathering || !c.warming.Silent() {
 		return
 	}
-	e.log(zapcore.ErrorLevel, "large packets do not get to another forwarder")
+	e.log(zapcore.ErrorLevel, "large packets do not reach another forwarder")
 	size := ""
 	if c.link.Packet > 0 {
 		size = fmt.Sprintf(" (%d bytes of TCP's)", c.link.Packet)
 	}
 	e.do(GiveUp{Code: wire.RefuseTimeout,
-		Reason: fmt.Sprintf("job %q: small packets get from this forwarder to the forwarder %s, "+
-			"large ones%s do not: something on the way drops them without a word (an MTU black hole); on both hosts "+
+		Reason: fmt.Sprintf("job %q: small packets from this forwarder reach the forwarder %s, "+
+			"large ones%s do not: a device on the path drops them silently (an MTU black hole); on both hosts "+
 			"lower the MTU of the interface there (ip link set dev NAME mtu 1400), or set sysctl net.ipv4.tcp_mtu_probing=1",
 			e.Job, e.Address, size)})
 }
@@ -122,7 +122,7 @@ func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 		return
 	}
 	c := &conn{id: id, number: number, offered: true, link: link}
-	e.conns.comes(c)
+	e.conns.addComing(c)
 	if number == 0 && e.state != Gathering {
 		e.restarted(c)
 		return

@@ -31,7 +31,7 @@ var errRestarted = errors.New("the other forwarder was restarted")
 // restarted handles a connection over which the other end, which was restarted, gathers the running
 // job.
 func (e *entry) restarted(c *conn) {
-	e.log(zapcore.InfoLevel, "another forwarder gathers a running job anew")
+	e.log(zapcore.InfoLevel, "another forwarder gathers a running job again")
 	coming, inUse := e.conns.restart(c)
 	for _, o := range slices.Concat(coming, inUse) {
 		e.end(o.id, errRestarted)

@@ -48,9 +48,9 @@ type trunkLine struct {
 	dialler *dialler
 }
 
-// begin starts the trunk of a bridge whose job runs now. either says that both ends may dial when
+// begin starts the trunk of a bridge whose job runs now. bothDial says that both ends may dial when
 // the bridge is cut.
-func (l *trunkLine) begin(either bool) {
+func (l *trunkLine) begin(bothDial bool) {
 	if !l.to(Running) {
 		return
 	}
@@ -62,7 +62,7 @@ func (l *trunkLine) begin(either bool) {
 	if link.Long() {
 		l.arm(action.Measure, trunk.Measure)
 	}
-	l.dialler.begin(link, either)
+	l.dialler.begin(link, bothDial)
 }
 
 // admit tells the other end that its connection is in use, if the job runs and the connection is
@@ -112,7 +112,7 @@ var errOpenedAgain = errors.New("the other forwarder has opened it again")
 // was cut.
 func (l *trunkLine) use(c *conn) {
 	t := l.conns
-	t.gone(c)
+	t.removeComing(c)
 	l.dialler.used(c.number)
 	for _, old := range t.inUse {
 		if old.number == c.number { // the other end notices first that it is dead
@@ -147,7 +147,7 @@ func (l *trunkLine) use(c *conn) {
 func (l *trunkLine) restore(c *conn) {
 	l.to(Running)
 	l.disarm(action.Cut)
-	l.do(Restored{Conn: c.id, Heard: l.bye.complete})
+	l.do(Restored{Conn: c.id, AllLeft: l.bye.complete})
 	if !l.bye.sent {
 		l.do(Tell{Conn: c.id})
 	}
@@ -213,23 +213,23 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", l.Address, cause)
 	switch {
 	case l.state == Gathering: // a Join cannot be withdrawn
-		l.noMore()
+		l.stopDialling()
 		l.to(Over)
 		l.do(GiveUp{Code: wire.RefuseShutdown, Reason: reason})
-	case l.Wanted() && !(l.bye.sent && c.byeCame):
+	case l.Wanted() && !(l.bye.sent && c.byeReceived):
 		l.log(zapcore.ErrorLevel, "a link between forwarders is lost", zap.Int("connection", c.number),
 			zap.Int("left", len(t.inUse)), zap.Error(cause))
-		if l.GoesOn {
+		if l.SurvivesLoss {
 			l.failOver(c, first, reason)
 			return
 		}
 		if len(t.inUse) > 0 {
-			reason = fmt.Sprintf("a connection of the link to the forwarder %s is lost, and what was on it with it: %v",
+			reason = fmt.Sprintf("a connection of the link to the forwarder %s is lost, with the frames in flight on it: %v",
 				l.Address, cause)
 		}
 		l.do(Failed{Conn: id, Reason: reason})
 	case l.bye.sent && l.bye.begun: // the connection carries no more frames of the job
-		l.bye.complete = l.bye.complete || t.byesCame()
+		l.bye.complete = l.bye.complete || t.byeComplete()
 		l.do(Unused{Conn: id})
 	}
 }
@@ -257,7 +257,7 @@ func (l *trunkLine) failOver(c *conn, first bool, reason string) {
 // reason is for users.
 func (l *trunkLine) sever(c *conn, reason string) {
 	l.to(Cut)
-	l.do(Severed{From: c.id, Reason: reason, Heard: l.bye.complete})
+	l.do(Severed{From: c.id, Reason: reason, AllLeft: l.bye.complete})
 	l.arm(action.Cut, l.Patience)
 }
 
@@ -267,14 +267,14 @@ func (l *trunkLine) cutOff() {
 	if l.state != Cut || !l.Wanted() {
 		return
 	}
-	l.log(zapcore.ErrorLevel, "the link to another forwarder does not come back", zap.Duration("after", l.Patience))
-	l.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", l.Address, l.Patience))
+	l.log(zapcore.ErrorLevel, "the link to another forwarder was not restored", zap.Duration("after", l.Patience))
+	l.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and was not restored within %v", l.Address, l.Patience))
 }
 
 // giveUp continues without a bridge that is cut, or fails the job if it has no other way. The
 // bridge is not needed any more if this end has sent Bye.
 func (l *trunkLine) giveUp(reason string) {
-	l.noMore()
+	l.stopDialling()
 	switch {
 	case l.bye.sent:
 		l.bye.begun, l.bye.complete = true, true
@@ -287,9 +287,9 @@ func (l *trunkLine) giveUp(reason string) {
 	}
 }
 
-// noMore ends all attempts to open connections for the bridge, and closes those that are not in
-// use.
-func (l *trunkLine) noMore() {
+// stopDialling ends all attempts to open connections for the bridge, and closes those that are not
+// in use.
+func (l *trunkLine) stopDialling() {
 	for _, k := range []action.Kind{action.Large, action.Again, action.Measure, action.Cut} {
 		l.disarm(k)
 	}

@@ -27,11 +27,11 @@ type Run struct {
 // Record remembers which halves of jobs (the ranks that one launcher has started), and which whole
 // jobs, have ended at this forwarder. The zero value is empty.
 type Record struct {
-	gone []gone // oldest first
-	over []over // oldest first
+	ended []ended // oldest first
+	over  []over  // oldest first
 }
 
-type gone struct {
+type ended struct {
 	run             Run
 	cluster, reason string
 	until           time.Time // the time until which joining ranks of other halves are told that this one has ended
@@ -54,15 +54,15 @@ func (r *Record) Took(run Run, since time.Time) bool {
 // Ended records that a half, the ranks in cluster, has ended for a reason. Joining ranks of other
 // halves are told so until the given time.
 func (r *Record) Ended(run Run, cluster, reason string, until time.Time) {
-	r.forget(func(g *gone) bool { return g.run == run && g.cluster == cluster })
-	r.gone = add(r.gone, gone{run, cluster, reason, until})
+	r.forget(func(g *ended) bool { return g.run == run && g.cluster == cluster })
+	r.ended = add(r.ended, ended{run, cluster, reason, until})
 }
 
 // Without returns the reason why a job cannot run because another half has ended, or an empty
 // string. cluster is the half that arrives now; it may be a new start of the half that ended.
 func (r *Record) Without(run Run, cluster string, now time.Time) (reason string) {
-	r.forget(func(g *gone) bool { return now.After(g.until) || g.run == run && g.cluster == cluster })
-	for _, g := range r.gone {
+	r.forget(func(g *ended) bool { return now.After(g.until) || g.run == run && g.cluster == cluster })
+	for _, g := range r.ended {
 		if g.run == run {
 			return g.reason
 		}
@@ -70,8 +70,8 @@ func (r *Record) Without(run Run, cluster string, now time.Time) (reason string)
 	return ""
 }
 
-func (r *Record) forget(which func(*gone) bool) {
-	r.gone = slices.DeleteFunc(r.gone, func(g gone) bool { return which(&g) })
+func (r *Record) forget(which func(*ended) bool) {
+	r.ended = slices.DeleteFunc(r.ended, func(g ended) bool { return which(&g) })
 }
 
 func add[E any](l []E, e E) []E {

@@ -40,8 +40,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestBounded checks that records of strangers take no more than a fixed number of places.
-func TestBounded(t *testing.T) {
+// TestRecordsAreBounded checks that records of strangers take no more than a fixed number of
+// places.
+func TestRecordsAreBounded(t *testing.T) {
 	var r Record
 	now := time.Unix(1000, 0)
 	for i := range 3 * keep {
@@ -49,8 +50,8 @@ func TestBounded(t *testing.T) {
 		r.Ended(run, "b", "why", now.Add(time.Hour))
 		r.Over(run, now)
 	}
-	if len(r.gone) != keep || len(r.over) != keep {
-		t.Errorf("%d halves, %d jobs", len(r.gone), len(r.over))
+	if len(r.ended) != keep || len(r.over) != keep {
+		t.Errorf("%d halves, %d jobs", len(r.ended), len(r.over))
 	}
 	if r.Without(Run{ID: fmt.Sprint(3*keep - 1)}, "a", now) == "" || r.Without(Run{ID: "0"}, "a", now) != "" {
 		t.Error("the oldest are to be forgotten first")

@@ -162,9 +162,9 @@ func (c *core) resumes() bool {
 	return c.gather.Rails() == 1 && !c.cfg.Classic && c.gather.Patience() > 0
 }
 
-// goesOn reports whether the job survives the loss of a link, because its ranks retransmit the
-// frames that were not acknowledged.
-func (c *core) goesOn() bool { return c.gather.Rails() > 1 || c.resumes() }
+// survivesLoss reports whether the job survives the loss of a link, because its ranks retransmit
+// the frames that were not acknowledged.
+func (c *core) survivesLoss() bool { return c.gather.Rails() > 1 || c.resumes() }
 
 // patience returns for how long the running job waits for a rank or a forwarder that is out of
 // reach.

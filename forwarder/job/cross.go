@@ -21,7 +21,7 @@ func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 		case !r.unroute(v, a.From):
 		case r.left[v]:
 			r.markLeft(v, r.links.network(br))
-		case !a.Heard:
+		case !a.AllLeft:
 			r.markUnreachable(v, absence{a.Reason, r.patience() > 0}, r.links.network(br))
 		}
 	}
@@ -31,7 +31,7 @@ func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 // those that it cannot reach itself.
 func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	for _, v := range r.behind(br.Zipper) {
-		if !r.left[v] && r.reroute(v, a.Conn) && !a.Heard {
+		if !r.left[v] && r.reroute(v, a.Conn) && !a.AllLeft {
 			r.markReachable(v, r.links.network(br))
 		}
 	}
@@ -52,11 +52,11 @@ func (r *ranks) repeat(br *bridge.Bridge, reason string) {
 	}
 }
 
-// tellAll tells the other end of a bridge, over a connection, which ranks it can reach through
+// sendStates tells the other end of a bridge, over a connection, which ranks it can reach through
 // here, because the latest RailStates may be lost. missed says that it may also have missed that a
 // rank was out of reach and is back. Its frames to that rank came no further than here, and must be
 // retransmitted.
-func (r *ranks) tellAll(br *bridge.Bridge, c action.Conn, missed bool) {
+func (r *ranks) sendStates(br *bridge.Bridge, c action.Conn, missed bool) {
 	for v, cluster := range r.clusterOf {
 		if r.links.next(br.Zipper, cluster) != r.links.here {
 			continue

@@ -98,7 +98,7 @@ type encoder struct {
 // events by itself.
 var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": true, "core.id": true,
 	"core.clusters": true, "ranks.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
-	"gathering.soon": true, "gathering.noticed": true, "ranks.statesSent": true, "ranks.hosts": true,
+	"gathering.soon": true, "gathering.notified": true, "ranks.statesSent": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
 	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "exchanged.notices": true, "place.link": true,
 	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true}

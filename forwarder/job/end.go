@@ -18,7 +18,7 @@ import (
 //     stops. Its links get Abort and linger.
 //  2. Or it is released (Release), or all its ranks have left.
 //  3. When its last link is closed the kernel closes the ways that it has opened for the job
-//     (perhapsOver).
+//     (endIfOver).
 //  4. Then the job has ended (Over).
 
 // ending ends the links of a running job, because the job has failed or is released.
@@ -36,7 +36,7 @@ func (e *ending) aborted(x *Aborted) {
 	if m == nil {
 		return
 	}
-	a := x.Said
+	a := x.Frame
 	a.Reason = wire.Printable(a.Reason)
 	reason, rank, from := a.Reason, a.Rank, x.Conn
 	if m.zipper < 0 {
@@ -49,8 +49,8 @@ func (e *ending) aborted(x *Aborted) {
 		e.logOf(x.Conn, zapcore.WarnLevel, "rank aborts the job", zap.Int32("code", a.Code), zap.String("reason", a.Reason))
 	}
 	last := abortFrame(a.Code, rank, reason)
-	if x.Said.By != wire.Nobody {
-		last = frame(wire.TypeAbort, &x.Said)
+	if x.Frame.By != wire.Nobody {
+		last = frame(wire.TypeAbort, &x.Frame)
 	}
 	e.failWith(a.Code, reason, last, from)
 	if m.zipper >= 0 { // the other end has sent Abort over all connections

@@ -48,11 +48,11 @@ type (
 	// order.
 	Departed struct{ Conn action.Conn }
 
-	// Aborted reports the Abort of a rank or of another forwarder. Said is the frame as received;
+	// Aborted reports the Abort of a rank or of another forwarder. Frame is the frame as received;
 	// its reason may contain any bytes.
 	Aborted struct {
-		Conn action.Conn
-		Said wire.Abort
+		Conn  action.Conn
+		Frame wire.Abort
 	}
 
 	// Damaged reports input on a connection of the running job that is not a valid frame of the
@@ -140,9 +140,9 @@ type (
 		Link         trunk.Link
 	}
 
-	// Heard reports a frame from another forwarder, over a connection that carries no frames of the
-	// running job.
-	Heard struct {
+	// ForwarderFrame reports a frame from another forwarder, over a connection that carries no
+	// frames of the running job.
+	ForwarderFrame struct {
 		Conn   action.Conn
 		Zipper int
 		Type   wire.Type

@@ -205,7 +205,7 @@ func (w *walker) step() {
 		}
 	case 10:
 		if c := w.some(running); c != 0 && w.r.IntN(4) == 0 {
-			w.give(Aborted{Conn: c, Said: wire.Abort{Code: 3, Rank: uint32(w.r.IntN(4)), Reason: "why", By: wire.Nobody}})
+			w.give(Aborted{Conn: c, Frame: wire.Abort{Code: 3, Rank: uint32(w.r.IntN(4)), Reason: "why", By: wire.Nobody}})
 		}
 	case 11:
 		w.kernel()
@@ -340,7 +340,7 @@ func (w *walker) hear() {
 		return
 	}
 	x := w.ends[c]
-	e := Heard{Conn: c, Zipper: x.zipper, Link: w.link()}
+	e := ForwarderFrame{Conn: c, Zipper: x.zipper, Link: w.link()}
 	switch w.r.IntN(8) {
 	case 0, 1:
 		join := w.joinFrom(x.zipper, uint16(x.zipper))

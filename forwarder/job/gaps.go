@@ -16,8 +16,8 @@ import (
 // do.
 
 // Unreachable is the advice to users when a forwarder cannot be dialled.
-const Unreachable = "is that its address there, does it run, does its site's firewall let that port in? " +
-	"if that must not be, the other side has to dial (dial: in the job file)"
+const Unreachable = "is that its address there, is it running, does its site's firewall admit that port? " +
+	"if it must not, configure the other side to dial (dial: in the job file)"
 
 // gaps records which links between forwarders, anywhere in the job, are missing while it gathers.
 type gaps struct {
@@ -62,7 +62,7 @@ func (g *gaps) text(to *bridge.Bridge) string {
 			list = append(list, fmt.Sprintf("no link to the forwarder %s%s: %s", g.name(k), why, Unreachable))
 		default:
 			list = append(list, fmt.Sprintf("no link from the forwarder %s, which dials this one at %s once a rank "+
-				"has joined it: its log says why; is that this one's address there, does the firewall here let that port in?",
+				"has joined it: its log has the reason; is that this one's address there, does the firewall here admit that port?",
 				g.name(k), n.mine))
 		}
 	}
@@ -102,8 +102,8 @@ func (g *gaps) tell() {
 	}
 }
 
-// hear stores a neighbour's text about its missing links.
-func (g *gaps) hear(zipper int, n *wire.Notice) {
+// noteMissing stores a neighbour's text about its missing links.
+func (g *gaps) noteMissing(zipper int, n *wire.Notice) {
 	x := g.with(zipper)
 	if x.notices++; x.notices <= maxGapNotices {
 		x.missing = gapText(wire.Printable(n.Text))

@@ -31,13 +31,13 @@ import (
 // informed meanwhile.
 type gathering struct {
 	*core
-	gaps    *gaps
-	created time.Time
-	places  map[action.Conn]*place
-	expires time.Time // expires is the time at which the job is given up if ranks are still missing.
-	soon    bool      // soon says that waiting ranks are told shortly what is missing (noticeSoon).
-	noticed bool      // noticed says that waiting ranks have been told once which ranks and links are missing.
-	kept    int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
+	gaps     *gaps
+	created  time.Time
+	places   map[action.Conn]*place
+	expires  time.Time // expires is the time at which the job is given up if ranks are still missing.
+	soon     bool      // soon says that waiting ranks are told shortly what is missing (noticeSoon).
+	notified bool      // notified says that waiting ranks have been told once which ranks and links are missing.
+	kept     int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
 }
 
 // place is a rank that has joined here and waits for the job to run.
@@ -91,9 +91,9 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 		g.expires = t
 		g.arm(action.Timer{Kind: action.Gathering}, e.Timeout)
 	}
-	g.waits(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
+	g.addPlace(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
 		kept: e.Bytes})
-	if !g.soon && !g.noticed { // more ranks may join shortly
+	if !g.soon && !g.notified { // more ranks may join shortly
 		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
 	}
 	g.log(zapcore.DebugLevel, "rank joined", zap.String("cluster", e.Join.Cluster), zap.Uint32("rank", e.Join.Rank),
@@ -104,7 +104,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 // Leaves reports whether a rank joins only to say Bye.
 func Leaves(join *wire.Join) bool { return join.TimeoutMS == 0 }
 
-func (g *gathering) waits(p *place) {
+func (g *gathering) addPlace(p *place) {
 	g.places[p.conn] = p
 	g.do(Place{Conn: p.conn})
 }
@@ -123,14 +123,14 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 		delete(g.places, old.conn)
 	}
 	g.do(Refuse{Conn: old.conn, Why: refusal(wire.RefuseTaken,
-		"rank %d of cluster %q has come to job %q over another link: does the job name this forwarder twice?",
+		"rank %d of cluster %q has joined job %q over a second link: does the job name this forwarder twice?",
 		e.Join.Rank, e.Join.Cluster, g.id)})
 	if !g.gather.In(rank) { // the rank joins as if for the first time
 		return false
 	}
 	p := *old
 	p.conn, p.link, p.inside, p.home = e.Conn, e.Link, e.Inside, e.Home
-	g.waits(&p)
+	g.addPlace(&p)
 	return true
 }
 
@@ -185,7 +185,7 @@ func (g *gathering) notice(others string) {
 	if g.state != Gathering {
 		return
 	}
-	g.soon, g.noticed = false, true
+	g.soon, g.notified = false, true
 	text := fmt.Sprintf("job %q is not complete yet; %s", g.id, g.missing(others))
 	for _, p := range g.inOrder() {
 		if _, native := g.place(uint32(p.rank)); native == 0 {
@@ -194,10 +194,10 @@ func (g *gathering) notice(others string) {
 	}
 }
 
-// noticeSoon sets a short timer, at whose end waiting ranks are told what is missing and who was
-// refused, because a rank was refused or another job with the same id gathers. The delay collects
-// several refusals.
-func (g *gathering) noticeSoon() {
+// scheduleNotice sets a short timer, at whose end waiting ranks are told what is missing and who
+// was refused, because a rank was refused or another job with the same id gathers. The delay
+// collects several refusals.
+func (g *gathering) scheduleNotice() {
 	if !g.soon {
 		g.soon = true
 		g.arm(action.Timer{Kind: action.Notice}, min(noticeAfterRefusal, g.cfg.Notice))
@@ -212,7 +212,7 @@ func (g *gathering) turned(e *Turned) {
 		return
 	}
 	impossible := g.gather.NoteRefusal(e.Join, e.Why.Code)
-	g.noticeSoon()
+	g.scheduleNotice()
 	if impossible && e.Why.Code != wire.RefuseSecret {
 		g.giveUp(e.Why.Code, fmt.Sprintf("job %q cannot become complete: "+
 			"rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",

@@ -50,9 +50,9 @@ func (h *halves) timer(cluster string) action.Timer {
 	return action.Timer{Kind: action.Suspended, Of: h.clusterIndex(cluster)}
 }
 
-// stoodStill ends the job because the cluster with an index was suspended for longer than the job's
-// patience.
-func (h *halves) stoodStill(cluster int) {
+// suspensionExpired ends the job because the cluster with an index was suspended for longer than
+// the job's patience.
+func (h *halves) suspensionExpired(cluster int) {
 	if reason, suspended := h.suspended[h.clusters[cluster].Name]; suspended {
 		h.ending.fail(wire.Nobody, reason, 0)
 	}

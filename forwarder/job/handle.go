@@ -36,7 +36,7 @@ func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 // joined admits a rank whose Join is verified to the job, or returns why it is refused. kept says
 // that the bytes of its Join are charged to the job.
 func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
-	back := j.state == Running && j.goesOn()
+	back := j.state == Running && j.survivesLoss()
 	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was admitted before
 		return false, refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
@@ -64,7 +64,7 @@ func (e GiveUp) apply(j *Job)    { j.gathering.giveUp(e.Code, e.Reason) }
 
 func (Another) apply(j *Job) {
 	if j.state == Gathering {
-		j.gathering.noticeSoon()
+		j.gathering.scheduleNotice()
 	}
 }
 
@@ -88,11 +88,11 @@ func (e Expired) apply(j *Job) {
 	case action.Notice:
 		j.gathering.notice(e.Others)
 	case action.Opening:
-		j.tooLate()
+		j.kernelTimedOut()
 	case action.Return:
-		j.losses.gaveUp(uint32(t.Of))
+		j.losses.returnExpired(uint32(t.Of))
 	case action.Suspended:
-		j.halves.stoodStill(t.Of)
+		j.halves.suspensionExpired(t.Of)
 	default:
 		j.cross(t.Of, bridge.Expired{Timer: t.Kind, Links: e.Links})
 	}
@@ -104,11 +104,11 @@ func (e Opened) apply(j *Job) {
 	}
 }
 
-// tooLate starts the job although the kernel has not opened its ways, because the ranks have no
-// time left to wait.
-func (j *Job) tooLate() {
+// kernelTimedOut starts the job although the kernel has not opened its ways, because the ranks have
+// no time left to wait.
+func (j *Job) kernelTimedOut() {
 	if j.ways.awaited() {
-		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections of its own")
+		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections that bypass the forwarder")
 		j.ways.forget()
 		j.start()
 	}
@@ -141,7 +141,7 @@ func (e Crossed) apply(j *Job) {
 
 // apply handles a frame from another forwarder, over a connection that carries no frames of the
 // running job.
-func (e Heard) apply(j *Job) {
+func (e ForwarderFrame) apply(j *Job) {
 	br := j.links.bridges[e.Zipper]
 	switch {
 	case br == nil || br.State() == bridge.Over:
@@ -151,16 +151,16 @@ func (e Heard) apply(j *Job) {
 			j.gathering.giveUp(wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", e.Type, br.Address, err))
 		}
 	default:
-		j.heardBeforeUse(&e)
+		j.handleFrameBeforeUse(&e)
 	}
 	if e.Room {
 		j.do(Free{Bytes: int64(len(e.Body))})
 	}
 }
 
-// heardBeforeUse handles a frame from another forwarder over a connection that is neither in use
-// nor the one over which the job gathers.
-func (j *Job) heardBeforeUse(e *Heard) {
+// handleFrameBeforeUse handles a frame from another forwarder over a connection that is neither in
+// use nor the one over which the job gathers.
+func (j *Job) handleFrameBeforeUse(e *ForwarderFrame) {
 	switch e.Type {
 	case wire.TypePing:
 		j.do(action.Send{Conn: e.Conn, Frame: frame(wire.TypePong, nil)})
@@ -233,13 +233,13 @@ func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 	case bridge.Repeat:
 		j.ranks.repeat(br, a.Reason)
 	case bridge.Tell:
-		j.ranks.tellAll(br, a.Conn, a.Missed)
+		j.ranks.sendStates(br, a.Conn, a.Missed)
 	case bridge.AllLeft:
 		j.ranks.allLeft(br)
 	case bridge.Abandoned:
 		j.ranks.abandoned(br, a.Reason)
 	case bridge.Regathers:
-		j.hops.tellAgain(j.ranks, br, a.Conn)
+		j.hops.sendGathered(j.ranks, br, a.Conn)
 	default:
 		j.do(a)
 	}

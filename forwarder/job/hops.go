@@ -84,20 +84,20 @@ func (h *hops) spread(join *wire.Join) {
 // announce sends a Join to the forwarder at the other end of a bridge, if that forwarder learns of
 // the Join's rank through this one.
 func (h *hops) announce(br *bridge.Bridge, join *wire.Join) {
-	if h.tellsOf(br, join) {
+	if h.passesJoinTo(br, join) {
 		h.send(br, wire.TypeJoin, join)
 	}
 }
 
-// tellsOf reports whether the forwarder at the other end of a bridge must learn of a Join's rank
-// from this forwarder.
-func (h *hops) tellsOf(br *bridge.Bridge, join *wire.Join) bool {
+// passesJoinTo reports whether the forwarder at the other end of a bridge must learn of a Join's
+// rank from this forwarder.
+func (h *hops) passesJoinTo(br *bridge.Bridge, join *wire.Join) bool {
 	return h.next(br.Zipper, h.clusterIndex(join.Cluster)) == h.here
 }
 
 // offered accepts the connection in e, which another forwarder has opened, or returns a refusal.
 func (h *hops) offered(e *Offered) *handshake.Refused {
-	if refused := h.mayOffer(e); refused != nil {
+	if refused := h.checkOffer(e); refused != nil {
 		return refused
 	}
 	k := int(e.Join.Here)
@@ -110,10 +110,10 @@ func (h *hops) offered(e *Offered) *handshake.Refused {
 	return nil
 }
 
-// mayOffer returns why the connection in e is refused, or nil: the other forwarder must be a
+// checkOffer returns why the connection in e is refused, or nil: the other forwarder must be a
 // neighbour that dials this one, both must number the job's forwarders alike, and the job must
 // still need the connection. That is the first one of a job that gathers, or a further one.
-func (h *hops) mayOffer(e *Offered) *handshake.Refused {
+func (h *hops) checkOffer(e *Offered) *handshake.Refused {
 	if e.Ticket != nil && h.state != Running {
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
@@ -127,10 +127,10 @@ func (h *hops) mayOffer(e *Offered) *handshake.Refused {
 	_, ok := h.neighbour(from)
 	br := h.bridges[from]
 	switch {
-	case e.Here != h.here || !ok || h.dialsTo(from) || !bridge.MayNumber(e.Number):
+	case e.Here != h.here || !ok || h.dialsTo(from) || !bridge.ValidNumber(e.Number):
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", h.id)
-	case h.state == Running && (br == nil || !br.Wanted() || !h.goesOn() && (br.Said() || e.Number == 0)):
+	case h.state == Running && (br == nil || !br.Wanted() || !h.survivesLoss() && (br.ByeSent() || e.Number == 0)):
 		return refusal(wire.RefuseTaken, "job %q needs that link no more", h.id)
 	case h.state == Running:
 	case h.state != Gathering && h.state != Ready:
@@ -154,10 +154,10 @@ func (h *hops) dialsTo(zipper int) bool {
 	return n.dials && (h.gaps.dialled || len(h.list()) == 0)
 }
 
-// opensAgain reports whether another forwarder reopens the first connection of a link while the job
+// reopens reports whether another forwarder reopens the first connection of a link while the job
 // gathers: it notices before this forwarder that the old connection is dead. It has then given up
 // the job that it gathered, and gathers it again.
-func (h *hops) opensAgain(join *wire.Join, number int) bool {
+func (h *hops) reopens(join *wire.Join, number int) bool {
 	if h.state != Gathering || !h.several() || number > 0 || h.gather.Fits(join) != nil {
 		return false
 	}
@@ -181,7 +181,7 @@ func (h *hops) linkedTo(br *bridge.Bridge) {
 
 // handleFrame handles a frame from another forwarder before the job runs. An error means that the
 // frame is malformed or may not be sent.
-func (h *hops) handleFrame(br *bridge.Bridge, e *Heard) error {
+func (h *hops) handleFrame(br *bridge.Bridge, e *ForwarderFrame) error {
 	switch e.Type {
 	case wire.TypePing:
 		h.send(br, wire.TypePong, nil)
@@ -200,9 +200,9 @@ func (h *hops) handleFrame(br *bridge.Bridge, e *Heard) error {
 		if err != nil {
 			return err
 		}
-		h.gaps.hear(br.Zipper, &n)
+		h.gaps.noteMissing(br.Zipper, &n)
 	case wire.TypeRailState:
-		return h.leftBefore(e.Body)
+		return h.handleDeparted(e.Body)
 	case wire.TypeReady:
 		r, err := wire.ParseReady(e.Body)
 		switch {
@@ -212,7 +212,7 @@ func (h *hops) handleFrame(br *bridge.Bridge, e *Heard) error {
 			return fmt.Errorf("forwarder %d of %d", r.Zipper, len(h.zippers))
 		// a Ready of this forwarder that others repeat is from before its restart
 		case int(r.Zipper) != h.here:
-			h.sees(int(r.Zipper))
+			h.setReady(int(r.Zipper))
 		}
 	case wire.TypeRefuse:
 		r, err := wire.ParseRefuse(e.Body)
@@ -244,7 +244,7 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 		return false, nil // several forwarders announce such a rank
 	}
 	if h.next(h.here, h.clusterIndex(join.Cluster)) != br.Zipper && !left {
-		return false, fmt.Errorf("cluster %s is not there", join.Cluster)
+		return false, fmt.Errorf("cluster %s is not behind that link", join.Cluster)
 	}
 	if _, refused := h.gather.Add(join); refused != nil {
 		return false, refused
@@ -256,12 +256,12 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 	return true, nil
 }
 
-// leftBefore handles another forwarder's report that a rank has departed while the predecessor of
-// this forwarder ran, and will not join.
-func (h *hops) leftBefore(body []byte) error {
+// handleDeparted handles another forwarder's report that a rank has departed while the predecessor
+// of this forwarder ran, and will not join.
+func (h *hops) handleDeparted(body []byte) error {
 	s, err := wire.ParseRailState(body)
 	if err == nil && (!s.Departed || int64(s.Rank) >= int64(h.gather.Ranks())) {
-		err = fmt.Errorf("state of rank %d", s.Rank)
+		err = fmt.Errorf("RailState of rank %d, which cannot have left", s.Rank)
 	}
 	if err == nil {
 		h.left[s.Rank] = true
@@ -269,18 +269,19 @@ func (h *hops) leftBefore(body []byte) error {
 	return err
 }
 
-// seesAll announces Ready for this forwarder if it has gathered all ranks, and the links to its
-// neighbours are open and tested. A forwarder may be sent frames of the job once it has said Ready.
-func (h *hops) seesAll() {
+// announceReady announces Ready for this forwarder if it has gathered all ranks, and the links to
+// its neighbours are open and tested. A forwarder may be sent frames of the job once it has said
+// Ready.
+func (h *hops) announceReady() {
 	cold := func(br *bridge.Bridge) bool { return !br.Tried() }
 	if h.several() && h.state == Gathering && h.gather.Complete() && h.all() && !slices.ContainsFunc(h.list(), cold) {
-		h.sees(h.here)
+		h.setReady(h.here)
 	}
 }
 
-// sees records that the forwarder with index zipper has gathered all ranks, and tells all
+// setReady records that the forwarder with index zipper has gathered all ranks, and tells all
 // neighbours so.
-func (h *hops) sees(zipper int) {
+func (h *hops) setReady(zipper int) {
 	if h.state != Gathering || h.ready[zipper] {
 		return
 	}
@@ -296,15 +297,15 @@ func (h *hops) complete() bool {
 	return h.gather.Complete() && (!h.several() || !slices.Contains(h.ready, false) && h.all())
 }
 
-// tellAgain sends a restarted forwarder, over connection c, all that it needs to gather the job:
+// sendGathered sends a restarted forwarder, over connection c, all that it needs to gather the job:
 // the departed ranks, the Joins of which it learns through this forwarder, and Readys.
-func (h *hops) tellAgain(r *ranks, br *bridge.Bridge, c action.Conn) {
+func (h *hops) sendGathered(r *ranks, br *bridge.Bridge, c action.Conn) {
 	for _, v := range sorted(r.left) {
 		r.sendState(c, wire.RailState{Rank: v, Departed: true, Reason: openedAgain})
 	}
 	for _, v := range sorted(h.joins) {
 		join := h.joins[v]
-		if h.tellsOf(br, join) || r.left[v] { // departed ranks do not join there again
+		if h.passesJoinTo(br, join) || r.left[v] { // departed ranks do not join there again
 			h.do(action.Send{Conn: c, Frame: frame(wire.TypeJoin, join)})
 		}
 	}

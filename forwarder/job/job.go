@@ -67,7 +67,7 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 		j.links.tree = t
 	}
 	j.ranks = &ranks{core: c, links: j.links, members: map[action.Conn]*member{}, absent: map[uint32]absence{},
-		left: map[uint32]bool{}, cameBack: map[uint32]bool{}, statesSent: map[action.Conn]uint32{}}
+		left: map[uint32]bool{}, reconnected: map[uint32]bool{}, statesSent: map[action.Conn]uint32{}}
 	j.gaps = &gaps{links: j.links, failures: map[int]string{}, exchanges: map[int]*exchanged{}}
 	j.gathering = &gathering{core: c, gaps: j.gaps, created: now, expires: now.Add(cfg.Timeout),
 		places: map[action.Conn]*place{}}
@@ -120,14 +120,14 @@ func (j *Job) settle() {
 func (j *Job) follow() {
 	if j.state == Gathering {
 		j.ways.forget() // a question to the kernel from when all ranks had joined
-		if j.hops.seesAll(); j.hops.complete() {
+		if j.hops.announceReady(); j.hops.complete() {
 			j.complete()
 		}
 	}
 	if j.state == Running {
-		j.sayBye()
+		j.sendByes()
 	}
-	j.perhapsOver()
+	j.endIfOver()
 	if j.state > Running && !j.stopped {
 		j.stopped = true
 		j.losses.stopWaiting()

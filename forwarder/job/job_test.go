@@ -64,7 +64,7 @@ func link(s *shell, here, other uint16) {
 
 // hear gives the job a frame over that connection.
 func hear(s *shell, other uint16, t wire.Type, body wire.Body) {
-	e := Heard{Conn: 1, Zipper: int(other), Type: t, Link: trunk.Link{}}
+	e := ForwarderFrame{Conn: 1, Zipper: int(other), Type: t, Link: trunk.Link{}}
 	if body != nil {
 		e.Body = body.Append(nil)
 	}
@@ -78,10 +78,10 @@ func hear(s *shell, other uint16, t wire.Type, body wire.Body) {
 // departure.
 func TestRepeatedByeCountsOnce(t *testing.T) {
 	s, conns := started(t, 3, 1)
-	before := s.job.ranks.staying
+	before := s.job.ranks.remaining
 	s.handle(Departed{Conn: conns[1]})
 	s.handle(Departed{Conn: conns[1]})
-	if got := s.job.ranks.staying; got != before-1 {
+	if got := s.job.ranks.remaining; got != before-1 {
 		t.Errorf("%d ranks stay, want %d", got, before-1)
 	}
 }
@@ -124,8 +124,8 @@ func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
 	}
 }
 
-// TestResumed checks that a half that runs again is not suspended any more.
-func TestResumed(t *testing.T) {
+// TestResumedHalfIsNotSuspended checks that a half that runs again is not suspended any more.
+func TestResumedHalfIsNotSuspended(t *testing.T) {
 	s, _ := started(t, 0, 0)
 	for range 2 {
 		s.handle(HalfSuspended{Cluster: "b", Reason: "suspended"})
@@ -140,9 +140,9 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestGapsBounded checks that little is stored of the texts of a forwarder that reports many
-// missing links.
-func TestGapsBounded(t *testing.T) {
+// TestMissingLinkTextsAreBounded checks that little is stored of the texts of a forwarder that
+// reports many missing links.
+func TestMissingLinkTextsAreBounded(t *testing.T) {
 	first := joinOf(3, 1, 0, 1, patience)
 	s, refused := newShell(time.Unix(1e9, 0), Config{Here: 1, Timeout: time.Minute, Notice: time.Second}, first)
 	if refused != nil {

@@ -50,7 +50,7 @@ func (l *links) all() bool {
 // its connections.
 func (l *links) add(k int, addr string, dials bool) {
 	l.bridges[k] = bridge.New(bridge.Config{Job: l.id, Zipper: k, Here: l.here, Address: addr, Dials: dials,
-		Fixed: l.cfg.Trunk, Patience: l.patience(), GoesOn: l.goesOn(), Resumes: l.resumes()})
+		Fixed: l.cfg.Trunk, Patience: l.patience(), SurvivesLoss: l.survivesLoss(), Resumes: l.resumes()})
 }
 
 // opened records that connection c, which is not in use yet, leads to the forwarder with index

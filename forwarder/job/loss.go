@@ -60,7 +60,7 @@ func (l *losses) ended(e *Lost) {
 // that the other end stopped sending.
 func (l *losses) linkLost(m *member, cause error, silent bool) {
 	reason := l.lostBy(m, cause)
-	if !l.goesOn() {
+	if !l.survivesLoss() {
 		l.ending.fail(m.rank, reason, 0)
 		return
 	}
@@ -93,9 +93,9 @@ func (l *losses) await(v uint32, reason string, patient bool) {
 	l.arm(action.Timer{Kind: action.Return, Of: int(v)}, d)
 }
 
-// gaveUp handles that rank v has not reconnected in time: it fails the job, or lets it go on over
-// other forwarders.
-func (l *losses) gaveUp(v uint32) {
+// returnExpired handles that rank v has not reconnected in time: it fails the job, or lets it go on
+// over other forwarders.
+func (l *losses) returnExpired(v uint32) {
 	w, waits := l.waits[v]
 	if !waits || l.state != Running {
 		return
@@ -104,7 +104,7 @@ func (l *losses) gaveUp(v uint32) {
 	if l.resumes() {
 		l.ending.fail(v, w.reason, 0)
 	} else {
-		l.ranks.staying--
+		l.ranks.remaining--
 	}
 }
 
@@ -193,15 +193,15 @@ func (l *losses) damaged(e *Damaged) {
 	m := r.members[e.Conn]
 	switch {
 	case m == nil:
-	case m.zipper >= 0 && l.mayBeBadOver(m.zipper): // the bridge reopens it
-		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("what came over it was damaged: %s", e.Reason)})
+	case m.zipper >= 0 && l.toleratesBadFrom(m.zipper): // the bridge reopens it
+		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("data received over it were damaged: %s", e.Reason)})
 	case m.zipper >= 0:
 		l.do(action.Abort{Conn: e.Conn, Frame: abortFrame(1, wire.Nobody, e.Reason)})
 		l.ending.fail(wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", r.links.name(m.zipper), e.Reason),
 			e.Conn)
-	case l.goesOn() && l.state == Running && l.mayBeBad(m.rank):
+	case l.survivesLoss() && l.state == Running && l.toleratesBad(m.rank):
 		if r.unroute(m.rank, e.Conn) {
-			l.miss(m, l.lostBy(m, fmt.Errorf("what came over it was damaged: %s", e.Reason)), true)
+			l.miss(m, l.lostBy(m, fmt.Errorf("data received over it were damaged: %s", e.Reason)), true)
 		}
 	case r.unroute(m.rank, e.Conn):
 		l.ending.fail(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)
@@ -224,9 +224,9 @@ func (c *count) more(now time.Time) bool {
 	return c.n <= MaxBad
 }
 
-// mayBeBad counts an invalid frame over the link of rank v. It reports whether so few have arrived
-// that bit errors on the network can be the cause; otherwise the caller fails the job.
-func (l *losses) mayBeBad(v uint32) bool {
+// toleratesBad counts an invalid frame over the link of rank v. It reports whether so few have
+// arrived that bit errors on the network can be the cause; otherwise the caller fails the job.
+func (l *losses) toleratesBad(v uint32) bool {
 	c := l.bad[v]
 	may := c.more(l.now)
 	l.bad[v] = c
@@ -234,11 +234,11 @@ func (l *losses) mayBeBad(v uint32) bool {
 	return may
 }
 
-// mayBeBadOver counts an invalid frame from the forwarder with index zipper. It reports whether
+// toleratesBadFrom counts an invalid frame from the forwarder with index zipper. It reports whether
 // only the connection must end, because the job can go on without it and so few have arrived that
 // bit errors on the network can be the cause; otherwise the caller fails the job.
-func (l *losses) mayBeBadOver(zipper int) bool {
-	if !l.goesOn() || l.state != Running {
+func (l *losses) toleratesBadFrom(zipper int) bool {
+	if !l.survivesLoss() || l.state != Running {
 		return false
 	}
 	c := l.badOver[zipper]

@@ -17,7 +17,7 @@ import (
 // things keep the number of states small without leaving a behaviour out:
 //
 //  1. A state is known by a hash of all that later events depend on, and no more (encode_test.go).
-//     TestMergedStates checks that states with the same hash have the same future.
+//     TestEqualHashesHaveEqualFutures checks that states with the same hash have the same future.
 //  2. States are explored with the fewest faults that lead to them, so the number of faults is no
 //     part of a state (search.level).
 //  3. Ranks of one cluster join for the first time in their order (world.turn).
@@ -170,9 +170,9 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestMergedStates checks that worlds with the same hash have the same future: the states that may
-// follow a state do not depend on the way that led to it.
-func TestMergedStates(t *testing.T) {
+// TestEqualHashesHaveEqualFutures checks that worlds with the same hash have the same future: the
+// states that may follow a state do not depend on the way that led to it.
+func TestEqualHashesHaveEqualFutures(t *testing.T) {
 	most := 80
 	if os.Getenv("ZIPPER_LONG") != "" {
 		most = 3000

@@ -81,7 +81,7 @@ func (w *world) asks(p *pipe) {
 		p.answer = &bridge.Refused{Code: wire.RefuseTaken, Reason: "not here"}
 		return
 	}
-	if !begins && z.job.OpensAgain(first, p.number) {
+	if !begins && z.job.Reopens(first, p.number) {
 		z.handle(GiveUp{Code: wire.RefuseShutdown, Reason: "opened again"})
 		begins = true
 	}
@@ -140,14 +140,14 @@ func (w *world) delivers(p *pipe, side int) {
 		if h.Type == wire.TypeJoin {
 			z.booked += int64(len(body))
 		}
-		z.handle(Heard{Conn: c, Zipper: other, Type: h.Type, Body: body, Room: h.Type == wire.TypeJoin})
+		z.handle(ForwarderFrame{Conn: c, Zipper: other, Type: h.Type, Body: body, Room: h.Type == wire.TypeJoin})
 	case running:
 		switch h.Type {
 		case wire.TypeBye:
 			z.handle(Crossed{other, bridge.Bye{Conn: c}})
 		case wire.TypeAbort:
 			a, _ := wire.ParseAbort(body)
-			z.handle(Aborted{Conn: c, Said: a})
+			z.handle(Aborted{Conn: c, Frame: a})
 		case wire.TypeRailState:
 			s, _ := wire.ParseRailState(body)
 			z.handle(Reported{other, s})

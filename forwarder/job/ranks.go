@@ -32,16 +32,16 @@ type ranks struct {
 	// forwarders.
 	members map[action.Conn]*member
 	// absent has the ranks that are out of reach over this forwarder, with the reason.
-	absent   map[uint32]absence
-	left     map[uint32]bool // left are the ranks that have said Bye.
-	cameBack map[uint32]bool // cameBack has the ranks that have lost a link and opened another one.
+	absent      map[uint32]absence
+	left        map[uint32]bool // left are the ranks that have said Bye.
+	reconnected map[uint32]bool // reconnected has the ranks that have lost a link and opened another one.
 	// unsure says that frames in flight may have been lost with a link.
 	unsure bool
 	// statesSent counts the RailStates that were sent over each connection.
 	statesSent map[action.Conn]uint32
-	// staying is the number of ranks here that have not left; it is used in a job of several hops
+	// remaining is the number of ranks here that have not left; it is used in a job of several hops
 	// only.
-	staying int
+	remaining int
 }
 
 // member is a connection, to a rank or to another forwarder, that carries frames of the running
@@ -132,7 +132,7 @@ func (r *ranks) remove(c action.Conn) *member {
 // ranks that leave later.
 func (r *ranks) returns(v uint32) {
 	delete(r.absent, v)
-	r.cameBack[v] = true
+	r.reconnected[v] = true
 }
 
 // route sends frames for rank v over connection c from now on.
@@ -192,30 +192,30 @@ func (r *ranks) markLeft(v uint32, network int) {
 	gone := wire.RailState{Rank: v, Departed: true}
 	if !r.links.several() {
 		for to, c := range r.routes {
-			if c != 0 && r.cameBack[uint32(to)] {
+			if c != 0 && r.reconnected[uint32(to)] {
 				r.sendState(c, gone)
 			}
 		}
 		return
 	}
 	if r.unsure {
-		r.tellRanks(gone)
+		r.notifyRanks(gone)
 		gone.Reason = openedAgain // the other end becomes unsure by this reason
 	}
-	r.tellBridges(gone, network)
+	r.notifyBridges(gone, network)
 }
 
 // tell sends a RailState (whether a rank can be reached, or has left) to all ends whose way to that
 // rank leads through here: the ranks here, and the forwarders that are not on the network with that
 // index.
 func (r *ranks) tell(s wire.RailState, network int) {
-	r.tellRanks(s)
-	r.tellBridges(s, network)
+	r.notifyRanks(s)
+	r.notifyBridges(s, network)
 }
 
-// tellRanks sends a RailState (whether a rank can be reached) to all ranks here except the one that
-// it is about.
-func (r *ranks) tellRanks(s wire.RailState) {
+// notifyRanks sends a RailState (whether a rank can be reached) to all ranks here except the one
+// that it is about.
+func (r *ranks) notifyRanks(s wire.RailState) {
 	for v, c := range r.routes {
 		if c != 0 && uint32(v) != s.Rank && r.here(uint32(v)) {
 			r.sendState(c, s)
@@ -223,11 +223,11 @@ func (r *ranks) tellRanks(s wire.RailState) {
 	}
 }
 
-// tellBridges sends a RailState to all neighbouring forwarders, except those on the network with
+// notifyBridges sends a RailState to all neighbouring forwarders, except those on the network with
 // that index and those that were sent Bye.
-func (r *ranks) tellBridges(s wire.RailState, network int) {
+func (r *ranks) notifyBridges(s wire.RailState, network int) {
 	for _, br := range r.links.list() {
-		if c := br.First(); c != 0 && r.links.network(br) != network && !br.Said() {
+		if c := br.First(); c != 0 && r.links.network(br) != network && !br.ByeSent() {
 			r.sendState(c, s)
 		}
 	}
@@ -249,14 +249,14 @@ func (r *ranks) departs(c action.Conn) {
 	if m == nil || m.zipper >= 0 || !r.unroute(m.rank, c) {
 		return
 	}
-	if r.goesOn() {
+	if r.survivesLoss() {
 		r.markLeft(m.rank, r.clusterOf[m.rank])
 	}
-	r.staying--
+	r.remaining--
 }
 
-// wayTo returns the bridge over which frames for rank v go, or nil if the rank has a link here.
-func (r *ranks) wayTo(v uint32) *bridge.Bridge {
+// bridgeTo returns the bridge over which frames for rank v go, or nil if the rank has a link here.
+func (r *ranks) bridgeTo(v uint32) *bridge.Bridge {
 	if r.here(v) {
 		return nil
 	}

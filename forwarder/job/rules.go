@@ -7,17 +7,17 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// sayBye sends Bye on the bridges that can carry no more frames, because the ranks here have left,
-// and so have those behind bridges to other networks. Frames from a forwarder are never forwarded
-// to another one on the same network. On a bridge that is cut, Bye is sent once the bridge is
-// restored.
-func (j *Job) sayBye() {
-	if j.ranks.staying > 0 {
+// sendByes sends Bye on the bridges that can carry no more frames, because the ranks here have
+// left, and so have those behind bridges to other networks. Frames from a forwarder are never
+// forwarded to another one on the same network. On a bridge that is cut, Bye is sent once the
+// bridge is restored.
+func (j *Job) sendByes() {
+	if j.ranks.remaining > 0 {
 		return
 	}
 	for _, br := range j.links.list() {
-		still := func(o *bridge.Bridge) bool { return j.links.network(o) != j.links.network(br) && !o.Heard() }
-		if !br.Said() && br.First() != 0 && !slices.ContainsFunc(j.links.list(), still) {
+		still := func(o *bridge.Bridge) bool { return j.links.network(o) != j.links.network(br) && !o.ByeReceived() }
+		if !br.ByeSent() && br.First() != 0 && !slices.ContainsFunc(j.links.list(), still) {
 			j.cross(br.Zipper, bridge.Finish{})
 		}
 	}
@@ -38,9 +38,9 @@ func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	}
 }
 
-// perhapsOver ends a job that runs or is ending if it has no links any more and waits for none. If
+// endIfOver ends a job that runs or is ending if it has no links any more and waits for none. If
 // the kernel still forwards connections for the job, it first asks the kernel to stop that.
-func (j *Job) perhapsOver() {
+func (j *Job) endIfOver() {
 	expects := j.state == Running && (len(j.losses.waits) > 0 || j.links.expected())
 	if j.ranks.live > 0 || expects || j.state != Running && j.state != Ending {
 		return

@@ -51,7 +51,7 @@ func (j *Job) start() {
 		s.Entries = append(s.Entries, Entry{p.conn, uint32(p.rank), j.ranks.isNamesake(uint32(p.rank))})
 	}
 	j.do(s)
-	j.ranks.staying = len(places)
+	j.ranks.remaining = len(places)
 	for _, p := range places {
 		j.ranks.enter(p.conn, p.link, uint32(p.rank))
 	}
@@ -66,28 +66,29 @@ func (j *Job) start() {
 	j.gathering.places = nil
 	for _, br := range bridges {
 		j.ranks.use(br, br.First())
-		j.cross(br.Zipper, bridge.Begin{Instead: j.mayInstead(br)})
+		j.cross(br.Zipper, bridge.Begin{DialForPeer: j.canDialForPeer(br)})
 	}
-	j.startWithout()
+	j.announceDeparted()
 	j.log(zapcore.InfoLevel, "job runs", zap.Int("ranks", len(j.ranks.hosts)),
 		zap.Duration("gathered_in", j.started.Sub(j.gathering.created)), zap.Strings("libraries", j.ranks.layout.Libraries),
 		zap.Strings("origins", j.Origins()))
 }
 
-// mayInstead reports whether this end of a bridge can dial although that is the other end's part:
-// it has a rank's Join to show, and the other end listens.
-func (j *Job) mayInstead(br *bridge.Bridge) bool {
+// canDialForPeer reports whether this end of a bridge can dial although that is the other end's
+// part: it has a rank's Join to show, and the other end listens.
+func (j *Job) canDialForPeer(br *bridge.Bridge) bool {
 	n, ok := j.links.neighbour(br.Zipper)
 	return j.gaps.dialled && ok && n.addr != ""
 }
 
-// startWithout tells the ranks here, and the forwarders that reach others through here, which ranks
-// have left before the job started here. This forwarder's predecessor may not have passed that on.
-func (j *Job) startWithout() {
+// announceDeparted tells the ranks here, and the forwarders that reach others through here, which
+// ranks have left before the job started here. This forwarder's predecessor may not have passed
+// that on.
+func (j *Job) announceDeparted() {
 	for _, v := range sorted(j.hops.left) {
 		j.ranks.unsure = true
 		network := j.ranks.clusterOf[v]
-		if br := j.ranks.wayTo(v); br != nil {
+		if br := j.ranks.bridgeTo(v); br != nil {
 			network = j.links.network(br)
 		}
 		j.ranks.markLeft(v, network)

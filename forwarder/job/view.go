@@ -35,17 +35,17 @@ func (j *Job) Gather() *handshake.Gather { return j.gather }
 
 // Facts has the properties of a job that do not change.
 type Facts struct {
-	Clusters []wire.Cluster
-	Hops     bool // Hops says that frames of the job may pass through several forwarders.
-	GoesOn   bool // GoesOn says that the job survives the loss of a link.
-	Resumes  bool // Resumes says that ranks reopen lost links because they have no others.
+	Clusters     []wire.Cluster
+	Hops         bool // Hops says that frames of the job may pass through several forwarders.
+	SurvivesLoss bool // SurvivesLoss says that the job survives the loss of a link.
+	Resumes      bool // Resumes says that ranks reopen lost links because they have no others.
 	// Patience is the time for which the job waits for ranks and links that are out of reach.
 	Patience time.Duration
 }
 
 // Facts returns the properties of the job that do not change.
 func (j *Job) Facts() Facts {
-	return Facts{j.clusters, j.links.several(), j.goesOn(), j.resumes(), j.patience()}
+	return Facts{j.clusters, j.links.several(), j.survivesLoss(), j.resumes(), j.patience()}
 }
 
 // View is a snapshot of the state of a job.
@@ -89,18 +89,18 @@ func (j *Job) Origins() (list []string) {
 // become complete. others is a hint about other gathering jobs.
 func (j *Job) Missing(others string) string { return j.gathering.missing(others) }
 
-// AnotherWay reports whether a Join to a meeting describes another way than the Joins that wait
+// PathDiffers reports whether a Join to a meeting describes another way than the Joins that wait
 // there. A meeting is a job of two processes that belong to two jobs (handshake.MeetingID). The
 // waiting process waits at one forwarder, because it does not know the way that the arriving
 // process takes. The Join of the arriving process describes the way if that takes several
 // forwarders. The waiting process is refused with that description, and joins again by that way.
-func (j *Job) AnotherWay(join *wire.Join) bool {
+func (j *Job) PathDiffers(join *wire.Join) bool {
 	return j.state == Gathering && handshake.IsMeeting(j.id) && (!j.links.several()) != (len(join.Zippers) == 0)
 }
 
-// OpensAgain reports whether another forwarder, which shows a Join and the number of its
+// Reopens reports whether another forwarder, which shows a Join and the number of its
 // connection, reopens the first connection of its link while the job gathers.
-func (j *Job) OpensAgain(join *wire.Join, number int) bool { return j.hops.opensAgain(join, number) }
+func (j *Job) Reopens(join *wire.Join, number int) bool { return j.hops.reopens(join, number) }
 
 // Name returns the name for users of the forwarder with index zipper in the job.
 func (j *Job) Name(zipper int) string { return j.links.name(zipper) }

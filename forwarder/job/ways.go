@@ -38,7 +38,7 @@ func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
 		peers = max(peers, others)
 	}
 	if pairs /= 2; pairs > maxPairs || peers > maxPeers {
-		w.log(zapcore.InfoLevel, "too many ranks for connections of their own", zap.Int("pairs", pairs),
+		w.log(zapcore.InfoLevel, "too many ranks for connections that bypass the forwarder", zap.Int("pairs", pairs),
 			zap.Int("at_most", maxPairs), zap.Int("peers", peers), zap.Int("peers_at_most", maxPeers))
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (w *ways) opened(e *Opened, r *ranks) bool {
 		}
 		return false
 	case e.Err != nil:
-		w.log(zapcore.WarnLevel, "the kernel passes nothing on for a job", zap.Error(e.Err))
+		w.log(zapcore.WarnLevel, "the kernel passes no connections on for a job", zap.Error(e.Err))
 	default:
 		w.addDoors(e.N, e.At, r)
 	}
@@ -137,7 +137,7 @@ func (w *ways) addDoors(n int, at []netip.AddrPort, r *ranks) {
 		doors[i].Address = at[i].String()
 	}
 	if !r.addDoors(doors) {
-		w.log(zapcore.InfoLevel, "no room in the layout for connections of their own")
+		w.log(zapcore.InfoLevel, "no room in the layout for connections that bypass the forwarder")
 		w.do(CloseWays{N: n})
 		return
 	}

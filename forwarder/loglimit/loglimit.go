@@ -37,13 +37,13 @@ type causes struct {
 // cause counts the lines of the log with the same message.
 type cause struct {
 	full    time.Time // the time from which a whole burst of lines may be written again at once
-	leftOut int
+	omitted int
 }
 
 // take decides whether a line with a message may be written to the log at the time now, and counts
-// it. leftOut is the number of lines with that message that were left out since the last one
+// it. omitted is the number of lines with that message that were left out since the last one
 // written.
-func (c *causes) take(message string, now time.Time) (ok bool, leftOut int) {
+func (c *causes) take(message string, now time.Time) (ok bool, omitted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.of[message]
@@ -55,12 +55,12 @@ func (c *causes) take(message string, now time.Time) (ok bool, leftOut int) {
 		m.full = now
 	}
 	if m.full.Sub(now) > (Burst-1)*time.Second {
-		m.leftOut++
+		m.omitted++
 		return false, 0
 	}
 	m.full = m.full.Add(time.Second)
-	leftOut, m.leftOut = m.leftOut, 0
-	return true, leftOut
+	omitted, m.omitted = m.omitted, 0
+	return true, omitted
 }
 
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
@@ -76,12 +76,12 @@ func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.Ch
 
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if e.Level > zapcore.DebugLevel {
-		ok, leftOut := c.causes.take(e.Message, e.Time)
+		ok, omitted := c.causes.take(e.Message, e.Time)
 		if !ok {
 			return nil
 		}
-		if leftOut > 0 {
-			fields = append(fields[:len(fields):len(fields)], zap.Int("left_out", leftOut))
+		if omitted > 0 {
+			fields = append(fields[:len(fields):len(fields)], zap.Int("left_out", omitted))
 		}
 	}
 	return c.Core.Write(e, fields)

@@ -14,7 +14,7 @@ type crowd struct {
 func (c *crowd) found(now time.Time) { c.dense, c.last = now.Sub(c.last) < maxGap, now }
 
 // batches reports whether the loop should let events accumulate before it looks for them, because
-// they are dense and no source needs a quick answer (Hurry).
+// they are dense and no source needs a quick answer (AddSpinning).
 func (l *Loop) batches() bool {
-	return l.cfg.Poll == Adaptive && l.crowd.dense && l.hurried.Load() <= 0
+	return l.cfg.Poll == Adaptive && l.crowd.dense && l.spinning.Load() <= 0
 }

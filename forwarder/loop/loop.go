@@ -44,7 +44,8 @@ type Source interface {
 
 // Values of Config.Poll.
 const (
-	// looks for events again for a short time while a source is in a hurry (Hurry), then sleeps
+	// looks for events again for a short time while a source needs a quick answer (AddSpinning),
+	// then sleeps
 	Adaptive = "adaptive"
 	Event    = "event" // sleeps until there are events
 	Busy     = "busy"  // looks for events all the time, and never sleeps
@@ -65,23 +66,23 @@ type Config struct {
 }
 
 // Loop is one event-loop thread. Methods must be called on its own thread, except for Post, Stop
-// and Hurry.
+// and AddSpinning.
 type Loop struct {
-	cfg     Config
-	sys     System
-	epfd    int
-	wake    int // the eventfd that wakes the loop
-	watches []*Watch
-	empty   []int    // the indices of watches that are free for new sources
-	read    []*Watch // the watches that were read since they were last armed
-	now     time.Time
-	next    time.Time // the time of the next Tick
-	spin    spinner
-	hurried atomic.Int64 // the sum of the arguments of Hurry
-	crowd   crowd
-	prio    priority
-	events  [maxEvents]unix.EpollEvent
-	stopped bool
+	cfg      Config
+	sys      System
+	epfd     int
+	wake     int // the eventfd that wakes the loop
+	watches  []*Watch
+	empty    []int    // the indices of watches that are free for new sources
+	read     []*Watch // the watches that were read since they were last armed
+	now      time.Time
+	next     time.Time // the time of the next Tick
+	spin     spinner
+	spinning atomic.Int64 // the sum of the arguments of AddSpinning
+	crowd    crowd
+	prio     priority
+	events   [maxEvents]unix.EpollEvent
+	stopped  bool
 
 	mu    sync.Mutex
 	inbox []func()
@@ -175,10 +176,10 @@ func (l *Loop) Stop() {
 	})
 }
 
-// Hurry adds n to the count of sources for which an Adaptive loop spins before it sleeps. It sleeps
-// at once if the count is 0: ranks that join wait for others anyway. Hurry may be called on any
-// thread.
-func (l *Loop) Hurry(n int) { l.hurried.Add(int64(n)) }
+// AddSpinning adds n to the count of sources for which an Adaptive loop spins before it sleeps. It
+// sleeps at once if the count is 0: ranks that join wait for others anyway. AddSpinning may be
+// called on any thread.
+func (l *Loop) AddSpinning(n int) { l.spinning.Add(int64(n)) }
 
 // Now returns the time at which the present turn of the loop began.
 func (l *Loop) Now() time.Time { return l.now }
@@ -192,8 +193,8 @@ func (l *Loop) Run() {
 	// never undone: a thread with its own nice value is of no use to others
 	runtime.LockOSThread()
 	if err := l.prio.start(l.cfg.Nice, l.now); err != nil && l.cfg.Log != nil {
-		l.cfg.Log.Info("the event loops keep the priority of the process: "+
-			"a nice value below it takes root, CAP_SYS_NICE or Nice= of a service",
+		l.cfg.Log.Info("the event loops keep the nice value of the process: "+
+			"a lower value requires root, CAP_SYS_NICE or Nice= of a service",
 			zap.Int("nice", l.cfg.Nice), zap.Error(err))
 	}
 	for !l.stopped {
@@ -216,7 +217,7 @@ func (l *Loop) turn(wait bool) (found bool) {
 	}
 	n := l.poll(0)
 	l.now = l.cfg.Now()
-	if n == 0 && !ready && wait && !l.lookAgain() {
+	if n == 0 && !ready && wait && !l.pollAgain() {
 		n = l.poll(max(1, int(l.next.Sub(l.now)/time.Millisecond)))
 		l.now = l.cfg.Now()
 	}
@@ -258,16 +259,16 @@ func (l *Loop) turn(wait bool) (found bool) {
 	return found
 }
 
-// lookAgain reports whether the loop, which has found no events, looks for them again instead of
+// pollAgain reports whether the loop, which has found no events, looks for them again instead of
 // sleeping. A loop that spins (Adaptive) lets other threads run before it returns true.
-func (l *Loop) lookAgain() bool {
+func (l *Loop) pollAgain() bool {
 	switch l.cfg.Poll {
 	case Busy:
 		return true
 	case Event:
 		return false
 	}
-	if l.hurried.Load() <= 0 {
+	if l.spinning.Load() <= 0 {
 		l.spin.rest()
 		return false
 	}

@@ -33,7 +33,7 @@ func TestSpinner(t *testing.T) {
 	// Somebody computes on our core: sleep at once, for some waits, then try again.
 	s.found(now)
 	if d := look(&s, &now, crowded+us, time.Second); d != crowded+us {
-		t.Errorf("gave way for %v to somebody who computes", d)
+		t.Errorf("yielded for %v to a thread that computes", d)
 	}
 	waits := 0
 	for s.found(now); look(&s, &now, us, time.Second) <= us; s.found(now) {

@@ -23,9 +23,9 @@ type named struct {
 
 func (n *named) Close() error { *n.closed = append(*n.closed, n.name); return nil }
 
-// TestEvicted checks that of too many connections the oldest without a request is closed, or
-// otherwise the oldest.
-func TestEvicted(t *testing.T) {
+// TestOldestConnectionWithoutRequestIsClosed checks that of too many connections the oldest without
+// a request is closed, or otherwise the oldest.
+func TestOldestConnectionWithoutRequestIsClosed(t *testing.T) {
 	var closed []string
 	c := &conns{limit: 3}
 	all := map[string]*named{}

@@ -66,12 +66,12 @@ func (m *Metrics) of(f Source) *prometheus.Registry {
 type collector struct {
 	f Source
 
-	links, jobs, ranks, queued, memory, limit             *prometheus.Desc
-	accepted, lost, bad, refused, ended, internal         *prometheus.Desc
-	messages, payload, header, frames                     *prometheus.Desc
-	again, passed, placed                                 *prometheus.Desc
-	trunk, rtt, trunkLost                                 *prometheus.Desc
-	info, jobMessages, jobPayload, jobQueued, jobsNotTold *prometheus.Desc
+	links, jobs, ranks, queued, memory, limit          *prometheus.Desc
+	accepted, lost, bad, refused, ended, internal      *prometheus.Desc
+	messages, payload, header, frames                  *prometheus.Desc
+	again, passed, placed                              *prometheus.Desc
+	trunk, rtt, trunkLost                              *prometheus.Desc
+	info, jobMessages, jobPayload, jobQueued, unlisted *prometheus.Desc
 }
 
 func newCollector(f Source) *collector {
@@ -111,8 +111,8 @@ func newCollector(f Source) *collector {
 		jobPayload:  desc("job_payload_bytes_total", "Bytes of data of a job that has started and not ended.", one...),
 		jobQueued: desc("job_queued_bytes", "Bytes of a job that are queued for slow destinations.",
 			one...),
-		jobsNotTold: desc("jobs_not_listed",
-			"Started jobs that have no series of their own, because there are too many."),
+		unlisted: desc("jobs_not_listed",
+			"Started jobs that have no series of their own because there are too many."),
 	}
 }
 
@@ -210,7 +210,7 @@ func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key))
 	})
 	listed := min(len(jobs), maxJobs)
-	ch.gauge(c.jobsNotTold, float64(len(jobs)-listed))
+	ch.gauge(c.unlisted, float64(len(jobs)-listed))
 	for i := range jobs[:listed] {
 		j := &jobs[i]
 		id := wire.Printable(j.Job)

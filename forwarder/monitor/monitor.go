@@ -87,7 +87,7 @@ func explain(addr string, err error) string {
 	}
 	// The port for ranks speaks first and then says that it was no Join: which error that is
 	// depends on who was faster, and may hold all the bytes.
-	return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
+	return fmt.Sprintf("the program that listens at port %s does not speak HTTP; the status is at port %d, and ranks connect to another port", port, DefaultPort)
 }
 
 // brief is the query parameter that asks for a status which counts jobs instead of listing them. A

@@ -145,11 +145,11 @@ func TestFetchSaysWhatToDo(t *testing.T) {
 	}
 	ln.Close()
 	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "start one with zipper forwarder") {
-		t.Errorf("nobody here: %v", err)
+		t.Errorf("no forwarder on this host: %v", err)
 	}
 	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(),
 		"(ssh no.such.host.invalid zipper status)") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no forwarder on the other host: %v", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func Open() (*Table, error) {
 		return create(c, t)
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("nftables: cannot make a table: %w (it takes CAP_NET_ADMIN, and Linux 5.12)", err)
+		return nil, fmt.Errorf("nftables: cannot make a table: %w (it requires CAP_NET_ADMIN and Linux 5.12)", err)
 	}
 	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	n := &Table{conn: conn, link: link, uses: map[netip.AddrPort]int{},
@@ -83,7 +83,7 @@ func forwards() error {
 		return fmt.Errorf("is IP forwarding on? %w", err)
 	}
 	if string(bytes.TrimSpace(on)) != "1" {
-		return errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/howto/direct-links.md says what else to see to)")
+		return errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/howto/direct-links.md lists the other conditions)")
 	}
 	return nil
 }

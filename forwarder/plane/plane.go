@@ -36,8 +36,8 @@ type Plane struct {
 	bridges map[int]*atomic.Int64
 	Memory  *budget.Budget // Memory is the budget of the job's links.
 	// Classic relays a classic job; nil if frames are forwarded as they arrive.
-	Classic *relay.Classic
-	GoesOn  bool // GoesOn says that the job survives the loss of a link.
+	Classic      *relay.Classic
+	SurvivesLoss bool // SurvivesLoss says that the job survives the loss of a link.
 }
 
 // Member is the place in a running job of a connection, which leads to a rank or to another
@@ -92,7 +92,7 @@ func (m *Member) allowedOver(h wire.Header) error {
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeCount, wire.TypeReady:
 			return nil
 		case wire.TypeRailState:
-			if m.GoesOn {
+			if m.SurvivesLoss {
 				return nil
 			}
 		}
@@ -108,9 +108,9 @@ func (m *Member) allowedOver(h wire.Header) error {
 	return nil
 }
 
-// MayTell returns an error unless the other forwarder may send the RailState s: it may only be
+// CheckState returns an error unless the other forwarder may send the RailState s: it may only be
 // about a rank behind that forwarder.
-func (m *Member) MayTell(s *wire.RailState) error {
+func (m *Member) CheckState(s *wire.RailState) error {
 	if int64(s.Rank) >= int64(len(m.Via)) || m.Via[s.Rank] != m.Zipper {
 		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
 	}

@@ -16,7 +16,7 @@ import (
 
 // ErrNotAllowed is the error for an address that may not be dialled. It does not reveal whether the
 // address or the name exists.
-var ErrNotAllowed = errors.New("its configuration does not let this forwarder dial that address")
+var ErrNotAllowed = errors.New("this forwarder's configuration does not permit that address")
 
 // Private has the private networks of RFC 1918 and RFC 4193.
 var Private = []netip.Prefix{

@@ -9,8 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// TestOnly checks that no address outside the allowed networks is dialled, under any name.
-func TestOnly(t *testing.T) {
+// TestDisallowedAddressIsNotDialled checks that no address outside the allowed networks is dialled,
+// under any name.
+func TestDisallowedAddressIsNotDialled(t *testing.T) {
 	errDialled := errors.New("dialled")
 	var last string
 	dial := Only(append([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Private...),

@@ -53,12 +53,12 @@ type memory struct {
 	wake   func()      // asks the loop to check whether reading can resume
 }
 
-// took charges n received bytes that are held from now on to the connection's memory.
-func (m *memory) took(n int) { m.Take(int64(n)) }
+// charge charges n received bytes that are held from now on to the connection's memory.
+func (m *memory) charge(n int) { m.Take(int64(n)) }
 
-// gave releases n bytes that took has charged. If the connection was not read for lack of memory
-// and is under its limits again, gave asks its loop to read on.
-func (m *memory) gave(n int) {
+// release releases n bytes that charge has charged. If the connection was not read for lack of
+// memory and is under its limits again, release asks its loop to read on.
+func (m *memory) release(n int) {
 	m.Take(-int64(n))
 	if m.paused.Load() && m.Under() && m.waking.CompareAndSwap(false, true) {
 		m.wake()

@@ -42,10 +42,10 @@ type Conn struct {
 	lastRead time.Time // the time at which bytes last arrived
 	counted  time.Time // the time at which Tick last sent a Count
 	// compares the Counts that the peer sends (numbers of bytes) with the bytes that have arrived
-	came    wire.Counted
-	slow    trickle.Detector // detects a received frame that stays incomplete for too long
-	pinged  bool             // whether a Ping has been sent since lastRead
-	closing bool             // whether the peer closed the link while reading was paused
+	received wire.Counted
+	slow     trickle.Detector // detects a received frame that stays incomplete for too long
+	pinged   bool             // whether a Ping has been sent since lastRead
+	closing  bool             // whether the peer closed the link while reading was paused
 }
 
 // Conn returns a connection over a link, in state Joining. Its loop reads it once Open has been

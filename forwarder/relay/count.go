@@ -127,10 +127,10 @@ func tickCount(c *Conn, now time.Time) {
 func counts(c *Conn, body []byte, at uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {
-		err = c.came.Take(x, at)
+		err = c.received.Take(x, at)
 	}
 	if err != nil {
-		return fmt.Errorf("the bytes that arrived are not the bytes that were sent: %w", err)
+		return fmt.Errorf("the received bytes differ from the sent bytes: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (t *tally) add(h *wire.Header) {
 	if h.Type == wire.TypeEager || h.Type == wire.TypeRTS {
 		t.messages++
 	}
-	if h.Flags&wire.FlagAgain != 0 {
+	if h.Flags&wire.FlagResent != 0 {
 		t.again++
 	}
 }
@@ -109,16 +109,16 @@ func (o *output) noteQueued(e *entry) {
 	}
 }
 
-// noteGone updates the statistics because entry e has been written or dropped.
-func (o *output) noteGone(e *entry) {
+// noteDequeued updates the statistics because entry e has been written or dropped.
+func (o *output) noteDequeued(e *entry) {
 	if e.at != 0 {
 		o.waited.Observe(time.Duration(moment() - e.at).Seconds())
 	}
 }
 
-// stillBlocked adds the time since the last update to blocked, if the queue has not been empty
+// addBlocked adds the time since the last update to blocked, if the queue has not been empty
 // since then.
-func (o *output) stillBlocked() {
+func (o *output) addBlocked() {
 	if o.since != 0 {
 		now := moment()
 		o.blocked.Add(now - o.since)
@@ -129,7 +129,7 @@ func (o *output) stillBlocked() {
 // unblocked updates blocked, the time for which the queue was not empty, because the queue has
 // become empty.
 func (o *output) unblocked() {
-	o.stillBlocked()
+	o.addBlocked()
 	o.since = 0
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestFirst checks that nothing overtakes the frames that were queued before Running: neither a
-// Count nor bulk frames, however long these have waited. The peer would refuse them, because it is
-// not Running before those frames arrive.
-func TestFirst(t *testing.T) {
+// TestQueuedFramesPrecedeOthers checks that nothing overtakes the frames that were queued before
+// Running: neither a Count nor bulk frames, however long these have waited. The peer would refuse
+// them, because it is not Running before those frames arrive.
+func TestQueuedFramesPrecedeOthers(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[1].conn
 	for range 3 {

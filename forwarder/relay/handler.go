@@ -71,11 +71,11 @@ func (c *Conn) Tick(now time.Time) {
 		if now.After(c.deadline) {
 			c.End(errLinger)
 		}
-	case c.State() == Joining && c.ctl.Late(now):
+	case c.State() == Joining && c.ctl.EndIfLate(now):
 	case c.memory.paused.Load() && c.unheard() < cfg.Unreachable:
 		c.tickPaused(now)
 	case c.slow.Look(now.Sub(origin), c.input.read, c.input.begun(), 2*cfg.PingInterval):
-		c.Bad("a frame does not come to its end: a part of it was left out")
+		c.Bad("a frame is incomplete: some of its bytes are missing")
 	case idle >= c.patience() && c.pinged:
 		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
 	case c.pinged && c.unheard() >= cfg.Unreachable:

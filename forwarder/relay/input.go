@@ -62,7 +62,7 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 		return false, nil
 	}
 	in.part = nil
-	c.memory.gave(cap(buf.b)) // relayOne charges it again if the frame is queued
+	c.memory.release(cap(buf.b)) // relayOne charges it again if the frame is queued
 	if !c.live() || !c.relayOne(buf) {
 		c.shared.pool.put(buf)
 	}

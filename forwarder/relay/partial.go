@@ -39,7 +39,7 @@ func (in *input) keep(c *Conn, p []byte, need int) {
 	}
 	in.part, in.need = c.shared.pool.get(room), need
 	in.part.b = append(in.part.b, p...)
-	c.memory.took(cap(in.part.b))
+	c.memory.charge(cap(in.part.b))
 }
 
 // grow moves the incomplete frame to a larger buffer, because it fills its present one.
@@ -47,14 +47,14 @@ func (in *input) grow(c *Conn) {
 	old := in.part
 	in.part = c.shared.pool.get(min(in.need, cap(old.b)+1))
 	in.part.b = append(in.part.b, old.b...)
-	c.memory.took(cap(in.part.b) - cap(old.b))
+	c.memory.charge(cap(in.part.b) - cap(old.b))
 	c.shared.pool.put(old)
 }
 
 // drop discards the incomplete frame, and releases its memory.
 func (in *input) drop(c *Conn) {
 	if in.part != nil {
-		c.memory.gave(cap(in.part.b))
+		c.memory.release(cap(in.part.b))
 		c.shared.pool.put(in.part)
 		in.part = nil
 	}

@@ -81,6 +81,6 @@ func (in *input) spill(c *Conn) error {
 	in.need = dataHead + p.bytes
 	var err error
 	in.part, err = p.copy(&c.shared.pool)
-	c.memory.took(cap(in.part.b))
+	c.memory.charge(cap(in.part.b))
 	return err
 }

@@ -34,7 +34,7 @@ type entry struct {
 func (e *entry) book(from *memory, memory int) {
 	if from != nil {
 		e.from, e.memory = from, uint32(memory+entrySize)
-		from.took(int(e.memory))
+		from.charge(int(e.memory))
 	}
 }
 
@@ -93,7 +93,7 @@ func (o *output) widen(n int) {
 func (o *output) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stillBlocked()
+	o.addBlocked()
 	n := 0
 	for _, f := range o.flows {
 		n += f.payload + f.control
@@ -188,9 +188,9 @@ func (o *output) charge(src uint32, payload, control int) error {
 // leaves the queue.
 func (o *output) uncharge(e entry) {
 	o.depth.Add(-int64(e.payload) - int64(e.control))
-	o.noteGone(&e)
+	o.noteDequeued(&e)
 	if e.from != nil {
-		e.from.gave(int(e.memory))
+		e.from.release(int(e.memory))
 	}
 	if f, ok := o.flows[e.src]; ok {
 		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}

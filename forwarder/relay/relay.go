@@ -47,8 +47,8 @@ type Control interface {
 	// Running.
 	Bad(reason string)
 
-	// Late reports whether the connection takes too long to join, and ends it in that case.
-	Late(now time.Time) bool
+	// EndIfLate reports whether the connection takes too long to join, and ends it in that case.
+	EndIfLate(now time.Time) bool
 
 	// Ended is the last call: the link is closed. cause is nil after a clean end.
 	Ended(cause error)

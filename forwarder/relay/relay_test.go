@@ -31,7 +31,7 @@ func (c *controlled) note(format string, args ...any) {
 
 func (c *controlled) Frame(h wire.Header, body []byte)               { c.note("%v %d", h.Type, len(body)) }
 func (c *controlled) Bad(reason string)                              { c.note("bad: %s", reason) }
-func (c *controlled) Late(time.Time) bool                            { return c.late }
+func (c *controlled) EndIfLate(time.Time) bool                       { return c.late }
 func (c *controlled) Ended(cause error)                              { c.note("ended: %v", cause) }
 func (c *controlled) Route() *Route                                  { return c.route }
 func (c *controlled) MarshalLogObject(e zapcore.ObjectEncoder) error { return nil }
@@ -220,9 +220,9 @@ func TestLastFrame(t *testing.T) {
 	}
 }
 
-// TestFlood checks that a source that exceeds the queue's limits is blamed rather than the
-// destination that does not read.
-func TestFlood(t *testing.T) {
+// TestFloodIsBlamedOnItsSource checks that a source that exceeds the queue's limits is blamed
+// rather than the destination that does not read.
+func TestFloodIsBlamedOnItsSource(t *testing.T) {
 	f := newFixture(t)
 	f.run()
 	for i := 0; i < 100 && len(f.ctl[0].notes) == 0; i++ {
@@ -232,8 +232,9 @@ func TestFlood(t *testing.T) {
 	f.ctl[1].expect(t)
 }
 
-// TestStates checks that Run after Linger, and Linger after End, leave the later state unchanged.
-func TestStates(t *testing.T) {
+// TestEarlierStateDoesNotReplaceLater checks that Run after Linger, and Linger after End, leave the
+// later state unchanged.
+func TestEarlierStateDoesNotReplaceLater(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[0].conn
 	c.Linger()

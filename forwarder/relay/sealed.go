@@ -19,8 +19,8 @@ import (
 type sealing struct {
 	channel atomic.Pointer[seal.Channel] // the keys and counters for sealing frames; nil: frames are not sealed
 	// held while a frame is sealed and written, so that numbers rise in the order of writing
-	mu   sync.Mutex
-	came bool // whether a sealed frame has arrived; used on the connection's loop only
+	mu         sync.Mutex
+	sealedSeen bool // whether a sealed frame has arrived; used on the connection's loop only
 }
 
 // Seal causes frames to be sealed with the keys in ch from now on, except for those that belong to
@@ -66,7 +66,7 @@ func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
 	ch := c.sealing.channel.Load()
 	switch sealed := h.Flags&wire.FlagSealed != 0; {
 	case !sealed && (ch == nil || !h.Type.Sealable()):
-	case !sealed && !c.sealing.came && (h.Type == wire.TypePing || h.Type == wire.TypePong):
+	case !sealed && !c.sealing.sealedSeen && (h.Type == wire.TypePing || h.Type == wire.TypePong):
 	case !sealed:
 		return nil, fmt.Errorf("%v frame: %w", h.Type, errNotSealed)
 	case ch == nil:
@@ -75,7 +75,7 @@ func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
 		if body, err = ch.Open(frame, wire.HeaderLen); err != nil {
 			return nil, fmt.Errorf("%v frame: %w", h.Type, err)
 		}
-		c.sealing.came = true
+		c.sealing.sealedSeen = true
 		return body, nil
 	}
 	if err = h.Verify(frame[wire.HeaderLen:]); err != nil {

@@ -76,9 +76,9 @@ func (c *Conn) to(next State) bool {
 		if c.state.CompareAndSwap(uint32(s), uint32(next)) {
 			switch {
 			case next == Running:
-				c.worker.Loop.Hurry(1)
+				c.worker.Loop.AddSpinning(1)
 			case s == Running:
-				c.worker.Loop.Hurry(-1)
+				c.worker.Loop.AddSpinning(-1)
 			}
 			if e := c.shared.cfg.Log.Check(zap.DebugLevel, "connection"); e != nil {
 				e.Write(zap.Stringer("was", s), zap.Stringer("is", next), zap.Object("peer", c.ctl))

@@ -41,14 +41,14 @@ func TestPause(t *testing.T) {
 		t.Fatalf("%d frames were taken, %d bytes are booked", sent, job.Used())
 	}
 	if used := job.Used(); used > job.Limit()/2+6<<10 || used < job.Limit()/3 {
-		t.Errorf("%d of %d bytes are booked to the only one who sends", used, job.Limit())
+		t.Errorf("%d of %d bytes are charged to the only sender", used, job.Limit())
 	}
 	for range 50 { // shorter than the time after which its destination counts as dead
 		f.now = f.now.Add(time.Second)
 		f.settle()
 	}
 	if n := f.reads(t, 0); n < 40*wire.HeaderLen {
-		t.Errorf("%d bytes tell the one who is not read that we are there", n)
+		t.Errorf("%d bytes of keep-alive went to the peer that is not read", n)
 	}
 	if c.pinged {
 		t.Error("one that is not read is taken for silent")
@@ -72,9 +72,9 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestHalfJoin checks that an incomplete frame of a connection without a route takes no more memory
-// than the bytes that have arrived.
-func TestHalfJoin(t *testing.T) {
+// TestIncompleteFrameTakesLittleMemory checks that an incomplete frame of a connection without a
+// route takes no more memory than the bytes that have arrived.
+func TestIncompleteFrameTakesLittleMemory(t *testing.T) {
 	f := newFixture(t)
 	c := f.ctl[0].conn
 	h := wire.Header{Type: wire.TypeJoin, Src: wire.Nobody, Dst: wire.Nobody, Length: 60_000}
@@ -104,9 +104,9 @@ func TestHalfJoin(t *testing.T) {
 	}
 }
 
-// TestTrickle checks that a frame that stays incomplete because bytes are missing is detected
-// although the peer still answers pings: the incomplete frame swallows the answers.
-func TestTrickle(t *testing.T) {
+// TestStalledFrameIsDetected checks that a frame that stays incomplete because bytes are missing is
+// detected although the peer still answers pings: the incomplete frame swallows the answers.
+func TestStalledFrameIsDetected(t *testing.T) {
 	f := newFixture(t)
 	f.run()
 	h := wire.Header{Type: wire.TypeEager, Src: 0, Dst: 1, Length: wire.EnvelopeLen + 900}
@@ -122,7 +122,7 @@ func TestTrickle(t *testing.T) {
 		f.settle()
 		seconds += 2
 	}
-	f.ctl[0].expect(t, "bad: a frame does not come to its end: a part of it was left out")
+	f.ctl[0].expect(t, "bad: a frame is incomplete: some of its bytes are missing")
 	if seconds > 10 {
 		t.Errorf("it was noticed after %d s", seconds)
 	}

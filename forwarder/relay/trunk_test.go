@@ -6,10 +6,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// TestSpread checks that small frames stay on the connection of the table, in order, and that bulk
-// frames go over the others: over the first while less than a burst is queued for it, then over the
-// next.
-func TestSpread(t *testing.T) {
+// TestBulkFramesSpreadOverTrunk checks that small frames stay on the connection of the table, in
+// order, and that bulk frames go over the others: over the first while less than a burst is queued
+// for it, then over the next.
+func TestBulkFramesSpreadOverTrunk(t *testing.T) {
 	f, g := newFixture(t), newFixture(t)
 	f.run()
 	f.ctl[1].conn.Spread([]*Conn{g.ctl[0].conn, g.ctl[1].conn}, 1000)

@@ -13,9 +13,9 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestMostGoesFirst checks that the address with most links loses one if all together are too many,
-// and that links that have ended leave nothing behind.
-func TestMostGoesFirst(t *testing.T) {
+// TestAddressWithMostLinksLosesOne checks that the address with most links loses one if all
+// together are too many, and that links that have ended leave nothing behind.
+func TestAddressWithMostLinksLosesOne(t *testing.T) {
 	s := New(Limits{Unjoined: 3, UnjoinedFrom: 3, LinksFrom: 3, Gathering: 2, GatheringFrom: 1})
 	var all []*Stranger
 	connect := func(remote string) *Stranger {
@@ -47,9 +47,9 @@ func TestMostGoesFirst(t *testing.T) {
 	}
 }
 
-// TestOldestGoesAmongEqualAddresses checks that of addresses that have equally many links the one
-// with the oldest link loses it, every time.
-func TestOldestGoesAmongEqualAddresses(t *testing.T) {
+// TestOldestLinkIsClosedAmongEqualAddresses checks that of addresses that have equally many links
+// the one with the oldest link loses it, every time.
+func TestOldestLinkIsClosedAmongEqualAddresses(t *testing.T) {
 	for range 8 {
 		s := New(Limits{Unjoined: 6, UnjoinedFrom: 3, LinksFrom: 3})
 		var first *Stranger

@@ -52,10 +52,10 @@ const (
 	// forwarder; with a longer one the job waits longer.
 	Redial = 500 * time.Millisecond
 
-	// Instead is the time after which the end that usually does not dial dials a link that is cut,
-	// 2 s: the other end may have been restarted, and have no rank left for which to dial. After a
-	// shorter time both ends dial; after a longer one the job waits longer.
-	Instead = 2 * time.Second
+	// DialForPeer is the time after which the end that usually does not dial dials a link that is
+	// cut, 2 s: the other end may have been restarted, and have no rank left for which to dial.
+	// After a shorter time both ends dial; after a longer one the job waits longer.
+	DialForPeer = 2 * time.Second
 
 	// Attempt is the time-out of one attempt to dial, 3 s: several round trips of the longest path.
 	// After an outage the kernel would wait longer and longer until it tries again.

@@ -71,7 +71,7 @@ func TestChapterFaults(t *testing.T) {
 		"rma/win.c":  "#include \"core/map.h\"\n__attribute__((constructor)) static void z_load(void) { zmap_twice(2); }\nint zwin_get(void) { z_load(); return real.zwin_x(); }\n",
 	}
 	if f := faults(good); len(f) > 0 {
-		t.Errorf("found in what is right: %q", f)
+		t.Errorf("found in a correct file: %q", f)
 	}
 	for _, c := range []struct{ name, path, text, want string }{
 		{"call", "core/x.c", "int z_x(void) { return zwin_get(); }", "core/x.c uses zwin_get of rma/win.c"},
@@ -86,7 +86,7 @@ func TestChapterFaults(t *testing.T) {
 		{"engine", "rma/x.c", "static int y(void) { return Z_ENGINE(ze_progress(0)); }", ""},
 		{"engine without a mark", "rma/x.c", "static int y(void) { return z_eng.ze_progress(0); }",
 			"rma/x.c calls the engine without Z_ENGINE"},
-		{"nobody defines it", "rma/x.c", "static int y(void) { return zwin_lost(); }", "rma/x.c calls zwin_lost, which nobody defines"},
+		{"undefined function", "rma/x.c", "static int y(void) { return zwin_lost(); }", "rma/x.c calls zwin_lost, which is not defined"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := maps.Clone(good)
@@ -169,7 +169,7 @@ func faults(files map[string]string) []string {
 			switch where, ok := definer[name]; {
 			case !ok && s.calls[name] && ofShim.MatchString(name) && !strings.HasPrefix(name, ofEngine) &&
 				!s.own[name] && s.inline[name] == nil && shared[name] == nil:
-				list = append(list, fmt.Sprintf("%s calls %s, which nobody defines", path, name))
+				list = append(list, fmt.Sprintf("%s calls %s, which is not defined", path, name))
 			case !ok || s.own[name] || where == path:
 			case above(where, path):
 				list = append(list, fmt.Sprintf("%s uses %s of %s, a higher chapter", path, name, where))

@@ -15,7 +15,7 @@ const foldersAtRoot = 18
 // TestRoot counts the folders at the root that git tracks, without hidden ones.
 func TestRoot(t *testing.T) {
 	if _, err := os.Stat(root + "/.git"); err != nil {
-		t.Skip("not a clone: what is tracked is not known")
+		t.Skip("not a clone: the tracked files are not known")
 	}
 	out, err := exec.Command("git", "-C", root, "ls-files").Output()
 	if err != nil {

@@ -100,8 +100,8 @@ func BenchmarkSum(b *testing.B) {
 	for _, n := range []int{256, 4 << 10, 128 << 10, 1 << 20, 64 << 20} {
 		p := random(n)
 		for name, sum := range map[string]func([]byte) uint32{
-			"this":     Sum,
-			"standard": func(p []byte) uint32 { return crc32.Checksum(p, table) },
+			"crc32c":     Sum,
+			"hash/crc32": func(p []byte) uint32 { return crc32.Checksum(p, table) },
 		} {
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				b.SetBytes(int64(n))

@@ -65,8 +65,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestForwarderComesLate checks that the pieces of a job may start in any order.
-func TestForwarderComesLate(t *testing.T) {
+// TestDialWaitsForForwarder checks that the pieces of a job may start in any order.
+func TestDialWaitsForForwarder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zip")
 	notified := make(chan string, 2)
 	joined := make(chan error, 1)
@@ -96,9 +96,9 @@ type absent struct{}
 
 func (absent) Dial(context.Context, string) (transport.Link, error) { return nil, syscall.ENOENT }
 
-// TestNotReachedIsReported checks that a forwarder which is not reached is named after a while,
-// with the reason.
-func TestNotReachedIsReported(t *testing.T) {
+// TestUnreachableForwarderIsReported checks that a forwarder which is not reached is named after a
+// while, with the reason.
+func TestUnreachableForwarderIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notified := make(chan string, 1) // a separate goroutine sends the notification
 		begin := time.Now()
@@ -280,13 +280,13 @@ func TestNotAForwarder(t *testing.T) {
 			c.Write(wire.AppendFrame(nil, wire.Header{Type: wire.TypePong}, nil))
 			c.Read(make([]byte, 1000))
 		}, "is that a Zipper forwarder?"},
-		"silent": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "nothing has come from it for 200ms"},
+		"silent": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "has sent nothing for 200ms"},
 		"silent after the Join": {func(c net.Conn) { c.Write(challenge); io.Copy(io.Discard, c) },
-			"nothing has come from it for 200ms"},
+			"has sent nothing for 200ms"},
 		"silent within a header": {func(c net.Conn) { c.Write(challenge[:7]); io.Copy(io.Discard, c) },
-			"nothing has come from it for 200ms"},
+			"has sent nothing for 200ms"},
 		"silent within a frame": {func(c net.Conn) { c.Write(challenge[:len(challenge)-1]); io.Copy(io.Discard, c) },
-			"nothing has come from it for 100ms"},
+			"has sent nothing for 100ms"},
 		"cancelled": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {

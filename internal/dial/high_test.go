@@ -7,9 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 )
 
-// TestJoinIsOutOfTheWay checks that the descriptor that ends a join, which may wait for minutes
+// TestJoinHasHighDescriptor checks that the descriptor that ends a join, which may wait for minutes
 // while the program runs, has a number that a program does not get for its files.
-func TestJoinIsOutOfTheWay(t *testing.T) {
+func TestJoinHasHighDescriptor(t *testing.T) {
 	l, other := memnet.Pipe(memnet.Options{})
 	defer l.Close()
 	defer other.Close()

@@ -142,7 +142,7 @@ func (b *blocking) wait(fd int, events int16) error {
 		case n > 0:
 			return nil
 		default:
-			return fmt.Errorf("has taken the connection, but nothing has come from it for %v during the join: is it stopped, cut off, or not a forwarder's port for ranks?", b.silence)
+			return fmt.Errorf("has accepted the connection, but has sent nothing for %v during the join: is it stopped, cut off, or not a forwarder's port for ranks?", b.silence)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // The generated part of a document stands between these lines.
 const (
-	Begin = "<!-- Made by make generate: what is written here is lost. -->\n"
-	End   = "<!-- Here ends what make generate makes. -->\n"
+	Begin = "<!-- Made by make generate: changes here are overwritten. -->\n"
+	End   = "<!-- End of the part made by make generate. -->\n"
 )
 
 // Variable is the environment variable with which Test writes documents.
@@ -27,7 +27,7 @@ func Document(path, made string) (is, want string, err error) {
 	before, rest, ok := strings.Cut(is, Begin)
 	_, after, ok2 := strings.Cut(rest, End)
 	if !ok || !ok2 {
-		return "", "", fmt.Errorf("%s lacks the lines between which the made part stands", path)
+		return "", "", fmt.Errorf("%s lacks the two lines that enclose the generated part", path)
 	}
 	return is, before + Begin + "\n" + strings.TrimRight(made, "\n") + "\n\n" + End + after, nil
 }
@@ -53,7 +53,7 @@ func Test(t testing.TB, path, made string) {
 	if is, want, err := Document(path, made); err != nil {
 		t.Fatal(err)
 	} else if is != want {
-		t.Errorf("%s is not up to date: make generate", path)
+		t.Errorf("%s is not up to date: run make generate", path)
 	}
 }
 

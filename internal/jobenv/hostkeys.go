@@ -25,7 +25,7 @@ const (
 // ParseHostKeys checks the name of a policy.
 func ParseHostKeys(s string) error {
 	if s != AnyKey && s != StrictKey && s != AcceptNew {
-		return fmt.Errorf("host keys %q: want %s or %s, or nothing to take forwarders whose key is not known", s,
+		return fmt.Errorf("host keys %q: want %s or %s, or nothing to accept forwarders whose key is not known", s,
 			StrictKey, AcceptNew)
 	}
 	return nil
@@ -205,14 +205,14 @@ func (j *Job) knowHostKeys(get func(string) string) error {
 		}
 	}
 	if left := j.unknown(); len(left) > 0 && get(VarHostKeys) == StrictKey {
-		return NotKnown(left[0].addresses[0])
+		return UnknownKey(left[0].addresses[0])
 	}
 	return nil
 }
 
-// NotKnown returns the error for a forwarder whose key must be known and is not.
-func NotKnown(address string) error {
-	return fmt.Errorf("the host key of the forwarder %s is not known, and %s=%s: give it as %[1]s#KEY (zipper forwarder logs it, zipper status shows it), or take what it says once with %[2]s=%[4]s",
+// UnknownKey returns the error for a forwarder whose key must be known and is not.
+func UnknownKey(address string) error {
+	return fmt.Errorf("the host key of the forwarder %s is not known, and %s=%s: give it as %[1]s#KEY (zipper forwarder logs it, zipper status shows it), or accept its key once with %[2]s=%[4]s",
 		address, VarHostKeys, StrictKey, AcceptNew)
 }
 

@@ -35,7 +35,7 @@ func CheckOrder(order, layout []Cluster) error {
 		return nil
 	}
 	if n := len(FormatOrder(order)); n > longestOrder {
-		return fmt.Errorf("order: it changes cluster so often that it takes %d bytes to tell; at most %d can be told to a process", n, longestOrder)
+		return fmt.Errorf("order: it changes cluster so often that it takes %d bytes to describe; at most %d can be passed to a process", n, longestOrder)
 	}
 	count := map[string]int{}
 	for _, run := range order {

@@ -12,8 +12,8 @@ import (
 
 const goodSecret = "00112233445566778899aabbccddeeff"
 
-// noVariable is an environment without variables.
-func noVariable(string) string { return "" }
+// emptyEnvironment is an environment without variables.
+func emptyEnvironment(string) string { return "" }
 
 func TestReadSecret(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "secret")
@@ -32,7 +32,7 @@ func TestReadSecret(t *testing.T) {
 		if err := os.Chmod(name, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		s, err := ReadSecret(name, noVariable)
+		s, err := ReadSecret(name, emptyEnvironment)
 		switch {
 		case c.problem == "" && (err != nil || s != goodSecret):
 			t.Errorf("%q, %v: %q, %v", c.text, c.mode, s, err)

@@ -249,13 +249,13 @@ func (j *Job) forwarders(list string) error {
 	}
 	if len(j.Zippers) == 0 {
 		if len(j.Networks) > 0 {
-			return fmt.Errorf("%s=%q: say of every forwarder which networks it is on, as in a@HOST+%s@HOST",
+			return fmt.Errorf("%s=%q: give the networks of every forwarder, as in a@HOST+%s@HOST",
 				VarForwarders, list, j.Networks[0])
 		}
 		return nil
 	}
 	if plain > 0 {
-		return fmt.Errorf("%s=%q: say of every forwarder which clusters reach it, or of none", VarForwarders, list)
+		return fmt.Errorf("%s=%q: give the clusters of every forwarder, or of none", VarForwarders, list)
 	}
 	if _, _, err := j.Net().Rows(j.Zippers); err != nil {
 		return fmt.Errorf("%s: %w", VarForwarders, err)

@@ -102,7 +102,7 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ networks, forwarders, want string }{
-		{"w", "x,y", "which networks it is on"},
+		{"w", "x,y", "give the networks of every forwarder"},
 		{"w", "x=a+b", "no zipper leads from cluster a to network w"},
 		{"w", "x=a+b+w", "network w joins nothing"},
 		{"w", "x=a+w,y=b", "fewer than two networks"},

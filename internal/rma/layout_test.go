@@ -23,7 +23,7 @@ func TestLayouts(t *testing.T) {
 		Layout{[]Span{{0, 3}, {3, 5}}, 8, n / 8}}}, "get")
 	j.run()
 	if !j.done["put"] || !j.done["get"] || !bytes.Equal(back, data[:n]) {
-		t.Fatal("what was put is not what comes back")
+		t.Fatal("the data read differ from the data written")
 	}
 	for i := range there.Count {
 		at := 16 + i*40

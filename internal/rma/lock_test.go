@@ -86,9 +86,9 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// TestStalled checks that operations under a lock that is not granted yet are kept in order, and
-// carried out when it is granted.
-func TestStalled(t *testing.T) {
+// TestOperationsWaitForTheLock checks that operations under a lock that is not granted yet are kept
+// in order, and carried out when it is granted.
+func TestOperationsWaitForTheLock(t *testing.T) {
 	for name, lock := range map[string]func(n *Node) error{
 		"lock_all": func(n *Node) error { return n.LockAll(false, "mine") },
 		"shared":   func(n *Node) error { return n.Lock(2, 0, "mine") },
@@ -116,9 +116,9 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestAwaited checks that an exclusive lock, one with Awaited, and the own are held when the call
-// has completed.
-func TestAwaited(t *testing.T) {
+// TestAwaitedLocksAreHeld checks that an exclusive lock, one with Awaited, and the own are held
+// when the call has completed.
+func TestAwaitedLocksAreHeld(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
 	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
 	j.run()
@@ -137,9 +137,9 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestUnchecked checks that locks with MPI_MODE_NOCHECK send no request and never wait, and that
-// the target's lock table does not change.
-func TestUnchecked(t *testing.T) {
+// TestUncheckedLocksSendNothing checks that locks with MPI_MODE_NOCHECK send no request and never
+// wait, and that the target's lock table does not change.
+func TestUncheckedLocksSendNothing(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
 	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
 	j.run()

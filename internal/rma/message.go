@@ -92,14 +92,14 @@ func parse(b []byte, runs []Run) (m message, err error) {
 		return m, fmt.Errorf("rma: message of %d bytes with %d runs", len(b), n)
 	}
 	if b = b[headLen:]; m.want < 0 || m.want > maxData {
-		return m, fmt.Errorf("rma: it wants %d bytes at once", m.want)
+		return m, fmt.Errorf("rma: the message asks for %d bytes at once", m.want)
 	}
 	m.runs = runs[:0]
 	var size uint64
 	for range n {
 		r := Run{int64(le.Uint64(b)), le.Uint32(b[8:]), le.Uint32(b[12:]), int64(le.Uint64(b[16:]))}
 		if r.Len == 0 {
-			return m, fmt.Errorf("rma: a run of %d times nothing", r.Count)
+			return m, fmt.Errorf("rma: a run of %d empty elements", r.Count)
 		}
 		if size += uint64(r.Len) * uint64(r.Count); size > maxData {
 			return m, fmt.Errorf("rma: runs of more than %d bytes in one message", maxData)

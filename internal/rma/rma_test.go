@@ -88,9 +88,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAnswersTell checks that results serve as acknowledgements: a flush or unlock after an
+// TestResultsAcknowledge checks that results serve as acknowledgements: a flush or unlock after an
 // operation with a result sends no message that a call waits for.
-func TestAnswersTell(t *testing.T) {
+func TestResultsAcknowledge(t *testing.T) {
 	j := newJob(t, 2, 8, 1)
 	n := j.nodes[0]
 	fetch := func() {

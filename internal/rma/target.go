@@ -74,7 +74,7 @@ func (n *Node) keep(from int, b []byte) error {
 func (n *Node) release(rank int) error {
 	granted, ok := n.locks.release(rank)
 	if !ok {
-		return fmt.Errorf("rma: rank %d unlocks what it has not locked", rank)
+		return fmt.Errorf("rma: rank %d unlocks without a lock", rank)
 	}
 	for _, g := range granted {
 		n.send(g.rank, &message{verb: ack, id: g.id})
@@ -98,7 +98,7 @@ func (n *Node) release(rank int) error {
 func (n *Node) answer(from int, m *message) error {
 	p, ok := n.pending[m.id]
 	if !ok || p.target != from || (m.verb == reply) != (p.runs != nil) {
-		return fmt.Errorf("rma: rank %d answers what nobody has asked", from)
+		return fmt.Errorf("rma: unsolicited answer from rank %d", from)
 	}
 	delete(n.pending, m.id)
 	if m.verb == reply {

@@ -36,11 +36,11 @@ const (
 
 var (
 	// ErrForged means that a frame was changed in transit, or was not made by its sender.
-	ErrForged = errors.New("it is not what its sender has sealed (changed on its way, or invented)")
+	ErrForged = errors.New("it differs from the frame that its sender sealed (changed in transit, or forged)")
 	// ErrRepeated means that a frame has arrived before, or is so late that this is no longer
 	// known.
-	ErrRepeated = errors.New("it has come before (somebody repeats what was sent)")
-	errUsedUp   = errors.New("seal: so many frames were sent that the key is used up")
+	ErrRepeated = errors.New("it was received before (a replay)")
+	errUsedUp   = errors.New("seal: the key has reached its limit of frames")
 )
 
 // Sealer encrypts the frames of one direction.

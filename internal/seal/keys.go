@@ -45,8 +45,8 @@ const (
 
 var (
 	// ErrNotVouched means that a key does not belong to a rank that knows the job's secret.
-	ErrNotVouched = errors.New("the key of the other end is not one that a rank with the job's secret has made")
-	errWeak       = errors.New("seal: the other end's key is none")
+	ErrNotVouched = errors.New("the key of the other end was not made by a rank with the job's secret")
+	errWeak       = errors.New("seal: the other end's key is invalid")
 )
 
 // Job has the keys that are derived from the secret of a job.
@@ -98,8 +98,8 @@ func (j *Job) Word(rank uint32, instance uint64, text []byte) (word [ProofLen]by
 	return word
 }
 
-// Said reports whether word is the authentication of a text from that rank.
-func (j *Job) Said(rank uint32, instance uint64, text []byte, word [ProofLen]byte) bool {
+// VerifyWord reports whether word is the authentication of a text from that rank.
+func (j *Job) VerifyWord(rank uint32, instance uint64, text []byte, word [ProofLen]byte) bool {
 	want := j.Word(rank, instance, text)
 	return hmac.Equal(want[:], word[:])
 }

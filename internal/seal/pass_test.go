@@ -37,7 +37,7 @@ func TestPass(t *testing.T) {
 	text := []byte("I am rank 0")
 	shown := pass.Show(text)
 	if !ours.Good(shown, text[:3], text[3:]) || ours.Good(shown, []byte("I am rank 1")) {
-		t.Error("what is shown is not good for its text, or for another one too")
+		t.Error("a proof does not fit its text, or fits another one too")
 	}
 	for what, make := range map[string]func() (*Pass, error){
 		"another forwarder":        func() (*Pass, error) { return other.Pass(job.Public) },

@@ -42,8 +42,9 @@ func sealed(t testing.TB, s *Sealer, plain string) []byte {
 	return f
 }
 
-// TestPair checks that both ends have the same keys, and different ones for each direction.
-func TestPair(t *testing.T) {
+// TestEndsHaveEqualKeys checks that both ends have the same keys, and different ones for each
+// direction.
+func TestEndsHaveEqualKeys(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
 	as, ao, err := a.Pair(&b.Member)
@@ -69,8 +70,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestOthersKeys checks that the keys depend on each of their inputs.
-func TestOthersKeys(t *testing.T) {
+// TestKeysDependOnAllInputs checks that the keys depend on each of their inputs.
+func TestKeysDependOnAllInputs(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
 	s, _, err := a.Pair(&b.Member)
@@ -98,8 +99,8 @@ func TestOthersKeys(t *testing.T) {
 	}
 }
 
-// TestVouched checks that a key without a valid Proof, or of another rank, is refused.
-func TestVouched(t *testing.T) {
+// TestUnprovenKeyIsRefused checks that a key without a valid Proof, or of another rank, is refused.
+func TestUnprovenKeyIsRefused(t *testing.T) {
 	j := NewJob("job", "secret")
 	a, b := party(t, j, 0, 7), party(t, j, 1, 8)
 	forged := map[string]func(m *Member){
@@ -107,7 +108,7 @@ func TestVouched(t *testing.T) {
 		"rank":     func(m *Member) { m.Rank = 2 },
 		"instance": func(m *Member) { m.Instance++ },
 		"proof":    func(m *Member) { m.Proof[15] ^= 1 },
-		"mirror":   func(m *Member) { *m = a.Member },
+		"own key":  func(m *Member) { *m = a.Member },
 		"another secret": func(m *Member) {
 			m.Proof = NewJob("job", "other").Prove(m)
 		},
@@ -129,11 +130,11 @@ func TestVouched(t *testing.T) {
 func TestWord(t *testing.T) {
 	j := NewJob("job", "secret")
 	w := j.Word(3, 9, []byte("stop"))
-	if !NewJob("job", "secret").Said(3, 9, []byte("stop"), w) {
+	if !NewJob("job", "secret").VerifyWord(3, 9, []byte("stop"), w) {
 		t.Error("a word is not known again")
 	}
-	if j.Said(4, 9, []byte("stop"), w) || j.Said(3, 8, []byte("stop"), w) || j.Said(3, 9, []byte("go"), w) ||
-		NewJob("job", "x").Said(3, 9, []byte("stop"), w) || NewJob("j", "secret").Said(3, 9, []byte("stop"), w) {
+	if j.VerifyWord(4, 9, []byte("stop"), w) || j.VerifyWord(3, 8, []byte("stop"), w) || j.VerifyWord(3, 9, []byte("go"), w) ||
+		NewJob("job", "x").VerifyWord(3, 9, []byte("stop"), w) || NewJob("j", "secret").VerifyWord(3, 9, []byte("stop"), w) {
 		t.Error("a word is another's, too")
 	}
 }
@@ -197,8 +198,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestChanged checks that any changed bit and any changed length is detected.
-func TestChanged(t *testing.T) {
+// TestChangedFrameIsDetected checks that any changed bit and any changed length is detected.
+func TestChangedFrameIsDetected(t *testing.T) {
 	s, o := pair(t)
 	whole := sealed(t, s, "hello, world")
 	var w Window

@@ -2,7 +2,7 @@ package seeds
 
 import "testing"
 
-func TestAsked(t *testing.T) {
+func TestSeedsComeFromTheEnvironment(t *testing.T) {
 	for s, want := range map[string][2]uint64{"": {}, "7": {7, 8}, "7-9": {7, 9}} {
 		t.Setenv(Variable, s)
 		if from, to, err := Asked(); err != nil || from != want[0] || to != want[1] {

@@ -90,14 +90,14 @@ func Parse(text string, site ed25519.PublicKey, now time.Time) (Ticket, error) {
 // Check returns the user of a Join whose signature is valid, or an error if its ticket is not.
 func Check(j *wire.Join, site ed25519.PublicKey, now time.Time) (user string, err error) {
 	if j.Ticket == "" {
-		return "", errors.New("this forwarder lets jobs in by ticket: ask the site for one (--ticket-file)")
+		return "", errors.New("this forwarder requires a ticket: ask the site for one (--ticket-file)")
 	}
 	t, err := Parse(j.Ticket, site, now)
 	if err == nil {
 		err = t.fits(j)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the job's ticket is not good here: %s", wire.Printable(err.Error()))
+		return "", fmt.Errorf("this forwarder rejects the job's ticket: %s", wire.Printable(err.Error()))
 	}
 	return wire.Printable(t.User), nil
 }

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		{"good", good, nil, now, ""},
 		{"a second row", good, func(j *wire.Join) { j.Job = handshake.RowID("j1", 1) }, now, ""},
 		{"fewer ranks", good, func(j *wire.Join) { j.Layout[0].Size = 1 }, now, ""},
-		{"none", "", nil, now, "by ticket"},
+		{"none", "", nil, now, "requires a ticket"},
 		{"nonsense", "a.b.c", nil, now, "not one of this site"},
 		{"of another site", made(t, sample(), other), nil, now, "not one of this site"},
 		{"expired", good, nil, now.Add(2 * time.Hour), "expired"},

@@ -96,9 +96,9 @@ type Distant interface {
 	// are none. Any thread may call it.
 	Path() (p Path, known bool)
 
-	// Far makes the link send in a way that suits a long path, if the system permits. Any thread
-	// may call it.
-	Far()
+	// UseLongPath makes the link send in a way that suits a long path, if the system permits. Any
+	// thread may call it.
+	UseLongPath()
 }
 
 // Path describes the path to a link's other end.

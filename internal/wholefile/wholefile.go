@@ -48,7 +48,7 @@ func create(name string, perm os.FileMode) (*os.File, error) {
 }
 
 // ErrOther means that a name does not belong to a regular file.
-var ErrOther = errors.New("there is something else than a regular file: remove it, or choose another name")
+var ErrOther = errors.New("not a regular file: remove it, or choose another name")
 
 // Check returns an error that matches ErrOther if there is anything at name that Write does not
 // replace.

@@ -24,5 +24,5 @@ func ExampleHeader() {
 	fmt.Println(err)
 	// Output:
 	// Eager to 2 with 3 bytes
-	// wire: header of Eager frame: damaged on its way (checksum)
+	// wire: header of Eager frame: damaged in transit (checksum)
 }

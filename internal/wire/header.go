@@ -4,7 +4,7 @@
 //
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back;
-//	                   FlagSealed; FlagAgain: was sent before
+//	                   FlagSealed; FlagResent: was sent before
 //	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it);
 //	                   1 in other frames between ranks, 0 in frames between the ends of a link
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
@@ -121,9 +121,9 @@ const FlagSync uint8 = 1
 // FlagReply marks an Echo that is the answer to another one.
 const FlagReply uint8 = 2
 
-// FlagAgain marks a frame between ranks that was given to a link before, or whose payload was. It
+// FlagResent marks a frame between ranks that was given to a link before, or whose payload was. It
 // is only for statistics: the receiver treats the frame as any other.
-const FlagAgain uint8 = 8
+const FlagResent uint8 = 8
 
 // FlagSealed marks a frame that is sealed. Its Length includes the seal.
 const FlagSealed uint8 = 4

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHostile checks bodies that are well formed but must not be accepted.
-func TestHostile(t *testing.T) {
+// TestMalformedBodiesAreRefused checks bodies that are well formed but must not be accepted.
+func TestMalformedBodiesAreRefused(t *testing.T) {
 	two := []Cluster{{"a", 1}, {"b", 2}}
 	many := make([]Cluster, MaxClusters+1)
 	for i := range many {
@@ -60,9 +60,9 @@ func TestHostile(t *testing.T) {
 		{"a key for nothing", join(func(j *Join) { j.SealKey[0] = 1 }), pj, "level plain"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
-		{"neither a namesake nor none", odd, pl, "2 as whether"},
+		{"namesake flag of 2", odd, pl, "namesake is 2"},
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
-		{"door of nobody", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},
+		{"door of no rank", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},
 		{"door for no cluster", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{2, "x"}}} }), pl, "cluster 2 of 2"},
 		{"door nowhere", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{1, ""}}} }), pl, "door"},
 		{"keys of some", layout(func(l *Layout) { l.Keys = make([]SealKey, 2) }), pl, "2 keys for 3 ranks"},

@@ -98,7 +98,7 @@ func ParseLayout(b []byte) (Layout, error) {
 	ranks := l.Ranks()
 	switch n := r.u32(); {
 	case n > 1:
-		r.fail(fmt.Errorf("wire: %d as whether a host has a namesake", n))
+		r.fail(fmt.Errorf("wire: namesake is %d, want 0 or 1", n))
 	case n == 1:
 		l.Namesake = true
 	}

@@ -15,7 +15,7 @@ import (
 // because their tags are better.
 
 // ErrSum means that a frame was damaged in transit.
-var ErrSum = errors.New("damaged on its way (checksum)")
+var ErrSum = errors.New("damaged in transit (checksum)")
 
 // checkAt is the offset of a header's own sum.
 const checkAt = HeaderLen - 4
@@ -37,9 +37,9 @@ func SumFrame(frame []byte) {
 // SumHeader sets the header's own sum in a frame whose header has none yet.
 func SumHeader(frame []byte) { le.PutUint32(frame[checkAt:], Sum(frame[:checkAt])) }
 
-// MarkAgain sets FlagAgain in a whole frame that has its sums.
-func MarkAgain(frame []byte) {
-	frame[1] |= FlagAgain
+// MarkResent sets FlagResent in a whole frame that has its sums.
+func MarkResent(frame []byte) {
+	frame[1] |= FlagResent
 	SumHeader(frame)
 }
 

@@ -47,7 +47,7 @@ func (r *Report) dualAt(job *spec.Job, subject, cluster, host string, ips []stri
 			return
 		}
 	}
-	const nobody = "no rank will open this door, and messages go through the forwarder: name the zipper node's address on the network of the other cluster, and have ranks placed on that node"
+	const nobody = "no rank will listen at this address, and messages go through the forwarder: name the zipper node's address on the network of the other cluster, and have ranks placed on that node"
 	if loopback {
 		r.add(Warn, subject, fmt.Sprintf("%s cannot connect to another host's loopback address", p.Host), nobody)
 		return

@@ -104,7 +104,7 @@ func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) *launc
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
 		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version,
-			wire.Version), "install the same version of zipper everywhere")
+			wire.Version), "install the same version of zipper on all hosts")
 	}
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
@@ -198,7 +198,7 @@ func (r *Report) program(name string, libs []Library) {
 		r.add(OK, name, "linked to "+p.MPI.String()+" ("+p.Needs+"), dynamically: MMPI can be preloaded"+after(p), "")
 	case p.ELF:
 		r.add(Warn, name, "not linked to an MPI library itself",
-			"fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
+			"fine if it loads one later, as an interpreter does; otherwise it is not an MPI program and will not join")
 	default:
 		r.add(OK, name, "a script: the programs that it starts decide", "")
 	}

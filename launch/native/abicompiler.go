@@ -21,7 +21,7 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 	case LangCXX:
 		variable, name = "CXX", "c++"
 	case LangFortran:
-		return nil, errors.New("MPI 5's standard ABI is one of C: neither Open MPI 6 nor MPICH 5 has a Fortran library for it, so build Fortran programs for each library (--mpi openmpi, --mpi mpich)")
+		return nil, errors.New("MPI 5's standard ABI is for C only: neither Open MPI 6 nor MPICH 5 has a Fortran library for it, so build Fortran programs for each library (--mpi openmpi, --mpi mpich)")
 	}
 	compiler := strings.Fields(os.Getenv(variable)) // such as "ccache gcc"
 	if len(compiler) == 0 {

@@ -11,7 +11,7 @@ import (
 func TestOnlyUnlinkedProgramsAreAudited(t *testing.T) {
 	dir := t.TempDir()
 	if auditable(filepath.Join(dir, "nowhere")) || auditable("/etc/passwd") {
-		t.Error("what is no program can be audited")
+		t.Error("a file that is not a program can be audited")
 	}
 	for _, p := range []Program{{MPI: spec.OpenMPI}, {ABI: true}, {MMPI: true, MPI: spec.MPICH}} {
 		if lib, err := p.audited(); lib != "" || err != nil { // a program that preloading reaches

@@ -28,17 +28,17 @@ func TestBoxesAreKeptAndTheRestPasses(t *testing.T) {
 	tagged := strings.ReplaceAll(exited, "\n", "\n[a] ")
 	tagged = "[a] " + strings.TrimSuffix(tagged, "[a] ")
 	for name, c := range map[string]struct{ in, passes, kept string }{
-		"Open MPI, a status":            {"x\n" + primary + exited + "y\n", "x\ny\n", primary + exited},
-		"Open MPI, a signal":            {primary + "x\n" + killed, "x\n", primary + killed},
-		"with tags":                     {"[0] x\n" + tagged, "[0] x\n", tagged},
-		"MPICH":                         {"x\n\n" + hydras + "y\n", "x\n\ny\n", hydras},
-		"why the launcher does not run": {slots + exited, slots, exited},
-		"a line of the program's":       {dashes + "x\n" + dashes + "y\n", dashes + "x\n" + dashes + "y\n", ""},
-		"at the end":                    {"x\n" + dashes, "x\n" + dashes, ""},
-		"an end is missing":             {strings.TrimSuffix(exited, dashes), strings.TrimSuffix(exited, dashes), ""},
+		"Open MPI, a status":         {"x\n" + primary + exited + "y\n", "x\ny\n", primary + exited},
+		"Open MPI, a signal":         {primary + "x\n" + killed, "x\n", primary + killed},
+		"with tags":                  {"[0] x\n" + tagged, "[0] x\n", tagged},
+		"MPICH":                      {"x\n\n" + hydras + "y\n", "x\n\ny\n", hydras},
+		"cause of a failed launcher": {slots + exited, slots, exited},
+		"a line of the program's":    {dashes + "x\n" + dashes + "y\n", dashes + "x\n" + dashes + "y\n", ""},
+		"unfinished box at the end":  {"x\n" + dashes, "x\n" + dashes, ""},
+		"box without its end":        {strings.TrimSuffix(exited, dashes), strings.TrimSuffix(exited, dashes), ""},
 		"too long for a box": {strings.TrimSuffix(exited, dashes) + strings.Repeat("x\n", 2*longestBox),
 			strings.TrimSuffix(exited, dashes) + strings.Repeat("x\n", 2*longestBox), ""},
-		"a rank between": {strings.Replace(primary, "a non", "MMPI: virtual rank 2: y\na non", 1), "MMPI: virtual rank 2: y\n",
+		"line of a rank inside": {strings.Replace(primary, "a non", "MMPI: virtual rank 2: y\na non", 1), "MMPI: virtual rank 2: y\n",
 			primary},
 		"a frame of the program's": {strings.Repeat("=", 83) + "\nx\n" + hydras, strings.Repeat("=", 83) + "\nx\n", hydras},
 	} {
@@ -66,10 +66,10 @@ func TestBoxesAreKeptAndTheRestPasses(t *testing.T) {
 // while, once, if nothing follows it. The box of a slow launcher is still kept.
 func TestLoneTopOfABoxPasses(t *testing.T) {
 	for name, c := range map[string]struct{ rest, passes, kept string }{
-		"the program's own": {"x\n" + dashes, dashes + "x\n" + dashes, ""},
-		"a slow launcher":   {strings.TrimPrefix(exited, dashes) + "x\n", dashes + "x\n", exited},
-		"no end":            {strings.TrimSuffix(strings.TrimPrefix(exited, dashes), dashes), strings.TrimSuffix(exited, dashes), ""},
-		"nothing":           {"", dashes, ""},
+		"lines of the program": {"x\n" + dashes, dashes + "x\n" + dashes, ""},
+		"a slow launcher":      {strings.TrimPrefix(exited, dashes) + "x\n", dashes + "x\n", exited},
+		"box without its end":  {strings.TrimSuffix(strings.TrimPrefix(exited, dashes), dashes), strings.TrimSuffix(exited, dashes), ""},
+		"empty output":         {"", dashes, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -61,12 +61,12 @@ func ParseCluster(s string) (Cluster, error) {
 	for i, part := range strings.Split(s, ",") {
 		key, val, ok := strings.Cut(part, "=")
 		if !ok || val == "" {
-			return bad(fmt.Sprintf("%q is no KEY=VALUE", part))
+			return bad(fmt.Sprintf("%q is not KEY=VALUE", part))
 		}
 		if i == 0 {
 			n, err := strconv.Atoi(val)
 			if err != nil {
-				return bad(fmt.Sprintf("%q is no number of ranks", val))
+				return bad(fmt.Sprintf("%q is not a number of ranks", val))
 			}
 			c.Name, c.Ranks = key, n
 			continue

@@ -73,9 +73,9 @@ func unknown(key string, keys []string) string {
 	off := func(k string) int { return smetrics.WagnerFischer(strings.ToLower(key), k, 1, 1, 1) }
 	if k := slices.MinFunc(keys,
 		func(a, b string) int { return cmp.Compare(off(a), off(b)) }); off(k) <= min(2, len(key)/3) {
-		return fmt.Sprintf("there is no key %q; %q is meant?", key, k)
+		return fmt.Sprintf("unknown key %q: did you mean %q?", key, k)
 	}
-	return fmt.Sprintf("there is no key %q here; known are %s", key, strings.Join(keys, ", "))
+	return fmt.Sprintf("unknown key %q here; the known keys are %s", key, strings.Join(keys, ", "))
 }
 
 // keysOf returns the keys of a part of the file.

@@ -33,7 +33,7 @@ func TestReadHosts(t *testing.T) {
 		"a[1-":                "a [ without its ]",
 		"a[4-1]":              `"4-1": want a number, or two`,
 		"a[x]":                `"x": want a number`,
-		"a]":                  "is no host's name",
+		"a]":                  "is not a host's name",
 		"a[1-999999999]":      "more than",
 		"a[1-99999]b[1-9999]": "more than",
 		"[fe80::1]x":          "want [ADDRESS]",

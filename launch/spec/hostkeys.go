@@ -29,7 +29,7 @@ func (j *Job) AddHostKeys(policy, file string, ask func(address string) (string,
 		}
 		switch policy {
 		case jobenv.StrictKey:
-			return jobenv.NotKnown(addresses[0])
+			return jobenv.UnknownKey(addresses[0])
 		case jobenv.AcceptNew:
 			plain := jobenv.Job{Forwarders: addresses[:1]}
 			if err := plain.AskHostKeys(policy, file, ask); err != nil {

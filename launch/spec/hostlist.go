@@ -42,7 +42,7 @@ func expand(pattern string, most int) ([]string, error) {
 	head, rest, ranged := strings.Cut(pattern, "[")
 	if !ranged {
 		if pattern == "" || strings.Contains(pattern, "]") {
-			return nil, fmt.Errorf("%q is no host's name", pattern)
+			return nil, fmt.Errorf("%q is not a host's name", pattern)
 		}
 		if most < 1 {
 			return nil, fmt.Errorf("more than %d hosts", maxHosts)

@@ -117,7 +117,7 @@ func (j *Job) Normalize() error {
 		return err
 	}
 	if len(j.Networks) > 0 && len(j.Zippers) == 0 {
-		return fmt.Errorf("network %s has no zippers: say which are on it, as in --zipper a@HOST+%s@HOST",
+		return fmt.Errorf("network %s has no zippers: name those that are on it, as in --zipper a@HOST+%s@HOST",
 			j.Networks[0], j.Networks[0])
 	}
 	known := func(name string) bool { return names[name] || slices.Contains(j.Networks, name) }
@@ -130,13 +130,13 @@ func (j *Job) Normalize() error {
 		}
 		for _, name := range z.Dials {
 			if !slices.Contains(j.Networks, name) {
-				return fmt.Errorf("a zipper has no address on network %q, which is none of the networks without ranks",
+				return fmt.Errorf("a zipper has no address on network %q, which is not one of the networks without ranks",
 					name)
 			}
 		}
 		for _, name := range z.Networks {
 			if !known(name) {
-				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have",
+				return fmt.Errorf("a zipper is on the network of cluster %q, which the job does not have",
 					name)
 			}
 			if z.AddressFor(name) == "" && !slices.Contains(z.Dials, name) {

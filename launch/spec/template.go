@@ -19,10 +19,10 @@ func (c *Cluster) Expand() {
 
 var braces = regexp.MustCompile(`\{[A-Za-z]+\}`)
 
-// Mistyped adds to an error about a program the word in braces that may be meant.
-func (c *Cluster) Mistyped(err error) error {
+// AddPlaceholderHint adds to an error about a program the word in braces that may be meant.
+func (c *Cluster) AddPlaceholderHint(err error) error {
 	if b := braces.FindString(c.Program[0]); b != "" {
-		return fmt.Errorf("%w (%s stands for nothing: {mpi} and {cluster} do)", err, b)
+		return fmt.Errorf("%w (%s is not a placeholder; {mpi} and {cluster} are)", err, b)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func address(s string) (string, error) {
 		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
 	}
 	if strings.HasPrefix(s, "-") {
-		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s,
+		return "", fmt.Errorf("forwarder %q: that is a flag, not an address; want HOST[:PORT], as in zip1 or zip1:%d", s,
 			jobenv.DefaultPort)
 	}
 	switch kind, _ := addr.Split(s); kind {

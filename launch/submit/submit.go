@@ -171,7 +171,7 @@ func (h *Half) Submit(ctx context.Context) error {
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(out), ";")
 	if !number.MatchString(id) {
-		return fmt.Errorf("cluster %s: sbatch printed %q, which is no job's id", name, out)
+		return fmt.Errorf("cluster %s: sbatch printed %q, which is not a job's id", name, out)
 	}
 	h.ID = id
 	return nil

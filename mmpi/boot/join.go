@@ -123,7 +123,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
 		ln.close()
-		return nil, w, &notIn{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err),
+		return nil, w, &joinError{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err),
 			err}
 	}
 	w.TagUB = int(joined.layout.TagUB)
@@ -249,14 +249,14 @@ func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	return s
 }
 
-// notIn is the error of a process that could not join its job: an *engine.Error for the program,
-// and perhaps a *handshake.Refused.
-type notIn struct{ program, cause error }
+// joinError is the error of a process that could not join its job: an *engine.Error for the
+// program, and perhaps a *handshake.Refused.
+type joinError struct{ program, cause error }
 
-func (n *notIn) Error() string { return n.program.Error() }
+func (n *joinError) Error() string { return n.program.Error() }
 
 // Unwrap returns both errors.
-func (n *notIn) Unwrap() []error { return []error{n.program, n.cause} }
+func (n *joinError) Unwrap() []error { return []error{n.program, n.cause} }
 
 // failure returns an error for the program.
 func failure(code engine.Code, format string, args ...any) error {

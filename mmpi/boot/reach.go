@@ -36,18 +36,18 @@ func reachOf(ctx context.Context, allow jobenv.DirectAllow, targets []dial.Targe
 	}
 	for _, t := range targets {
 		if h := hostOf(t.Address); h != "" {
-			r.addresses = append(r.addresses, lookUp(ctx, h)...)
+			r.addresses = append(r.addresses, resolve(ctx, h)...)
 		}
 	}
 	r.addresses = slices.DeleteFunc(r.addresses, netip.Addr.IsLoopback)
 	for _, h := range allow.Hosts {
-		r.addresses = append(r.addresses, lookUp(ctx, h)...)
+		r.addresses = append(r.addresses, resolve(ctx, h)...)
 	}
 	return r
 }
 
-// lookUp returns the addresses of a host, or none if it is not found.
-func lookUp(ctx context.Context, host string) (found []netip.Addr) {
+// resolve returns the addresses of a host, or none if it is not found.
+func resolve(ctx context.Context, host string) (found []netip.Addr) {
 	found, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	for i, a := range found {
 		found[i] = plainAddr(a)

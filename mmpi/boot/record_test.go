@@ -21,8 +21,8 @@ func burn(d time.Duration) {
 	}
 }
 
-// TestRecordedWaits checks that a recording has the processor time outside of waits.
-func TestRecordedWaits(t *testing.T) {
+// TestRecordingOmitsWaits checks that a recording has the processor time outside of waits.
+func TestRecordingOmitsWaits(t *testing.T) {
 	r := newRecording(t.TempDir()+"/part-", 3, "host")
 	const long = 20 * time.Millisecond
 	burn(long)
@@ -43,9 +43,9 @@ func TestRecordedWaits(t *testing.T) {
 	}
 }
 
-// TestRecordedEarly checks that a message that arrives while the program does not wait is recorded
-// when it looks.
-func TestRecordedEarly(t *testing.T) {
+// TestEarlyMessageIsRecordedAtNextLook checks that a message that arrives while the program does
+// not wait is recorded when it looks.
+func TestEarlyMessageIsRecordedAtNextLook(t *testing.T) {
 	dir := t.TempDir() + "/"
 	sender, r := newRecording(dir+"part-", 0, "there"), newRecording(dir+"part-", 1, "here")
 	for i := range 4 {

@@ -9,9 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// inventBye inserts a forged Bye before a message from the first rank to the last, at a job's only
+// forgeBye inserts a forged Bye before a message from the first rank to the last, at a job's only
 // forwarder or, with there, at the last rank. It reports whether the message arrived.
-func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived bool) {
+func forgeBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived bool) {
 	_, addr := serve(t)
 	p = newProxy(t, addr)
 	job := jobenv.Job{ID: "test", Secret: "s", Level: "checked", Forwarders: []string{p.ln.Addr().String()},
@@ -43,10 +43,10 @@ func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived b
 	return engines, p, got.Done() && got.Err() == nil && in[0] == 42
 }
 
-// TestInventedByeLosesOnlyTheLink checks that a Bye in the forwarder's name counts as a lost link:
+// TestForgedByeLosesOnlyTheLink checks that a Bye in the forwarder's name counts as a lost link:
 // the rank reconnects if the forwarder is still running, and no message is lost.
-func TestInventedByeLosesOnlyTheLink(t *testing.T) {
-	engines, p, arrived := inventBye(t, true)
+func TestForgedByeLosesOnlyTheLink(t *testing.T) {
+	engines, p, arrived := forgeBye(t, true)
 	if !arrived {
 		t.Errorf("the message has not arrived: %v, %v", engines[0].Err(), engines[1].Err())
 	}
@@ -56,11 +56,11 @@ func TestInventedByeLosesOnlyTheLink(t *testing.T) {
 	ready(t, engines)
 }
 
-// TestInventedByeOfRankEndsTheRank checks that a rank whose Bye was forged ends at once and says
+// TestForgedByeOfRankEndsTheRank checks that a rank whose Bye was forged ends at once and says
 // why. The forwarder has to believe the Bye, and has told others of it by the time that the rank
 // objects; the rank's launcher ends the others.
-func TestInventedByeOfRankEndsTheRank(t *testing.T) {
-	engines, _, _ := inventBye(t, false)
+func TestForgedByeOfRankEndsTheRank(t *testing.T) {
+	engines, _, _ := forgeBye(t, false)
 	for end := time.Now().Add(20 * time.Second); engines[0].Err() == nil && time.Now().Before(end); {
 		engines[0].Progress(time.Millisecond)
 	}

@@ -156,9 +156,9 @@ func TestDirectLinkRejectsStrangers(t *testing.T) {
 		"web browser": []byte("GET / HTTP/1.1\r\n\r\n"),
 		"no proof": wire.AppendFrame(nil, wire.Header{Type: wire.TypeMeet, Src: wire.Nobody, Dst: wire.Nobody},
 			&wire.Meet{From: 1}),
-		"much": wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody},
+		"cut-off frame": wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody},
 			&wire.Refuse{Reason: "x"})[:wire.HeaderLen],
-		"data": wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 1, Dst: 0}, nil),
+		"frame without handshake": wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 1, Dst: 0}, nil),
 	} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {

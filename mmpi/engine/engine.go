@@ -145,7 +145,7 @@ func (e *Engine) lock() {
 // unlock unlocks the engine, tells native MPI of a change of activity, and wakes threads that a
 // change concerns.
 func (e *Engine) unlock() {
-	if now := e.underWay(); now != e.activity {
+	if now := e.presentActivity(); now != e.activity {
 		e.activity = now
 		e.native.SetActivity(now)
 	}
@@ -153,8 +153,8 @@ func (e *Engine) unlock() {
 	e.mu.Unlock()
 }
 
-// underWay returns the activity that a thread that waits has to know.
-func (e *Engine) underWay() Activity {
+// presentActivity returns the activity that a thread that waits has to know.
+func (e *Engine) presentActivity() Activity {
 	if e.p2p.Busy() {
 		return Busy
 	}

@@ -214,7 +214,7 @@ func describe(h wire.Header, frame []byte) string {
 	if h.Type.Sequenced() {
 		s += fmt.Sprintf(" #%d", h.Seq)
 	}
-	if h.Flags&wire.FlagAgain != 0 {
+	if h.Flags&wire.FlagResent != 0 {
 		s += " again"
 	}
 	body := frame[wire.HeaderLen:]

@@ -150,7 +150,7 @@ func (e *Engine) exchange(ranks []int, tag int, send bool, p phase) error {
 	}
 	for i := range cells {
 		done := func() bool { return cells[i].Done() || p.without(ranks[i]) }
-		if err := e.await(p.limit, "word of all processes", done); err != nil {
+		if err := e.await(p.limit, "report about all processes", done); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func startTrunks(rows int) func(t *testing.T, level string) ([]*Engine, []*proxy
 		}
 		engines := joinJob(t, n.job, 2, 2)
 		for row := range rows {
-			n.whole(t, row)
+			n.waitWhole(t, row)
 		}
 		return engines, proxies
 	}

@@ -22,7 +22,7 @@ func (n *railNet) back(s *strand) {
 	for _, all := range n.strands {
 		for _, o := range all {
 			if o.peer < 0 && o.eof && n.clusterOf(o.rank) != n.clusterOf(s.rank) && n.otherEnd(o, s.rank) == s {
-				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
+				s.applyState(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
 			}
 		}
 	}
@@ -35,16 +35,16 @@ func (n *railNet) cut(a, b int, cut bool) {
 	for _, s := range n.strands[a] {
 		if s.peer < 0 && slices.Contains(n.routes[n.clusterOf(a)][n.clusterOf(b)], s.rail) {
 			other := n.otherEnd(s, b)
-			s.hears(wire.RailState{Rank: uint32(b), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
-			other.hears(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+			s.applyState(wire.RailState{Rank: uint32(b), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+			other.applyState(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
 		}
 	}
 }
 
 func (n *railNet) isCut(a, b int) bool { return n.cuts[[2]int{min(a, b), max(a, b)}] }
 
-// hears sends the rank its forwarder's report on another rank.
-func (s *strand) hears(x wire.RailState) {
+// applyState sends the rank its forwarder's report on another rank.
+func (s *strand) applyState(x wire.RailState) {
 	s.states++
 	x.Number = s.states
 	s.down = wire.AppendFrame(s.down, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
@@ -58,7 +58,7 @@ func (n *railNet) tell(s *strand, up bool) {
 			continue
 		}
 		if other := n.otherEnd(s, to); !other.eof {
-			other.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
+			other.applyState(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
 		}
 	}
 }

@@ -292,7 +292,7 @@ func TestLinkThatIsAlwaysBadEndsTheJob(t *testing.T) {
 		}
 	}
 	if bad == 0 {
-		t.Error("no rank tells what was wrong")
+		t.Error("no rank names the fault")
 	}
 }
 

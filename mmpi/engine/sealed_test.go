@@ -198,19 +198,19 @@ func TestSealedForgeriesAreDetected(t *testing.T) {
 		"sequence": {rehead(func(h *wire.Header) { h.Seq++ }), "sealed"},
 		"epoch":    {rehead(func(h *wire.Header) { h.Epoch++ }), "sealed"},
 		"sync":     {rehead(func(h *wire.Header) { h.Flags ^= wire.FlagSync }), "sealed"},
-		"repeated": {func(_ *fabric, frame []byte) [][]byte { return [][]byte{frame, bytes.Clone(frame)} }, "it has come before"},
-		"mirrored": {func(f *fabric, frame []byte) [][]byte { // back to its sender
+		"repeated": {func(_ *fabric, frame []byte) [][]byte { return [][]byte{frame, bytes.Clone(frame)} }, "it was received before"},
+		"reflected to its sender": {func(f *fabric, frame []byte) [][]byte { // back to its sender
 			back := headerAgain(frame, func(h *wire.Header) { h.Src, h.Dst = h.Dst, h.Src })
 			f.down[binary.LittleEndian.Uint32(back[12:])] = append(f.down[binary.LittleEndian.Uint32(back[12:])],
 				back...)
 			return [][]byte{frame}
 		}, "sealed"},
-		"invented, plain": {func(f *fabric, frame []byte) [][]byte {
+		"forged, plain": {func(f *fabric, frame []byte) [][]byte {
 			h, _ := wire.ParseHeader(frame)
 			a := wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Epoch: 1, Src: h.Src, Dst: h.Dst}, nil)
 			return [][]byte{a, frame}
 		}, "not sealed"},
-		"invented, of another job": {func(f *fabric, frame []byte) [][]byte {
+		"forged, of another job": {func(f *fabric, frame []byte) [][]byte {
 			h, _ := wire.ParseHeader(frame)
 			p, err := other.keys(int(h.Src)).Pair(int(h.Dst), 1)
 			if err != nil {
@@ -266,7 +266,7 @@ func TestForeignKeyEndsSealedJob(t *testing.T) {
 		return nil
 	}
 	sendAll(t, f, 100)
-	if !strings.Contains(f.natives[0].failed, "rank 1: the key of the other end is not one") {
+	if !strings.Contains(f.natives[0].failed, "rank 1: the key of the other end was not made") {
 		t.Errorf("fails with %q", f.natives[0].failed)
 	}
 }
@@ -308,7 +308,7 @@ func TestSealedAbortNeedsSignature(t *testing.T) {
 			a.Code = 0
 			return control(s, a)
 		}, 0, "in the name of rank 0", "MPI_Abort"},
-		"from outside": {func(s *sealedJob) []byte {
+		"plain frame of an outsider": {func(s *sealedJob) []byte {
 			return wire.AppendFrame(nil, wire.Control(wire.TypeAbort), &abort)
 		}, 1, "not sealed", "MPI_Abort"},
 		"from another link": {func(s *sealedJob) []byte {

@@ -59,8 +59,8 @@ func (s *standstill) look(now time.Duration, w Waits, arrived uint64) string {
 	return w.Call
 }
 
-// hear records the report of another process.
-func (s *standstill) hear(rank int, call string) {
+// record records the report of another process.
+func (s *standstill) record(rank int, call string) {
 	if s.calls == nil {
 		s.calls = map[int]string{}
 	}
@@ -93,9 +93,9 @@ func (s *standstill) all(now time.Duration, others int) bool {
 	return s.complete != 0 && now-s.complete >= s.limit/10
 }
 
-// clustersWait returns the functions that each cluster waits in, with the number of processes in
+// describeWaits returns the functions that each cluster waits in, with the number of processes in
 // each if there are several functions.
-func clustersWait(w *World, call func(rank int) string) string {
+func describeWaits(w *World, call func(rank int) string) string {
 	var clusters []string
 	rank := 0
 	for _, c := range w.Clusters {
@@ -153,7 +153,7 @@ func (s *standstill) report(call string) {
 func (s *standstill) read() {
 	for s.p2p.Err() == nil && (!s.posted || s.cell.Done()) {
 		if s.posted && s.cell.Err() == nil {
-			s.hear(int(s.cell.Source), string(s.buf[:s.cell.Bytes]))
+			s.record(int(s.cell.Source), string(s.buf[:s.cell.Bytes]))
 		}
 		s.cell = Cell{}
 		_, err := s.p2p.Irecv(s.p2p.Control(), KindInternal, s.buf[:], AnySource, waitTag, &s.cell)
@@ -166,7 +166,7 @@ func (s *standstill) read() {
 // text returns the warning at process 0, which itself waits in call.
 func (s *standstill) text(call string) string {
 	text := fmt.Sprintf("all processes have waited for %v, and nothing has arrived from another cluster: %s. "+
-		"If the job stands still, see docs/howto/debugging.md", s.limit, clustersWait(s.world, func(rank int) string {
+		"If the job stands still, see docs/howto/debugging.md", s.limit, describeWaits(s.world, func(rank int) string {
 		if rank == 0 {
 			return call
 		}

@@ -129,7 +129,7 @@ func TestReportsUseUpNoCredit(t *testing.T) {
 				if got := e.p2p.Control().Outstanding(); got > 1-rank {
 					t.Fatalf("process %d has %d operations of the control communicator", rank, got)
 				}
-				if e.underWay() != Idle {
+				if e.presentActivity() != Idle {
 					t.Fatalf("process %d keeps its program from blocking", rank)
 				}
 			}
@@ -148,14 +148,14 @@ func TestStandstillNeedsTheReportsOfAll(t *testing.T) {
 			t.Errorf("at %v: %v, want %v", at, got, want)
 		}
 	}
-	s.hear(1, "MPI_Recv")
+	s.record(1, "MPI_Recv")
 	check(10*time.Second, false)
-	s.hear(2, "MPI_Barrier")
+	s.record(2, "MPI_Barrier")
 	check(11*time.Second, false)
-	s.hear(1, "") // its wait is over
+	s.record(1, "") // its wait is over
 	check(12*time.Second, false)
 	check(20*time.Second, false)
-	s.hear(1, "MPI_Barrier")
+	s.record(1, "MPI_Barrier")
 	check(21*time.Second, false)
 	check(21900*time.Millisecond, false)
 	check(22*time.Second, true)
@@ -164,7 +164,7 @@ func TestStandstillNeedsTheReportsOfAll(t *testing.T) {
 func TestClustersWaitNamesEachFunction(t *testing.T) {
 	w := World{Clusters: []wire.Cluster{{Name: "a", Size: 3}, {Name: "b", Size: 2}}}
 	calls := []string{"MPI_Recv", "MPI_Barrier", "MPI_Recv", "MPI_Wait", "MPI_Wait"}
-	got := clustersWait(&w, func(rank int) string { return calls[rank] })
+	got := describeWaits(&w, func(rank int) string { return calls[rank] })
 	const want = "cluster a waits in MPI_Barrier (1 of 3), MPI_Recv (2 of 3); cluster b waits in MPI_Wait"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -173,7 +173,7 @@ func TestClustersWaitNamesEachFunction(t *testing.T) {
 
 func TestReportOfNoFunctionIsNotPrinted(t *testing.T) {
 	var s standstill
-	s.hear(1, "\x1b[2J")
+	s.record(1, "\x1b[2J")
 	if got := s.calls[1]; got != "an unknown function" {
 		t.Errorf("%q", got)
 	}

@@ -108,8 +108,8 @@ func newTrunkNet(t testing.TB, rows int) *trunkNet {
 	return n
 }
 
-// whole waits until all connections of a row's trunk are in use at both ends.
-func (n *trunkNet) whole(t testing.TB, row int) {
+// waitWhole waits until all connections of a row's trunk are in use at both ends.
+func (n *trunkNet) waitWhole(t testing.TB, row int) {
 	t.Helper()
 	var s []forwarder.TrunkStatus
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -126,8 +126,8 @@ func (n *trunkNet) whole(t testing.TB, row int) {
 	t.Fatalf("trunk %d: %+v", row, s)
 }
 
-// endsWell waits for all forwarders to see their jobs end.
-func (n *trunkNet) endsWell(t testing.TB) {
+// waitEnd waits for all forwarders to see their jobs end.
+func (n *trunkNet) waitEnd(t testing.TB) {
 	t.Helper()
 	for i, f := range n.forwarders {
 		for end := time.Now().Add(20 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
@@ -144,9 +144,9 @@ func (n *trunkNet) endsWell(t testing.TB) {
 func TestTrafficCrossesTrunk(t *testing.T) {
 	n := newTrunkNet(t, 1)
 	engines := joinJob(t, n.job, 2, 2)
-	n.whole(t, 0)
+	n.waitWhole(t, 0)
 	randomTraffic(t, engines, 5)
-	n.endsWell(t)
+	n.waitEnd(t)
 }
 
 // TestCutTrunksLoseNothing checks that no message is lost, doubled or put out of order while
@@ -156,8 +156,8 @@ func TestCutTrunksLoseNothing(t *testing.T) {
 	n := newTrunkNet(t, 2)
 	engines := joinJob(t, n.job, 2, 2)
 	ready(t, engines)
-	n.whole(t, 0)
-	n.whole(t, 1)
+	n.waitWhole(t, 0)
+	n.waitWhole(t, 1)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -54,7 +54,7 @@ func (l *zcopyLink) Expect(key uint64, from int64, mem []byte) (transport.Region
 func (l *zcopyLink) TrySendPinned(head []byte, r transport.Region, off, n int) error {
 	p := r.(*zcopyRegion)
 	if !l.live[p] {
-		panic("sent from what is released")
+		panic("sent from released memory")
 	}
 	err := l.TrySend(head, p.mem[off:off+n])
 	if err == nil {

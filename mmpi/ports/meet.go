@@ -31,7 +31,7 @@ func (s *Self) Accept(ctx context.Context, port Port, members []int32) (*Plan, e
 		return nil, err
 	}
 	if err := json.Unmarshal(got, &p.Dial); err != nil {
-		return nil, fmt.Errorf("another job that connects tells nonsense: %w", err)
+		return nil, fmt.Errorf("invalid message from the other job that connects: %w", err)
 	}
 	p.Apart = apart
 	return p, p.check()
@@ -91,7 +91,7 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 		case errors.As(err, &refused) && refused.Code == wire.RefuseMeeting:
 			w, err := handshake.ParseWay(refused.Reason)
 			if err == nil {
-				err = mayGo(d.job, w)
+				err = checkPath(d.job, w)
 			}
 			if err != nil {
 				return nil, false, err
@@ -224,10 +224,10 @@ func (s *Self) meeting(id, level, end string) jobenv.Job {
 		Protocol: j.Protocol, Level: level, DirectAllow: j.DirectAllow}
 }
 
-// mayGo returns the reason for which this process does not take a path that a forwarder names, or
-// nil if it does. A path has to begin at one of the job's own forwarders, because a dishonest
+// checkPath returns the reason for which this process does not take a path that a forwarder names,
+// or nil if it does. A path has to begin at one of the job's own forwarders, because a dishonest
 // forwarder could otherwise make the process probe ports inside its cluster.
-func mayGo(job jobenv.Job, w handshake.Way) error {
+func checkPath(job jobenv.Job, w handshake.Way) error {
 	for _, z := range w.Zippers {
 		for _, p := range z.Ports {
 			if int(p.Network) == acceptorNetwork && p.Address != "" && !slices.Contains(job.Forwarders, p.Address) {
@@ -347,7 +347,7 @@ func (s *Self) across(job jobenv.Job, row []jobenv.Zipper, acc, con int) jobenv.
 	return job
 }
 
-var errGone = errors.New("the other end of the meeting has gone")
+var errGone = errors.New("the other process of the meeting has left")
 
 // meet joins a meeting's job, sends tell to the other end and returns the other end's description.
 // taken, if not nil, is set by the first call that gets that far; later ends are sent away to

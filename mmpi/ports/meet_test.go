@@ -133,9 +133,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWayElsewhere checks that a process which waits at a port does not take a path that begins at
-// none of its job's forwarders.
-func TestWayElsewhere(t *testing.T) {
+// TestForeignPathIsRefused checks that a process which waits at a port does not take a path that
+// begins at none of its job's forwarders.
+func TestForeignPathIsRefused(t *testing.T) {
 	x, y := serve(t), serve(t)
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

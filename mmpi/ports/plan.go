@@ -203,7 +203,7 @@ func (p *Plan) Seat(self *Self, accepts bool) (*Seat, error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("the plan of a connection is without process %d of this job", self.Rank)
+		return nil, fmt.Errorf("the plan of a connection lacks process %d of this job", self.Rank)
 	}
 	var err error
 	if job.Level, err = stronger(p.Accept.Level, p.Dial.Level); err != nil {

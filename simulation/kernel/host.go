@@ -177,9 +177,9 @@ func (t *Thread) compute(h *Host, d time.Duration) {
 
 // unread is a received packet that has not been read.
 type unread struct {
-	came time.Duration // time at which the packet arrived
-	size int           // number of bytes that are left to be read
-	late bool          // all cores were busy or the reader was running when it arrived
+	arrived time.Duration // time at which the packet arrived
+	size    int           // number of bytes that are left to be read
+	late    bool          // all cores were busy or the reader was running when it arrived
 }
 
 // landed notes that a packet of n bytes has arrived at the reader's end of pipe q and can be read.
@@ -203,7 +203,7 @@ func (q *pipe) taken(n int) {
 			if h.late == nil {
 				h.late = make(map[string]time.Duration)
 			}
-			h.late[q.from.p.host.Name] += q.k.Now() - u.came
+			h.late[q.from.p.host.Name] += q.k.Now() - u.arrived
 		}
 		n -= u.size
 		q.unread = q.unread[1:]

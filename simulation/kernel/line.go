@@ -34,9 +34,9 @@ type turn struct {
 // queued is a packet in a queue.
 type queued struct {
 	passenger
-	size int           // length of the packet in bytes
-	fair int           // bytes that its queue may send in a turn
-	came time.Duration // time at which the packet entered the queue
+	size    int           // length of the packet in bytes
+	fair    int           // bytes that its queue may send in a turn
+	arrived time.Duration // time at which the packet entered the queue
 }
 
 // passenger is notified when it has passed a line.
@@ -83,7 +83,7 @@ func (l *Line) takes(n int) time.Duration {
 // push puts packet q at the end of the queue of key, and serves the line.
 func (l *Line) push(q *queued, key string) {
 	t := l.turn(key)
-	q.came = l.k.now
+	q.arrived = l.k.now
 	t.packets = append(t.packets, q)
 	if len(t.packets) == 1 {
 		t.left = q.fair
@@ -122,7 +122,7 @@ func (l *Line) pass(i int) {
 	t.packets = t.packets[1:]
 	n := p.size
 	t.left -= n
-	t.waited += now - p.came
+	t.waited += now - p.arrived
 	switch {
 	case len(t.packets) == 0:
 		l.turns = append(l.turns[:i], l.turns[i+1:]...)

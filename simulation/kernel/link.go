@@ -43,20 +43,20 @@ var (
 
 // pipe is one direction of a connection.
 type pipe struct {
-	k      *Kernel       // kernel that delivers the bytes
-	path   Path          // network that the bytes pass
-	to     *End          // reader
-	from   *End          // end of the writer
-	free   time.Duration // time at which the line can take more
-	last   time.Duration // arrival time of the bytes sent last
-	here   []byte        // bytes that have arrived and that the reader has not read
-	air    [][]byte      // writes in flight; nil marks the end of the stream
-	bytes  int           // number of bytes in air
-	eof    bool          // the reader gets the end of the stream after the bytes in here
-	stuck  bool          // nothing arrives for a while
-	cut    bool          // nothing arrives any more
-	harm   func([]byte)  // changes the next bytes that are sent; nil if none are to change
-	unread []unread      // sizes of the packets in here
+	k       *Kernel       // kernel that delivers the bytes
+	path    Path          // network that the bytes pass
+	to      *End          // reader
+	from    *End          // end of the writer
+	free    time.Duration // time at which the line can take more
+	last    time.Duration // arrival time of the bytes sent last
+	here    []byte        // bytes that have arrived and that the reader has not read
+	air     [][]byte      // writes in flight; nil marks the end of the stream
+	bytes   int           // number of bytes in air
+	eof     bool          // the reader gets the end of the stream after the bytes in here
+	stuck   bool          // nothing arrives for a while
+	cut     bool          // nothing arrives any more
+	corrupt func([]byte)  // changes the next bytes that are sent; nil if none are to change
+	unread  []unread      // sizes of the packets in here
 	flow
 }
 
@@ -107,8 +107,9 @@ func (e *End) Path() (p transport.Path, known bool) {
 	return transport.Path{RoundTrip: q.least, Busy: q.inUse()}, q.least > 0
 }
 
-// Far does nothing, because simulated packets are never lost. It implements transport.Distant.
-func (e *End) Far() {}
+// UseLongPath does nothing, because simulated packets are never lost. It implements
+// transport.Distant.
+func (e *End) UseLongPath() {}
 
 // TryRead reads up to len(p) bytes that have arrived into p and returns their number. Without any
 // the error is transport.ErrAgain, or io.EOF at the end of the stream. It implements
@@ -167,9 +168,9 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	for _, b := range bufs {
 		m = append(m, b[:min(len(b), n-len(m))]...)
 	}
-	if q.harm != nil {
-		q.harm(m)
-		q.harm = nil
+	if q.corrupt != nil {
+		q.corrupt(m)
+		q.corrupt = nil
 	}
 	q.k.spendOn(n)
 	q.send(m)
@@ -343,9 +344,9 @@ func (e *End) Stall(d time.Duration) {
 	})
 }
 
-// Harm sets a function that is called once with the next bytes that this end writes, and may change
-// them.
-func (e *End) Harm(fn func([]byte)) { e.out.harm = fn }
+// Corrupt sets a function that is called once with the next bytes that this end writes, and may
+// change them.
+func (e *End) Corrupt(fn func([]byte)) { e.out.corrupt = fn }
 
 // Open reports whether both ends are open and the connection is intact.
 func (e *End) Open() bool {

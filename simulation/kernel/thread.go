@@ -189,7 +189,7 @@ func (t *Thread) run() {
 	p.k.running = before
 	if !more || t.asleep {
 		if more && t.spent > 0 {
-			panic("kernel: a thread sleeps that computes")
+			panic("kernel: a computing thread sleeps")
 		}
 		t.leave()
 	}

@@ -158,7 +158,7 @@ func (q *pipe) sendOn(b []byte) {
 // pump sends pending bytes as packets into the first line, as many as the congestion window, the
 // reader's window and the bound of the first line allow.
 func (q *pipe) pump() {
-	q.letGo()
+	q.addWait()
 	defer q.hold()
 	for len(q.pending) > 0 && q.local < q.localMost() && !q.stuck {
 		b := q.pending[0]
@@ -192,9 +192,9 @@ func (q *pipe) hold() {
 	q.held, q.since = q.local >= q.localMost() && len(q.pending) > 0 && !q.stuck, q.k.now
 }
 
-// letGo adds the time since hold noted that bytes wait for the first line to that line's waiting
+// addWait adds the time since hold noted that bytes wait for the first line to that line's waiting
 // time.
-func (q *pipe) letGo() {
+func (q *pipe) addWait() {
 	if q.held && len(q.way.Lines) > 0 {
 		p := q.way.Lines[0]
 		packets := (q.notsent + q.way.Packet - 1) / q.way.Packet

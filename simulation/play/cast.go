@@ -50,7 +50,7 @@ func (r *run) cast(messages []platform.Message) error {
 		r.makeJobs()
 	}
 	if r.members == 0 {
-		r.whenIn()
+		r.onJoined()
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (p *proc) join() {
 		}
 		p.post()
 		if r.in++; r.in == r.members {
-			r.whenIn()
+			r.onJoined()
 		}
 	})
 }

@@ -29,14 +29,14 @@ func Kinds() map[string]string {
 	}
 }
 
-// ParseFault parses KIND@TIME[/FOR][=WHO], such as "cut@1.5s" or "restart@2s/300ms=z1". The error
-// quotes s and says which form is expected.
+// ParseFault parses KIND@TIME[/DURATION][=TARGET], such as "cut@1.5s" or "restart@2s/300ms=z1". The
+// error quotes s and says which form is expected.
 func ParseFault(s string) (f Fault, err error) {
 	rest := s
 	rest, f.Who, _ = strings.Cut(rest, "=")
 	kind, when, ok := strings.Cut(rest, "@")
 	if _, known := Kinds()[kind]; !known || !ok {
-		return f, fmt.Errorf("fault %q: want KIND@TIME[/FOR][=WHO], with cut, stall, pause, restart or kill", s)
+		return f, fmt.Errorf("fault %q: want KIND@TIME[/DURATION][=TARGET], with cut, stall, pause, restart or kill", s)
 	}
 	at, long, lasts := strings.Cut(when, "/")
 	f.Kind, f.For = kind, lasting

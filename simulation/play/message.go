@@ -225,9 +225,9 @@ func (r *run) over(i int) {
 	r.release(m.then)
 }
 
-// wasSent notes that the sender has finished with the message with index i, and starts the messages
-// that waited for that.
-func (r *run) wasSent(i int) {
+// markSent notes that the sender has finished with the message with index i, and starts the
+// messages that waited for that.
+func (r *run) markSent(i int) {
 	m := &r.messages[i]
 	m.left = true
 	m.from.resume()
@@ -281,10 +281,10 @@ func (p *proc) send(i int) {
 		return
 	}
 	if cell.Done() && cell.Err() == nil {
-		r.wasSent(i)
+		r.markSent(i)
 		return
 	}
-	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.wasSent(i) }})
+	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.markSent(i) }})
 }
 
 // stream sends the message with index i over a connection of its own on the network that its hosts
@@ -300,7 +300,7 @@ func (r *run) stream(i int) {
 		}
 		m.from.p.Go(func() {
 			r.k.Sleep(takes)
-			r.wasSent(i)
+			r.markSent(i)
 			m.to.compute()
 			r.over(i)
 		})
@@ -310,7 +310,7 @@ func (r *run) stream(i int) {
 	out, in := m.from.p.Connect(m.to.p, r.path(m.from.host, m.to.host, cluster))
 	m.from.p.Go(func() {
 		r.push(m.from, out, m.bytes)
-		r.wasSent(i)
+		r.markSent(i)
 	})
 	m.to.p.Go(func() {
 		r.pull(m.to, in, m.bytes)

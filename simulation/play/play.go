@@ -66,7 +66,7 @@ func Run(p *platform.Platform, messages []platform.Message, o Options) (*Result,
 	k := kernel.New(o.Seed)
 	r := &run{Options: o, site: newSite(k, p), byRank: map[int]*proc{}, byHost: map[string]*proc{},
 		left: len(messages)}
-	r.world, r.whenIn = process.World{K: k, Dial: r.dial}, r.allIn
+	r.world, r.onJoined = process.World{K: k, Dial: r.dial}, r.allIn
 	if o.Say != nil {
 		r.world.Say = func(format string, args ...any) { o.Say(k.Now()-r.begin, fmt.Sprintf(format, args...)) }
 	}

@@ -53,8 +53,8 @@ func messages(t *testing.T, p *platform.Platform, text string) []platform.Messag
 	return list
 }
 
-// TestKnown checks the times of messages that can be calculated by hand.
-func TestKnown(t *testing.T) {
+// TestTimesByHand checks the times of messages that can be calculated by hand.
+func TestTimesByHand(t *testing.T) {
 	for _, c := range []struct {
 		what, platform, pattern string
 		want                    []float64 // finish times in seconds
@@ -142,9 +142,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTurns checks that a recorded rank computes before it receives a message, and that ranks which
-// do not depend on it do not wait meanwhile.
-func TestTurns(t *testing.T) {
+// TestRankComputesBeforeReceive checks that a recorded rank computes before it receives a message,
+// and that ranks which do not depend on it do not wait meanwhile.
+func TestRankComputesBeforeReceive(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 1, nic: 100gbit}\n"+
 		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}}\n")
 	const s = int64(time.Second)
@@ -177,8 +177,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestCosts checks that processor time delays messages on a host with one core.
-func TestCosts(t *testing.T) {
+// TestProcessorTimeDelaysMessages checks that processor time delays messages on a host with one
+// core.
+func TestProcessorTimeDelaysMessages(t *testing.T) {
 	fast := "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 2, nic: 100gbit}\n" +
 		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}, forwarder: {copy: 500 MB/s}}\n"
 	p := read(t, fast)
@@ -234,10 +235,10 @@ func TestTranslated(t *testing.T) {
 	}
 }
 
-// TestStanding checks that the queue in front of a slow network is kept short. Small messages
-// beside large ones of the same pair take less than 1 ms, in place of the 2.8 ms of unbounded
-// queues (docs/decisions/0021).
-func TestStanding(t *testing.T) {
+// TestQueueStaysShort checks that the queue in front of a slow network is kept short. Small
+// messages beside large ones of the same pair take less than 1 ms, in place of the 2.8 ms of
+// unbounded queues (docs/decisions/0021).
+func TestQueueStaysShort(t *testing.T) {
 	p := read(t, "clusters:\n  - {name: a, hosts: 1, nic: 1gbit, latency: 30us}\n"+
 		"  - {name: b, hosts: 1, nic: 1gbit, latency: 30us}\nzippers:\n  - {name: z, ports: {a: 1gbit, b: 1gbit}}\n")
 	const small = 50

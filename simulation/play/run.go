@@ -33,8 +33,8 @@ type run struct {
 	done       []string      // descriptions of the faults so far
 	// used has the time for which each line and each host's processors were in use before the
 	// first message, by name.
-	used   map[string]time.Duration
-	whenIn func() // called when all processes have joined
+	used     map[string]time.Duration
+	onJoined func() // called when all processes have joined
 }
 
 // fail ends the run with err, unless it has failed already.

@@ -28,7 +28,7 @@ func TestAccounting(t *testing.T) {
 	p := b.Start(nil, []string{"ZIPPER_ORIGIN=user=alice slurm=4711"}, append(args, "--", prog, stop)...)
 	b.WaitFor(time.Minute, "the job to run", func() bool { return strings.Contains(p.Stdout(), "round 2") })
 	if r := b.OK(b.Run(nil, nil, b.Zipper, "status", status)); !strings.Contains(r.Stdout, "user=alice slurm=4711") {
-		t.Errorf("status does not say who:\n%s", r.Stdout)
+		t.Errorf("status does not name the user:\n%s", r.Stdout)
 	}
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -70,6 +70,6 @@ func TestAccounting(t *testing.T) {
 		t.Errorf("the second job's record: %+v", s)
 	}
 	if !strings.Contains(f.Stderr(), "user=alice slurm=4711") {
-		t.Errorf("the log does not say who:\n%s", f.Stderr())
+		t.Errorf("the log does not name the user:\n%s", f.Stderr())
 	}
 }

@@ -106,7 +106,7 @@ func (l *lab) lostRow() {
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
 	b.Compile(MPICH, "test/programs/c/stream.c")
 	s := l.streams(strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1), job)
-	s.goesOn("the stream to run")
+	s.waitProgress("the stream to run")
 	for _, n := range []string{"1", "4"} {
 		from := l.line(n)[0].Packets
 		b.WaitFor(time.Minute, "both trunks to carry it", func() bool { return l.line(n)[0].Packets > from+1000 })
@@ -116,6 +116,6 @@ func (l *lab) lostRow() {
 	b.WaitFor(time.Minute, "the trunk to be given up", func() bool {
 		return shown.MatchString(b.Run(nil, l.env, "scripts/lab", "on", "gA2", b.Zipper, "status").Stdout)
 	})
-	s.goesOn("the stream to go on over the other trunk")
+	s.waitProgress("the stream to go on over the other trunk")
 	s.end()
 }

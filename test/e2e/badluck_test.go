@@ -100,7 +100,7 @@ func TestRankKilled(t *testing.T) {
 				t.Errorf("it took %v to end after a rank was killed", took)
 			}
 			b.NothingLeft(id)
-			if mpi == MPICH && r.Status != 128+9 && !allRightNatively() {
+			if mpi == MPICH && r.Status != 128+9 && !nativeIsReliable() {
 				if n := b.killsUntilHidden(prog); n > 0 {
 					b.Fails(r, 1, "is lost", "cluster ")
 					t.Skipf("MPICH's launcher (%s) says that all is well of native jobs, too, of which a process was killed: of number %d",

@@ -32,13 +32,13 @@ func TestJobsEndUnderLoad(t *testing.T) {
 			lasting := *b                                 // the forwarder serves all runs
 			lasting.Limit = 3 * time.Hour
 			f := lasting.StartForwarder("--status", "127.0.0.1:0")
-			slow := meddle(t, f.Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
+			slow := tamper(t, f.Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
 				if random.IntN(4) == 0 {
 					time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // the delay of the path
 				}
 				return [][]byte{frame}
 			})
-			asNatively := 0
+			matchesNative := 0
 			for run := range each {
 				j := Job{Clusters: s.clusters}
 				if run%5 == 4 || long() {
@@ -49,12 +49,12 @@ func TestJobsEndUnderLoad(t *testing.T) {
 					argv = append(argv, "frees")
 				}
 				if !b.endsWell(j, f, uint64(1000*i+run), argv...) {
-					asNatively++
+					matchesNative++
 				}
 			}
-			if asNatively > 0 {
+			if matchesNative > 0 {
 				t.Skipf("in %d of %d runs the launcher of Open MPI (%s) has not noticed that its processes had ended",
-					asNatively, each, version(OpenMPI))
+					matchesNative, each, version(OpenMPI))
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) bool {
 		case <-time.After(pause):
 		}
 		if time.Since(begin) > patience {
-			if onlyPrterun(id) && !allRightNatively() {
+			if onlyPrterun(id) && !nativeIsReliable() {
 				p.cancel()
 				p.Wait()
 				b.NothingLeft(id)

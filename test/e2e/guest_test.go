@@ -30,7 +30,7 @@ func TestGuestPrograms(t *testing.T) {
 	for _, p := range guests {
 		t.Run(p.title(), func(t *testing.T) {
 			overSplits(t, "", asked([]split{oneOne, mpichPair, mixedPair}), func(b *Bed, s split) {
-				b.asNatively(Job{Clusters: s.clusters}, append([]string{compileFor(b, s.clusters, p.file, p.flags...)},
+				b.matchesNative(Job{Clusters: s.clusters}, append([]string{compileFor(b, s.clusters, p.file, p.flags...)},
 					p.args...)...)
 			})
 		})
@@ -86,7 +86,7 @@ func TestProgramWithGoRuntime(t *testing.T) {
 			b.OK(b.Run(nil, nil, "go", "build", "-buildmode=c-shared", "-o", library, "./test/programs/guest"))
 		}
 		for _, when := range []string{"before", "after"} {
-			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/runtimes.c"), library, when)
+			b.matchesNative(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/runtimes.c"), library, when)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestProgramWithGoRuntime(t *testing.T) {
 // zipper run sets for MPICH, UCX 1.13 then aborts in MPI_Finalize, natively too.
 func TestFirstThreadMayEnd(t *testing.T) {
 	overSplits(t, "", []split{oneOne}, func(b *Bed, s split) {
-		b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/lives.c", "-pthread"), "first")
+		b.matchesNative(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/lives.c", "-pthread"), "first")
 	})
 }
 

@@ -49,9 +49,9 @@ func TestVariablesForGo(t *testing.T) {
 	}
 }
 
-// TestProcessAsNatively checks that MPI_Init changes the same properties of the process as
+// TestProcessMatchesNative checks that MPI_Init changes the same properties of the process as
 // natively.
-func TestProcessAsNatively(t *testing.T) {
+func TestProcessMatchesNative(t *testing.T) {
 	b := New(t)
 	program := b.compilePair("inherited.c")
 	for _, mpi := range []string{OpenMPI, MPICH} {
@@ -62,7 +62,7 @@ func TestProcessAsNatively(t *testing.T) {
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: clusters}, program)), nil)
 			const killed = 128 + 13 // by SIGPIPE
 			if r := b.Zipped(Job{Clusters: clusters}, program, "pipe"); r.Status != killed {
-				t.Errorf("a write to a pipe that nobody reads: want status %d\n%v", killed, r)
+				t.Errorf("a write to a pipe without a reader: want status %d\n%v", killed, r)
 			}
 		})
 	}

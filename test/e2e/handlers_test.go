@@ -10,7 +10,7 @@ import (
 func TestHandlers(t *testing.T) {
 	for _, file := range []string{"c/actions.c", "c/altstack.c", "c/masks.c"} {
 		overSplits(t, program{file: file}.title(), byLength([]split{oneOne, mpichPair, mixedPair}, every), func(b *Bed, s split) {
-			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, file, "-pthread"))
+			b.matchesNative(Job{Clusters: s.clusters}, compileFor(b, s.clusters, file, "-pthread"))
 		})
 	}
 }
@@ -31,7 +31,7 @@ func TestSampler(t *testing.T) {
 	} {
 		overSplits(t, run.name, byLength(run.splits, every), func(b *Bed, s split) {
 			path := compileFor(b, s.clusters, "c/sampler.c", "-pthread")
-			b.asNatively(Job{Clusters: s.clusters}, append([]string{path}, run.args...)...)
+			b.matchesNative(Job{Clusters: s.clusters}, append([]string{path}, run.args...)...)
 		})
 	}
 }

@@ -160,7 +160,7 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	env = append(env, "OMPI_MCA_osc="+osc)
 	p := b.Start(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
 	r := p.Wait()
-	p.endRest() // left-over processes would take the processors of the zipped run that follows
+	p.killLeftovers() // left-over processes would take the processors of the zipped run that follows
 	return r
 }
 

@@ -25,6 +25,6 @@ func TestImpostorSignalsNobody(t *testing.T) {
 		}))
 	}()
 	for _, command := range []string{"drain", "reload"} {
-		b.Fails(b.Run(nil, nil, b.Zipper, command, ln.Addr().String()), 1, "no zipper forwarder here")
+		b.Fails(b.Run(nil, nil, b.Zipper, command, ln.Addr().String()), 1, "not a zipper forwarder on this host")
 	}
 }

@@ -87,8 +87,8 @@ func TestEndInHandler(t *testing.T) {
 	}
 }
 
-// TestEndInHandlerAsNatively checks that the native libraries end with those statuses.
-func TestEndInHandlerAsNatively(t *testing.T) {
+// TestEndInHandlerMatchesNative checks that the native libraries end with those statuses.
+func TestEndInHandlerMatchesNative(t *testing.T) {
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		for _, end := range handlerEnds {
 			t.Run(mpi+" "+end, func(t *testing.T) {

@@ -81,7 +81,7 @@ func (l *lab) cannot(job, prog string, why ...string) {
 }
 
 // advice is the advice for which cannot looks.
-var advice = []string{"let that port in?", "check addresses, routes and firewalls", "give it an address there",
+var advice = []string{"admit that port?", "check addresses, routes and firewalls", "give it an address there",
 	"net.ipv4.tcp_mtu_probing=1"}
 
 // The addresses of the border nodes, as their own sites know them, and of gB on the long link.

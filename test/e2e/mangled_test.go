@@ -11,10 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// harmer returns a function that damages one frame in about `of` frames of running jobs, as a bad
-// network does: a bit is flipped, the frame is cut short, dropped or duplicated, or junk precedes
-// it. It stops after most times.
-func harmer(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h wire.Header, frame []byte) [][]byte {
+// corrupter returns a function that damages one frame in about `of` frames of running jobs, as a
+// bad network does: a bit is flipped, the frame is cut short, dropped or duplicated, or junk
+// precedes it. It stops after most times.
+func corrupter(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h wire.Header, frame []byte) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 5))
 	return func(_ bool, h wire.Header, frame []byte) [][]byte {
 		if !h.Type.BetweenRanks() || r.IntN(of) != 0 || done.Load() >= int64(most) {
@@ -49,7 +49,7 @@ func TestDamagedFramesAreRepaired(t *testing.T) {
 	b := New(t)
 	clusters := []Cluster{A(2, OpenMPI), B(1, MPICH)}
 	between := func(f *Forwarder, seed uint64, done *atomic.Int64) string {
-		return meddle(t, f.Addr, harmer(seed, 40, 12, done)).Addr
+		return tamper(t, f.Addr, corrupter(seed, 40, 12, done)).Addr
 	}
 	for _, net := range []struct {
 		name  string
@@ -90,7 +90,7 @@ func TestDamagedFramesAreRepaired(t *testing.T) {
 
 // TestForgedBye checks that at level checked a Bye that no forwarder has sent counts as a lost
 // link, and the job goes on. The forwarder has to believe a Bye in the name of a rank: the job
-// ends, with the reason. At level sealed neither has an effect (TestSealedMeddling).
+// ends, with the reason. At level sealed neither has an effect (TestSealedTampering).
 func TestForgedBye(t *testing.T) {
 	for _, toRank := range []bool{true, false} {
 		t.Run(map[bool]string{true: "of the forwarder", false: "of a rank"}[toRank], func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestForgedBye(t *testing.T) {
 			prog, native := secretProgram(b, "6")
 			f := b.StartForwarder()
 			n := 0
-			m := meddle(t, f.Addr, func(to bool, h wire.Header, frame []byte) [][]byte {
+			m := tamper(t, f.Addr, func(to bool, h wire.Header, frame []byte) [][]byte {
 				if h.Type == wire.TypeEager && to == toRank {
 					if n++; n == 5 {
 						return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil), frame}
@@ -114,12 +114,12 @@ func TestForgedBye(t *testing.T) {
 			if toRank {
 				b.Same(native, b.OK(r), nil)
 				if !strings.Contains(r.Stderr, "the forwarder is shutting down") {
-					t.Errorf("nobody has noticed:\n%v", r)
+					t.Errorf("no process has noticed:\n%v", r)
 				}
 				return
 			}
 			if r.Status == 0 {
-				t.Fatalf("a rank that has not ended is missed by nobody:\n%v", r)
+				t.Fatalf("no process misses a rank that has not ended:\n%v", r)
 			}
 			b.Fails(r, r.Status, "confirmed a goodbye that was not sent", "has left job")
 		})

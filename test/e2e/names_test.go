@@ -21,7 +21,7 @@ func TestHostNames(t *testing.T) {
 				b.T.Errorf("%d ranks are on %s.%s, want %d: %v", n, host, c.Name, c.Ranks, r)
 			}
 		}
-		b.okOrAsNatively(r, j, path)
+		b.okOrFailsNatively(r, j, path)
 	})
 }
 

@@ -27,7 +27,7 @@ func (b *Bed) stream(flags ...string) (p *Proc, stop func() Result) {
 	end := filepath.Join(t.TempDir(), "stop")
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: flags})
 	p = b.Start(nil, nil, append(args, "--", prog, end)...)
-	b.goesOn(p)
+	b.waitProgress(p)
 	return p, func() Result {
 		if err := os.WriteFile(end, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -38,8 +38,8 @@ func (b *Bed) stream(flags ...string) (p *Proc, stop func() Result) {
 	}
 }
 
-// goesOn waits until a job of stream has sent some more.
-func (b *Bed) goesOn(p *Proc) {
+// waitProgress waits until a job of stream has sent some more.
+func (b *Bed) waitProgress(p *Proc) {
 	b.T.Helper()
 	from := strings.Count(p.Stdout(), "round ")
 	b.WaitFor(time.Minute, "the stream to go on", func() bool { return strings.Count(p.Stdout(), "round ") >= from+3 })
@@ -84,7 +84,7 @@ func TestReloadAndDrain(t *testing.T) {
 	b.Fails(other(), 1, "serves sealed or stronger") // as before
 	write("loops: 3\nprotocol: classic\n")
 	b.OK(zipper("reload", at))
-	b.WaitFor(waitForwarder, "what is for the next start", func() bool {
+	b.WaitFor(waitForwarder, "the options for the next start", func() bool {
 		return strings.Contains(f.Stderr(), "next start: --protocol, --loops")
 	})
 	b.OK(other())
@@ -96,7 +96,7 @@ func TestReloadAndDrain(t *testing.T) {
 	if r := b.OK(zipper("status", at)); !strings.Contains(r.Stdout, "takes no new jobs") {
 		t.Errorf("status says: %v", r)
 	}
-	b.goesOn(p)
+	b.waitProgress(p)
 	waits := b.Start(nil, nil, b.Zipper, "drain", "--wait", at)
 	b.WaitFor(waitForwarder, "drain to have asked", func() bool { return strings.Contains(waits.Stdout(), "it has 1") })
 	stop()
@@ -199,7 +199,7 @@ func TestReloadErrorsNameTheReason(t *testing.T) {
 			c.Close()
 		}
 	}()
-	b.Fails(b.Run(nil, nil, b.Zipper, "drain", ln.Addr().String()), 1, "no zipper forwarder here")
+	b.Fails(b.Run(nil, nil, b.Zipper, "drain", ln.Addr().String()), 1, "not a zipper forwarder on this host")
 }
 
 // TestSystemd checks that systemd is notified when a forwarder listens, reloads, lives and stops,

@@ -115,11 +115,11 @@ func (b *Bed) compare(w *witnesses, j Job, argv ...string) {
 	b.T.Errorf("zipped output differs from native output:\n%s\n%v", differ, zipped)
 }
 
-// asNatively compares a zipped program, with "{mpi}" in its path, with itself on Open MPI alone. If
-// the native libraries have faults compare decides, with the libraries of the job.
-func (b *Bed) asNatively(j Job, argv ...string) {
+// matchesNative compares a zipped program, with "{mpi}" in its path, with itself on Open MPI alone.
+// If the native libraries have faults compare decides, with the libraries of the job.
+func (b *Bed) matchesNative(j Job, argv ...string) {
 	b.T.Helper()
-	if allRightNatively() {
+	if nativeIsReliable() {
 		native := oracle.run(b, split{clusters: j.Clusters}.ranks(), forMPI(OpenMPI, argv)...)
 		b.Same(native, b.OK(b.Zipped(j, argv...)), nil)
 		return
@@ -127,17 +127,17 @@ func (b *Bed) asNatively(j Job, argv ...string) {
 	b.compare(b.askLibraries(j, argv...), j, argv...)
 }
 
-// allRightNatively reports whether all programs work natively, which they do with the libraries of
+// nativeIsReliable reports whether all programs work natively, which they do with the libraries of
 // Debian 12, but not with all others, among which are release candidates.
-func allRightNatively() bool {
+func nativeIsReliable() bool {
 	return strings.HasPrefix(version(OpenMPI), "4.1.") && strings.HasPrefix(version(MPICH), "4.0.")
 }
 
-// okOrAsNatively fails the test if a job has failed, or skips it if the program, with "{mpi}" in
+// okOrFailsNatively fails the test if a job has failed, or skips it if the program, with "{mpi}" in
 // its path, fails on one of the job's libraries alone too.
-func (b *Bed) okOrAsNatively(r Result, j Job, argv ...string) {
+func (b *Bed) okOrFailsNatively(r Result, j Job, argv ...string) {
 	b.T.Helper()
-	if r.Status != 0 && !allRightNatively() {
+	if r.Status != 0 && !nativeIsReliable() {
 		if faults := b.askLibraries(j, argv...).faults(); faults != "" {
 			b.T.Skipf("fails, as it does without zipper; %s", faults)
 		}

@@ -26,7 +26,7 @@ func TestOrder(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, woven.clusters, "c/"+file+".c")
-			b.asNatively(Job{Clusters: woven.clusters, Flags: woven.flags}, path)
+			b.matchesNative(Job{Clusters: woven.clusters, Flags: woven.flags}, path)
 		})
 	}
 }
@@ -190,7 +190,7 @@ func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 		}
 	}
 	if !apart && len(out.Traffic) != 2 {
-		b.T.Errorf("what crossed is not known:\n%v", r)
+		b.T.Errorf("the traffic between clusters is not known:\n%v", r)
 	}
 	for _, x := range out.Traffic {
 		if x.Bytes > 10_000 {

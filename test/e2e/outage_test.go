@@ -37,8 +37,8 @@ func (l *lab) streams(prog, job string) *longStream {
 
 func (s *longStream) rounds() int { return strings.Count(s.p.Stdout(), "round ") }
 
-// goesOn waits until the stream goes on.
-func (s *longStream) goesOn(what string) {
+// waitProgress waits until the stream goes on.
+func (s *longStream) waitProgress(what string) {
 	s.l.b.T.Helper()
 	from := s.rounds()
 	defer func() {
@@ -96,8 +96,8 @@ func TestLabOutage(t *testing.T) {
 	one, rows := l.overTrunks(path, "7485"), l.overTrunks(path, "7475", "7485")
 	all := func(what string) {
 		t.Helper()
-		one.goesOn("one trunk: " + what)
-		rows.goesOn("two trunks: " + what)
+		one.waitProgress("one trunk: " + what)
+		rows.waitProgress("two trunks: " + what)
 	}
 	all("to run")
 	const cut = 20 * time.Second
@@ -118,7 +118,7 @@ func TestLabOutage(t *testing.T) {
 	}{{"gB", gB}, {"gA", gA}} {
 		x.p.Signal(syscall.SIGKILL)
 		x.p.Wait()
-		rows.goesOn("two trunks: to go on without a forwarder of one, on " + x.node)
+		rows.waitProgress("two trunks: to go on without a forwarder of one, on " + x.node)
 		l.forwarder(x.node, "--listen", ":7485", "--status", "none")
 		all("to go on after the forwarder on " + x.node + " was started again")
 	}

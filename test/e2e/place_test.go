@@ -49,7 +49,7 @@ func TestRankInEnvironmentBeforeInit(t *testing.T) {
 	overSplits(t, "", []split{twoTwo, twoMPICH, mixed}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/place.c")
 		j := Job{Clusters: s.clusters}
-		b.asNatively(j, path)
+		b.matchesNative(j, path)
 		b.OK(b.Zipped(j, path, "named"))
 		r := b.OK(b.Zipped(j, placeScript(b), path, "named"))
 		if got, want := printed(r.Stdout), scriptLines("a", "a", "b", "b"); !slices.Equal(got, want) {

@@ -148,10 +148,10 @@ func TestPortsOneCluster(t *testing.T) {
 		overSplits(t, p.title(), asked(splits), func(b *Bed, s split) {
 			// No forwarder listens at the address, because only a connection needs one
 			j := Job{Clusters: s.clusters, Flags: []string{"--zipper", "127.0.0.1:9"}}
-			if b.asPolled(p, s, j) {
+			if b.matchesPolled(p, s, j) {
 				return
 			}
-			b.asNatively(j, append([]string{compileFor(b, s.clusters, p.file, p.flags...)}, p.args...)...)
+			b.matchesNative(j, append([]string{compileFor(b, s.clusters, p.file, p.flags...)}, p.args...)...)
 		})
 	}
 }

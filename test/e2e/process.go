@@ -82,14 +82,14 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 		cancel()
 		b.T.Fatal(err)
 	}
-	b.T.Cleanup(func() { cancel(); <-p.done; p.endRest() })
+	b.T.Cleanup(func() { cancel(); <-p.done; p.killLeftovers() })
 	return p
 }
 
-// endRest kills the processes that the command has left behind: processes that it has started and
-// that their launcher did not end, which may compute for good. Only native runs may leave any
+// killLeftovers kills the processes that the command has left behind: processes that it has started
+// and that their launcher did not end, which may compute for good. Only native runs may leave any
 // (NothingLeft).
-func (p *Proc) endRest() {
+func (p *Proc) killLeftovers() {
 	for _, pid := range having(p.mark) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended meanwhile
 	}

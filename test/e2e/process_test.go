@@ -19,5 +19,5 @@ func TestLeftoverProcessesAreKilled(t *testing.T) {
 			t.Error("it has left nothing behind")
 		}
 	})
-	b.WaitFor(10*time.Second, "what it left behind to end", func() bool { return len(having(mark)) == 0 })
+	b.WaitFor(10*time.Second, "the processes that it left behind to end", func() bool { return len(having(mark)) == 0 })
 }

@@ -41,7 +41,7 @@ func TestRprof(t *testing.T) {
 	}
 	overSplits(t, "", openMPIOnly, func(b *Bed, s split) {
 		script := filepath.Join(b.Root, "test/programs/profilers/rprof.R")
-		b.asNatively(Job{Clusters: s.clusters}, "Rscript", script, "5000")
+		b.matchesNative(Job{Clusters: s.clusters}, "Rscript", script, "5000")
 	})
 }
 
@@ -56,6 +56,6 @@ func TestJVM(t *testing.T) {
 	overSplits(t, "", []split{oneOne, mixedPair, mpichPair}, func(b *Bed, s split) {
 		path := b.profiler(s, "jvm.c", "-I"+java+"/include", "-I"+java+"/include/linux", "-L"+java+"/lib/server",
 			"-ljvm", "-Wl,-rpath,"+java+"/lib/server")
-		b.asNatively(Job{Clusters: s.clusters}, path, "5000", "200")
+		b.matchesNative(Job{Clusters: s.clusters}, path, "5000", "200")
 	})
 }

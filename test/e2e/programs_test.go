@@ -101,20 +101,20 @@ func TestPrograms(t *testing.T) {
 			}
 			overSplits(t, "", asked(byLength(p.splits, longer)), func(b *Bed, s split) {
 				j := Job{Clusters: s.clusters}
-				if b.asPolled(p, s, j) {
+				if b.matchesPolled(p, s, j) {
 					return
 				}
 				path := compileFor(b, s.clusters, p.file, p.flags...)
-				b.asNatively(j, append([]string{path}, p.args...)...)
+				b.matchesNative(j, append([]string{path}, p.args...)...)
 			})
 		})
 	}
 }
 
-// asPolled decides, where Open MPI 6 has threads in a cluster of several ranks, by native runs that
-// wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 sometimes
+// matchesPolled decides, where Open MPI 6 has threads in a cluster of several ranks, by native runs
+// that wait as zipped ones do: by MPI_Test, MPI_Iprobe and MPI_Improbe. In these 6.0.0rc2 sometimes
 // hangs, with messages inside a host in flight. It returns false if there is no need for that.
-func (b *Bed) asPolled(p program, s split, j Job) bool {
+func (b *Bed) matchesPolled(p program, s split, j Job) bool {
 	b.T.Helper()
 	if p.title() != "threads_multiple" || !strings.HasPrefix(version(OpenMPI), "6.") ||
 		!slices.ContainsFunc(s.clusters, func(c Cluster) bool { return c.MPI == OpenMPI && c.Ranks > 1 }) {
@@ -254,7 +254,7 @@ func windows(b *Bed, flags []string, splits []split) {
 				b := *b
 				b.T = t
 				path := compileFor(&b, s.clusters, file)
-				b.asNatively(Job{Clusters: s.clusters, Flags: flags}, path)
+				b.matchesNative(Job{Clusters: s.clusters, Flags: flags}, path)
 			})
 		}
 		b.T.Run("c/rma_threads.c "+s.name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestFiles(t *testing.T) {
 func TestFileErrors(t *testing.T) {
 	for _, what := range []string{"handler", "forgiving", "hosts", "left"} {
 		overSplits(t, what, byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
-			b.asNatively(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/file_errors.c"), b.T.TempDir(), what)
+			b.matchesNative(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/file_errors.c"), b.T.TempDir(), what)
 		})
 	}
 }

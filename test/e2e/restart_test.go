@@ -21,16 +21,16 @@ func TestForwarderRestarted(t *testing.T) {
 			end := filepath.Join(t.TempDir(), "stop")
 			args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: []string{"--zipper", f.Addr}})
 			p := b.Start(nil, nil, append(args, "--", prog, end)...)
-			b.goesOn(p)
+			b.waitProgress(p)
 			for range 2 {
 				f.Signal(syscall.SIGTERM)
 				if r := b.OK(f.Wait()); !strings.Contains(r.Stderr, "job released") {
-					t.Errorf("the forwarder does not say what becomes of its job:\n%v", r)
+					t.Errorf("the forwarder does not report the state of its job:\n%v", r)
 				}
 				f = b.StartForwarderAt(f.Addr)
 				b.WaitFor(time.Minute, "all to join the forwarder that is back",
 					func() bool { return strings.Contains(f.Stderr(), "job runs") })
-				b.goesOn(p)
+				b.waitProgress(p)
 			}
 			if err := os.WriteFile(end, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestForwarderRestartedAmongJobs(t *testing.T) {
 	for i := range jobs {
 		args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", f.Addr}})
 		jobs[i], ids[i] = b.Start(nil, nil, append(args, "--", prog, end)...), id
-		b.goesOn(jobs[i])
+		b.waitProgress(jobs[i])
 	}
 	signal := func(s syscall.Signal, id, library string) {
 		pid, err := Victim(id, strings.Replace(prog, "{mpi}", library, 1))
@@ -83,7 +83,7 @@ func TestForwarderRestartedAmongJobs(t *testing.T) {
 	says("1 jobs from 127.0.0.1 gather already")
 	signal(syscall.SIGCONT, ids[0], MPICH)
 	for _, p := range jobs {
-		b.goesOn(p)
+		b.waitProgress(p)
 	}
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestSealedCapture(t *testing.T) {
 	f := b.StartForwarder()
 	var envelopes [][]byte // those of the unsealed job; both jobs have the same contexts and tags
 	for _, level := range []string{"checked", "sealed"} {
-		m := meddle(t, f.Addr, func(_ bool, h wire.Header, frame []byte) [][]byte {
+		m := tamper(t, f.Addr, func(_ bool, h wire.Header, frame []byte) [][]byte {
 			if e := matching(h, frame); e != nil && level == "checked" {
 				envelopes = append(envelopes, e)
 			}
@@ -75,10 +75,10 @@ func TestSealedCapture(t *testing.T) {
 	}
 }
 
-// TestSealedMeddling checks that changes of a sealed job's frames on their way are detected by the
+// TestSealedTampering checks that changes of a sealed job's frames on their way are detected by the
 // ranks and never delivered, and that the job goes on.
-func TestSealedMeddling(t *testing.T) {
-	const forged, repeated, plain = "is not what its sender has sealed", "it has come before", "it is not sealed"
+func TestSealedTampering(t *testing.T) {
+	const forged, repeated, plain = "differs from the frame that its sender sealed", "it was received before", "it is not sealed"
 	again := func(frame []byte, change func(h *wire.Header)) []byte {
 		h, err := wire.ParseHeader(frame)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestSealedMeddling(t *testing.T) {
 			prog, native := secretProgram(b, "6")
 			f := b.StartForwarder()
 			n := 0
-			m := meddle(t, f.Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
+			m := tamper(t, f.Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
 				if h.Type != c.typ || toRank == c.up {
 					return [][]byte{frame}
 				}
@@ -153,7 +153,7 @@ func TestSealedMeddling(t *testing.T) {
 				log = f.Stderr()
 			}
 			if !strings.Contains(log, c.want) {
-				t.Errorf("nobody has noticed that %q:\n%v", c.want, r)
+				t.Errorf("no process has noticed that %q:\n%v", c.want, r)
 			}
 			if strings.Contains(r.Stderr, "gotcha") || strings.Contains(r.Stderr, "secret.c:") {
 				t.Errorf("it was delivered:\n%v", r)
@@ -223,7 +223,7 @@ func TestSealedNatively(t *testing.T) {
 		})
 	}
 	if !strings.Contains(f.Stderr(), "job runs") {
-		t.Error("the forwarder has served nobody")
+		t.Error("the forwarder has served no rank")
 	}
 	begin := time.Now()
 	r := b.Zipped(Job{Clusters: two, Flags: []string{"--zipper", f.Addr, "--level", "checked"}, Timeout: "20s"}, path,

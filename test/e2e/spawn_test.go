@@ -34,29 +34,29 @@ func TestSpawnPython(t *testing.T) {
 	})
 }
 
-// spawns is asNatively for a program that spawns processes.
+// spawns is matchesNative for a program that spawns processes.
 func (b *Bed) spawns(j Job, argv ...string) {
 	b.T.Helper()
-	if !allRightNatively() {
-		b.asNatively(j, argv...)
+	if !nativeIsReliable() {
+		b.matchesNative(j, argv...)
 		return
 	}
 	words := []string{"timeout", "-k", "20", nativeLimit}
-	native := b.unlessStill(func() Result {
+	native := b.retryIfHung(func() Result {
 		return b.nativeBy(words, OpenMPI, split{clusters: j.Clusters}.ranks(), forMPI(OpenMPI, argv)...)
 	})
-	zipped := b.unlessStill(func() Result { return b.zippedBy(words, j, argv...) })
+	zipped := b.retryIfHung(func() Result { return b.zippedBy(words, j, argv...) })
 	b.Same(b.OK(native), b.OK(zipped), nil)
 }
 
-// unlessStill runs a command again if it has hung. Open MPI 4.1 hangs natively, one time in 30 on
+// retryIfHung runs a command again if it has hung. Open MPI 4.1 hangs natively, one time in 30 on
 // an idle machine and more often on a busy one: a spawned process waits in PMIx_Init for an answer
 // of its daemon.
-func (b *Bed) unlessStill(run func() Result) (r Result) {
+func (b *Bed) retryIfHung(run func() Result) (r Result) {
 	b.T.Helper()
-	const tries, stoodStill = 4, 124 // exit status by timeout(1)
+	const tries, hung = 4, 124 // exit status by timeout(1)
 	for i := range tries {
-		if r = run(); r.Status != stoodStill {
+		if r = run(); r.Status != hung {
 			break
 		}
 		b.T.Logf("stood still, %d of at most %d times: %v", i+1, tries, r)

@@ -93,7 +93,7 @@ func TestLabSSH(t *testing.T) {
 		native := b.OK(b.Native(OpenMPI, 4, strings.Replace(random, "{mpi}", OpenMPI, 1), "3", "60"))
 		b.Same(native, b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job, "--", random, "3", "60")), nil)
 		s := l.streams(stream, job)
-		s.goesOn("the stream to run")
+		s.waitProgress("the stream to run")
 		shows := func(want string) {
 			t.Helper()
 			b.WaitFor(time.Minute, want, func() bool {
@@ -106,7 +106,7 @@ func TestLabSSH(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(`5 connections by a command, .*1 lost so far`)
-		s.goesOn("the stream to go on")
+		s.waitProgress("the stream to go on")
 		s.end()
 		b.WaitFor(20*time.Second, "all of ssh to end with the job", func() bool { return len(l.carriers()) == 0 })
 	})
@@ -115,7 +115,7 @@ func TestLabSSH(t *testing.T) {
 		l := l.in(t)
 		l.cannot(job(l, "7485"), random, "cannot reach the forwarder 10.81.4.2:7475", "no link from the forwarder")
 		if !strings.Contains(bad.Stderr(), "Permission denied") {
-			t.Errorf("what ssh says is not in the log:\n%s", bad.Stderr())
+			t.Errorf("the output of ssh is not in the log:\n%s", bad.Stderr())
 		}
 	})
 }

@@ -53,7 +53,7 @@ func (b *Bed) noWarning(r Result) {
 // messages arrive one by one.
 func TestSlowMessagesAreNoStandstill(t *testing.T) {
 	overSplits(t, "", []split{oneOne, {"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}}, func(b *Bed, s split) {
-		slow := meddle(b.T, b.StartForwarder().Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
+		slow := tamper(b.T, b.StartForwarder().Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
 			if toRank && h.Type == wire.TypeEager {
 				time.Sleep(500 * time.Millisecond) // the slow path
 			}
@@ -80,7 +80,7 @@ func TestWaitingThreadIsNoStandstill(t *testing.T) {
 func TestWaitForChildrenIsNoStandstill(t *testing.T) {
 	overSplits(t, "", []split{twoTwo}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/longwaits.c", "-pthread")
-		b.noWarning(b.unlessStill(func() Result {
+		b.noWarning(b.retryIfHung(func() Result {
 			return b.zippedBy([]string{"timeout", "-k", "20", nativeLimit}, Job{Clusters: s.clusters,
 				Flags: []string{"--patience", standstillPatience}}, path, "spawn")
 		}))

@@ -44,7 +44,7 @@ func TestTickets(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"no ticket":          {id, []string{"--secret-file", secret}, "lets jobs in by ticket"},
+		"no ticket":          {id, []string{"--secret-file", secret}, "requires a ticket"},
 		"another secret":     {id, []string{"--ticket-file", good}, "made for another secret"},
 		"another job":        {id + "x", []string{"--secret-file", secret, "--ticket-file", good}, "it is for job"},
 		"more ranks":         {id, []string{"--secret-file", secret, "--ticket-file", ticket(id, "1", "1h")}, "it is for 1 ranks"},

@@ -67,7 +67,7 @@ func (o Options) Check() error {
 	case o.Queue < 0:
 		return fmt.Errorf("queue %d: want a number of bytes", o.Queue)
 	case o.Queue > 0 && o.Rate == 0:
-		return errors.New("a queue is before a line of a rate: give a rate, too")
+		return errors.New("a queue requires a rate: give a rate, too")
 	case o.Queue > 0 && o.Queue < o.MTU+overhead:
 		return fmt.Errorf("queue %d: not one packet of %d bytes fits", o.Queue, o.MTU+overhead)
 	case o.BlackHole < 0:

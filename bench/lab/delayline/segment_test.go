@@ -92,7 +92,7 @@ func TestEachPieceIsAPacketOfItsOwn(t *testing.T) {
 				begin, _ := form.part(next, next+1)
 				f, h := b[HeaderBytes:], b[HeaderBytes+tcp:]
 				if !bytes.Equal(f[form.headers:], whole[HeaderBytes+begin:HeaderBytes+begin+len(rest)]) {
-					t.Fatalf("the payload from packet %d on is not what it was", next)
+					t.Fatalf("the payload from packet %d on has changed", next)
 				}
 				if got := binary.BigEndian.Uint16(h[16:]); fold(uint32(got)) != pseudo(f, tcp) {
 					t.Errorf("packet %d: checksum %#x, want %#x", next, got, pseudo(f, tcp))

@@ -75,10 +75,10 @@ func (w *Way) Change(o Options) error {
 		return err
 	}
 	if o.MTU != w.o.MTU || o.Seed != w.o.Seed {
-		return errors.New("mtu and seed are those of the start")
+		return errors.New("mtu and seed cannot be changed while the line runs")
 	}
 	if int(o.memory()) > len(w.ring) {
-		return errors.New("that takes more memory than the line has: start it with these options")
+		return errors.New("these options take more memory than the running line has: start it again with them")
 	}
 	w.take(o)
 	return nil

@@ -180,7 +180,7 @@ func TestRingReportsWhenItIsFull(t *testing.T) {
 	}
 	for i := range sent {
 		if !bytes.Equal(sent[i], got[i]) {
-			t.Fatalf("frame %d is not what it was", i)
+			t.Fatalf("frame %d has changed", i)
 		}
 	}
 }

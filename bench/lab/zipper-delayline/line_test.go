@@ -284,7 +284,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"": "want stats", "hello": "hello: want stats", "cut": "want cut TIME", "cut 3": "want a time",
 		"cut -3s": "want a time",
 		"set":     "want set NAME=VALUE", "set delay": "want a time", "set delay=5s": "more memory",
-		"set mtu=1400":         "of the start",
+		"set mtu=1400":         "cannot be changed",
 		"set delay=1ms loss=7": "want 0 to 1",
 	} {
 		if _, err := l.command(strings.Fields(words)); err == nil || !strings.Contains(err.Error(), want) {
@@ -292,7 +292,7 @@ func TestCommandsRefuse(t *testing.T) {
 		}
 	}
 	if l.options != delayline.Defaults() {
-		t.Errorf("what was refused was taken: %+v", l.options)
+		t.Errorf("a refused option has taken effect: %+v", l.options)
 	}
 }
 

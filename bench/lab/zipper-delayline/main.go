@@ -73,8 +73,8 @@ func run(args []string) error {
 		})
 	}
 	control := flags.String("control", "", "`path` of a socket for zipper-delayline tell")
-	check := flags.Bool("check", false, "only see whether the options are right")
-	owner := flags.String("owner", strconv.Itoa(os.Getppid()), "`process` id with which the line ends, or none")
+	check := flags.Bool("check", false, "only check the options")
+	owner := flags.String("owner", strconv.Itoa(os.Getppid()), "id of a `process` whose end ends the line, too, or none")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		flags.SetOutput(os.Stdout)

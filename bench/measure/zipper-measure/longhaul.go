@@ -138,7 +138,7 @@ func (p *longhaul) every(m *measurement) (all []step) {
 	over(p.stream(m, measure.Pairs8, "stream", 1<<20, 8), zipped, trunk, routed)
 	many := p.stream(m, measure.Pairs32, "stream", 1<<20, 32)
 	over(many, zipped)
-	over(remembering(m, many), trunk)
+	over(withMemory(m, many), trunk)
 	over(many, routed)
 	over(p.small(m), zipped, trunk, routed)
 	over(p.large(m), zipped, trunk, routed)

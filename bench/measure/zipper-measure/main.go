@@ -63,7 +63,7 @@ func parseFlags(args []string) (s settings, p plan, sessions []*session, err err
 	flags := flag.NewFlagSet("zipper-measure "+args[0], flag.ContinueOnError)
 	rounds, short := p.options(flags)
 	flags.IntVar(&s.rounds, "rounds", rounds, "of all targets in turn")
-	quick := flags.Bool("quick", false, "see whether everything runs, in one short round; the figures say nothing")
+	quick := flags.Bool("quick", false, "check that everything runs, in one short round; the figures are meaningless")
 	flags.StringVar(&s.out, "out", "", "`directory` for the values, as CSV and JSON")
 	flags.StringVar(&s.program, "program", "", "the compiled bench/measure/mpi")
 	if err := flags.Parse(args[1:]); err != nil {

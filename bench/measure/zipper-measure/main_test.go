@@ -37,8 +37,8 @@ func TestMistakesAreUsageErrors(t *testing.T) {
 		"sweep --program p --modes zipped:size=1": "no such setting",
 		"sweep --program p --order no":            "up, down or mixed",
 		"sweep --program p --rounds 0":            "want a number from 1",
-		"sweep --program p --again -1":            "again from 0",
-		"sweep --program p --seconds 0":           "seconds above 0",
+		"sweep --program p --again -1":            "--again: want 0",
+		"sweep --program p --seconds 0":           "--seconds: want more",
 	} {
 		_, _, _, err := parseFlags(strings.Fields(args))
 		var usage drive.UsageError

@@ -129,9 +129,9 @@ func (p *longhaul) collective(m *measurement, name string, bytes int, row measur
 		}}
 }
 
-// remembering does a step and also measures the most memory that the lab's forwarders had
+// withMemory does a step and also measures the most memory that the lab's forwarders had
 // meanwhile, in MB.
-func remembering(m *measurement, s step) step {
+func withMemory(m *measurement, s step) step {
 	s.rows = append([]measure.Row{measure.Memory}, s.rows...)
 	run := s.run
 	s.run = func(ctx context.Context, t target) ([]sample, error) {

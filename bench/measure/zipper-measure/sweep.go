@@ -113,9 +113,9 @@ func (p *sweep) parse() error {
 	case !slices.Contains([]string{up, down, mixed}, p.order):
 		return fmt.Errorf("order %q: want up, down or mixed", p.order)
 	case p.again < 0:
-		return errors.New("want again from 0")
+		return errors.New("--again: want 0 or more")
 	case p.seconds <= 0:
-		return errors.New("want seconds above 0")
+		return errors.New("--seconds: want more than 0")
 	}
 	return nil
 }

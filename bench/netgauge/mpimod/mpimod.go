@@ -48,7 +48,7 @@ func (e endpoint) Close() error                { return e.w.Barrier() }
 func (e endpoint) Recv(from int, b []byte) error {
 	s, err := mmpi.Recv(context.Background(), e.w, b, from, tag)
 	if err == nil && s.Bytes != len(b) {
-		err = fmt.Errorf("%d bytes came from rank %d instead of %d", s.Bytes, from, len(b))
+		err = fmt.Errorf("received %d bytes from rank %d instead of %d", s.Bytes, from, len(b))
 	}
 	return err
 }

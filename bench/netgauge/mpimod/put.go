@@ -95,7 +95,7 @@ func (e *putEndpoint) Recv(from int, b []byte) error {
 		return err
 	}
 	if got := arrived.Load(); got != flag(p.taken, len(b)) {
-		return fmt.Errorf("%d bytes came from rank %d instead of %d", got&(1<<24-1), from, len(b))
+		return fmt.Errorf("received %d bytes from rank %d instead of %d", got&(1<<24-1), from, len(b))
 	}
 	ring := e.win.Memory()[inbox(from)+ringAt:][:granule*granules]
 	beforeWrap := copy(b, ring[at*granule:])

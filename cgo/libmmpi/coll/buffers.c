@@ -51,12 +51,12 @@ int zcoll_check_root(zcoll *j, int root) {
 
 const char *zcoll_wrong(int rc) {
   switch (rc) {
-  case MPI_ERR_ROOT: return "the root is no rank that can be one";
-  case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
+  case MPI_ERR_ROOT: return "the root is not a rank of the communicator";
+  case MPI_ERR_TYPE: return "a datatype is invalid, or has not been committed";
   case MPI_ERR_BUFFER:
-    return zdevice_blame("a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed");
+    return zdevice_blame("a buffer is NULL, equal to the other buffer, or MPI_IN_PLACE where that is not allowed");
   }
-  return "the arguments do not describe a collective that can be done";
+  return "the arguments do not describe a valid collective operation";
 }
 
 static const ztype *type_of(zcoll *j, MPI_Datatype type) {

@@ -66,8 +66,8 @@ static void allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   if (!zcoll_reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
-/* Checks that the communicator is no intercommunicator, for which MPI defines no scans. Otherwise
- * sets j->rc to an error. Returns 0 or the error class. */
+/* Checks that the communicator is not an intercommunicator, for which MPI defines no scans.
+ * Otherwise sets j->rc to an error. Returns 0 or the error class. */
 static int no_inter(zcoll *j) { return j->comm->inter ? zcoll_fail(j, MPI_ERR_COMM) : 0; }
 
 static void scan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {

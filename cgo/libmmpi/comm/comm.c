@@ -119,7 +119,7 @@ int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function) {
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function) {
   if (rc || !worst) return rc;
   if (*made != MPI_COMM_NULL) real.Comm_free(made);
-  return z_raise(c, MPI_ERR_OTHER, function, "the MPI library of another process could not make its part");
+  return z_raise(c, MPI_ERR_OTHER, function, "the MPI library of another process could not create its part");
 }
 
 /* ---- inquiry ---- */
@@ -165,7 +165,8 @@ int z_Comm_test_inter(MPI_Comm comm, int *flag) {
 int z_Comm_remote_size(MPI_Comm comm, int *size) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Comm_remote_size(comm, size);
-  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is no intercommunicator");
+  if (!c->inter)
+    return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is not an intercommunicator");
   *size = c->peers;
   return MPI_SUCCESS;
 }
@@ -175,17 +176,17 @@ int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
   MPI_Group native = MPI_GROUP_NULL;
   int rc = c ? zgroup_new(c->world + zcomm_first(c), zcomm_members(c), out) : real.Comm_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);
-  return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "no group can be made") : MPI_SUCCESS;
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "the group cannot be created") : MPI_SUCCESS;
 }
 
 int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
   if (c && !c->inter)
-    return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
+    return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is not an intercommunicator");
   MPI_Group native = MPI_GROUP_NULL;
   int rc = c ? zgroup_new(c->world + c->base, c->peers, out) : real.Comm_remote_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);
-  return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "the group cannot be created") : MPI_SUCCESS;
 }
 
 /* ---- release ---- */

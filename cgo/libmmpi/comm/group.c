@@ -97,7 +97,7 @@ int zgroup_native(MPI_Group handle, MPI_Group *out) {
 }
 
 static int raise(const char *function, int class_) {
-  return class_ ? z_raise(NULL, class_, function, class_ == MPI_ERR_GROUP ? "that is no group" : "wrong argument")
+  return class_ ? z_raise(NULL, class_, function, class_ == MPI_ERR_GROUP ? "the group is not valid" : "wrong argument")
                 : MPI_SUCCESS;
 }
 

@@ -146,7 +146,8 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
   int raised = p.failed;
   if ((rc = zinter_spread(comm, &p, offsetof(plan, all), root, function))) goto end;
   if ((rc = p.failed)) {
-    if (!raised) rc = z_raise_on(comm, MPI_ERR_OTHER, function, "the local leader did not reach the other group's");
+    if (!raised)
+      rc = z_raise_on(comm, MPI_ERR_OTHER, function, "the local leader did not reach the other group's leader");
     goto end;
   }
   if (rank != root && !(p.all = malloc((size_t)p.n * sizeof *p.all))) rc = no_memory(comm, function);
@@ -159,7 +160,7 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
   if (!rc && spans && !(rc = zcomm_add(0, made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
   if (!rc && !spans) rc = zinter_native(&made, p.low);
   if (!rc) rc = zinter_inherit(comm, made);
-  if (rc) rc = z_raise_on(comm, rc, function, "no communicator can be made");
+  if (rc) rc = z_raise_on(comm, rc, function, "the communicator cannot be created");
   else *out = made;
 end:
   free(p.all);
@@ -181,6 +182,6 @@ int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
     z_leave();
     return rc;
   }
-  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Intercomm_merge", "the communicator is no intercommunicator");
+  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Intercomm_merge", "the communicator is not an intercommunicator");
   return zcomm_split(c, 0, high ? c->size + c->rank : c->rank, "MPI_Intercomm_merge", out);
 }

@@ -6,7 +6,7 @@
 #include "comm/comm.h"
 
 static int failed(MPI_Comm comm, int rc, const char *function) {
-  return z_raise_on(comm, rc, function, "no communicator can be made");
+  return z_raise_on(comm, rc, function, "the communicator cannot be created");
 }
 
 /* ---- dup ---- */
@@ -145,7 +145,7 @@ int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
 int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   const zgroup *g = zgroup_get(group);
-  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create", "that is no group");
+  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create", "the group is not valid");
   if (!c) {
     MPI_Group native;
     int rc = zgroup_native(group, &native);

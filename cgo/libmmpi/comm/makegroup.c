@@ -132,10 +132,10 @@ int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm
 int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   const zgroup *g = zgroup_get(group);
-  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create_group", "that is no group");
-  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_create_group", "not for an intercommunicator");
+  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create_group", "the group is not valid");
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_create_group", "not supported on an intercommunicator");
   *out = MPI_COMM_NULL;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED) return MPI_SUCCESS;
   int rc = zcomm_make_group(c, comm, g, tag, out);
-  return rc ? z_raise_on(comm, rc, "MPI_Comm_create_group", "no communicator can be made") : rc;
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_create_group", "the communicator cannot be created") : rc;
 }

@@ -144,7 +144,7 @@ static int make(connection *k, uint64_t hash, MPI_Comm comm, const char *functio
   if (!rc && spans && !(rc = zcomm_add(k->link, made, context, k->numbers, k->n, &c))) zinter_set(c, k->low);
   if (!rc && !spans) rc = zinter_native(&made, k->low);
   if (!rc) rc = zinter_inherit(comm, made);
-  if (rc) return z_raise_on(comm, rc, function, "no communicator can be made");
+  if (rc) return z_raise_on(comm, rc, function, "the communicator cannot be created");
   *out = made;
   return MPI_SUCCESS;
 }

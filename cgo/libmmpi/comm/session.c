@@ -55,7 +55,7 @@ int z_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *room,
   if (n < 0) return zsession_raise(session, MPI_ERR_ARG, function, "the number of a process set is negative");
   if (n >= zpset_count()) {
     int left = n - zpset_count(), i = native_set(session, info, &left);
-    if (i < 0) return zsession_raise(session, MPI_ERR_ARG, function, "there are not so many process sets");
+    if (i < 0) return zsession_raise(session, MPI_ERR_ARG, function, "there are fewer process sets");
     return real.Session_get_nth_pset(session, info, i, room, name);
   }
   *room = zpset_name(n, name, *room > 0 ? *room : 0) + 1;
@@ -85,7 +85,7 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
     rc = ranks ? zgroup_new(ranks, n, out) : MPI_ERR_NO_MEM;
     free(ranks);
   }
-  return rc ? zsession_raise(session, rc, function, "no group can be made") : MPI_SUCCESS;
+  return rc ? zsession_raise(session, rc, function, "the group cannot be created") : MPI_SUCCESS;
 }
 
 /* ---- communicators ---- */
@@ -123,7 +123,7 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   static const char function[] = "MPI_Comm_create_from_group";
   const zgroup *g = zgroup_get(group);
   *out = MPI_COMM_NULL;
-  if (!g) return fail(handler, MPI_ERR_GROUP, function, "that is no group");
+  if (!g) return fail(handler, MPI_ERR_GROUP, function, "the group is not valid");
   if (!g->size) return MPI_SUCCESS;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED)
     return fail(handler, MPI_ERR_GROUP, function, "this process is not in the group");
@@ -131,7 +131,7 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   int rc = hidden() ? MPI_SUCCESS : zcomm_sessions_start();
   if (!rc) rc = zcomm_make_group(hidden(), z_private, g, tag_of(string), out);
   if (!rc) rc = dress(*out, info, handler);
-  return rc ? fail(handler, rc, function, "no communicator can be made") : MPI_SUCCESS;
+  return rc ? fail(handler, rc, function, "the communicator cannot be created") : MPI_SUCCESS;
 }
 
 int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote, int remote_leader, const char *string,
@@ -142,10 +142,11 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
   int peer_leader = 0;
   *out = MPI_COMM_NULL;
   if (!mine || !mine->size || leader < 0 || leader >= mine->size)
-    return fail(handler, MPI_ERR_GROUP, function, "that is no group with such a leader");
+    return fail(handler, MPI_ERR_GROUP, function, "the group is not valid, or does not have the leader's rank");
   if (mine->rank[leader] == z_layout.rank) { /* only the leader needs to know the remote leader */
     if (!others || remote_leader < 0 || remote_leader >= others->size)
-      return fail(handler, MPI_ERR_GROUP, function, "the remote group is no group with such a leader");
+      return fail(handler, MPI_ERR_GROUP, function,
+                  "the remote group is not valid, or does not have the leader's rank");
     while (zpset_member(0, peer_leader) != others->rank[remote_leader]) peer_leader++;
   }
   int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);

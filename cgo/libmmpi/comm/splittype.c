@@ -37,7 +37,7 @@ static int wanted(int type, MPI_Info info, int *set) { return (void)type, (void)
 int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   int set = -1, mine = wanted(type, info, &set), what = mine, color = MPI_UNDEFINED;
-  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not for an intercommunicator");
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not supported on an intercommunicator");
   /* A process that passes MPI_UNDEFINED does not know the type of the others, and has to take part
    * in the same calls. The reduction also completes what was started before on a spanning
    * communicator. */

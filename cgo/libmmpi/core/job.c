@@ -89,8 +89,8 @@ int z_refuse(const char *function) {
             (int)getpid(), z_layout.rank, function, z_joined);
   else
     dprintf(2,
-            "MMPI: virtual rank %d: %s: called by a signal handler that has interrupted MPI: there it cannot be "
-            "carried out: set a flag in the handler and call it later, or end the job by MPI_Abort\n",
+            "MMPI: virtual rank %d: %s: called by a signal handler that has interrupted MPI: it cannot be "
+            "carried out there: set a flag in the handler and call it later, or end the job by MPI_Abort\n",
             z_layout.rank, function);
   if (real.Comm_get_errhandler(MPI_COMM_WORLD, &handler) || handler == MPI_ERRORS_ARE_FATAL) {
     /* A fatal handler would let native MPI end the cluster over a connection that belongs to the

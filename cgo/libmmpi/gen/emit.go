@@ -173,7 +173,7 @@ func narrowed(f function, all map[string]function) string {
 		}
 	}
 	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short.name, f.arguments(casts))
-	many := asMany(f, short)
+	many := bigCountCall(f, short)
 	if many == "" {
 		many = "return " + strings.Replace(tooMany(f), "%s", "\"more than 2147483647 at once are not supported by MMPI\"", 1) + ";"
 	}
@@ -186,7 +186,7 @@ func narrowed(f function, all map[string]function) string {
 	if comm == "" {
 		return out + "  " + many + "\n"
 	}
-	if asMany(f, short) == "" {
+	if bigCountCall(f, short) == "" {
 		return out + checks(f, guarded, all)
 	}
 	return out + fmt.Sprintf("  if (zcomm_find(%s)) {\n    %s\n  }\n", comm, many) + checks(f, guarded, all)
@@ -206,10 +206,10 @@ func tooMany(f function) string {
 	return fmt.Sprintf("z_raise(NULL, MPI_ERR_COUNT, %q, %%s)", f.mpi())
 }
 
-// asMany returns code that calls the short form with types of many elements instead of large
+// bigCountCall returns code that calls the short form with types of many elements instead of large
 // counts. It returns "" if a count is not one of elements of a type, or an operator has to know the
 // type.
-func asMany(f, short function) string {
+func bigCountCall(f, short function) string {
 	var begin, end strings.Builder
 	names := map[string]string{}
 	n := 0
@@ -234,7 +234,7 @@ func asMany(f, short function) string {
 	}
 	fmt.Fprintf(&end, "for (int i = 0; i < %d; i++) zmany_end(&many[i]);\nreturn rc;", n)
 	return fmt.Sprintf("zmany many[%d] = {{.made = 0}};\nint rc = MPI_SUCCESS;\n%sif (rc) rc = %s;\nelse rc = z_%s(%s);\n%s",
-		n, begin.String(), strings.Replace(tooMany(f), "%s", "\"no datatype of so many elements can be made\"", 1), short.name, f.arguments(names), end.String())
+		n, begin.String(), strings.Replace(tooMany(f), "%s", "\"a datatype of so many elements cannot be created\"", 1), short.name, f.arguments(names), end.String())
 }
 
 // iForm returns the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c,

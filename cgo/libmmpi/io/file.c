@@ -167,7 +167,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   zcomm *c = zcomm_find(comm);
   if (!c) return open_inside(comm, name, amode, info, out);
   *out = MPI_FILE_NULL;
-  if (c->inter) return z_raise_file(MPI_FILE_NULL, MPI_ERR_COMM, function, "not on an intercommunicator");
+  if (c->inter) return z_raise_file(MPI_FILE_NULL, MPI_ERR_COMM, function, "not supported on an intercommunicator");
   const char *why = "no memory";
   int rc = verdict(c, name, amode, info, &why), raised = 0;
   if (rc) return z_raise_file(MPI_FILE_NULL, rc, function, why);
@@ -253,7 +253,7 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
   int32_t found = portable(rc);
   int failed = zcomm_bcast(c, &found, sizeof found, 0, function), rc2 = z_Barrier(f->comm);
   if (first || failed || !found) return rc ? rc : failed ? failed : rc2;
-  return z_raise_file(file, classes[found], function, "the cluster that does it for all could not");
+  return z_raise_file(file, classes[found], function, "the cluster that performs it for all clusters has failed");
 }
 
 /* ---- other functions ---- */
@@ -296,7 +296,7 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
   MPI_Group native = MPI_GROUP_NULL;
   int rc = real.File_get_group(file, &native);
   if (!rc && (rc = zgroup_wrap(&native, out)))
-    rc = z_raise_file(file, rc, "MPI_File_get_group", "no group can be made");
+    rc = z_raise_file(file, rc, "MPI_File_get_group", "the group cannot be created");
   return rc;
 }
 

@@ -143,7 +143,7 @@ int z_File_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
   else if (whence != MPI_SEEK_SET) rc = MPI_ERR_ARG;
   int rc2 = z_Barrier(f->comm); /* all processes have read it */
   if (rc || rc2 || from + now + offset < 0)
-    return z_raise_file(file, rc ? rc : rc2 ? rc2 : MPI_ERR_ARG, function, "there is no such place in the file");
+    return z_raise_file(file, rc ? rc : rc2 ? rc2 : MPI_ERR_ARG, function, "the file has no such place");
   return zshared_set(f, from + now + offset);
 }
 

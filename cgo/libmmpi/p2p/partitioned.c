@@ -190,7 +190,7 @@ static int send_part(zreq *r, parted *p, int i) {
 static int ready(zreq *r, int low, int high, const char *function) {
   parted *p = r->end == end ? parted_of(r) : NULL;
   if (!p || !p->sends || !r->inner)
-    return z_raise(r->comm, MPI_ERR_REQUEST, function, "the request is no partitioned send that has been started");
+    return z_raise(r->comm, MPI_ERR_REQUEST, function, "the request is not a partitioned send that has been started");
   if (low < 0 || high >= p->partitions)
     return z_raise(r->comm, MPI_ERR_ARG, function, "the request has partitions 0 to %d", p->partitions - 1);
   for (int i = low; i <= high; i++) {
@@ -318,7 +318,8 @@ int z_Parrived(MPI_Request request, int partition, int *flag) {
   if (!r) return arrived_natively(request, partition, flag);
   parted *p = r->end == end ? parted_of(r) : NULL;
   if (r->end == end && !p) return arrived_natively(((kept *)r->extra)->native, partition, flag);
-  if (!p || p->sends) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Parrived", "the request is no partitioned receive");
+  if (!p || p->sends)
+    return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Parrived", "the request is not a partitioned receive");
   if (partition < 0 || partition >= p->partitions)
     return z_raise(r->comm, MPI_ERR_ARG, "MPI_Parrived", "the request has partitions 0 to %d", p->partitions - 1);
   *flag = !r->inner;

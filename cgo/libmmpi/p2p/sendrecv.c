@@ -78,7 +78,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
 static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
                        zmany *as) {
   const ztype *t = ztype_get(type);
-  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is none, or has not been committed");
+  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is invalid, or has not been committed");
   int64_t all = count * t->size;
   if (!(*copy = malloc(all ? all : 1)))
     return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);

@@ -46,7 +46,7 @@ static void report(const char *at, int writes, const char *what, int in_call) {
   char line[600];
   const char *call = z_threads || !in_call ? NULL : __atomic_load_n(&z_waiting.call, __ATOMIC_RELAXED);
   char where[32];
-  snprintf(where, sizeof where, at ? "%p" : "an address that no memory has", at);
+  snprintf(where, sizeof where, at ? "%p" : "an invalid address", at);
   int n = snprintf(line, sizeof line,
                    "MMPI: virtual rank %d: %s%sthe memory at %s cannot be %s: it is not mapped%s, or is a part of a "
                    "file that is no longer there. The program has given it for %s: check the buffer's address and "

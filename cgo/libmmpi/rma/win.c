@@ -156,7 +156,7 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
   /* a handler of MPI_COMM_SELF has turned the error into MPI_SUCCESS */
   if (!rc && w->native == MPI_WIN_NULL) rc = MPI_ERR_OTHER;
   if (rc) {
-    rc = z_raise_on(comm, rc, function, "the native library makes no window");
+    rc = z_raise_on(comm, rc, function, "the native library could not create the window");
   } else {
     w->base = allocates ? memory : *base;
     if ((rc = agree(w, function))) real.Win_free(&w->native);
@@ -275,6 +275,6 @@ int z_Win_get_group(MPI_Win win, MPI_Group *out) {
   int rc = w ? zgroup_new(w->comm->world, w->comm->size, out) : real.Win_get_group(win, &native);
   if (!rc && !w) rc = zgroup_wrap(&native, out);
   if (!rc) return MPI_SUCCESS;
-  return w ? zwin_raise(w, rc, "MPI_Win_get_group", "no group can be made")
-           : z_raise(NULL, rc, "MPI_Win_get_group", "no group can be made");
+  return w ? zwin_raise(w, rc, "MPI_Win_get_group", "the group cannot be created")
+           : z_raise(NULL, rc, "MPI_Win_get_group", "the group cannot be created");
 }

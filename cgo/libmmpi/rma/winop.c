@@ -220,7 +220,7 @@ int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI
   const ztype *t = ztype_get(type);
   if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2 || !swappable(type))
     return zwin_raise(zwin_find(win), MPI_ERR_TYPE, "MPI_Compare_and_swap",
-                      "the type has to be of integers, logical values or bytes");
+                      "the type must be of integers, logical values or bytes");
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS; /* the buffers may be NULL */
   if (!value || !compare) return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", "a buffer is NULL");
   if (zdevice_has(value, t->size) || zdevice_has(compare, t->size))

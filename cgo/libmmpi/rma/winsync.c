@@ -79,7 +79,7 @@ int z_Win_test(MPI_Win win, int *flag) {
  * for the program. */
 static int with_group(MPI_Group group, zwin *w, const char *function, int what) {
   const zgroup *g = zgroup_get(group);
-  if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
+  if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "the group is not valid");
   int32_t *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks);
   int rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   for (int i = 0; i < g->size && !rc; i++)
@@ -154,7 +154,7 @@ int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   int rc = w ? zwin_check_target(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
   if (rc) return rc;
   if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED)
-    return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
+    return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "the type of the lock is not valid");
   int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
   if (w && rank != MPI_PROC_NULL)
     rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);

@@ -95,10 +95,9 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   if (!rc) life.open++;
   pthread_mutex_unlock(&life.lock);
   if (!rc) return MPI_SUCCESS;
-  fputs(
-      "MMPI: MPI_Session_init: no session: in a zipped job none is begun after MPI has ended, by MPI_Finalize and the "
-      "end of all sessions before\n",
-      stderr);
+  fputs("MMPI: MPI_Session_init: a zipped job cannot begin a session after MPI has ended, by MPI_Finalize and the "
+        "end of all sessions before\n",
+        stderr);
   /* With such a handler a program ignores the return code, and would crash because it has no
    * session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {

@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 static int refuse(MPI_Comm comm, const char *function) {
-  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                    "the communicator spans clusters, and those processes would be in one: call it on one inside a "
-                    "cluster, as MPI_COMM_SELF is");
+  return z_raise_on(
+      comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
+      "the communicator spans clusters, and the new processes would be in one cluster: call it on one inside a "
+      "cluster, as MPI_COMM_SELF is");
 }
 
 /* Returns whether the info names another cluster than this one by the key zipper_cluster. Processes
@@ -37,8 +38,8 @@ static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
   int any = 0, rc = zcomm_most(comm, mine, &any, function);
   if (rc || !any) return rc;
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                    "zipper_cluster names another cluster than the caller's: processes in that one are started by a "
-                    "process that is there, or are a job that connects (MPI_Comm_accept, MPI_Comm_connect)");
+                    "zipper_cluster names a cluster other than the caller's: processes there must be started by a "
+                    "process of that cluster, or be a job that connects (MPI_Comm_accept, MPI_Comm_connect)");
 }
 
 /* ---- the environment of spawned processes ---- */

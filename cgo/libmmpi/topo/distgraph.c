@@ -119,7 +119,7 @@ int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], con
   int ok = in >= 0 && out >= 0;
   for (int i = 0; ok && i < in; i++) ok = sources[i] >= 0 && sources[i] < c->size;
   for (int i = 0; ok && i < out; i++) ok = dests[i] >= 0 && dests[i] < c->size;
-  if (!ok) return ztopo_fails(c, MPI_ERR_ARG, function, "a neighbour is no rank of the communicator");
+  if (!ok) return ztopo_fails(c, MPI_ERR_ARG, function, "a neighbour is not a rank of the communicator");
   ztopo *t = ztopo_make(MPI_DIST_GRAPH, in, out);
   if (!t) return ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   t->weighted = sweights != MPI_UNWEIGHTED;
@@ -146,7 +146,7 @@ int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degre
   for (int i = 0; ok && i < n; i++) ok = degrees[i] >= 0 && nodes[i] >= 0 && nodes[i] < c->size, m += degrees[i];
   for (int i = 0; ok && i < m; i++) ok = targets[i] >= 0 && targets[i] < c->size;
   if (!ok)
-    return ztopo_fails(c, MPI_ERR_ARG, function, "a node is no rank of the communicator, or a degree is negative");
+    return ztopo_fails(c, MPI_ERR_ARG, function, "a node is not a rank of the communicator, or a degree is negative");
   edge *mine = malloc((size_t)(m + 1) * sizeof *mine), *all = NULL;
   int *position = malloc((size_t)c->size * sizeof *position);
   ztopo *t = NULL, *whole = NULL;

@@ -76,7 +76,7 @@ func (r *Round) Run() error {
 		return err
 	}
 	if !bytes.Equal(got, r.says(me)) {
-		return Wrong("get: not what was put there")
+		return Wrong("get: the data differ from the data that were put")
 	}
 	if err := r.Call(func(d *rma.Node, token any) error { return d.Fence(true, token) }); err != nil {
 		return err
@@ -101,11 +101,11 @@ func (r *Round) Run() error {
 		if r.To(origin) == me {
 			sum += byte(origin + 1)
 			if !bytes.Equal(r.Memory[origin*r.Space:][:r.Size], r.says(origin)) {
-				return wrongf("what rank %d has put between locks is not there", origin)
+				return wrongf("the data that rank %d has put between locks are missing", origin)
 			}
 		}
 		if !bytes.Equal(r.Memory[(n+origin)*r.Space:][:r.Size], r.says(origin+me)) {
-			return wrongf("what rank %d has put between fences is not there", origin)
+			return wrongf("the data that rank %d has put between fences are missing", origin)
 		}
 	}
 	if r.Memory[2*n*r.Space] != sum {

@@ -29,7 +29,7 @@ func Read(r io.Reader) ([]Place, error) {
 		}
 		rank, err := strconv.Atoi(f[0])
 		if err != nil || rank < 0 {
-			return fmt.Errorf("%q is no rank", f[0])
+			return fmt.Errorf("%q is not a rank", f[0])
 		}
 		if _, ok := at[rank]; ok {
 			return fmt.Errorf("rank %d is placed twice", rank)

@@ -37,8 +37,8 @@ func TestRead(t *testing.T) {
 		"0 a1\n0 a2\n":       "line 2: rank 0 is placed twice",
 		"0\n":                "line 1: want RANK HOST CLUSTER",
 		"0 a b c\n":          "line 1: want",
-		"x a1\n":             "line 1: \"x\" is no rank",
-		"-1 a1\n":            "is no rank",
+		"x a1\n":             "line 1: \"x\" is not a rank",
+		"-1 a1\n":            "is not a rank",
 		"0 a1\n2 a1\n":       "not rank 1",
 		"1000000000000 a1\n": "not rank 0",
 	} {

@@ -50,7 +50,7 @@ func TestRecordAndMerge(t *testing.T) {
 		{"rank 0 h1", "rank 7 h1", "line 2: rank 7"},
 		{"rank 0 h1\n", "", "line 2: want one rank record first"},
 		{"sent 10 1 100 3", "sent 10 0 100 3", "rank 0 sends to itself"},
-		{"sent 10 1 100 3", "sent x 1 100 3", "is no number"},
+		{"sent 10 1 100 3", "sent x 1 100 3", "is not a number"},
 		{"sent 10 1 100 3", "sent 99999999999999999 1 100 3", "more than a year"},
 		{"sent 10 1 100 3", "\n", "unknown record"},
 		{"sent 10 1 100 3\n", "", "counts"},

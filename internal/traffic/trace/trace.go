@@ -323,7 +323,7 @@ func numbers(f []string, v []int64) error {
 	for i := range v {
 		n, err := strconv.ParseInt(f[i], 10, 64)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is no number of 0 or more", f[i])
+			return fmt.Errorf("%q is not a number of 0 or more", f[i])
 		}
 		v[i] = n
 	}

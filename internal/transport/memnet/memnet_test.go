@@ -82,7 +82,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("held, but read gives %v", err)
 	}
 	if n, err := a.TryWrite([]byte("cd")); n != 1 || err != nil {
-		t.Errorf("%d, %v: what is held counts for the buffer", n, err)
+		t.Errorf("%d, %v: held bytes count for the buffer", n, err)
 	}
 	a.Hold(false)
 	p := make([]byte, 9)

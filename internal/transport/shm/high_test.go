@@ -6,9 +6,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// TestLinksAreOutOfTheWay checks that the descriptors of both ends, including those that the dialer
-// receives, have numbers that a program does not get for its files.
-func TestLinksAreOutOfTheWay(t *testing.T) {
+// TestLinksHaveHighDescriptors checks that the descriptors of both ends, including those that the
+// dialer receives, have numbers that a program does not get for its files.
+func TestLinksHaveHighDescriptors(t *testing.T) {
 	dialled, accepted := open(t, 4096)
 	for _, l := range []*link{dialled, accepted} {
 		raw, err := l.conn.SyscallConn()

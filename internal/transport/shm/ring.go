@@ -22,7 +22,7 @@ const (
 	offBytes    = 256
 )
 
-var errCorrupt = errors.New("shm: the peer has put nonsense into the shared memory")
+var errCorrupt = errors.New("shm: the peer has written invalid data into the shared memory")
 
 // ring is one direction, as seen from one end. The peer may write anything into it at any time. So
 // values read from it are checked before use, and bytes are copied out before they are parsed.

@@ -7,9 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 )
 
-// TestLinksAreOutOfTheWay checks that the descriptors of the listener and of both ends have numbers
-// that a program does not get for its files.
-func TestLinksAreOutOfTheWay(t *testing.T) {
+// TestLinksHaveHighDescriptors checks that the descriptors of the listener and of both ends have
+// numbers that a program does not get for its files.
+func TestLinksHaveHighDescriptors(t *testing.T) {
 	ln, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

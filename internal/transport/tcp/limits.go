@@ -13,7 +13,7 @@ const Unsent = 128 << 10
 // BBR, where it is the system's default, sets a timer for every packet that it sends. At the speed
 // of a cluster's network that takes more processor time than the data
 // (docs/decisions/0020-reno-instead-of-bbr.md). Reno is allowed to every user. Other defaults
-// stay. Over a long path with packet loss only BBR fills the path (Far).
+// stay. Over a long path with packet loss only BBR fills the path (UseLongPath).
 const (
 	pacing   = "bbr"
 	unpacing = "reno"

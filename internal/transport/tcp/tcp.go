@@ -200,8 +200,8 @@ func (l *link) Path() (p transport.Path, known bool) {
 	return p, true
 }
 
-// Far selects BBR where it is allowed. BBR fills a long path in spite of packet loss.
-func (l *link) Far() {
+// UseLongPath selects BBR where it is allowed. BBR fills a long path in spite of packet loss.
+func (l *link) UseLongPath() {
 	if l.ref.Acquire() {
 		// If this fails the system's own algorithm works, too.
 		_ = unix.SetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, pacing)

@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// TestUnheardStopped checks that a peer that does not read, like a stopped one, is not taken for
-// one that is cut off, because its kernel answers.
-func TestUnheardStopped(t *testing.T) {
+// TestStoppedPeerIsNotCutOff checks that a peer that does not read, like a stopped one, is not
+// taken for one that is cut off, because its kernel answers.
+func TestStoppedPeerIsNotCutOff(t *testing.T) {
 	l, _ := pair(t)
 	b := make([]byte, 1<<20)
 	var full time.Time

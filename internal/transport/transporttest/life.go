@@ -64,7 +64,7 @@ func endOfStream(t *testing.T, setup Setup) {
 	}
 	got := make([]byte, len(want))
 	if err := ReadFull(b, got); err != nil || !bytes.Equal(got, want) {
-		t.Fatalf("what was written before the close: %v", err)
+		t.Fatalf("data written before the close: %v", err)
 	}
 	for range 3 {
 		if err := ReadFull(b, make([]byte, 1)); err != io.EOF {
@@ -98,10 +98,10 @@ func writeAfterPeerClose(t *testing.T, setup Setup) {
 	select {
 	case err := <-failed:
 		if errors.Is(err, errPatience) || errors.Is(err, transport.ErrAgain) || errors.Is(err, transport.ErrClosed) {
-			t.Errorf("writing to nobody: %v", err)
+			t.Errorf("writing to a closed peer: %v", err)
 		}
 	case <-time.After(Patience):
-		t.Error("writing to nobody goes on")
+		t.Error("writing to a closed peer goes on")
 	}
 }
 

@@ -71,7 +71,7 @@ func home(t *testing.T, setup Setup) {
 func path(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	l := a.(transport.Distant)
-	l.Far()
+	l.UseLongPath()
 	var p transport.Path
 	known := true
 	for i := 0; i < 1000 && known && p.Busy == 0; i++ { // the system counts in ticks of some milliseconds
@@ -86,7 +86,7 @@ func path(t *testing.T, setup Setup) {
 		t.Errorf("%+v, known: %v", p, known)
 	}
 	a.Close()
-	l.Far()
+	l.UseLongPath()
 	if _, known := l.Path(); known {
 		t.Error("the path of a closed link is known")
 	}

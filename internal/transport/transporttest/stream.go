@@ -16,7 +16,7 @@ import (
 func exchange(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if a.Remote() == "" || b.Remote() == "" {
-		t.Error("an end does not say who its peer is")
+		t.Error("an end does not know its peer's address")
 	}
 	for _, n := range []int{1, 2, 31, 4095, 4096, 4097, 65536, 1<<20 + 3} {
 		for _, dir := range [][2]transport.Link{{a, b}, {b, a}} {

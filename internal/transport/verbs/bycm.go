@@ -181,7 +181,7 @@ func rejection(e verbs.CMEvent) error {
 	case verbs.RejectByProgram:
 		return parseReason(e.Data)
 	case verbs.RejectNoListener:
-		return fmt.Errorf("%w (nobody listens there for the connection manager; is it --listen 'verbs:…?connect=cm' at the forwarder, and the port right?)", syscall.ECONNREFUSED)
+		return fmt.Errorf("%w (no program listens there for the connection manager; is it --listen 'verbs:…?connect=cm' at the forwarder, and the port right?)", syscall.ECONNREFUSED)
 	}
 	return fmt.Errorf("the connection manager there rejects the connection, reason %d", e.Status)
 }

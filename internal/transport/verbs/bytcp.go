@@ -100,7 +100,7 @@ func (c tcpControl) end() error {
 	var b [1]byte
 	switch n, err := c.Read(b[:]); {
 	case n > 0:
-		return errors.New("the peer breaks the rules: bytes on the TCP connection")
+		return errors.New("the peer violates the protocol: bytes on the TCP connection")
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
 		return io.EOF
 	default:

@@ -68,8 +68,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSoft checks that soft-RoCE has more time to answer, and is named.
-func TestSoft(t *testing.T) {
+// TestSoftRoCEHasMoreTime checks that soft-RoCE has more time to answer, and is named.
+func TestSoftRoCEHasMoreTime(t *testing.T) {
 	p := PortInfo{Device: "rxe0", Port: 1, Soft: true}
 	if n, hard := p.timeout(), (PortInfo{}).timeout(); n <= hard || hard == 0 {
 		t.Errorf("%d; an adapter %d", n, hard)

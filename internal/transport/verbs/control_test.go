@@ -175,7 +175,7 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 				if err == nil {
 					l.Close()
 				}
-				t.Errorf("nobody listens: %v", err)
+				t.Errorf("no listener: %v", err)
 			}
 		}
 		round() // the first round opens what the libraries keep
@@ -266,10 +266,10 @@ func TestHostileRequests(t *testing.T) {
 	many := bytes.Clone(good)
 	many[6], many[7] = 0xff, 0xff
 	for name, k := range map[string]struct{ data, reason string }{
-		"nothing":    {"", "not the verbs transport"},
-		"foreign":    {"GET / HTTP/1.1\r\n\r\n", "not the verbs transport"},
-		"version":    {string(good[:4]) + "\x63" + string(good[5:]), "same release"},
-		"many slots": {string(many), "65535 buffers"},
+		"empty answer":     {"", "not use the verbs transport"},
+		"another protocol": {"GET / HTTP/1.1\r\n\r\n", "not use the verbs transport"},
+		"version":          {string(good[:4]) + "\x63" + string(good[5:]), "same release"},
+		"too many slots":   {string(many), "65535 buffers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCMEnd(t)
@@ -313,9 +313,9 @@ func TestHostileAnswers(t *testing.T) {
 		answer func(*verbs.CM) error
 		want   string
 	}{
-		"accepts with nothing": {func(m *verbs.CM) error { return m.Accept(7, nil) }, "not the verbs transport"},
+		"accepts with nothing": {func(m *verbs.CM) error { return m.Accept(7, nil) }, "not use the verbs transport"},
 		"accepts no slots":     {func(m *verbs.CM) error { return m.Accept(7, few) }, "0 buffers"},
-		"rejects with nothing": {func(m *verbs.CM) error { return m.Reject(nil) }, "not the verbs transport"},
+		"rejects with nothing": {func(m *verbs.CM) error { return m.Reject(nil) }, "not use the verbs transport"},
 		"rejects with controls": {func(m *verbs.CM) error {
 			return m.Reject(privateReason(errors.New("no\x1b[31m" + strings.Repeat("o", 1000))))
 		}, "no?[31mooo"},

@@ -84,7 +84,7 @@ func (h *hello) bytes() []byte {
 	return binary.LittleEndian.AppendUint32(b, h.blocks.key)
 }
 
-var errForeign = errors.New("what answers there is not the verbs transport (is the port right, and --listen verbs:… at the forwarder?)")
+var errForeign = errors.New("the program that answers there does not use the verbs transport (is the port right, and --listen verbs:… at the forwarder?)")
 
 // parseHello parses a hello and checks everything that does not depend on this end.
 func parseHello(b []byte) (h hello, err error) {

@@ -24,7 +24,7 @@ func TestHostileCredit(t *testing.T) {
 		Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.credits))}); err != nil {
 		t.Fatal(err)
 	}
-	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
+	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "violates the protocol") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestHostilePieces(t *testing.T) {
 	}
 	for name, post := range map[string]func(a, b *link) error{
 		"no block": func(a, b *link) error { return write(a, 1000, a.out.remote.addr, a.out.remote.key) },
-		"twice": func(a, b *link) error {
+		"block used twice": func(a, b *link) error {
 			if err := write(a, 0, a.out.remote.addr, a.out.remote.key); err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func TestHostilePieces(t *testing.T) {
 				return write(a, 0, a.out.remote.addr, a.out.remote.key)
 			}
 		},
-		"outside": func(a, b *link) error {
+		"outside the region": func(a, b *link) error {
 			return write(a, 0, a.out.remote.addr+uint64(len(b.arena.mem)), a.out.remote.key)
 		},
 	} {
@@ -112,16 +112,16 @@ func TestHostileNotes(t *testing.T) {
 		kind  int
 		notes [][]byte
 	}{
-		"unknown":         {7, [][]byte{{1, 2, 3, 4}}},
-		"short":           {noteExpect, [][]byte{expect(1, 0, 10)[:40]}},
-		"empty place":     {noteExpect, [][]byte{expect(1, 0, 0)}},
-		"endless place":   {noteExpect, [][]byte{expect(1, 1<<62, 1<<62)}},
-		"before 0":        {noteExpect, [][]byte{expect(1, 1<<63, 10)}},
-		"the same number": {noteExpect, [][]byte{expect(1, 0, 10), expect(1, 0, 10)}},
-		"nowhere":         {notePlaced, [][]byte{append(u64(u32(u32(nil, 7), 10), 0), 1)}},
-		"no head":         {notePlaced, [][]byte{u64(u32(u32(nil, 7), 10), 0)}},
-		"behind its end":  {notePlaced, [][]byte{append(u64(u32(u32(nil, 1), 11), 0), 1)}},
-		"withdraws":       {noteWithdraw, [][]byte{{1, 2, 3}}},
+		"unknown note":                {7, [][]byte{{1, 2, 3, 4}}},
+		"short note":                  {noteExpect, [][]byte{expect(1, 0, 10)[:40]}},
+		"empty place":                 {noteExpect, [][]byte{expect(1, 0, 0)}},
+		"endless place":               {noteExpect, [][]byte{expect(1, 1<<62, 1<<62)}},
+		"negative offset":             {noteExpect, [][]byte{expect(1, 1<<63, 10)}},
+		"number used twice":           {noteExpect, [][]byte{expect(1, 0, 10), expect(1, 0, 10)}},
+		"unknown place":               {notePlaced, [][]byte{append(u64(u32(u32(nil, 7), 10), 0), 1)}},
+		"note without head":           {notePlaced, [][]byte{u64(u32(u32(nil, 7), 10), 0)}},
+		"beyond the end of the place": {notePlaced, [][]byte{append(u64(u32(u32(nil, 1), 11), 0), 1)}},
+		"short withdrawal":            {noteWithdraw, [][]byte{{1, 2, 3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t, Options{}, Options{})
@@ -144,29 +144,29 @@ func TestHostileNotes(t *testing.T) {
 				}
 			}
 			if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil ||
-				!strings.Contains(err.Error(), "breaks the rules") {
+				!strings.Contains(err.Error(), "violates the protocol") {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-// TestSpoiled checks that a message which is lost, repeated or cut ends the link before any of it
-// is read, and that lost credit does so, too.
-func TestSpoiled(t *testing.T) {
-	const want = "lost, repeated or cut"
+// TestDamagedMessageEndsTheLink checks that a message which is lost, repeated or cut ends the link
+// before any of it is read, and that lost credit does so, too.
+func TestDamagedMessageEndsTheLink(t *testing.T) {
+	const want = "lost, repeated or truncated"
 	for name, k := range map[string]struct {
 		post func(w *writer) error
 		good int // bytes that arrive before
 	}{
 		"lost": {func(w *writer) error { w.posted++; return w.post(1, 100) }, 0},
-		"again": {func(w *writer) error {
+		"repeated": {func(w *writer) error {
 			err := w.post(1, 100)
 			w.posted--
 			return errors.Join(err,
 				w.post(1, 100))
 		}, 100},
-		"cut": {func(w *writer) error {
+		"truncated": {func(w *writer) error {
 			r := w.noteIn(ofBytes, 1, 100)
 			r.Local = w.slot(1, 36)
 			return w.postHolding(r, nil)

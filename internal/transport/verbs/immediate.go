@@ -38,7 +38,7 @@ func (i immediate) whole(number uint64, length int) error {
 		n = 0
 	}
 	if uint32(i)&0x1fff != uint32(number)&0x1fff || n&0xffff != length&0xffff {
-		return fmt.Errorf("message %d of %d bytes came where message %d was due: the device has lost, repeated or cut what was sent", uint32(i)&0x1fff, length, number)
+		return fmt.Errorf("message %d of %d bytes came where message %d was due: the device has lost, repeated or truncated a message", uint32(i)&0x1fff, length, number)
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func (r *reader) unexpect(x *expected) bool {
 func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
 	b := r.bytes(a.slot, n)
 	le := binary.LittleEndian
-	bad := fmt.Errorf("the peer breaks the rules: note %d of %d bytes", kind, n)
+	bad := fmt.Errorf("the peer violates the protocol: note %d of %d bytes", kind, n)
 	switch {
 	case kind == noteExpect && len(b) == expectLen:
 		p := place{number: le.Uint32(b), key: le.Uint64(b[8:]), from: int64(le.Uint64(b[16:])),
@@ -223,7 +223,7 @@ func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
 		}
 		return false, nil
 	case kind == noteWithdraw && len(b) == withdrawLen:
-		r.out.expectsNot(le.Uint32(b))
+		r.out.removePlace(le.Uint32(b))
 		return false, nil
 	case kind == notePlaced && len(b) > placedLen:
 		number, n, at := le.Uint32(b), int64(le.Uint32(b[4:])), int64(le.Uint64(b[8:]))
@@ -255,8 +255,8 @@ func (w *writer) expects(p place, n int64) bool {
 	return true
 }
 
-// expectsNot removes a place, which may have got its last byte meanwhile.
-func (w *writer) expectsNot(number uint32) {
+// removePlace removes a place, which may have got its last byte meanwhile.
+func (w *writer) removePlace(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.places = slices.DeleteFunc(w.places, func(o place) bool { return o.number == number })

@@ -99,7 +99,7 @@ func (r *reader) take() (n int, err error) {
 		case c.Status != 0:
 			r.flushed = true
 			if c.Status == verbs.LengthError {
-				return n, fmt.Errorf("the peer breaks the rules: a message of more than %d bytes", r.slotSize)
+				return n, fmt.Errorf("the peer violates the protocol: a message of more than %d bytes", r.slotSize)
 			}
 			return n, c.Status
 		case !c.Recv:
@@ -143,7 +143,7 @@ func (r *reader) arrived(c *verbs.Completion, i int) (*block, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i >= len(r.blocks) || r.blocks[i].here || c.Len == 0 || c.Len > r.blocks[i].l.arena.size {
-		return nil, fmt.Errorf("the peer breaks the rules: %d bytes in block %d", c.Len, i)
+		return nil, fmt.Errorf("the peer violates the protocol: %d bytes in block %d", c.Len, i)
 	}
 	b := &r.blocks[i]
 	b.n, b.here = c.Len, true
@@ -177,7 +177,7 @@ func (r *reader) read(p []byte) (n int, err error) {
 		default:
 			body := a.body[r.off-head:]
 			if start(p) != start(body) {
-				err = errors.New("the peer breaks the rules: a piece was put where it does not belong")
+				err = errors.New("the peer violates the protocol: a piece was written to a wrong place")
 			} else {
 				k = min(len(p), len(body))
 			}

@@ -113,7 +113,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("%d bytes are registered, want two pages", s.live)
 	}
 	if o := s.must(t, m[4<<12:5<<12]); o.r != other.r {
-		t.Error("what was not unmapped is forgotten")
+		t.Error("memory that was not unmapped is forgotten")
 	}
 	*n = append(*n, [2]uintptr{0, ^uintptr(0)})
 	c.r.put() // this call checks the ranges

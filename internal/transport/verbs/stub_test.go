@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStubSaysWhy(t *testing.T) {
+func TestStubNamesTheRemedy(t *testing.T) {
 	_, dial := Dialer{}.Dial(context.Background(), "verbs:h:1")
 	_, listen := Listen("verbs:h:1", Options{})
 	for _, err := range []error{dial, listen} {

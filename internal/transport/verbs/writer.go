@@ -187,7 +187,7 @@ func (w *writer) credit(c *verbs.Completion) error {
 		w.allowed += uint64(i)
 		return nil
 	}
-	return fmt.Errorf("the peer breaks the rules: credit %#x, %d of %d slots and %d of %d blocks are in use", c.Imm,
+	return fmt.Errorf("the peer violates the protocol: credit %#x, %d of %d slots and %d of %d blocks are in use", c.Imm,
 		w.posted+w.window-w.allowed, w.window, int(w.remote.n)-len(w.free), w.remote.n)
 }
 

@@ -227,7 +227,7 @@ func (s *Set) Check() error {
 		n += len(q.waiting)
 	}
 	if n != s.count {
-		return fault.New(fault.Internal, "%d collectives are counted, there are %d", s.count, n)
+		return fault.New(fault.Internal, "the counter of collectives is %d, but there are %d", s.count, n)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (m *message) Done() (bool, error) {
 	}
 	err := m.cell.Err()
 	if err == nil && m.size >= 0 && m.cell.Bytes != m.size {
-		e := fault.New(fault.Truncate, "collective: %d bytes came where the counts say %d", m.cell.Bytes, m.size)
+		e := fault.New(fault.Truncate, "collective: received %d bytes, and the counts say %d", m.cell.Bytes, m.size)
 		e.Sent, e.Room = m.cell.Bytes, m.size
 		err = e
 	}

@@ -68,4 +68,4 @@ func CodeOf(err error) Code {
 // ClosedByProgram is the reason for the end of a job whose program has closed descriptors of the
 // library.
 const ClosedByProgram = "the program has closed descriptors that are not its own (closefrom, or close of a number twice), " +
-	"among them some of MMPI's: close only what the program has opened"
+	"among them some of MMPI's: close only descriptors that the program has opened"

@@ -118,5 +118,5 @@ func (g *Grant) Due(long bool) bool {
 	return g.consumed+g.window >= g.granted+g.window/share
 }
 
-// Owed reports whether the sender may send more than it knows.
-func (g *Grant) Owed() bool { return g.consumed+g.window > g.granted }
+// CreditDue reports whether the sender may send more than it knows.
+func (g *Grant) CreditDue() bool { return g.consumed+g.window > g.granted }

@@ -49,7 +49,7 @@ func TestCreditRandom(t *testing.T) {
 			}
 		}
 		g.Consume(g.Waiting())
-		if g.Owed() {
+		if g.CreditDue() {
 			b.Raise(g.Limit())
 		}
 		if b.Available() != window {
@@ -136,7 +136,7 @@ func TestOrderRandom(t *testing.T) {
 				o.Keep(a, a)
 			}
 		}
-		if next != 101 || o.Untold() != 100 || o.Ack() != 100 || o.Untold() != 0 {
+		if next != 101 || o.Unacknowledged() != 100 || o.Ack() != 100 || o.Unacknowledged() != 0 {
 			t.Fatalf("seed %d: ended at %d", seed, next)
 		}
 		for _, bad := range []uint64{0, 101 + MaxEarly, 1 << 63} {

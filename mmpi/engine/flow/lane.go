@@ -33,8 +33,8 @@ func NewLane() Lane { return Lane{epoch: 1} }
 // Epoch returns the epoch for the lane's frames.
 func (l *Lane) Epoch() uint16 { return l.epoch }
 
-// OnWay returns the number of payload bytes sent and not acknowledged.
-func (l *Lane) OnWay() int { return int(l.sent - l.acked) }
+// InFlight returns the number of payload bytes sent and not acknowledged.
+func (l *Lane) InFlight() int { return int(l.sent - l.acked) }
 
 // Rate returns the measured rate in bytes per second, or 0 if it is not known yet.
 func (l *Lane) Rate() float64 { return l.pace.Rate() }
@@ -104,14 +104,15 @@ func (a *Arrivals) Count(epoch uint16, place uint64, bytes int) error {
 		*a = Arrivals{epoch: epoch}
 	}
 	if place > maxPlace {
-		return fmt.Errorf("flow: a segment at %d of its lane", place)
+		return fmt.Errorf("flow: a segment at byte %d of its lane: out of range", place)
 	}
 	_, err := a.landed.Add(int64(place), int64(place)+int64(bytes))
 	return err
 }
 
-// Untold returns the number of landed payload bytes that were not acknowledged to the sender.
-func (a *Arrivals) Untold() int { return int(a.landed.front - a.acked) }
+// Unacknowledged returns the number of landed payload bytes that were not acknowledged to the
+// sender.
+func (a *Arrivals) Unacknowledged() int { return int(a.landed.front - a.acked) }
 
 // Tell returns the acknowledgement to send, and records it as sent.
 func (a *Arrivals) Tell() (epoch uint16, landed uint64) {

@@ -64,8 +64,8 @@ func TestLane(t *testing.T) {
 	for i := range 5 {
 		l.Send(Segment{Request: 7, Offset: int64(i * 100), Bytes: 100}, 0)
 	}
-	if err := l.Landed(1, 250, time.Millisecond*10); err != nil || l.OnWay() != 250 {
-		t.Fatalf("%v, %d on the way", err, l.OnWay())
+	if err := l.Landed(1, 250, time.Millisecond*10); err != nil || l.InFlight() != 250 {
+		t.Fatalf("%v, %d on the way", err, l.InFlight())
 	}
 	if err := l.Landed(1, 501, 0); err == nil {
 		t.Fatal("more landed than was sent")
@@ -77,15 +77,15 @@ func TestLane(t *testing.T) {
 	if len(lost) != 3 || lost[0].Offset != 200 || lost[2].Offset != 400 {
 		t.Fatalf("to replay: %+v", lost)
 	}
-	if l.Epoch() != 2 || l.OnWay() != 0 {
-		t.Fatalf("epoch %d, %d on the way", l.Epoch(), l.OnWay())
+	if l.Epoch() != 2 || l.InFlight() != 0 {
+		t.Fatalf("epoch %d, %d on the way", l.Epoch(), l.InFlight())
 	}
 	l.Send(Segment{Bytes: 10}, 0)
-	if err := l.Landed(1, 300, 0); err != nil || l.OnWay() != 10 {
-		t.Fatalf("an acknowledgement of the epoch before: %v, %d", err, l.OnWay())
+	if err := l.Landed(1, 300, 0); err != nil || l.InFlight() != 10 {
+		t.Fatalf("an acknowledgement of the epoch before: %v, %d", err, l.InFlight())
 	}
-	if err := l.Landed(2, 10, 0); err != nil || l.OnWay() != 0 {
-		t.Fatalf("%v, %d", err, l.OnWay())
+	if err := l.Landed(2, 10, 0); err != nil || l.InFlight() != 0 {
+		t.Fatalf("%v, %d", err, l.InFlight())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestArrivals(t *testing.T) {
 	}
 	count(1, 0, 100)
 	count(1, 100, 50)
-	if e, n := a.Tell(); e != 1 || n != 150 || a.Untold() != 0 {
+	if e, n := a.Tell(); e != 1 || n != 150 || a.Unacknowledged() != 0 {
 		t.Fatal(e, n)
 	}
 	count(1, 250, 50) // it has overtaken the one before, which may still be lost
@@ -107,7 +107,7 @@ func TestArrivals(t *testing.T) {
 		t.Fatal(e, n)
 	}
 	count(1, 150, 100)
-	if n := a.Untold(); n != 150 {
+	if n := a.Unacknowledged(); n != 150 {
 		t.Fatal(n, "bytes untold after the gap is filled")
 	}
 	count(2, 0, 10) // the sender has begun a new epoch

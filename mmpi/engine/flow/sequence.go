@@ -97,5 +97,5 @@ func (o *Order[T]) Ack() uint64 {
 	return o.acked
 }
 
-// Untold returns the number of handled frames that were not acknowledged to the peer.
-func (o *Order[T]) Untold() uint64 { return o.taken - o.acked }
+// Unacknowledged returns the number of handled frames that were not acknowledged to the peer.
+func (o *Order[T]) Unacknowledged() uint64 { return o.taken - o.acked }

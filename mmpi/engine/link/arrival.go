@@ -207,13 +207,13 @@ func (in *input) copyBuffered() {
 	in.dst = in.dst[k:]
 	in.r += k
 	k = min(in.skip, in.w-in.r)
-	in.throw(in.buf[in.r : in.r+k])
+	in.skipBytes(in.buf[in.r : in.r+k])
 	in.r += k
 }
 
-// throw discards b, the next payload bytes beyond the destination: it adds them to the checksum,
-// and subtracts them from the bytes still to be discarded.
-func (in *input) throw(b []byte) {
+// skipBytes discards b, the next payload bytes beyond the destination: it adds them to the
+// checksum, and subtracts them from the bytes still to be discarded.
+func (in *input) skipBytes(b []byte) {
 	if len(b) > 0 && !in.lax {
 		if in.all != nil {
 			in.sum, in.all = wire.Sum(in.all), nil

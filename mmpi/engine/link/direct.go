@@ -116,7 +116,7 @@ func (s *Set) missingDirect() (err error, pending bool) {
 	if first == nil {
 		return nil, false
 	}
-	why := "it has not called"
+	why := "it has not connected"
 	if err := first.DialError(); err != nil {
 		why = err.Error()
 	}

@@ -63,7 +63,7 @@ func (c *core) down(r *rail, reason string) {
 	c.zcopy.releaseLink(r.placer)
 	for _, p := range c.peers.All() {
 		if p != nil && (r.peer == nil || r.peer == p) {
-			p.laneLost(r)
+			p.resetLane(r)
 		}
 	}
 	if !again {
@@ -94,7 +94,7 @@ func (c *core) reported(r *rail, x wire.RailState) error {
 	case failover.Cut:
 		p := c.Peer(rank)
 		r.purge(p)
-		p.laneLost(r)
+		p.resetLane(r)
 		c.leaveLater()
 	}
 	return nil

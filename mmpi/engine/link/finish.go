@@ -92,18 +92,18 @@ func (s *Set) Check() error {
 			kept += len(n.Of.Buf)
 		}
 		if kept != p.retained.bytes {
-			return fault.New(fault.Internal, "%d bytes are kept for rank %d, %d are counted", kept, p.Rank, p.retained.bytes)
+			return fault.New(fault.Internal, "%d bytes are kept for rank %d, but the counter is %d", kept, p.Rank, p.retained.bytes)
 		}
 		left := int64(0)
 		for n := p.out.sources.First(); n != nil; n = n.Next() {
 			left += int64(len(n.Of.Buf)) - n.Of.started
 		}
 		if left != p.out.backlog && !s.ended {
-			return fault.New(fault.Internal, "%d bytes are left for rank %d, %d are counted", left, p.Rank, p.out.backlog)
+			return fault.New(fault.Internal, "%d bytes are left for rank %d, but the counter is %d", left, p.Rank, p.out.backlog)
 		}
 	}
 	if unacked != s.unacked {
-		return fault.New(fault.Internal, "%d frames are unacknowledged, %d are counted", unacked, s.unacked)
+		return fault.New(fault.Internal, "%d frames are unacknowledged, but the counter is %d", unacked, s.unacked)
 	}
 	for _, r := range s.rails {
 		unsent := 0
@@ -113,7 +113,7 @@ func (s *Set) Check() error {
 			}
 		}
 		if unsent != r.queue.unsent {
-			return fault.New(fault.Internal, "rail %s: %d frames wait, %d are counted", r.Name(), unsent, r.queue.unsent)
+			return fault.New(fault.Internal, "rail %s: %d frames wait, but the counter is %d", r.Name(), unsent, r.queue.unsent)
 		}
 	}
 	return nil

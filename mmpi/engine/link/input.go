@@ -181,7 +181,7 @@ func (r *rail) sealed(h *wire.Header, b []byte) (int, error) {
 	switch {
 	case r.core.seal == nil:
 		return 0, malformed{fmt.Errorf("%v frame: it is sealed, and the job is not", h.Type)}
-	case !sealed && (r.peer != nil || !r.seal.MayBePlain(h.Type)):
+	case !sealed && (r.peer != nil || !r.seal.AllowsPlain(h.Type)):
 		return 0, malformed{fmt.Errorf("%v frame: %w", h.Type, sealing.ErrPlain)}
 	case len(b) < whole && h.Type != wire.TypeData && whole <= len(in.buf):
 		in.partOf(h.Type)
@@ -324,8 +324,8 @@ func (c *core) sealedReason(a wire.Abort) string {
 	switch {
 	case a.By == wire.Nobody:
 		return abortReason(a)
-	case !c.seal.Said(&a):
-		return fmt.Sprintf("a forwarder has ended the job with exit status %d in the name of rank %d, which has not said so", a.Code, a.By)
+	case !c.seal.VerifyAbort(&a):
+		return fmt.Sprintf("a forwarder has ended the job with exit status %d in the name of rank %d, which has not requested it", a.Code, a.By)
 	}
 	if a.By == a.Rank {
 		cluster, native := c.world.Place(int(a.By))

@@ -223,7 +223,7 @@ func (n *testNet) back(s *testRail) {
 	for _, r := range n.ranks {
 		for _, o := range r.rails {
 			if o.peer < 0 && o.there == nil && r.cluster != n.ranks[s.rank].cluster && n.receivingRail(o, s.rank) == s {
-				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
+				s.applyState(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
 			}
 		}
 	}
@@ -256,8 +256,8 @@ func (n *testNet) part(a, b int) {
 	n.direct(a, b).there, n.direct(b, a).there = nil, nil
 }
 
-// hears sends the rank a report of its forwarder about another rank.
-func (s *testRail) hears(x wire.RailState) {
+// applyState sends the rank a report of its forwarder about another rank.
+func (s *testRail) applyState(x wire.RailState) {
 	s.states++
 	x.Number = s.states
 	s.out = wire.AppendFrame(s.out, wire.Control(wire.TypeRailState), &x)
@@ -271,7 +271,7 @@ func (n *testNet) tell(s *testRail, up bool) {
 			continue
 		}
 		if other := n.receivingRail(s, to); other.there != nil {
-			other.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
+			other.applyState(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
 		}
 	}
 }
@@ -322,13 +322,13 @@ func (n *testNet) settle() {
 func TestStatesInOrder(t *testing.T) {
 	n := newTestNet(t, []uint32{1, 1}, netOptions{rows: 2}, 0, func(*Config) {})
 	s := n.ranks[0].rails[0]
-	s.hears(wire.RailState{Rank: 1, Up: true})
+	s.applyState(wire.RailState{Rank: 1, Up: true})
 	n.settle()
 	if x := n.state(s); !x.Up {
 		t.Fatalf("after the first state the rail is %s", x.State)
 	}
 	s.states++ // A RailState is missing.
-	s.hears(wire.RailState{Rank: 1, Reason: "cut"})
+	s.applyState(wire.RailState{Rank: 1, Reason: "cut"})
 	n.settle()
 	if n.state(s).Up {
 		t.Error("a state that is not the next one was believed")

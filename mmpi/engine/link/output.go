@@ -183,7 +183,7 @@ func (r *rail) nextSegment() error {
 // It returns a nil Source if nothing may be sent now. first reports that the bytes are new.
 func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	l := &p.lanes[r.index].out
-	if r.shares && l.OnWay() >= max(p.share(r), minOnWay*r.core.limit.Segment) {
+	if r.shares && l.InFlight() >= max(p.share(r), minOnWay*r.core.limit.Segment) {
 		return nil, s, false
 	}
 	for s, ok := p.out.nextLost(); ok; s, ok = p.out.nextLost() {
@@ -210,7 +210,7 @@ func (p *Peer) share(r *rail) int {
 	c := p.core
 	window := int(p.out.credit.Available())
 	for i := range p.lanes {
-		window += p.lanes[i].out.OnWay()
+		window += p.lanes[i].out.InFlight()
 	}
 	window = max(window, c.limit.DataWindow)
 	if r.peer != nil {

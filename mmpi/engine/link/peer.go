@@ -228,7 +228,7 @@ func (p *Peer) resend(from int) {
 		}
 		f.again(lane)
 		if from != nobody {
-			wire.MarkAgain(f.Buf)
+			wire.MarkResent(f.Buf)
 		}
 		if to != nil {
 			to.queue.push(f)
@@ -240,9 +240,9 @@ func (p *Peer) resend(from int) {
 	}
 }
 
-// laneLost sends again the frames and segments that rail r carried to the peer. The caller has
+// resetLane sends again the frames and segments that rail r carried to the peer. The caller has
 // removed the peer's frames from the queue of r.
-func (p *Peer) laneLost(r *rail) {
+func (p *Peer) resetLane(r *rail) {
 	l := &p.lanes[r.index]
 	l.enroll(false)
 	r.detach(p)
@@ -255,7 +255,7 @@ func (p *Peer) laneLost(r *rail) {
 func (p *Peer) delivered() {
 	p.core.advanced()
 	p.order.Take()
-	if p.order.Untold() >= ackEvery {
+	if p.order.Unacknowledged() >= ackEvery {
 		p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0))
 		return
 	}
@@ -278,7 +278,7 @@ func (c *core) FlushAcks() {
 // acknowledged, if there are any.
 func (p *Peer) flushAck() {
 	p.ackDue = false
-	if p.order.Untold() > 0 {
+	if p.order.Unacknowledged() > 0 {
 		p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0))
 	}
 }

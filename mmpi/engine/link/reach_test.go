@@ -95,7 +95,7 @@ func TestMissingDirectLinkHasItsOwnReason(t *testing.T) {
 	}
 	s.down(s.rails[1], "cut") // so that the attempt which failed is forgotten
 	err, pending = s.missingDirect()
-	if err == nil || !pending || !strings.Contains(err.Error(), "with rank 1 (and with 2 more): it has not called;") {
+	if err == nil || !pending || !strings.Contains(err.Error(), "with rank 1 (and with 2 more): it has not connected;") {
 		t.Errorf("%v, pending %t", err, pending)
 	}
 }

@@ -59,7 +59,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 	}
 	if p.delivering.some() { // A copy of it has begun to arrive.
 		if p.delivering.n != payload || p.delivering.typ != h.Type {
-			return nil, op, fmt.Errorf("frame %d comes again with %d bytes instead of %d", h.Seq, payload,
+			return nil, op, fmt.Errorf("frame %d was sent again with %d bytes instead of %d", h.Seq, payload,
 				p.delivering.n)
 		}
 		for _, o := range c.rails {
@@ -86,7 +86,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 // process at the other end of the link, or nil if that is a forwarder.
 func (c *core) sender(h *wire.Header, direct *Peer) (*Peer, error) {
 	if int(h.Dst) != c.world.Rank || h.Dst == wire.Nobody {
-		return nil, fmt.Errorf("it is for rank %d, this is %d", h.Dst, c.world.Rank)
+		return nil, fmt.Errorf("it is for rank %d, but this is rank %d", h.Dst, c.world.Rank)
 	}
 	if h.Src >= uint32(c.size) || int(h.Src) == c.world.Rank {
 		return nil, errors.New("no other rank")

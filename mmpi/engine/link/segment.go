@@ -27,7 +27,7 @@ func (s *segment) begin(p *Peer, l *flow.Lane, src *Source, what flow.Segment, f
 	h := wire.Header{Type: wire.TypeData, Epoch: l.Epoch(), Length: uint32(wire.DataLen + what.Bytes),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Seq: l.Place(), Ack: p.order.Ack()}
 	if !first {
-		h.Flags |= wire.FlagAgain
+		h.Flags |= wire.FlagResent
 	}
 	d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
 	data := src.Buf[what.Offset : what.Offset+int64(what.Bytes)]

@@ -87,7 +87,7 @@ func (a *arrival) landSegment() error {
 	if err := in.Count(a.epoch, a.seq, a.n); err != nil {
 		return err
 	}
-	if every := c.landedEvery; r.shares && (over || in.Untold() >= every) || in.Untold() >= max(every, landedLazily) {
+	if every := c.landedEvery; r.shares && (over || in.Unacknowledged() >= every) || in.Unacknowledged() >= max(every, landedLazily) {
 		r.sendLanded(p, in)
 	}
 	return nil

@@ -117,10 +117,10 @@ func TestLongSegments(t *testing.T) {
 		backlog, left int64
 		long          bool
 	}{
-		{"nothing known", 0, 64 << 20, 1 << 20, false},
+		{"unknown rate", 0, 64 << 20, 1 << 20, false},
 		{"1 Gbit/s", 119e6, 64 << 20, 1 << 20, false},
 		{"fast", 8e9, 64 << 20, 4 << 20, true},
-		{"little left", 8e9, 1 << 20, 1 << 20, false},
+		{"short rest", 8e9, 1 << 20, 1 << 20, false},
 	} {
 		p.out.pace = flow.Pace{}
 		p.out.pace.Acked(uint64(c.rate), time.Second)

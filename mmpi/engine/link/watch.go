@@ -58,7 +58,7 @@ func (c *counter) check(body []byte, before uint64) error {
 		err = c.arrived.Take(x, before)
 	}
 	if err != nil {
-		return malformed{fmt.Errorf("the bytes that arrived are not the bytes that were sent: %w", err)}
+		return malformed{fmt.Errorf("the received bytes differ from the sent bytes: %w", err)}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (l *liveness) awaits(now time.Duration) { l.pinged = now }
 // the position among them at which the frame begins.
 func (l *liveness) trickles(now time.Duration, read, begun uint64, limit time.Duration) error {
 	if l.trickle.Look(now, read, begun, limit) {
-		return malformed{errors.New("a frame does not come to its end: a part of it was left out")}
+		return malformed{errors.New("a frame is incomplete: some of its bytes are missing")}
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 		if r.state == idle {
 			continue
 		}
-		if r.keepsBusy() {
+		if r.needsPolling() {
 			ep.active--
 		}
 		r.cell.Error = int32(code)
@@ -201,7 +201,7 @@ type counted struct{ active, localPosted, flushes int }
 // recount returns the correct values of the counters, without Hold's part.
 func (ep *Endpoint) recount() (n counted) {
 	for _, r := range ep.requests {
-		if r.keepsBusy() {
+		if r.needsPolling() {
 			n.active++
 		}
 	}
@@ -231,7 +231,7 @@ func (ep *Endpoint) Check(held int) error {
 	want := ep.recount()
 	want.active += held
 	if got := (counted{ep.active, ep.localPosted, ep.flushes}); got != want {
-		return fault.New(fault.Internal, "the endpoint counts %+v, there are %+v", got, want)
+		return fault.New(fault.Internal, "the endpoint's counters are %+v, but there are %+v", got, want)
 	}
 	for _, c := range ep.comms {
 		if c == nil {
@@ -249,7 +249,7 @@ func (ep *Endpoint) Check(held int) error {
 			}
 		}
 		if c.outstanding != outstanding {
-			return fault.New(fault.Internal, "communicator %x counts %d operations, there are %d",
+			return fault.New(fault.Internal, "the counter of communicator %x is %d operations, but there are %d",
 				c.context, c.outstanding, outstanding)
 		}
 	}

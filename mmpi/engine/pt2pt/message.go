@@ -26,7 +26,7 @@ type message struct {
 func (ep *Endpoint) discard(m *message) {
 	switch {
 	case m.rts:
-		m.peer.sayFin(m.handle)
+		m.peer.sendFin(m.handle)
 	case !m.whole:
 		m.dropped = true
 		return

@@ -110,7 +110,7 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	source := -1
 	if c != nil {
 		if source = c.remoteRank(p.Rank); source < 0 {
-			return nil, nil, fmt.Errorf("it is no rank of another cluster in the communicator with context %x",
+			return nil, nil, fmt.Errorf("it is not a rank of another cluster in the communicator with context %x",
 				env.Context)
 		}
 	} else if p.orphans >= ep.limit.Orphans {
@@ -140,8 +140,8 @@ func (p *peer) sending(handle uint64, states ...state) (*Request, error) {
 	return nil, fmt.Errorf("send %x is in state %v", handle, r.state)
 }
 
-// sayFin tells the sender that its large message has arrived or is not wanted.
-func (p *peer) sayFin(sender uint64) {
+// sendFin tells the sender that its large message has arrived or is not wanted.
+func (p *peer) sendFin(sender uint64) {
 	f := p.NewFrame(wire.TypeFin, 0, wire.FinLen, 0)
 	x := wire.Fin{Sender: sender}
 	f.Buf = x.Append(f.Buf)

@@ -57,7 +57,7 @@ func (r *Request) accept(m *message) {
 	cleared := min(r.size, int64(len(r.buf)))
 	r.remote = sender
 	if cleared == 0 {
-		p.sayFin(sender)
+		p.sendFin(sender)
 		r.received(0)
 		return
 	}
@@ -91,7 +91,7 @@ func (p *peer) cts(body []byte) error {
 
 // filled completes a receive whose bytes have all landed.
 func (r *Request) filled() {
-	r.peer.sayFin(r.remote)
+	r.peer.sendFin(r.remote)
 	r.received(int64(len(r.in.Buf)))
 }
 

@@ -55,10 +55,10 @@ var legal = [...]uint16{
 // messages must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
-// keepsBusy reports whether a thread must not block in native MPI while the request stands. It
+// needsPolling reports whether a thread must not block in native MPI while the request stands. It
 // returns false for requests of communicators in the background; a caller that waits for one of
 // those calls Endpoint.Hold.
-func (r *Request) keepsBusy() bool { return r.state.remote() && !r.comm.Background }
+func (r *Request) needsPolling() bool { return r.state.remote() && !r.comm.Background }
 
 // Request is one outstanding operation. Requests are pooled; a handle names one for as long as it
 // is in use.
@@ -128,11 +128,11 @@ func (r *Request) to(s state) {
 		panic(fmt.Sprintf("engine: request goes from %v to %v", r.state, s))
 	}
 	ep := r.comm.ep
-	if r.keepsBusy() {
+	if r.needsPolling() {
 		ep.active--
 	}
 	r.state = s
-	if r.keepsBusy() {
+	if r.needsPolling() {
 		ep.active++
 	}
 }

@@ -16,11 +16,11 @@ func TestRequestTakesOnlyLegalStates(t *testing.T) {
 				}()
 				ep := &Endpoint{}
 				r := &Request{state: from, comm: &Comm{ep: ep}}
-				if r.keepsBusy() {
+				if r.needsPolling() {
 					ep.active++
 				}
 				r.to(next)
-				if (ep.active == 1) != r.keepsBusy() || r.state != next {
+				if (ep.active == 1) != r.needsPolling() || r.state != next {
 					t.Errorf("%v to %v: %v, %d active", from, next, r.state, ep.active)
 				}
 			}()

@@ -76,16 +76,16 @@ func (w *Window) serve() {
 			err = w.post(s)
 		}
 		w.head = (w.head + 1) % ringSize
-		w.moveOn(err)
+		w.advance(err)
 	}
 }
 
 // outgoing is a message that is being sent.
 type outgoing struct{ cell pt2pt.Cell }
 
-// moveOn sends the node's messages, also those to itself, and completes the calls that have
+// advance sends the node's messages, also those to itself, and completes the calls that have
 // finished.
-func (w *Window) moveOn(err error) {
+func (w *Window) advance(err error) {
 	ep := w.set.ep
 	for err == nil && ep.Err() == nil {
 		o, ok := w.node.Next()
@@ -157,7 +157,7 @@ func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) er
 		}
 		return errorOf(err)
 	}
-	w.moveOn(nil)
+	w.advance(nil)
 	w.set.ep.Links().Flush()
 	return nil
 }
@@ -195,7 +195,7 @@ func (w *Window) More(left uint64) (uint64, error) {
 func (w *Window) issue(t *rma.Transfer) bool {
 	for !w.node.Full(t.Target()) {
 		over := w.node.Issue(t)
-		w.moveOn(nil)
+		w.advance(nil)
 		if over || w.set.ep.Err() != nil {
 			return true
 		}

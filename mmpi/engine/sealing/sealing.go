@@ -38,12 +38,12 @@ func (k *Keys) Sign(a *wire.Abort) {
 	a.Word = k.Party.Job().Word(a.By, k.Party.Instance, a.AppendUnsigned(nil))
 }
 
-// Said reports whether an Abort was made by the rank that it names.
-func (k *Keys) Said(a *wire.Abort) bool {
+// VerifyAbort reports whether an Abort was made by the rank that it names.
+func (k *Keys) VerifyAbort(a *wire.Abort) bool {
 	if int64(a.By) >= int64(len(k.Members)) {
 		return false
 	}
-	return k.Party.Job().Said(a.By, k.Members[a.By].Instance, a.AppendUnsigned(nil), a.Word)
+	return k.Party.Job().VerifyWord(a.By, k.Members[a.By].Instance, a.AppendUnsigned(nil), a.Word)
 }
 
 // Pair has the keys of the frames between this process and another one.
@@ -119,8 +119,8 @@ func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte,
 // Link has the keys of the frames between the two ends of a link to a forwarder. The zero value has
 // no keys.
 type Link struct {
-	channel *seal.Channel
-	came    bool // a sealed frame has arrived
+	channel    *seal.Channel
+	sealedSeen bool // a sealed frame has arrived
 }
 
 // Link returns the keys of a new link.
@@ -145,12 +145,12 @@ func (l *Link) Open(h wire.Header, frame []byte) (wire.Header, []byte, error) {
 		return h, nil, errors.New("a link of a sealed job has no keys")
 	}
 	plain, err := l.channel.Open(frame, wire.HeaderLen)
-	l.came = l.came || err == nil
+	l.sealedSeen = l.sealedSeen || err == nil
 	return h.Opened(), plain, err
 }
 
-// MayBePlain reports whether a frame need not be sealed: the forwarder may have sent a Ping or Pong
-// before it knew that the job is complete.
-func (l *Link) MayBePlain(t wire.Type) bool {
-	return !l.came && (t == wire.TypePing || t == wire.TypePong)
+// AllowsPlain reports whether a frame need not be sealed: the forwarder may have sent a Ping or
+// Pong before it knew that the job is complete.
+func (l *Link) AllowsPlain(t wire.Type) bool {
+	return !l.sealedSeen && (t == wire.TypePing || t == wire.TypePong)
 }

@@ -62,8 +62,8 @@ func (w *Waiter) FlushSoon() {
 	}
 }
 
-// rouse ends the progress thread's sleep.
-func (w *Waiter) rouse() {
+// wakeThread ends the progress thread's sleep.
+func (w *Waiter) wakeThread() {
 	w.t.idle.Store(false)
 	w.sys.Signal(w.ev.kick)
 }
@@ -102,7 +102,7 @@ func (w *Waiter) run() {
 				return
 			}
 			if every == AckEvery {
-				w.mayIdle()
+				w.tryIdle()
 			}
 			w.sleep(own, w.sys.UntilMultiple(every))
 			if w.failed(own[0], own[1]) {
@@ -126,9 +126,9 @@ func (w *Waiter) run() {
 	}
 }
 
-// mayIdle lets the progress thread be idle if an application thread sleeps on the links for long,
+// tryIdle lets the progress thread be idle if an application thread sleeps on the links for long,
 // and there is nothing else to do.
-func (w *Waiter) mayIdle() {
+func (w *Waiter) tryIdle() {
 	if !w.d.TryLock() {
 		return
 	}

@@ -96,7 +96,7 @@ func (w *Waiter) Alert(completed bool) {
 		w.wakeSleepers()
 	}
 	if w.t.watching.Load() && !w.t.forOutput && w.d.Pending() || w.t.idle.Load() && !w.d.Quiet() {
-		w.rouse()
+		w.wakeThread()
 	}
 }
 
@@ -167,7 +167,7 @@ func (w *Waiter) Block(d time.Duration) {
 	}
 	w.polls.Add(1)
 	if w.sleepers.Add(-1) == 0 && w.t.idle.Load() {
-		w.rouse()
+		w.wakeThread()
 	}
 	if s.signaled {
 		s.signaled = false

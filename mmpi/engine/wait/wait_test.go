@@ -80,10 +80,10 @@ func TestTickWhileLocked(t *testing.T) {
 		t.Fatal("ticked without the lock")
 	}
 	if d.look(); d.ticks != 1 {
-		t.Error("nobody ticked")
+		t.Error("no tick")
 	}
 	if w.tick(); d.ticks != 2 {
-		t.Error("no tick though nobody had the lock")
+		t.Error("no tick although the lock was free")
 	}
 	if d.look(); d.ticks != 2 {
 		t.Error("the program ticks though nothing was left to it")
@@ -114,8 +114,9 @@ func TestHeldWhileLocked(t *testing.T) {
 	}
 }
 
-// TestTogether checks that sleeps until multiples end at the same times in all processes.
-func TestTogether(t *testing.T) {
+// TestMultiplesEndTogether checks that sleeps until multiples end at the same times in all
+// processes.
+func TestMultiplesEndTogether(t *testing.T) {
 	clock := func() time.Duration {
 		var at unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &at); err != nil {
@@ -137,18 +138,18 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestRouse checks that only a thread that leaves work for a tick, or stops sleeping on the links,
-// ends the progress thread's long sleep.
-func TestRouse(t *testing.T) {
+// TestOnlyWorkWakesProgressThread checks that only a thread that leaves work for a tick, or stops
+// sleeping on the links, ends the progress thread's long sleep.
+func TestOnlyWorkWakesProgressThread(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		leave  func(d *fakeDriver)
 		roused bool
 	}{
-		{"nothing", func(d *fakeDriver) { d.leave(func() {}) }, false},
-		{"something for a tick", func(d *fakeDriver) { d.leave(func() { d.busy = true }) }, true},
-		{"a look", func(d *fakeDriver) { d.look() }, false},
-		{"a sleep", func(d *fakeDriver) { d.sleep(time.Millisecond) }, true},
+		{"leave without work", func(d *fakeDriver) { d.leave(func() {}) }, false},
+		{"leave with work for a tick", func(d *fakeDriver) { d.leave(func() { d.busy = true }) }, true},
+		{"poll of the links", func(d *fakeDriver) { d.look() }, false},
+		{"sleep on the links", func(d *fakeDriver) { d.sleep(time.Millisecond) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, w := newFake(t)
@@ -179,7 +180,7 @@ func TestIdleWhileAThreadSleepsLong(t *testing.T) {
 	} {
 		w.sleepers.Store(c.sleepers)
 		w.longest, d.busy = c.longest, c.owed
-		if w.mayIdle(); w.Idle() != c.want {
+		if w.tryIdle(); w.Idle() != c.want {
 			t.Errorf("%+v: idle %v", c, !c.want)
 		}
 	}
@@ -204,9 +205,9 @@ func TestThread(t *testing.T) {
 	w.Stop()
 }
 
-// TestEachIsWaked checks that a completion wakes all sleeping threads, in any order of their
-// return, so that none sleeps on until its time is over.
-func TestEachIsWaked(t *testing.T) {
+// TestCompletionWakesAllSleepers checks that a completion wakes all sleeping threads, in any order
+// of their return, so that none sleeps on until its time is over.
+func TestCompletionWakesAllSleepers(t *testing.T) {
 	d, w := newFake(t)
 	const threads = 8
 	for range 20 {
@@ -268,9 +269,9 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestEventsAreOutOfTheWay checks that the events have numbers that a program does not get for its
-// files.
-func TestEventsAreOutOfTheWay(t *testing.T) {
+// TestEventsHaveHighDescriptors checks that the events have numbers that a program does not get for
+// its files.
+func TestEventsHaveHighDescriptors(t *testing.T) {
 	_, w := newFake(t)
 	if low := min(w.ev.kick, w.ev.timer, w.bed().wake); low < highfd.Floor() {
 		t.Errorf("an event has the number %d, below %d", low, highfd.Floor())

@@ -29,7 +29,7 @@ const library = "cgo/libmmpi/"
 func main() {
 	wanted := flag.String("wanted", "", "chapters, separated by commas, whose lines are to be run")
 	least := flag.Float64("least", 0, "percent of the lines of each of them")
-	missed := flag.String("missed", "", "file for the table and the lines that nothing has run")
+	missed := flag.String("missed", "", "file for the table and the lines that were not run")
 	flag.Parse()
 	if err := run(flag.Args(), strings.Split(*wanted, ","), *least, *missed); err != nil {
 		fmt.Fprintln(os.Stderr, "cover:", err)
@@ -209,7 +209,7 @@ func (l lines) short(wanted []string, least float64) error {
 	var errs []error
 	for _, c := range wanted {
 		if p := l.chapter(c); p.percent() < least {
-			errs = append(errs, fmt.Errorf("of chapter %s %.1f %% of the lines have been run, want %g %%", c, p.percent(), least))
+			errs = append(errs, fmt.Errorf("chapter %s: %.1f %% of the lines have been run, want %g %%", c, p.percent(), least))
 		}
 	}
 	return errors.Join(errs...)

@@ -66,7 +66,7 @@ func openBench(c *cli.Context) (*bench, error) {
 		}
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
-			err = clikit.Because(ctx, err)
+			err = clikit.WithCause(ctx, err)
 			cancel()
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func openBench(c *cli.Context) (*bench, error) {
 		if r := c.String("zipper-rate"); r != "" {
 			if err := l.Shape(ctx, r, cfg.Zippers...); err != nil {
 				b.close()
-				return nil, clikit.Because(ctx, err)
+				return nil, clikit.WithCause(ctx, err)
 			}
 		}
 	}

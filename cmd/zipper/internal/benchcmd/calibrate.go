@@ -87,7 +87,7 @@ func runCalibrate(c *cli.Context) error {
 	defer stop()
 	site, closeSite, err := openSite(ctx, c)
 	if err != nil {
-		return clikit.Because(ctx, err)
+		return clikit.WithCause(ctx, err)
 	}
 	begin := time.Now()
 	samples, err := contend.Calibrate(ctx, site, contend.Options{Bytes: bytes, Most: c.Int("repeat"), Within: 0.02,
@@ -98,7 +98,7 @@ func runCalibrate(c *cli.Context) error {
 		err = cerr
 	}
 	if err != nil {
-		return clikit.Because(ctx, err)
+		return clikit.WithCause(ctx, err)
 	}
 	write := func(w io.Writer) error {
 		_, err := calibrate.Write(w, samples)

@@ -92,7 +92,7 @@ func benchContention(c *cli.Context) error {
 		return err
 	}
 	if from := c.String("again"); from != "" {
-		return predictAgain(from, dir, c.String("simgrid"), c.Bool("verbose"))
+		return repredict(from, dir, c.String("simgrid"), c.Bool("verbose"))
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
@@ -145,8 +145,8 @@ func benchContention(c *cli.Context) error {
 	return errors.Join(err, r.write(dir))
 }
 
-// predictAgain predicts the traffic of an earlier run.
-func predictAgain(from, to, simgrid string, verbose bool) error {
+// repredict predicts the traffic of an earlier run.
+func repredict(from, to, simgrid string, verbose bool) error {
 	b, err := os.ReadFile(filepath.Join(from, "report.json"))
 	if err != nil {
 		return err

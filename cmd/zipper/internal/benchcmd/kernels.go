@@ -121,7 +121,7 @@ func (r *kernelsReport) measure(c *cli.Context, dir string) error {
 	r.Environment = drive.Describe(c.String("rates"))
 	lab, err := contend.OpenLab(ctx, "zk", 2, 1, r.Rates[0], "peers", nil)
 	if err != nil {
-		return clikit.Because(ctx, err)
+		return clikit.WithCause(ctx, err)
 	}
 	runner := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}
 	say := func(what string) { fmt.Fprintln(os.Stderr, what) }
@@ -129,7 +129,7 @@ func (r *kernelsReport) measure(c *cli.Context, dir string) error {
 		contend.Options{Bytes: 16 << 20, Most: 10, Within: 0.02, Say: say}, func(x contend.Recorded) {
 			fmt.Fprintf(os.Stderr, "%s: %.3f s, %d messages, %d bytes, %v\n", x.Trace, x.Whole, x.Messages, x.Bytes, x.Processors)
 		})
-	return clikit.Because(ctx, errors.Join(err, lab.Close()))
+	return clikit.WithCause(ctx, errors.Join(err, lab.Close()))
 }
 
 // table writes the simulated times beside the measured ones.

@@ -69,7 +69,7 @@ func benchLoad(c *cli.Context) error {
 			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: jobenv.NewSecret()}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
-			return clikit.Because(ctx, err)
+			return clikit.WithCause(ctx, err)
 		}
 		rows = append(rows, row)
 	}

@@ -65,7 +65,7 @@ func benchNet(c *cli.Context) error {
 	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")},
 		o)
 	if err != nil || c.Int("rank") != 0 {
-		return clikit.Because(ctx, err)
+		return clikit.WithCause(ctx, err)
 	}
 	return showNet(c, r)
 }

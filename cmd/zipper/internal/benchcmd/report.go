@@ -123,7 +123,7 @@ func benchReport(c *cli.Context) error {
 		}
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
-			return clikit.Because(ctx, err)
+			return clikit.WithCause(ctx, err)
 		}
 		defer takeDown(l, log)
 		if _, err := l.Classic(1, 1); err != nil {

@@ -33,7 +33,7 @@ zipper tune --show                             the table that is used without a 
 It begins with the table of --tuning, if that is given. It tries one setting after the other, in turn with the best table so
 far, and keeps a value only if that is shown to be faster, and slower at no size.`,
 		Flags: slices.Concat([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` that is written"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write"},
 			&cli.BoolFlag{Name: "show", Usage: "print the built-in table and measure nothing"},
 			&cli.StringFlag{Name: "on", Usage: "settings that match the `expression`", Value: "."},
 			&cli.IntFlag{Name: "rounds", Usage: fmt.Sprintf("runs with each table, from %d on", stat.MinPairs), Value: 8},
@@ -66,7 +66,7 @@ func tuneAction(c *cli.Context) error {
 	case c.Int("rounds") < stat.MinPairs:
 		return clikit.Usage(fmt.Errorf("--rounds %d: fewer than %d show nothing", c.Int("rounds"), stat.MinPairs))
 	case file == "":
-		return clikit.Usage(errors.New("give the --output that is to be written"))
+		return clikit.Usage(errors.New("give the file to write: --output FILE"))
 	case c.NArg() > 0:
 		return clikit.Usage(errors.New("zipper tune runs a program of its own: give no other"))
 	}
@@ -79,9 +79,9 @@ func tuneAction(c *cli.Context) error {
 	}
 	defer b.close()
 	if len(b.job.Clusters) < 2 || ranks(b.job) < 3 {
-		return clikit.Usage(errors.New("want several clusters, and three ranks at least: for fewer there is nothing to choose"))
+		return clikit.Usage(errors.New("want several clusters, and three ranks at least: fewer ranks have nothing to choose"))
 	}
-	best, all, broken := tune.Choose(b.ctx, start, settings, b.tuned(c), func(t tune.Choice) { sayChoice(os.Stderr, t) })
+	best, all, broken := tune.Choose(b.ctx, start, settings, b.tuned(c), func(t tune.Choice) { printChoice(os.Stderr, t) })
 	if broken != nil && len(all) == 0 {
 		return broken
 	}
@@ -125,8 +125,8 @@ func (b *bench) tuned(c *cli.Context) tune.Measure {
 	}
 }
 
-// sayChoice prints the result for a setting.
-func sayChoice(w io.Writer, t tune.Choice) {
+// printChoice prints the result for a setting.
+func printChoice(w io.Writer, t tune.Choice) {
 	fmt.Fprint(w, choiceLine(t)+"\n")
 	for _, r := range t.Tried {
 		fmt.Fprintf(w, "  %d: %.3f (%.3f - %.3f) of its time", r.Value, r.Ratio, r.RatioLo, r.RatioHi)

@@ -63,8 +63,8 @@ func shortUsageErrors(commands []*cli.Command) {
 	}
 }
 
-// Because returns err, or the cause of the end of ctx if that is the reason for err.
-func Because(ctx context.Context, err error) error {
+// WithCause returns err, or the cause of the end of ctx if that is the reason for err.
+func WithCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -21,7 +21,7 @@ func TestExitStatusIsThatOfTheError(t *testing.T) {
 		{errors.New("broken"), ExitFailure},
 		{fmt.Errorf("flags: %w", Usage(errors.New("no such thing"))), ExitUsage},
 		{StatusError{Code: 7}, 7},
-		{Because(ctx, errors.New("broken")), 128 + int(syscall.SIGTERM)},
+		{WithCause(ctx, errors.New("broken")), 128 + int(syscall.SIGTERM)},
 	} {
 		if got := Report(c.err); got != c.want {
 			t.Errorf("%v: status %d, want %d", c.err, got, c.want)

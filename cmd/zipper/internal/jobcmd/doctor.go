@@ -77,7 +77,7 @@ func examine(c *cli.Context) error {
 		r = doctor.Job(ctx, job)
 	default:
 		if c.IsSet("zipper") {
-			return clikit.Usage(errors.New("--zipper: say also which clusters use it (--cluster or --file)"))
+			return clikit.Usage(errors.New("--zipper: give also the clusters that use it (--cluster or --file)"))
 		}
 		r = doctor.Host(ctx, c.Args().Slice())
 	}

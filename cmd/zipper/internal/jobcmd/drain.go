@@ -40,7 +40,7 @@ Jobs that run or gather continue. HOST:PORT is the forwarder's status address on
 			if !c.Bool("wait") {
 				return nil
 			}
-			return gone(c.Context, at, s.PID)
+			return awaitEnd(c.Context, at, s.PID)
 		},
 	}
 }
@@ -61,7 +61,7 @@ HOST:PORT is the forwarder's status address on this host.`,
 			if err != nil {
 				return err
 			}
-			err = gone(c.Context, at, s.PID)
+			err = awaitEnd(c.Context, at, s.PID)
 			if err == nil {
 				fmt.Println("the forwarder has ended")
 			}
@@ -81,7 +81,7 @@ only at the next start. The forwarder must have been started with --config.`,
 		Action: func(c *cli.Context) error {
 			_, s, err := signalForwarder(c, 0)
 			if err == nil && s.Config == "" {
-				err = errors.New("that forwarder was started without --config: there is nothing to read again")
+				err = errors.New("that forwarder was started without --config: it has no file to read again")
 			}
 			if err == nil {
 				_, _, err = signalForwarder(c, syscall.SIGHUP)
@@ -107,7 +107,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 		return at, s, err
 	}
 	if !here(at) {
-		return at, s, fmt.Errorf("%s is not an address of this host: say it there (ssh HOST zipper %s)", at,
+		return at, s, fmt.Errorf("%s is not an address of this host: run the command there (ssh HOST zipper %s)", at,
 			c.Command.Name)
 	}
 	// Another program that answers there could report any number.
@@ -125,7 +125,7 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 	}
 	if err != nil || s.PID <= 1 || !holds || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
 		return at, s, fmt.Errorf("the program that shows its status at %s reports process %d, "+
-			"which is no zipper forwarder here (does it run in a container?)", at, s.PID)
+			"which is not a zipper forwarder on this host (does it run in a container?)", at, s.PID)
 	}
 	if err := syscall.Kill(s.PID, sig); err != nil {
 		return at, s, fmt.Errorf("process %d: %w (the forwarder's user and root may do this)", s.PID, err)
@@ -175,8 +175,8 @@ func here(at string) bool {
 // againAfter is the time between two checks whether a forwarder still runs.
 const againAfter = 200 * time.Millisecond
 
-// gone waits until the forwarder of that process no longer shows its status.
-func gone(ctx context.Context, at string, pid int) error {
+// awaitEnd waits until the forwarder of that process no longer shows its status.
+func awaitEnd(ctx context.Context, at string, pid int) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return err

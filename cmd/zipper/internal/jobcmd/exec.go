@@ -45,14 +45,14 @@ func execProgram(c *cli.Context) error {
 		}
 		var err error
 		if r.Share, err = shareFromFlags(c); err != nil {
-			return clikit.Usage(helpless(err))
+			return clikit.Usage(addJobRemedy(err))
 		}
 		r.Dir, _ = os.Getwd()
 		return r.Exec()
 	}()
 	_, rank, started := native.Rank(os.Getenv)
 	if r.Share.ID != "" && (!started || native.Speaks(os.Getenv)) {
-		tellEnd(r.Share, time.Now(), fmt.Sprintf("could not be started (%v)", err))
+		reportEnd(r.Share, time.Now(), fmt.Sprintf("could not be started (%v)", err))
 	}
 	switch {
 	case !started || rank == "0":
@@ -104,10 +104,10 @@ func shareFlags() []cli.Flag {
 	}
 }
 
-// helpless adds the remedy to an error when there is no job at all.
-func helpless(err error) error {
+// addJobRemedy adds the remedy to an error when there is no job at all.
+func addJobRemedy(err error) error {
 	if errors.Is(err, jobenv.ErrNoJob) {
-		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)",
+		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI passes to other hosts only with mpirun -x (%w)",
 			err)
 	}
 	var flags []string

@@ -125,7 +125,7 @@ func dialler(c *cli.Context, cfg *forwarder.Config, log *zap.Logger) (forwarder.
 			return direct(ctx, at, failed)
 		}
 		return dial.Through(ctx, line, func(output string) {
-			log.Warn("a command that opens links says", zap.String("forwarder", at),
+			log.Warn("output of a command that opens links", zap.String("forwarder", at),
 				zap.String("line", wire.Printable(output)))
 		}, failed)
 	}, nil

@@ -133,7 +133,7 @@ func readConfig(file string) (options []option, err error) {
 		key, value := root.Content[i], root.Content[i+1]
 		o := option{name: key.Value, line: key.Line}
 		if slices.ContainsFunc(options, func(p option) bool { return p.name == o.name }) {
-			return nil, fmt.Errorf("%s:%d: %s is there twice", file, o.line, o.name)
+			return nil, fmt.Errorf("%s:%d: %s is given twice", file, o.line, o.name)
 		}
 		items := []*yaml.Node{value}
 		if value.Kind == yaml.SequenceNode {
@@ -204,7 +204,7 @@ func forwarderConfig(c *cli.Context) (cfg forwarder.Config, err error) {
 		cfg.Ticket = func(j *wire.Join) (string, error) { return ticket.Check(j, site, time.Now()) }
 	}
 	if cfg.MaxJobsOf > 0 && cfg.Ticket == nil {
-		return cfg, errors.New("--max-jobs-of-user: users are known by their tickets (--ticket-key)")
+		return cfg, errors.New("--max-jobs-of-user requires --ticket-key, because tickets name the users")
 	}
 	return cfg, nil
 }

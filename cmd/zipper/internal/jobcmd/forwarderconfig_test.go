@@ -76,7 +76,7 @@ func TestBadConfigFileIsNamed(t *testing.T) {
 		"level: checked\nlevle: sealed": `:2: there is no option "levle"`,
 		"level: 7":                      "--level",
 		"\nmemory: much":                ":2: memory: ",
-		"job: a\njob: b":                ":2: job is there twice",
+		"job: a\njob: b":                ":2: job is given twice",
 		"job: {a: b}":                   ":1: job: want a value or a list of values",
 		"level:":                        ":1: level: want a value",
 		"job: [":                        "yaml",

@@ -87,7 +87,7 @@ func serveForwarder(line *cli.Context) (err error) {
 	}
 	if c.Bool("nat") {
 		if cfg.Protocol == forwarder.Classic {
-			return clikit.Usage(errors.New("--nat: with --protocol classic everything is relayed"))
+			return clikit.Usage(errors.New("--nat is not supported with --protocol classic, which relays everything"))
 		}
 		table, err := nat.Open()
 		if err != nil {
@@ -105,7 +105,7 @@ func serveForwarder(line *cli.Context) (err error) {
 	var f *forwarder.Forwarder
 	atEnd := []func(forwarder.Summary){}
 	if line.IsSet("job") {
-		atEnd = append(atEnd, whenAllHaveRun(line.StringSlice("job"), func() { f.Drain() }))
+		atEnd = append(atEnd, afterAllJobs(line.StringSlice("job"), func() { f.Drain() }))
 	}
 	if name := c.String("accounting"); name != "" {
 		records, err := account.Open(name, log)
@@ -129,12 +129,12 @@ func serveForwarder(line *cli.Context) (err error) {
 
 func (s *service) serve() error {
 	// SIGQUIT would print the stacks of all goroutines; a forwarder leaves nothing behind for that.
-	ctx, cancel := clikit.UntilSignal(s.line.Context, append(s.heeded(), syscall.SIGQUIT)...)
+	ctx, cancel := clikit.UntilSignal(s.line.Context, append(s.handledSignals(), syscall.SIGQUIT)...)
 	defer cancel()
 	if err := serveStatus(ctx, s.started, s.f, s.metrics, s.log); err != nil {
 		return err
 	}
-	defer s.heed()()
+	defer s.handleSignals()()
 	notify(s.log, daemon.SdNotifyReady)
 	s.watch(ctx)
 	err := s.f.Serve(ctx)
@@ -142,10 +142,10 @@ func (s *service) serve() error {
 	return err
 }
 
-// whenAllHaveRun returns a function for the forwarder to call at the end of jobs, which calls done
+// afterAllJobs returns a function for the forwarder to call at the end of jobs, which calls done
 // once all of these jobs have run. A job that never became complete has not run: its halves may be
 // started again.
-func whenAllHaveRun(ids []string, done func()) func(forwarder.Summary) {
+func afterAllJobs(ids []string, done func()) func(forwarder.Summary) {
 	var mu sync.Mutex
 	left := map[string]bool{}
 	for _, id := range ids {
@@ -169,8 +169,9 @@ func (s *service) reloads() bool {
 	return s.line.String(configFlag) != "" || os.Getenv("NOTIFY_SOCKET") != ""
 }
 
-// heeded returns the signals that the forwarder handles in other ways than by the end of a context.
-func (s *service) heeded() []os.Signal {
+// handledSignals returns the signals that the forwarder handles in other ways than by the end of a
+// context.
+func (s *service) handledSignals() []os.Signal {
 	list := []os.Signal{syscall.SIGUSR1}
 	if s.reloads() {
 		list = append(list, syscall.SIGHUP)
@@ -181,10 +182,10 @@ func (s *service) heeded() []os.Signal {
 	return list
 }
 
-// heed handles these signals until the function that it returns is called. That must be after Serve
-// has returned, so that no signal kills a forwarder that is already ending.
-func (s *service) heed() (stop func()) {
-	want := s.heeded()
+// handleSignals handles these signals until the function that it returns is called. That must be
+// after Serve has returned, so that no signal kills a forwarder that is already ending.
+func (s *service) handleSignals() (stop func()) {
+	want := s.handledSignals()
 	ch := make(chan os.Signal, len(want))
 	signal.Notify(ch, want...)
 	over := make(chan struct{})
@@ -214,7 +215,7 @@ func (s *service) follow(got os.Signal) {
 	case syscall.SIGHUP:
 		notify(s.log, daemon.SdNotifyReloading)
 		if err := s.reload(); err != nil {
-			s.log.Error("the configuration stays as it was", zap.Error(err))
+			s.log.Error("the configuration is unchanged, because it cannot be read again", zap.Error(err))
 		}
 		notify(s.log, daemon.SdNotifyReady)
 	}
@@ -224,7 +225,7 @@ func (s *service) follow(got os.Signal) {
 // forwarder continues with its configuration.
 func (s *service) reload() error {
 	if s.line.String(configFlag) == "" {
-		return errors.New("there is no configuration file to read again (--config)")
+		return errors.New("no configuration file to read again (--config)")
 	}
 	c, err := withConfig(s.line)
 	if err != nil {
@@ -248,7 +249,7 @@ func (s *service) reload() error {
 	s.level.SetLevel(level)
 	s.log.Info("configuration read again", zap.String("file", s.line.String(configFlag)))
 	if names := needRestart(s.started, c); len(names) > 0 {
-		s.log.Warn("these options count at the next start: " + strings.Join(names, ", "))
+		s.log.Warn("these options take effect at the next start: " + strings.Join(names, ", "))
 	}
 	return nil
 }

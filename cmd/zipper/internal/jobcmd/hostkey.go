@@ -46,7 +46,7 @@ func keptHostKey(name string, log *zap.Logger) (file string, key ed25519.Private
 	}
 	key, made, err = keyfile.Open(name)
 	if err != nil && !asked && (errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)) {
-		log.Warn("no place to keep the host key: the next start has another one (--host-key FILE)", zap.Error(err))
+		log.Warn("cannot keep the host key: the next start has another one (--host-key FILE)", zap.Error(err))
 		_, key, err = ed25519.GenerateKey(nil)
 	}
 	return name, key, made, err

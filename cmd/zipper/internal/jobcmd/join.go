@@ -90,14 +90,14 @@ func join(c *cli.Context) error {
 func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	share, err := shareFromFlags(c)
 	if err != nil {
-		return nil, helpless(err)
+		return nil, addJobRemedy(err)
 	}
 	policy := cmp.Or(c.String("host-keys"), os.Getenv(jobenv.VarHostKeys))
 	if err := share.AskHostKeys(policy, jobenv.KnownFile(os.Getenv), clikit.AskHostKey(c.Context,
 		share.Timeout)); err != nil {
 		return nil, err
 	}
-	h := &launch.Half{Share: share, Tells: true, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+	h := &launch.Half{Share: share, ReportsEnd: true, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: spec.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
 			Args: c.StringSlice("arg"), Program: c.Args().Slice()}}
 	for _, l := range share.Layout {
@@ -116,10 +116,10 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	return h, nil
 }
 
-// tellEnd reports to the job's forwarders that a half has ended, or cannot start, so that the
+// reportEnd reports to the job's forwarders that a half has ended, or cannot start, so that the
 // others need not wait for it. why is a clause without a subject; began is when the half began.
-func tellEnd(share jobenv.Job, began time.Time, why string) {
+func reportEnd(share jobenv.Job, began time.Time, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 	defer cancel()
-	launch.TellEnded(ctx, share, began, why)
+	launch.ReportEnded(ctx, share, began, why)
 }

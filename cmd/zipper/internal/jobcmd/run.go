@@ -125,7 +125,7 @@ func run(c *cli.Context) error {
 	if err != nil && out.Launcher != "" {
 		err = fmt.Errorf("%w\n%s", err, strings.TrimSuffix(out.Launcher, "\n"))
 	}
-	log.Debug("run is over", zap.Any("outcome", out))
+	log.Debug("run has ended", zap.Any("outcome", out))
 	if out.Status != 0 || err != nil {
 		return clikit.StatusError{Code: max(out.Status, 1), Err: err}
 	}

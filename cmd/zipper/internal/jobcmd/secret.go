@@ -41,7 +41,7 @@ func makeSecret(c *cli.Context) error {
 	case c.NArg() != 1:
 		return clikit.Usage(errors.New("want the name of the file to make: zipper secret FILE"))
 	case c.IsSet("for") != c.Bool("passphrase"):
-		return clikit.Usage(errors.New("--passphrase and --for NAME go together: a name of the project or the site, so that others' words for other things do not give the same secret"))
+		return clikit.Usage(errors.New("--passphrase and --for NAME require each other: with the project's or site's name, equal passphrases of others give other secrets"))
 	}
 	secret := jobenv.NewSecret()
 	if c.Bool("passphrase") {

@@ -142,14 +142,14 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		}
 		first := 0
 		for _, c := range j.Clusters {
-			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d%s\n", text(c.Name), first, first+c.Size-1, whoRuns(c))
+			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d%s\n", text(c.Name), first, first+c.Size-1, clusterOwner(c))
 			first += c.Size
 		}
 		if j.MoreClusters > 0 {
 			fmt.Fprintf(w, "  and %d more clusters\n", j.MoreClusters)
 		}
 		if len(j.Forwarders) > 0 {
-			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n",
+			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, for the ranks that join them\n",
 				text(strings.Join(j.Forwarders, ", ")))
 		}
 		for _, t := range j.Trunks {
@@ -170,7 +170,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			for i := range j.Traffic {
 				again += j.Traffic[i].ResentFrames
 			}
-			fmt.Fprintf(w, "  %d links lost and made again, or lost for a while; %d of them for damaged frames; %d frames sent again\n",
+			fmt.Fprintf(w, "  %d links lost and reconnected, or lost for a while; %d of them because of damaged frames; %d frames sent again\n",
 				j.LostLinks, j.BadFrames, again)
 		}
 		if j.QueuedBytes > 0 {
@@ -213,8 +213,8 @@ func writeTotals(w io.Writer, t *forwarder.Totals) {
 	}
 }
 
-// whoRuns describes the host of a cluster's first rank and its user.
-func whoRuns(c forwarder.ClusterStatus) (s string) {
+// clusterOwner describes the host of a cluster's first rank and its user.
+func clusterOwner(c forwarder.ClusterStatus) (s string) {
 	if c.Host != "" {
 		s = ", the first on " + wire.Printable(c.Host)
 	}

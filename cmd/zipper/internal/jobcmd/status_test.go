@@ -45,7 +45,7 @@ func TestStatusHasFailuresAndLevel(t *testing.T) {
 	}
 	for _, want := range []string{"level sealed\n", "refused since the start: 2: no ticket\n",
 		"since the start 5 links of ranks and 6 to other forwarders lost, 7 damaged frames, 8 frames sent again\n",
-		"3 links lost and made again, or lost for a while; 1 of them for damaged frames; 4 frames sent again\n"} {
+		"3 links lost and reconnected, or lost for a while; 1 of them because of damaged frames; 4 frames sent again\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

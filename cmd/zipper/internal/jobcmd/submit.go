@@ -73,7 +73,7 @@ func submitJob(c *cli.Context) error {
 				share.Forwarders = job.Share(h.Cluster.Name).Forwarders
 			}
 		}
-		tellEnd(share, began, why)
+		reportEnd(share, began, why)
 	})
 	if sig, ok := clikit.InterruptOf(ctx); ok {
 		return clikit.StatusError{Code: sig.Status(), Err: sig}

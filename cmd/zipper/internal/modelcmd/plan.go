@@ -167,7 +167,7 @@ func constrain(x *plan.Problem, pins, together []string, work string) error {
 	number := func(s string) (int, error) {
 		r, err := strconv.Atoi(s)
 		if err != nil || r < 0 || r >= x.Ranks {
-			return 0, fmt.Errorf("%q is no rank: the job has %d", s, x.Ranks)
+			return 0, fmt.Errorf("%q is not a rank: the job has %d", s, x.Ranks)
 		}
 		return r, nil
 	}

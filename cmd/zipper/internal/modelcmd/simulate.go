@@ -29,7 +29,7 @@ func Simulate() *cli.Command {
 				Usage: "seed `N` of random choices, such as the order of simultaneous events and the targets of faults"},
 			ranksFlag(), computeFlag(),
 			&cli.StringFlag{Name: "faults",
-				Usage: "`LIST` of KIND@TIME[/FOR][=WHO]; or a number of random faults a second"},
+				Usage: "`LIST` of KIND@TIME[/DURATION][=TARGET]; or a number of random faults a second"},
 			&cli.BoolFlag{Name: "history", Usage: "log the events on standard error"},
 			rowsFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},

@@ -13,7 +13,7 @@ func (t *Tracker) Deadline(now time.Duration) *End {
 	case !t.Replays || t.ignoring || t.finishFailed:
 		return nil
 	case t.resumes:
-		return t.onlyRail(now)
+		return t.singleRailDeadline(now)
 	}
 	limit := min(*t.Patience, deadAfter)
 	for _, r := range t.reach.forwarders {
@@ -21,13 +21,13 @@ func (t *Tracker) Deadline(now time.Duration) *End {
 			limit = *t.Patience
 		}
 	}
-	if t.reach.noneSince > 0 && now-t.reach.noneSince > limit {
+	if t.reach.unlinkedSince > 0 && now-t.reach.unlinkedSince > limit {
 		return &End{Rank: t.Rank,
 			Reason: fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, t.lastLoss)}
 	}
 	for _, rank := range t.reach.unreachable() {
 		last, limit := t.lastLoss, limit
-		t.reach.anyTo(rank, func(r *Rail) bool {
+		t.reach.anyRailTo(rank, func(r *Rail) bool {
 			if x, ok := r.unreachable[rank]; ok {
 				last = x.Reason
 				if x.Cut { // The rank may be alive: a link between forwarders is opened again.
@@ -44,10 +44,10 @@ func (t *Tracker) Deadline(now time.Duration) *End {
 	return nil
 }
 
-// onlyRail does the work of Deadline in a job where a single forwarder leads to each rank. The job
-// ends when such a forwarder has been out of reach for too long. That forwarder itself decides
-// which ranks it gives up.
-func (t *Tracker) onlyRail(now time.Duration) *End {
+// singleRailDeadline does the work of Deadline in a job where a single forwarder leads to each
+// rank. The job ends when such a forwarder has been out of reach for too long. That forwarder
+// itself decides which ranks it gives up.
+func (t *Tracker) singleRailDeadline(now time.Duration) *End {
 	for _, r := range t.reach.forwarders {
 		if r.Linked() || r.lostAt == 0 {
 			continue

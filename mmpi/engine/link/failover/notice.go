@@ -25,10 +25,10 @@ func (t *Tracker) warnLost(r *Rail, why string) {
 	}
 }
 
-// warnBack tells the user that the forwarder of rail r, at the address remote, is in use again. It
-// does so only if the user was warned of the loss, and more than one forwarder leads to each rank:
-// otherwise only the first loss is reported.
-func (t *Tracker) warnBack(r *Rail, remote string) {
+// warnRestored tells the user that the forwarder of rail r, at the address remote, is in use again.
+// It does so only if the user was warned of the loss, and more than one forwarder leads to each
+// rank: otherwise only the first loss is reported.
+func (t *Tracker) warnRestored(r *Rail, remote string) {
 	if r.warned && !t.resumes {
 		r.warned = false
 		t.Warn(fmt.Sprintf("forwarder %s is in use; %d of %d", remote, t.reach.linked(), len(t.reach.forwarders)))
@@ -68,7 +68,7 @@ func (t *Tracker) warnCut(now time.Duration) {
 	}
 	for _, rank := range t.reach.unreachable() {
 		since := t.reach.since[rank]
-		t.reach.anyTo(rank, func(r *Rail) bool {
+		t.reach.anyRailTo(rank, func(r *Rail) bool {
 			if x := r.unreachable[rank]; x.Cut && now-since > cutAfter && !t.warnedCut {
 				t.warnedCut = true
 				t.Warn(fmt.Sprintf("%s; it is reopened, and data that may be lost is sent again", x.Reason))

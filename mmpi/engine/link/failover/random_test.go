@@ -118,11 +118,11 @@ func (x *randomJob) check() error {
 	if !x.Replays || x.ignoring || x.reach.linked() == 0 {
 		return nil
 	}
-	if x.reach.noneSince != 0 {
+	if x.reach.unlinkedSince != 0 {
 		return errors.New("there is a link, and a deadline for one")
 	}
 	for rank := 1; rank < x.Size; rank++ {
-		reached := x.reach.anyTo(rank, func(r *Rail) bool { return r.Reaches(rank) })
+		reached := x.reach.anyRailTo(rank, func(r *Rail) bool { return r.Reaches(rank) })
 		if _, out := x.reach.since[rank]; out == reached {
 			return fmt.Errorf("rank %d: reached %v, has a deadline %v", rank, reached, out)
 		}

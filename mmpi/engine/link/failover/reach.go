@@ -13,8 +13,10 @@ type reach struct {
 	paths      [][]int // indexes of the rails to forwarders that lead to each rank, by rank (Config.Paths)
 	forwarders []*Rail // rails to forwarders, by Rail.index
 
-	noneSince time.Duration         // time since which no forwarder is linked; 0: at least one is linked
-	since     map[int]time.Duration // time since which no rail reaches a rank, by rank; reachable ranks have no entry
+	unlinkedSince time.Duration // time since which no forwarder is linked; 0: at least one is linked
+
+	// time since which no rail reaches a rank, by rank; reachable ranks have no entry
+	since map[int]time.Duration
 }
 
 // add appends rail r, which leads to a forwarder, to those that are considered.
@@ -30,8 +32,8 @@ func (h *reach) linked() (n int) {
 	return n
 }
 
-// anyTo reports whether f returns true for some rail to a forwarder that leads to a rank.
-func (h *reach) anyTo(rank int, f func(r *Rail) bool) bool {
+// anyRailTo reports whether f returns true for some rail to a forwarder that leads to a rank.
+func (h *reach) anyRailTo(rank int, f func(r *Rail) bool) bool {
 	if h.paths == nil {
 		return slices.ContainsFunc(h.forwarders, f)
 	}
@@ -41,8 +43,8 @@ func (h *reach) anyTo(rank int, f func(r *Rail) bool) bool {
 // needs reports whether rail r leads to some rank that no rail reaches at present.
 func (h *reach) needs(r *Rail) bool {
 	for rank := range h.size {
-		if rank != h.rank && h.anyTo(rank, func(o *Rail) bool { return o == r }) &&
-			!h.anyTo(rank, func(o *Rail) bool { return o.Reaches(rank) }) {
+		if rank != h.rank && h.anyRailTo(rank, func(o *Rail) bool { return o == r }) &&
+			!h.anyRailTo(rank, func(o *Rail) bool { return o.Reaches(rank) }) {
 			return true
 		}
 	}
@@ -53,12 +55,12 @@ func (h *reach) needs(r *Rail) bool {
 // also updates the times since which ranks are unreachable.
 func (h *reach) updateAll(now time.Duration) {
 	if h.linked() == 0 {
-		if h.noneSince == 0 {
-			h.noneSince = now
+		if h.unlinkedSince == 0 {
+			h.unlinkedSince = now
 		}
 		return
 	}
-	h.noneSince = 0
+	h.unlinkedSince = 0
 	for rank := range h.size {
 		h.update(now, rank)
 	}
@@ -70,7 +72,7 @@ func (h *reach) update(now time.Duration, rank int) {
 	if rank == h.rank {
 		return
 	}
-	if h.anyTo(rank, func(r *Rail) bool { return r.Reaches(rank) }) {
+	if h.anyRailTo(rank, func(r *Rail) bool { return r.Reaches(rank) }) {
 		h.restored(rank)
 	} else if _, ok := h.since[rank]; !ok {
 		h.since[rank] = now

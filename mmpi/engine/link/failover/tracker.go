@@ -123,7 +123,7 @@ func (t *Tracker) Lost(now time.Duration, r *Rail, l Loss) *End {
 	case r.peer < 0 && !t.Replays:
 		return e
 	case r.strike(now, l.Progress) && r.peer < 0 && !t.ignoring:
-		e.Reason = fmt.Sprintf("%s (%d times in a row, with nothing new between)", l.Reason, r.strikes)
+		e.Reason = fmt.Sprintf("%s (%d times in a row, without progress between)", l.Reason, r.strikes)
 		return e
 	}
 	return nil
@@ -209,7 +209,7 @@ func (t *Tracker) Up(now time.Duration, r *Rail, progress uint64, remote string)
 	}
 	r.up(now, progress)
 	if r.peer < 0 {
-		t.warnBack(r, remote)
+		t.warnRestored(r, remote)
 		t.reach.updateAll(now) // The forwarder will report the ranks that it does not reach.
 	}
 	return true

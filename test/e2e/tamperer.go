@@ -10,9 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// meddler is a proxy between ranks and their forwarder. It records all frames, and changes them as
+// tamperer is a proxy between ranks and their forwarder. It records all frames, and changes them as
 // edit does.
-type meddler struct {
+type tamperer struct {
 	Addr string
 
 	mu   sync.Mutex
@@ -21,14 +21,14 @@ type meddler struct {
 	edit func(toRank bool, h wire.Header, frame []byte) [][]byte
 }
 
-// meddle starts a meddler in front of a forwarder.
-func meddle(t *testing.T, forwarder string, edit func(toRank bool, h wire.Header, frame []byte) [][]byte) *meddler {
+// tamper starts a tamperer in front of a forwarder.
+func tamper(t *testing.T, forwarder string, edit func(toRank bool, h wire.Header, frame []byte) [][]byte) *tamperer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meddler{Addr: ln.Addr().String(), edit: edit}
+	m := &tamperer{Addr: ln.Addr().String(), edit: edit}
 	var conns sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); conns.Wait() })
 	conns.Go(func() {
@@ -58,7 +58,7 @@ func meddle(t *testing.T, forwarder string, edit func(toRank bool, h wire.Header
 }
 
 // carry passes frames from one end to the other until one of them closes.
-func (m *meddler) carry(from io.Reader, to io.Writer, toRank bool) {
+func (m *tamperer) carry(from io.Reader, to io.Writer, toRank bool) {
 	head := make([]byte, wire.HeaderLen)
 	for {
 		if _, err := io.ReadFull(from, head); err != nil {
@@ -88,7 +88,7 @@ func (m *meddler) carry(from io.Reader, to io.Writer, toRank bool) {
 }
 
 // Seen returns all bytes so far, in both directions.
-func (m *meddler) Seen() []byte {
+func (m *tamperer) Seen() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bytes.Clone(m.seen.Bytes())
