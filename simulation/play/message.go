@@ -68,7 +68,7 @@ func (r *run) read(list []platform.Message) error {
 		if _, ok := r.network(x); !ok && !x.engine {
 			return errNetwork(m.From, m.To)
 		}
-		if r.spread() {
+		if x.engine && r.spread() {
 			x.job = (r.index(x.from) + r.index(x.to)) % len(r.p.Zippers)
 		}
 		pair := [2]*proc{x.from, x.to}

@@ -66,6 +66,7 @@ func TestTimesByHand(t *testing.T) {
 		{"both directions", lab, "a1 b1 8MB\nb1 a1 8MB", []float64{3.2, 3.2}},
 		{"later", lab, "a1 b1 8MB start=2s", []float64{5.2}},
 		{"two hops, the slow one last", row, "a1 c1 10MB", []float64{0.8}},
+		{"from a zipper's host", lab, "z1 a1 8MB", []float64{3.2}},
 		{"a small one", lab, "a1 b1 1B", []float64{0.00025}},
 	} {
 		p := read(t, c.platform)
