@@ -186,6 +186,8 @@ int z_raise_cell(zcomm *c, const z_cell *cell, const char *function) {
   char why[MPI_MAX_ERROR_STRING] = "";
   if (cell->error != Z_ERR_TRUNCATE) return z_raise_engine(c, cell->error, function);
   int differ = zconstants_differ(cell->sent, cell->bytes, why, sizeof why);
+  if (!cell->sent && !cell->bytes) /* not known */
+    return z_raise(c, MPI_ERR_TRUNCATE, function, "the message is longer than the receive buffer");
   if (cell->sent < cell->bytes)
     return z_raise(c, MPI_ERR_TRUNCATE, function, "%lld bytes came where %lld were expected%s%s", (long long)cell->sent,
                    (long long)cell->bytes, differ ? ": " : "", why);

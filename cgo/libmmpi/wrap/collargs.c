@@ -46,10 +46,13 @@ MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count) {
   if (n <= INT_MAX) return type;
   int rc = zmany_begin(&m, n, type);
   if (rc && !k->rc) k->rc = rc;
-  if (!rc && !grab(k, 0, m.type)) zmany_end(&m);
-  if (!k->rc) k->pieces->made = 1;
   *count = m.count;
-  return k->rc ? type : m.type;
+  if (rc || !grab(k, 0, m.type)) {
+    if (!rc) zmany_end(&m);
+    return type;
+  }
+  k->pieces->made = 1;
+  return m.type;
 }
 
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {

@@ -66,6 +66,8 @@ static const char *stderr_of(void (*call)(void)) {
 static void fatal(void) { z_raise_engine(z_whole, Z_ERR_LINK, "MPI_Recv"); }
 static z_cell cut = {.error = Z_ERR_TRUNCATE, .sent = 256, .bytes = 128};
 static void truncated(void) { z_raise_cell(z_whole, &cut, "MPI_Gather"); }
+static z_cell unknown = {.error = Z_ERR_TRUNCATE};
+static void cut_somewhere(void) { z_raise_cell(z_whole, &unknown, "MPI_Recv"); }
 static void long_text(void) { z_raise(z_whole, MPI_ERR_ARG, "MPI_Recv", "%02000d", 1); }
 
 TEST(a_fatal_error_says_why_and_ends_all_clusters) {
@@ -77,6 +79,7 @@ TEST(a_fatal_error_says_why_and_ends_all_clusters) {
   SAME(fake.aborted, MPI_ERR_OTHER);
   CHECK(strstr(stderr_of(truncated), "the message of 256 bytes is longer than the receive buffer of 128\n"));
   SAME(fake.aborted, MPI_ERR_TRUNCATE);
+  CHECK(strstr(stderr_of(cut_somewhere), "MPI_Recv: the message is longer than the receive buffer\n"));
   CHECK(strlen(stderr_of(long_text)) > 100); /* the text is cut, and no other memory is overwritten */
   /* the process has left the job, or has not joined: there is no other process to end */
   z_own_page.state = Z_OFF;
