@@ -72,7 +72,8 @@ func (r *rank) main(in, local int) error {
 	return nil
 }
 
-// enter joins the job as native rank local of cluster number in, and starts the rank's engine.
+// enter joins the job, as the rank with number local in the cluster with index in, and starts the
+// rank's engine.
 func (r *rank) enter(in, local int) error {
 	p := &r.job.plan
 	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),

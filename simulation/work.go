@@ -123,8 +123,9 @@ func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	return sizes[all.IntN(len(sizes))]
 }
 
-// exchange sends each messages of random sizes up to most bytes to every other rank, in random
-// order, and receives as many. It returns an error if a message is wrong.
+// exchange sends messages of random sizes, of at most most bytes, to the other ranks in random
+// order: each is the number of messages to each of them. It receives as many from each. It returns
+// an error if a message is wrong.
 func (w *worker) exchange(each, most int) error {
 	var to []int
 	for d := range w.n {

@@ -82,7 +82,7 @@ type Samples struct {
 	Name     string // name of the platform
 	Clusters []Cluster
 	Zippers  []Zipper
-	Striped  Striped // without rates if not measured
+	Striped  Striped // measurements of jobs over several zippers; it has no rates if there are none
 	// Packet is the number of bytes that an adapter passes at a time, and Burst the number that
 	// pass at once after a pause. Both are for simulation; 0 if not known.
 	Packet, Burst int

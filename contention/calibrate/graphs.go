@@ -99,7 +99,8 @@ func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float
 
 // penalties returns the penalty of each message while all are under way, which is its measured
 // slowdown against a lone message of rate lone in bytes/s, with the standard error over the
-// repetitions. Penalties after the first finish come from the penalty model with reading r.
+// repetitions. The model of penalties with reading r gives those of later phases, in which fewer
+// messages are under way.
 func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) {
 	samples := make([][]float64, len(t.Edges))
 	for _, s := range t.Seconds {

@@ -242,14 +242,14 @@ func (n *Network[T]) Alone(flow int) T {
 // transfer makes it the limit.
 type Limit struct {
 	Resource int  // index of the resource
-	Contra   bool // whether traffic in the opposite direction makes it the limit
+	Contra   bool // whether the resource limits the rate because of traffic in the opposite direction
 }
 
 // Allocation has for each active flow, in the order of the call, a rate in bytes per second and its
 // limits (at least one, several when tied).
 type Allocation[T any] struct {
 	Rate   []T       // rate in bytes per second
-	Limits [][]Limit // limits of the rate
+	Limits [][]Limit // resources that limit the rate: Limits[i] has those of flow i
 }
 
 // Overload is a resource, or the receiving link of a vertex of a switch domain, to which a rule

@@ -37,8 +37,8 @@ func (p *path) attach() {
 	}
 }
 
-// detach removes the path's send queue, which is empty, and its later stages from the connections
-// of the path.
+// detach removes the path's stages from the lists of the connections that they use: the send queue
+// of the first stage, which must be empty, and all later stages.
 func (p *path) detach() {
 	first := p.stages[0].conn
 	first.sendQueues = slices.DeleteFunc(first.sendQueues, func(q *sendQueue) bool { return q == p.sending })

@@ -110,8 +110,8 @@ func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	}
 }
 
-// offered handles a connection that the other end has dialled. A further one is kept until the job
-// runs.
+// offered handles a connection that the other end has dialled. If the bridge has one already, the
+// job uses the new one as a further connection as soon as it runs.
 func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	switch {
 	case e.state == Absent:

@@ -96,7 +96,8 @@ func (r *ranks) addDoors(doors []wire.Door) bool {
 // isNamesake reports whether a host of another cluster has the same name as the host of rank v.
 func (r *ranks) isNamesake(v uint32) bool { return r.namesakes[r.hosts[v]] }
 
-// behind returns the ranks to which frames go through the forwarder with index zipper.
+// behind returns the ranks whose frames this forwarder sends to the neighbouring forwarder with the
+// given index, rather than to the ranks themselves.
 func (r *ranks) behind(zipper int) (list []uint32) {
 	for v := range r.via {
 		if r.via[v] == zipper {

@@ -85,8 +85,8 @@ func (q *pipe) writable() bool {
 	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)
 }
 
-// wrote reports a write of n bytes to the queue that bounds the bytes in the socket. full says that
-// the socket takes no more now.
+// wrote tells the socket's model of its queue (q.socket) that n bytes were written to the socket.
+// full says that the socket has no room for more now.
 func (q *pipe) wrote(n int, full bool) {
 	if q.way == nil || !q.socket.Wrote(n, full) {
 		return

@@ -101,9 +101,9 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* Returns a table that maps each process, by its number in this process, to its index in rank, or
- * to -1 if the process is not among the n. The caller frees the table. Returns NULL if memory is
- * exhausted. */
+/* Returns the inverse of `rank`, which has the numbers of n processes: a table of all processes
+ * that this process knows, by number, with the index of each in `rank`, or -1. The caller frees the
+ * table. Returns NULL if memory is exhausted. */
 static int32_t *positions(const int32_t *rank, int n) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);

@@ -42,7 +42,8 @@ type lane struct {
 	enrolled bool          // The peer is in the ring of peers to which the rail sends segments (rail.bulk).
 }
 
-// enroll records whether the peer is in the rail's ring of peers with segments to send (rail.bulk).
+// enroll sets the flag enrolled after the rail has put the peer into its ring of peers with
+// segments to send (rail.bulk), or has taken it out.
 func (l *lane) enroll(in bool) { l.enrolled = in }
 
 // sent counts segment s as in flight since the time now, if it is tracked: the peer will
@@ -296,7 +297,8 @@ func (p *Peer) acked(ack uint64) error {
 	return err
 }
 
-// depart records that the peer has left the job, and releases the unacknowledged frames to it.
+// depart records that the peer has left the job, and frees the memory of the frames to it that it
+// has not acknowledged.
 func (p *Peer) depart() {
 	p.departed = true
 	p.core.retain(-p.retained.drop(&p.core.store))
