@@ -39,7 +39,7 @@ type carrier struct {
 	events events              // events receives what happens to the job.
 	job    *job.Job            // job is the state machine of the job. The carrier only reads it.
 	conns  map[action.Conn]*peer
-	timers map[action.Timer]*alarm
+	alarms *clock.Alarms[action.Timer]
 	plane  *plane.Plane // plane is nil until the job runs.
 	// ways has the ports that the kernel forwards, by the number of the OpenWays action that opened
 	// them.
@@ -68,8 +68,6 @@ type events interface {
 	handle(e job.Event)
 	// locked calls fn with the lock held. Any thread, without the lock.
 	locked(fn func())
-	// expired tells the job that a timer has expired. Any thread, without the lock.
-	expired(t action.Timer, a *alarm)
 }
 
 // shown is what the ranks of a job have proved to the forwarder: the pass, which is the same for
@@ -83,9 +81,9 @@ type shown struct {
 func (c *carrier) do(a action.Action) {
 	switch a := a.(type) {
 	case action.Arm:
-		c.arm(a.Timer, a.After)
+		c.alarms.Set(a.Timer, a.After)
 	case action.Disarm:
-		c.disarm(a.Timer)
+		c.alarms.Stop(a.Timer)
 	case action.Log:
 		c.log(&a)
 	case job.Start:
@@ -241,12 +239,13 @@ func (c *carrier) start(a *job.Start) {
 	f.strangers.Over(c.opener)
 	f.mu.Unlock()
 	v := c.job.View()
-	observe(f.cfg.Meters.Gather, v.Started.Sub(v.Created))
+	relay.Observe(f.cfg.Meters.Gather, v.Started.Sub(v.Created))
 }
 
 func (c *carrier) newPlane(a *job.Start) *plane.Plane {
+	policy := c.f.policy.Load()
 	pl := &plane.Plane{ID: c.id, Clusters: c.job.Facts().Clusters, Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
-		Memory: budget.New(c.f.policy.Load().jobMemory(a.Links)), SurvivesLoss: c.job.Facts().SurvivesLoss}
+		Memory: budget.New(budget.Job(policy.Memory, policy.JobMemory, a.Links)), SurvivesLoss: c.job.Facts().SurvivesLoss}
 	if c.f.cfg.Protocol == Classic {
 		pl.Classic = relay.NewClassic(c.f.cfg.ControlLimit)
 	}
@@ -393,34 +392,17 @@ func (c *carrier) stop() {
 	}
 }
 
-// alarm is a timer of a job that has been set and has not been stopped.
-type alarm struct {
-	timer clock.Timer
-	// due is the time at which the timer expires. An expiry before that belongs to an earlier
-	// setting.
-	due time.Time
+// Queued returns the number of bytes that wait to be written to connection x; 0 if it has ended.
+// With the lock, as Link.
+func (c *carrier) Queued(x action.Conn) (n int) {
+	c.on(x, func(p *peer) { n = p.conn.Queued() })
+	return n
 }
 
-// arm sets a timer of the job so that it expires after a time, and replaces an earlier setting.
-// With the lock.
-func (c *carrier) arm(t action.Timer, after time.Duration) {
-	due := c.f.cfg.clock.Now().Add(after)
-	if a := c.timers[t]; a != nil {
-		a.due = due
-		a.timer.Reset(after)
-		return
-	}
-	a := &alarm{due: due}
-	c.timers[t] = a
-	a.timer = c.f.cfg.clock.AfterFunc(after, func() { c.events.expired(t, a) })
-}
-
-// disarm stops a timer of the job, if it is set. With the lock.
-func (c *carrier) disarm(t action.Timer) {
-	if a := c.timers[t]; a != nil {
-		a.timer.Stop()
-		delete(c.timers, t)
-	}
+// Link returns the properties of connection x. ok is false if it has ended.
+func (c *carrier) Link(x action.Conn) (l trunk.Link, ok bool) {
+	c.on(x, func(p *peer) { l, ok = trunk.LinkOf(p.conn.Link()), true })
+	return l, ok
 }
 
 // links returns a snapshot of the properties of each connection in use to the forwarder with index
@@ -428,8 +410,8 @@ func (c *carrier) disarm(t action.Timer) {
 func (c *carrier) links(zipper int) map[action.Conn]trunk.Link {
 	links := map[action.Conn]trunk.Link{}
 	for _, x := range c.job.Connections(zipper) {
-		if p := c.conns[x]; p != nil {
-			links[x] = trunk.LinkOf(p.conn.Link())
+		if l, ok := c.Link(x); ok {
+			links[x] = l
 		}
 	}
 	return links

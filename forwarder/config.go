@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -157,7 +156,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.clock = clock.System{}
 	}
 	if c.Loops == 0 {
-		c.Loops = DefaultLoops()
+		c.Loops = loop.DefaultLoops()
 	}
 	if c.Protocol == Classic {
 		c.Loops = 1
@@ -222,7 +221,3 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
-
-// DefaultLoops returns the default number of event loops, 1 to 4: one for two CPUs, because loops
-// that spin keep a CPU from others.
-func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, maxLoops)) }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/forwarder/job"
-	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/wire"
@@ -171,7 +170,7 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 	if r, ok := f.jobs.Find(j); ok {
 		return r, nil
 	}
-	if job.Leaves(j) && report.Last(f.past, j) != nil {
+	if job.Leaves(j) && f.past.Last(j) != nil {
 		return nil, refusal(wire.RefuseTaken, "job %q is over", j.Job)
 	}
 	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster,
@@ -242,7 +241,7 @@ func (f *Forwarder) noteRefusal(j *wire.Join, link string, why *handshake.Refuse
 func (f *Forwarder) hasFailed(j *wire.Join) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := report.Last(f.past, j); s != nil {
+	if s := f.past.Last(j); s != nil {
 		return s.Reason
 	}
 	return ""

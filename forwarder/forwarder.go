@@ -81,7 +81,7 @@ type Forwarder struct {
 	memory  *budget.Budget // memory bounds the bytes that all jobs and links may keep.
 	relay   *relay.Relay
 	joining relay.Route // joining is the route of the frames of peers that have not joined a job.
-	workers workers
+	workers relay.Workers
 	works   chan struct{} // works is closed when the event loops have been made.
 	asides  sync.WaitGroup
 	born    time.Time
@@ -89,7 +89,7 @@ type Forwarder struct {
 	mu    sync.Mutex
 	peers map[*peer]int       // peers has the number of each peer, in the order of their connections.
 	jobs  index.Jobs[*runner] // jobs has the jobs, gathering or running, that have not ended.
-	past  []Summary           // past has the last jobs that ran and have ended, oldest first.
+	past  report.Past         // past has the last jobs that ran and have ended, oldest first.
 	// totals has the counts since the start, without those of jobs that have not ended.
 	totals Totals
 	// halves has the halves of jobs (the ranks of one launcher) that have ended before their job
@@ -173,35 +173,26 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	}
 	loops.Wait()
 	f.asides.Wait()
-	f.workers.close()
+	f.workers.Close()
 	f.relay.Close()
 	return nil
 }
 
 func (f *Forwarder) makeLoops() error {
 	for i := range f.cfg.Loops {
-		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now,
+		c := loop.Config{Poll: f.cfg.Poll, Tick: loop.Tick(f.cfg.PingInterval, f.cfg.Linger, f.cfg.JoinTimeout), Nice: f.cfg.Nice, Now: f.cfg.clock.Now,
 			System: f.cfg.loops}
 		if i == 0 {
 			c.Log = f.log // one loop logs refused nice values for all
 		}
 		l, err := loop.New(c)
 		if err != nil {
-			f.workers.close()
+			f.workers.Close()
 			return fmt.Errorf("forwarder: %w", err)
 		}
 		f.workers = append(f.workers, f.relay.Worker(l))
 	}
 	return nil
-}
-
-// workers are the forwarder's event loops, each with the memory that package relay uses on it.
-type workers []*relay.Worker
-
-func (w workers) close() {
-	for _, one := range w {
-		one.Loop.Close()
-	}
 }
 
 func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {

@@ -23,22 +23,8 @@ const (
 	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
-	// maxTick is the maximum time between two checks of a loop's timeouts, 1 s.
-	maxTick = time.Second
-
-	// ticksIn is the number of checks within the shortest time-out. With more, time-outs are more
-	// exact; with fewer, idle loops wake less often.
-	ticksIn = 4
-
 	// acceptAgain is the pause before a listener that cannot accept links is retried, 100 ms.
 	acceptAgain = 100 * time.Millisecond
-
-	// keepSummaries is the number of ended jobs in Status.
-	keepSummaries = 32
-
-	// maxClusters is the number of clusters of a job that Status lists, 16, because users read the
-	// page.
-	maxClusters = 16
 
 	// admitRoom is the initial size of the buffer for a job's Layouts, 4 KiB: enough for most jobs,
 	// with a Proof and a Count.
@@ -46,10 +32,6 @@ const (
 
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
-
-	// maxLoops is the maximum of DefaultLoops; more loops do not pay before the network is the
-	// limit.
-	maxLoops = 4
 )
 
 // Defaults of Config that bound strangers.
@@ -79,11 +61,6 @@ const (
 	otherFiles = 80
 )
 
-// tick returns the time between two checks of the loops' timeouts.
-func (c *Config) tick() time.Duration {
-	return min(maxTick, c.PingInterval/ticksIn, c.Linger/ticksIn, c.JoinTimeout/ticksIn)
-}
-
 // timeout returns the time for which a rank that has sent a Join may wait here for the other ranks
 // of its job.
 func (c *Config) timeout(j *wire.Join) time.Duration {
@@ -106,21 +83,10 @@ func (c *Config) strangers() strangers.Limits {
 		Gathering: c.MaxGathering, GatheringFrom: c.MaxGatheringFrom}
 }
 
-// jobMemory returns how many bytes of memory a job with a number of links may use.
-func (c *Config) jobMemory(links int) int64 {
-	if c.JobMemory > 0 {
-		return c.JobMemory
-	}
-	return min(c.Memory, max(budget.JobLeast, int64(links)*budget.LinkShare))
-}
-
-// joiningMemory returns how many bytes of memory all links together that have not joined may use.
-func (c *Config) joiningMemory() int64 { return min(budget.JoiningMost, c.Memory/budget.JoiningShare) }
-
 // relay returns the part of the configuration for package relay. memory is the budget of all links.
 func (c *Config) relay(memory *budget.Budget) relay.Config {
 	return relay.Config{Memory: memory,
-		Joining:    budget.New(c.joiningMemory()),
+		Joining:    budget.New(budget.Joining(c.Memory)),
 		ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
 		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
 		Waited: c.Meters.Waited, Length: c.Meters.Length,

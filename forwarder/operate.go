@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/transport"
 )
@@ -63,7 +64,7 @@ func (f *Forwarder) Reload(cfg Config) error {
 	defer f.mu.Unlock()
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(f.keys, f.policy.Load().terms.Present)})
 	f.memory.SetLimit(cfg.Memory)
-	f.relay.Joining().SetLimit(cfg.joiningMemory())
+	f.relay.Joining().SetLimit(budget.Joining(cfg.Memory))
 	f.strangers.SetLimits(cfg.strangers())
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/relay"
@@ -57,8 +58,9 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 		return nil, refused
 	}
 	c := &carrier{f: f, id: j.Job, opener: opener, job: b, conns: map[action.Conn]*peer{},
-		timers: map[action.Timer]*alarm{}, ways: map[int]io.Closer{}}
+		ways: map[int]io.Closer{}}
 	r := &runner{carrier: c, key: j.PublicKey, user: e.User}
+	c.alarms = clock.NewAlarms(f.cfg.clock, r.expired)
 	c.owner, c.events = r, r
 	if b.Facts().Hops {
 		r.life, r.end = context.WithCancel(context.Background())
@@ -131,7 +133,7 @@ func (r *runner) halves() halves.Run { return halves.Run{ID: handshake.JobID(r.i
 
 // expired tells the job that timer t has expired. It does nothing if the timer, of which a is the
 // alarm, was stopped or set again meanwhile.
-func (r *runner) expired(t action.Timer, a *alarm) {
+func (r *runner) expired(t action.Timer, a *clock.Alarm) {
 	e := job.Expired{Timer: t}
 	if t.Kind == action.Gathering || t.Kind == action.Notice {
 		r.f.mu.Lock()
@@ -140,10 +142,9 @@ func (r *runner) expired(t action.Timer, a *alarm) {
 	}
 	r.mu.Lock()
 	defer r.unlock()
-	if r.timers[t] != a || r.f.cfg.clock.Now().Before(a.due) {
+	if !r.alarms.Due(t, a) {
 		return
 	}
-	delete(r.timers, t)
 	if t.Kind == action.Measure {
 		e.Links = r.links(t.Of)
 	}
@@ -165,11 +166,9 @@ func (r *runner) conclude() {
 	s := report.Summarize(&last, r.key, r.job.View().Code, now)
 	r.forgotten(func(f *Forwarder) {
 		f.totals.Over(&last)
-		if f.past = append(f.past, s); len(f.past) > keepSummaries {
-			f.past = append(f.past[:0], f.past[1:]...)
-		}
+		f.past.Add(s)
 	})
-	observe(r.f.cfg.Meters.Ran, now.Sub(s.Started))
+	relay.Observe(r.f.cfg.Meters.Ran, now.Sub(s.Started))
 	r.f.log.Info("job ended", zap.String("job", s.Job), zap.String("user", s.User), zap.Strings("origins", r.job.Origins()),
 		zap.Bool("ok", s.OK), zap.Int32("code", s.Code),
 		zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))

@@ -259,7 +259,7 @@ func (s *script) close() {
 		for p := range z.f.peers {
 			p.conn.Link().Close()
 		}
-		z.f.workers.close()
+		z.f.workers.Close()
 	}
 	for _, e := range s.ends {
 		e.link.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/leidenzipper/zipper/forwarder/jobreport"
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -59,7 +60,7 @@ func TestStatusOfManyClusters(t *testing.T) {
 		}
 		last := j.Traffic[len(j.Traffic)-1]
 		if len(j.Traffic) != report.MaxDirections+1 || messages != uint64(n*(n-1)) || last.From != report.Others ||
-			j.MoreClusters != wire.MaxClusters-maxClusters {
+			j.MoreClusters != wire.MaxClusters-jobreport.MaxClusters {
 			t.Errorf("%d directions with %d messages, the last from %s; %d more clusters", len(j.Traffic), messages,
 				last.From, j.MoreClusters)
 		}

@@ -1,11 +1,8 @@
 package forwarder
 
 import (
-	"time"
-
 	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/loop"
-	"github.com/leidenzipper/zipper/forwarder/relay"
 )
 
 // aside runs work, which may block, on a goroutine of its own. It then runs done, which must not
@@ -21,13 +18,6 @@ func (f *Forwarder) aside(work, done func()) {
 			done() // the loops have ended, so no other thread interferes
 		}
 	})
-}
-
-// observe gives the duration d, in seconds, to the meter m, unless m is nil.
-func observe(m relay.Observer, d time.Duration) {
-	if m != nil {
-		m.Observe(d.Seconds())
-	}
 }
 
 // System has the services of the operating system for a Driven forwarder. Its clock calls functions

@@ -41,6 +41,19 @@ const (
 	bulkRate = 1e9
 )
 
+// Parameters of ticks.
+const (
+	// maxTick is the maximum time between two ticks, 1 s.
+	maxTick = time.Second
+
+	// ticksIn is the number of ticks within the shortest time-out. With more, time-outs are more
+	// exact; with fewer, idle loops wake less often.
+	ticksIn = 4
+)
+
+// maxLoops is the maximum of DefaultLoops; more loops do not pay before the network is the limit.
+const maxLoops = 4
+
 // maxEvents is the maximum number of descriptors that one look at epoll reports. Others wait for
 // the next look: posted work and ticks are delayed by the time to handle that many.
 const maxEvents = 128

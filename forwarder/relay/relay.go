@@ -111,6 +111,13 @@ type Config struct {
 // Observer receives measured values, such as for a histogram. It is safe for concurrent use.
 type Observer interface{ Observe(float64) }
 
+// Observe gives the duration d, in seconds, to m, unless m is nil.
+func Observe(m Observer, d time.Duration) {
+	if m != nil {
+		m.Observe(d.Seconds())
+	}
+}
+
 // Relay has the state that the connections of one forwarder share. It is safe for concurrent use.
 type Relay struct {
 	cfg        Config
@@ -149,6 +156,16 @@ type Worker struct {
 	buf  []byte   // the buffer into which the loop reads from links
 	one  [][]byte // scratch memory for a write of one piece
 	vec  [][]byte // scratch memory for a write of several pieces (writev)
+}
+
+// Workers are the event loops of a forwarder.
+type Workers []*Worker
+
+// Close closes all loops, which must have ended.
+func (w Workers) Close() {
+	for _, one := range w {
+		one.Loop.Close()
+	}
 }
 
 // Worker returns a Worker, with new buffers, for the connections of loop l.

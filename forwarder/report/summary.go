@@ -86,9 +86,21 @@ func Summarize(last *JobStatus, key [wire.PublicKeyLen]byte, code int32, now tim
 	return s
 }
 
-// Last returns the newest summary of the job that a Join is for, or nil. past is in order of age,
-// oldest first.
-func Last(past []Summary, j *wire.Join) *Summary {
+// Past has the summaries of the last keepSummaries jobs that have ended, oldest first.
+type Past []Summary
+
+// keepSummaries is the number of ended jobs in Status.
+const keepSummaries = 32
+
+// Add adds the summary of a job that has ended.
+func (past *Past) Add(s Summary) {
+	if *past = append(*past, s); len(*past) > keepSummaries {
+		*past = append((*past)[:0], (*past)[1:]...)
+	}
+}
+
+// Last returns the newest summary of the job that a Join is for, or nil.
+func (past Past) Last(j *wire.Join) *Summary {
 	for i := len(past) - 1; i >= 0; i-- {
 		if s := &past[i]; s.Job == j.Job && s.key == j.PublicKey {
 			return s

@@ -21,6 +21,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/account"
+	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
@@ -96,7 +97,7 @@ func serveForwarder(line *cli.Context) (err error) {
 		defer table.Close()
 		cfg.NAT = table
 	}
-	jobforwarder.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
+	jobforwarder.SetThreads(max(cfg.Loops, loop.DefaultLoops()))
 	var metrics *monitor.Metrics
 	if c.Bool("metrics") {
 		metrics = monitor.NewMetrics(c.App.Version)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
@@ -77,7 +78,7 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 		Protocol: w.Protocol,
 		Jobs:     []string{w.Job}, Secret: w.Secret, HostKey: private,
 		Patience: max(forwarder.Patience, w.Timeout/shareOfTimeout)}
-	SetThreads(forwarder.DefaultLoops())
+	SetThreads(loop.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
