@@ -94,9 +94,10 @@ type Forwarder struct {
 	totals Totals
 	// halves has the halves of jobs (the ranks of one launcher) that have ended before their job
 	// ran here, and the jobs that have ended here.
-	halves    halves.Record
-	next      int                  // next is the number of links accepted or dialled so far.
-	strangers *strangers.Strangers // strangers counts the links and gathering jobs of clients.
+	halves halves.Record
+	next   int // next is the number of links accepted or dialled so far.
+	// strangers counts and bounds the links of clients, and their jobs that wait for ranks.
+	strangers *strangers.Strangers
 	drain     drain
 	released  chan struct{} // released is closed by Release.
 	stopping  bool

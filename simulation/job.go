@@ -242,8 +242,9 @@ func (j *job) leftovers() error {
 // after its barrier.
 const maxLinger = 5 * time.Second
 
-// judge returns all violations of what a run must do as err, or nil, and whether any rank ended
-// with an error other than an incorrect result.
+// judge returns as err all violations of what a run must do, or nil, and as failed whether any rank
+// ended with an error other than an incorrect result. Such an error is a violation unless the job
+// had to fail, or a fault excuses the failure.
 func (j *job) judge() (err error, failed bool) {
 	var errs []error
 	if j.broken != nil {

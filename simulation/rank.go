@@ -72,8 +72,8 @@ func (r *rank) main(in, local int) error {
 	return nil
 }
 
-// enter joins the job, as the rank with number local in the cluster with index in, and starts the
-// rank's engine.
+// enter joins the job and starts the rank's engine. in is the index of the rank's cluster, and
+// local the rank's number in that cluster.
 func (r *rank) enter(in, local int) error {
 	p := &r.job.plan
 	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),
@@ -91,8 +91,9 @@ func directAddr(rank, other int) string { return fmt.Sprintf("%s%d-%d", addrPref
 
 const addrPrefix = "directAddr"
 
-// directs returns the functions that open the rank's direct links, by rank of the peer. A nil
-// function means that the peer dials. The map is nil if there are no direct links.
+// directs returns the functions that open the rank's direct links, by rank of the peer, and makes
+// the process listen for the links that peers dial. The function is nil for such a peer. The map is
+// nil if the run has no direct links; it is empty if only this rank has none.
 func (r *rank) directs() map[int]engine.Opener {
 	if !r.job.plan.Direct {
 		return nil

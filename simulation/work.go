@@ -123,9 +123,9 @@ func (w *worker) most(all *rand.Rand, sizes ...int) int {
 	return sizes[all.IntN(len(sizes))]
 }
 
-// exchange sends messages of random sizes, of at most most bytes, to the other ranks in random
-// order: each is the number of messages to each of them. It receives as many from each. It returns
-// an error if a message is wrong.
+// exchange sends messages of random sizes, from 8 to most bytes, to the other ranks in random
+// order. The parameter each is the number of messages to every single rank, and as many are
+// received from it. A barrier ends the exchange. It returns an error if a message is wrong.
 func (w *worker) exchange(each, most int) error {
 	var to []int
 	for d := range w.n {

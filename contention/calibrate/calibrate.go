@@ -61,7 +61,7 @@ type Zipper struct {
 	// Bytes is the size in bytes of each message of Single, Both and Many; 0 if so large that
 	// Segment does not matter.
 	Bytes   int
-	Through []float64 // repeated measurements, in seconds, of the latency of a small message between clusters
+	Through []float64 // measured one-way latencies of a small message between clusters, in seconds
 	// Handshake is the delay before the first byte of a message of more than Eager bytes, in
 	// seconds; empty if not known.
 	Handshake []float64
@@ -82,7 +82,9 @@ type Samples struct {
 	Name     string // name of the platform
 	Clusters []Cluster
 	Zippers  []Zipper
-	Striped  Striped // measurements of jobs over several zippers; it has no rates if there are none
+	// Striped has the measurements of a job whose messages use all zippers. Its Rates are empty if
+	// there was no such job.
+	Striped Striped
 	// Packet is the number of bytes that an adapter passes at a time, and Burst the number that
 	// pass at once after a pause. Both are for simulation; 0 if not known.
 	Packet, Burst int
@@ -317,10 +319,11 @@ func (z *Zipper) memory(w io.Writer) error {
 }
 
 // forwarder decides between a blocking thread (one message passes at 1/(1/in+1/out), and many
-// messages are no faster), a copy rate below that of the ports, and neither. A blocking thread must
-// fit the rates of all measured directions; the copy rate is that of the slowest direction. A copy
-// rate that happens to equal the rate of a blocking thread is taken for one, because rates alone
-// cannot separate them.
+// messages are no faster), a copy rate below that of the ports, and neither, and writes the
+// decision to the platform file w. in and out have the rates of the ports in bytes/s, by cluster. A
+// blocking thread must fit the rates of all measured directions; the copy rate is that of the
+// slowest direction. A copy rate that happens to equal the rate of a blocking thread is taken for
+// one, because rates alone cannot separate them.
 func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]float64) error {
 	copyRate, blocking, half, measured := 0.0, true, true, false
 	for _, a := range clusters {

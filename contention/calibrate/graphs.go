@@ -99,8 +99,8 @@ func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float
 
 // penalties returns the penalty of each message while all are under way, which is its measured
 // slowdown against a lone message of rate lone in bytes/s, with the standard error over the
-// repetitions. The model of penalties with reading r gives those of later phases, in which fewer
-// messages are under way.
+// repetitions. The finish times also depend on the penalties of later phases, in which fewer
+// messages are under way; these come from the penalty model with reading r.
 func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) {
 	samples := make([][]float64, len(t.Edges))
 	for _, s := range t.Seconds {

@@ -96,7 +96,7 @@ func (k KimLee) Time(m float64, hops int) float64 {
 }
 
 // Contended returns the time in seconds of a message of m bytes over the given number of hops, if
-// up to eta messages share a channel of the route.
+// up to eta messages, including this one, share a channel of the route.
 func (k KimLee) Contended(m float64, hops, eta int) float64 { return float64(eta) * k.Time(m, hops) }
 
 // HiHCoHP is one level of model 13 of the survey: overheads in seconds per message (Sigma) and per

@@ -51,9 +51,10 @@ func newProcessorTimes(ranks int, ms []trace.Message) *processorTimes {
 	return p
 }
 
-// describe sets the positions of message i of the trace among the steps of its sender and receiver
-// in x, and the processor times before them multiplied by compute. It does nothing if the trace has
-// no processor times.
+// describe sets in x the positions of message i of the trace: of the send among the sender's steps,
+// and of the receive among the receiver's. It also sets the processor times in seconds that each of
+// them spent since its previous step, multiplied by compute. It does nothing if the trace has no
+// processor times.
 func (p *processorTimes) describe(x *platform.Message, i int, compute *big.Rat) {
 	if !p.known {
 		return

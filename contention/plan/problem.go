@@ -191,8 +191,9 @@ func (g *graph) at(v, s int, where []int) float64 {
 	return cost/g.p.Rate + g.vertices[v].work[s]
 }
 
-// Cost returns the cost of placement at in seconds, for computing and for traffic that crosses
-// forwarders, or +Inf if it overfills a site or breaks Allowed or Together.
+// Cost returns the cost of placement at in seconds: the mean over the ranks of their computing
+// time, plus the time of the traffic that crosses forwarders (Crossing/Rate). It returns +Inf if
+// the placement overfills a site or breaks Allowed or Together.
 func (p *Problem) Cost(at Placement) float64 {
 	cost := 0.0
 	used := make([]int, len(p.Sites))

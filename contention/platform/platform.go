@@ -28,7 +28,8 @@ type Cluster struct {
 	Memory  Rate
 	Latency Time // latency of a small message within the cluster, in seconds
 	// Buffer, if given, is the number of bytes that a connection over the network may have in
-	// flight. With the latency it bounds the rate.
+	// flight. It bounds the rate of a connection to Buffer per round trip, which is twice the
+	// Latency.
 	Buffer Size
 	// Streams is the number of connections for large messages between two zippers over the network.
 	// The default is 4 over a long path, and 1 otherwise.
@@ -143,7 +144,7 @@ type Machine struct {
 // with the fewest zippers.
 type Route struct {
 	From, To string   // names of the clusters
-	Via      []string // names of the zippers in order
+	Via      []string // names of the zippers in order, from From to To; at least one
 	line     int
 }
 

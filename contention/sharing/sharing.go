@@ -209,9 +209,10 @@ func (n *Network[T]) AddUse(flow int, amount T, used []T) {
 	}
 }
 
-// Congestion returns the time in seconds per byte that the flow with index flow would have if its
-// busiest resource were shared equally. load has the units per byte that all flows claim from each
-// resource, by index.
+// Congestion returns the time in seconds per byte of the flow with index flow if all flows on its
+// busiest resource got the same rate in bytes per second, and at least its time without other
+// traffic (1/Alone). load has, by index of the resource, the units that all flows together claim
+// from it, if each of them moves one byte.
 func (n *Network[T]) Congestion(flow int, load []T) T {
 	worst := num.Int[T](1).Div(n.Alone(flow))
 	for _, c := range n.claims[flow] {
@@ -241,15 +242,17 @@ func (n *Network[T]) Alone(flow int) T {
 // Limit is one reason for a rate: a resource, and whether traffic in the opposite direction of the
 // transfer makes it the limit.
 type Limit struct {
-	Resource int  // index of the resource
-	Contra   bool // whether the resource limits the rate because of traffic in the opposite direction
+	Resource int // index of the resource
+	// Contra says that traffic in the opposite direction is the limit. Resource is then the one of
+	// that direction, which the flow itself does not use.
+	Contra bool
 }
 
 // Allocation has for each active flow, in the order of the call, a rate in bytes per second and its
 // limits (at least one, several when tied).
 type Allocation[T any] struct {
 	Rate   []T       // rate in bytes per second
-	Limits [][]Limit // resources that limit the rate: Limits[i] has those of flow i
+	Limits [][]Limit // resources that determine the rate: Limits[i] has those of the active flow i
 }
 
 // Overload is a resource, or the receiving link of a vertex of a switch domain, to which a rule

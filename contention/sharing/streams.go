@@ -221,8 +221,8 @@ func (s *streamState[T]) full(resource int) bool {
 	return left.Mul(num.Int[T](1e9)).Cmp(r.capacity) <= 0
 }
 
-// limited returns the index of a full resource that flow i of the active ones uses, if possible the
-// one that settled its rate. ok is false if none is full.
+// limited returns the index of a full resource that the flow with index i among the active ones
+// uses, if possible the resource that settled its rate. ok is false if none is full.
 func (s *streamState[T]) limited(i int) (resource int, ok bool) {
 	if s.full(s.limit[i]) {
 		return s.limit[i], true

@@ -75,8 +75,8 @@ type Result[T any] struct {
 }
 
 // Run computes the times of the transfers on network n by a sharing rule. It returns an error for
-// bad indices, negative sizes or times, circular dependencies, and a rule that fails or stalls a
-// transfer.
+// bad indices, negative sizes or times, and circular dependencies, if the rule fails, and as soon
+// as the rule gives an active transfer the rate 0, or, with Buffered, lets no bytes move.
 func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T],
 	o Options) (*Result[T], error) {
 	_, buffered := rule.(sharing.Buffered[T])

@@ -195,7 +195,9 @@ func (s *state[T]) admit() {
 	}
 }
 
-// join puts the due transfer of x into the class of its flow, and creates that if needed.
+// join starts the transfer of x. With a grain the transfer joins the class of its flow, which join
+// creates if the flow has none. Without a grain, the default, join creates a class for this
+// transfer alone.
 func (s *state[T]) join(x start[T]) {
 	t := &s.transfers[x.transfer]
 	var c *class[T]
@@ -331,8 +333,9 @@ func charge[T num.Number[T]](shares []Share[T], l sharing.Limit, time T) []Share
 	return append(shares, Share[T]{l, time})
 }
 
-// since returns the times in shares minus those in before, which is an earlier state of the same
-// list.
+// since returns, for each limit in shares whose time has grown since before, by how much it has.
+// before is an earlier state of the same list, which may be shorter: limits that it does not have
+// count from 0.
 func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
 	var list []Share[T]
 	for k, s := range shares {

@@ -24,10 +24,12 @@ type conn struct {
 type connections struct {
 	// inUse has the connection for all frames, then those for bulk frames only. Empty: the bridge
 	// is cut.
-	inUse  []*conn
-	coming []*conn      // coming has the connections that are open and do not carry frames of the job yet.
-	losses trunk.Losses // losses records which connections in use have lost packets.
-	lost   int          // lost is the number of connections that have been lost while they were in use.
+	inUse []*conn
+	// coming has the connections that are open and do not carry frames of the job yet.
+	coming []*conn
+	// losses records which connections in use had lost packets at the last measurement.
+	losses trunk.Losses
+	lost   int // lost is the number of connections that have been lost while they were in use.
 }
 
 // first returns the connection that carries all frames, or all but bulk ones if others are in use.

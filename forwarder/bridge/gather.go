@@ -110,8 +110,10 @@ func (e *entry) introduced(id action.Conn, link trunk.Link) {
 	}
 }
 
-// offered handles a connection that the other end has dialled. If the bridge has one already, the
-// job uses the new one as a further connection as soon as it runs.
+// offered handles a connection that the other end has dialled. The first connection of the bridge
+// gathers the job. A later one with number 0, unless the job still gathers, means that the other
+// end was restarted. Any other carries frames of the job as soon as the job runs and the connection
+// is warm; it need not be warm while the bridge is cut. A connection that is not wanted is closed.
 func (e *entry) offered(id action.Conn, number int, link trunk.Link) {
 	switch {
 	case e.state == Absent:

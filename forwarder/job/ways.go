@@ -80,8 +80,9 @@ func homes(g *gathering, r *ranks) []netip.Addr {
 	return here
 }
 
-// better reports whether ways begin at address a of this host rather than at b: addresses that are
-// not loopback come first, then lower ones.
+// better reports whether a is preferred to b as the address of this host at which the ways from a
+// cluster begin: an address that is not loopback is preferred to one that is, otherwise the lower
+// address.
 func better(a, b netip.Addr) bool {
 	if a.IsLoopback() != b.IsLoopback() {
 		return b.IsLoopback()

@@ -10,7 +10,8 @@ type crowd struct {
 	dense bool      // whether the last two such looks were less than maxGap apart
 }
 
-// found records that the loop has looked for events at the time now and has found some.
+// found records that the loop has looked for events at the time now and has found some. They are
+// dense if the last such look was less than maxGap before.
 func (c *crowd) found(now time.Time) { c.dense, c.last = now.Sub(c.last) < maxGap, now }
 
 // batches reports whether the loop should let events accumulate before it looks for them, because

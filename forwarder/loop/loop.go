@@ -332,7 +332,8 @@ func (l *Loop) runInbox() {
 
 var errTooMany = errors.New("too many links")
 
-// Add makes the loop wait for input from a source, whose events h handles from now on.
+// Add makes the loop wait for input from a source, whose events h handles from now on. The Watch
+// changes the events that the loop waits for, and ends the wait (Watch.Remove).
 func (l *Loop) Add(src Source, h Handler) (*Watch, error) {
 	slot := len(l.watches)
 	if n := len(l.empty); n > 0 {

@@ -26,7 +26,8 @@ func (w *watch) addPage(mux *http.ServeMux) {
 }
 
 // events answers a request of the page with a stream of views, until the browser closes the
-// connection or the forwarder ends.
+// connection or the forwarder ends. If too many pages are open it answers at once with the status
+// 503.
 func (w *watch) events(out http.ResponseWriter, r *http.Request) {
 	next, leave := w.subscribe()
 	if next == nil {

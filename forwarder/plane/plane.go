@@ -117,7 +117,9 @@ func (m *Member) CheckState(s *wire.RailState) error {
 	return nil
 }
 
-// Make sets those fields of a Plane that are derived from its exported ones.
+// Make sets Table, Counts and the counters of blocked time, all of them empty, according to Hosts,
+// Clusters, ClusterOf and Via. It must be called once, after these are set and before the Plane is
+// used: a second call would discard the table and the counts.
 func (p *Plane) Make() {
 	p.Table = make([]atomic.Pointer[relay.Conn], len(p.Hosts))
 	p.Counts = relay.NewCounts(len(p.Clusters), p.ClusterOf)

@@ -146,12 +146,13 @@ func (c *Conn) End(cause error) {
 	c.ctl.Ended(cause)
 }
 
-// Widen multiplies the limits of the bytes that each rank may have queued for this connection by n,
-// the number of ranks behind it. It may be called on any thread.
+// Widen multiplies the limits on the bytes that each sending rank may have queued for this
+// connection by n, the number of ranks behind it. A second call multiplies them again. It may be
+// called on any thread.
 func (c *Conn) Widen(n int) { c.out.widen(n) }
 
-// Queued returns the number of bytes that wait to be written to the link. It may be called on any
-// thread.
+// Queued returns the number of bytes of the frames that wait to be written to the link. A frame
+// that is partly written counts in full until all of it is written. It may be called on any thread.
 func (c *Conn) Queued() int { return c.out.queued() }
 
 // frame returns the bytes of a frame of type t without a body, for the other end of a link rather

@@ -94,7 +94,9 @@ func sendCount(c *Conn) {
 }
 
 // SendCounted writes or queues the last frames before Running, which are not sealed, and the first
-// Count behind them. It returns the errors of Send. It may be called on any thread.
+// Count behind them, which is sealed if the connection has keys. It leaves out the Count if other
+// bytes are queued, because the number of bytes before it is not known then. It returns the errors
+// of Send. It may be called on any thread.
 func (c *Conn) SendCounted(frames []byte) error {
 	if c.sealing.channel.Load() != nil {
 		c.sealing.mu.Lock()

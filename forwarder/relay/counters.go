@@ -57,7 +57,8 @@ func NewCounts(clusters int, clusterOf []int) *Counts {
 	return &Counts{clusters, clusterOf, make([]counters, clusters*clusters)}
 }
 
-// between returns the counters of the direction from the cluster of src to that of dst.
+// between returns the counters of the direction from the cluster of src to that of dst, two ranks
+// in the whole job.
 func (c *Counts) between(src, dst uint32) *counters {
 	return &c.cells[c.clusterOf[src]*c.clusters+c.clusterOf[dst]]
 }

@@ -80,8 +80,8 @@ func (o *output) pending() bool {
 	return o.current.buf != nil || o.current.zc != nil || o.count.buf != nil || o.small.n > 0 || o.bulk.n > 0
 }
 
-// widen multiplies the limits of each source by n, the number of ranks behind the link. It takes
-// o.mu itself.
+// widen multiplies the limits on the bytes that each sending rank may have queued by n, the number
+// of ranks behind the link. It takes o.mu itself.
 func (o *output) widen(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +89,8 @@ func (o *output) widen(n int) {
 	o.limits.control *= n
 }
 
-// queued returns the number of bytes that wait to be written. It takes o.mu itself.
+// queued returns the number of bytes of the frames that wait to be written, each in full even if it
+// is partly written. It takes o.mu itself.
 func (o *output) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -77,8 +77,9 @@ type Route struct {
 	Patience time.Duration
 	Classic  *Classic // the relay of a classic job; nil if frames are forwarded as they arrive
 
-	// Allowed checks the header of a frame that does not go from Rank to a rank of the table,
-	// before the frame is handled or memory is allocated for it.
+	// Allowed checks the header of a frame before the frame is handled or memory is allocated for
+	// it. An error ends the connection. It is called for each frame, except those of a type that
+	// goes between ranks from Rank to a rank of the table, which are allowed.
 	Allowed func(h wire.Header) error
 }
 

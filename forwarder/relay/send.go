@@ -64,8 +64,9 @@ func (o *output) zerocopyNext() bool {
 	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(0, 0, o.skipped) && o.bulk.at(0).zc != nil
 }
 
-// forwardQueued writes the next frame, which is in a block or a pipe. It returns false if the link
-// accepts no more now.
+// forwardQueued writes the next frame, which must be in a block or a pipe (zerocopyNext). It
+// returns true if all of the frame is written, and false if the link accepts no more now or has
+// failed.
 func (o *output) forwardQueued() bool {
 	if o.current.zc == nil {
 		p := o.bulk.at(0).zc

@@ -96,7 +96,9 @@ func (p *zerocopy) scarce() bool {
 	return p.block.Scarce()
 }
 
-// fits reports whether the link of connection d can send the frame without a copy.
+// fits reports whether the link of connection d can send the frame without a copy: the link
+// supports pipes if the frame is in a pipe; otherwise it supports blocks, and the frame is no
+// longer than its largest piece.
 func (p *zerocopy) fits(d *Conn) bool {
 	if p.pipe != nil {
 		return d.piper != nil
@@ -107,7 +109,8 @@ func (p *zerocopy) fits(d *Conn) bool {
 // begun reports whether a part of the frame in a pipe has been written.
 func (p *zerocopy) begun() bool { return p.pipe != nil && p.left() > 0 }
 
-// copy copies the frame, or its present bytes, to a buffer from pool, and ends it.
+// copy copies the frame, or those of its bytes that have arrived, to a buffer from pool. It
+// releases p with its block or pipes for reuse, so that the caller must not use p afterwards.
 func (p *zerocopy) copy(pool *pool) (*buffer, error) {
 	defer p.end()
 	buf := pool.get(dataHead + p.bytes)

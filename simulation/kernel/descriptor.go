@@ -159,7 +159,8 @@ func (k *Kernel) Drain(fd int) {
 	}
 }
 
-// Close closes the descriptor with number fd.
+// Close closes the descriptor with number fd. It does nothing if no descriptor with this number is
+// open.
 func (k *Kernel) Close(fd int) {
 	if d := k.fd(fd); d != nil {
 		if d.epoll != nil {
@@ -215,7 +216,8 @@ func (s System) Signal(fd int) { s.k.Signal(fd) }
 // Drain makes the event with descriptor number fd unreadable.
 func (s System) Drain(fd int) { s.k.Drain(fd) }
 
-// Close closes the descriptor with number fd.
+// Close closes the descriptor with number fd. It does nothing if no descriptor with this number is
+// open.
 func (s System) Close(fd int) { s.k.Close(fd) }
 
 // SetTimer starts the timer with descriptor number fd, so that it becomes readable after

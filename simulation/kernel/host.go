@@ -52,9 +52,10 @@ type Links struct {
 	Byte   float64       // time for each byte, in nanoseconds
 }
 
-// interrupt returns the time at which a packet of n bytes that arrives now is ready to be read.
-// Interrupts go before threads. The computing time of recorded threads includes the interrupts that
-// hit them. Other threads are delayed by the time in debt.
+// interrupt returns the time at which a packet of n bytes that arrives now is ready to be read,
+// after the interrupt that handles it. Interrupts go before threads. The recorded times of threads
+// in Compute include the interrupts that hit them. Other threads run later by the time that
+// interrupt adds to the field debt.
 func (h *Host) interrupt(now time.Duration, n int) time.Duration {
 	cost := h.Links.Packet + time.Duration(h.Links.Byte*float64(n))
 	if cost == 0 {

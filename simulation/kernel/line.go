@@ -46,8 +46,9 @@ type passenger interface{ passed() }
 // traffic classes.
 const keyBurst = 1600
 
-// Line creates a line with a rate in bytes per second (0 if unlimited) and a burst in bytes (0 if
-// each packet takes its time).
+// Line creates a line with a name for people and a rate in bytes per second (0 if unlimited). burst
+// is the number of bytes that pass at once after a pause (a token bucket); with 0 each packet takes
+// its time at the rate.
 func (k *Kernel) Line(name string, rate float64, burst int) *Line {
 	return &Line{Name: name, Rate: rate, Burst: burst, k: k, queue: map[string]*turn{}}
 }

@@ -85,8 +85,8 @@ func (q *pipe) writable() bool {
 	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)
 }
 
-// wrote tells the socket's model of its queue (q.socket) that n bytes were written to the socket.
-// full says that the socket has no room for more now.
+// wrote tells the model of the socket's queue (q.socket) that n bytes were written to the socket.
+// full says that the socket has no room for more now. It does nothing for a pipe without a Way.
 func (q *pipe) wrote(n int, full bool) {
 	if q.way == nil || !q.socket.Wrote(n, full) {
 		return
@@ -210,7 +210,8 @@ type packet struct {
 	data []byte        // nil marks the end of the stream
 }
 
-// enter puts the packet into the queue of the next line of its Way.
+// enter puts the packet into the queue of the next line of its Way, the one at index hop. It leaves
+// hop as it is: passed increments hop once the packet has passed that line.
 func (p *packet) enter() {
 	w := p.of.way
 	next := w.Lines[p.hop]

@@ -287,8 +287,9 @@ func (p *proc) send(i int) {
 	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.markSent(i) }})
 }
 
-// stream sends the message with index i over a connection of its own on the network that its hosts
-// share. If both are the same host, the message takes the time of a copy in memory.
+// stream starts the transfer of the message with index i over a connection of its own on the
+// network that its hosts share, and returns at once: threads of both processes do the work. If both
+// hosts are the same, the message takes the time of a copy in memory instead.
 func (r *run) stream(i int) {
 	m := &r.messages[i]
 	if m.from.host == m.to.host {

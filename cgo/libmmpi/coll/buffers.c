@@ -73,9 +73,9 @@ static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t c
   if (j->nonblocking) ztype_retain(type);
 }
 
-/* Sets j->rc to MPI_ERR_BUFFER if a buffer with `bytes` bytes of data cannot be used
- * (ztype_bad_buffer), or is MPI_IN_PLACE, which reaches this function only where it is not
- * allowed. */
+/* Sets j->rc to MPI_ERR_BUFFER, unless j->rc has an error already, if a buffer with `bytes` bytes
+ * of data cannot be used (ztype_bad_buffer). MPI_IN_PLACE reaches this function only where it is
+ * not allowed: it is an error too, except without data. */
 static void check_buffer(zcoll *j, const ztype *t, const void *buf, int64_t bytes) {
   if (ztype_bad_buffer(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
 }

@@ -91,9 +91,12 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
 /* Returns the offset in bytes of block i of b from the address b->buf. */
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i);
-/* Returns the memory for a buffer of n blocks that is used in the way `how` (ZB_SEND, …), and sets
- * *counts and *displs to the sizes and the offsets in that memory of the blocks, in bytes. `keep`
- * is the block of a ZB_RECV buffer that this process sends from there (in place), or -1. */
+/* Returns the memory for a buffer of n blocks that is used in the way `how` (ZB_SEND, …): the
+ * buffer itself, or memory into which the blocks are packed. Sets *counts to the sizes of the
+ * blocks and *displs to their offsets in that memory, in bytes. `keep` is the block of a ZB_RECV
+ * buffer that this process sends from there (in place), or -1: it is packed into the memory, and
+ * not unpacked from it at the end. The memory and the arrays are valid until the end of the
+ * collective. On errors j->rc is set, and the results must not be used. */
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs);
 

@@ -24,8 +24,9 @@ int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 /* Gives `made`, which is a duplicate of c, copies of the topology of c and of the bounds of its two
  * groups if c is an intercommunicator. Returns MPI_ERR_NO_MEM if memory is exhausted. */
 int zcomm_like(zcomm *made, const zcomm *c);
-/* Makes `native`, a native duplicate of c's local part, the local part of a new spanning
- * communicator that is like c (zcomm_add, zcomm_like). Returns an MPI error code. */
+/* Makes a new spanning communicator that is like c (zcomm_add, zcomm_like) and has the context id
+ * `context`. Its local part, the native communicator of its ranks in this cluster, is `native`, a
+ * duplicate of c's. Returns an MPI error code. */
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c);
 
 /* Exchange data among the ranks of c, as MPI_Bcast and MPI_Allgather do for `bytes` bytes; they
@@ -92,8 +93,9 @@ int zsession_raise(MPI_Session session, int class_, const char *function, const 
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
 #endif
 
-/* Makes the communicator over which the communicators of sessions are made, for MPI_Session_init
- * (session.c). Returns an MPI error code. */
+/* Makes the communicator over which the communicators of sessions and of groups are made, unless it
+ * exists, for MPI_Session_init and MPI_Comm_create_from_group (session.c). Returns an MPI error
+ * code. */
 int zcomm_sessions_start(void);
 
 /* Makes c an intercommunicator (intercomm.c) whose first `low` ranks are one group and whose other

@@ -101,9 +101,10 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* Returns the inverse of `rank`, which has the numbers of n processes: a table of all processes
- * that this process knows, by number, with the index of each in `rank`, or -1. The caller frees the
- * table. Returns NULL if memory is exhausted. */
+/* Returns the inverse of `rank`, an array of n numbers of processes in this process (z_processes;
+ * the number of a rank of this job is its virtual rank). The result is a table that has, by number
+ * of the process, its index in `rank`, or -1 if it is not there. The caller frees the table.
+ * Returns NULL if memory is exhausted. */
 static int32_t *positions(const int32_t *rank, int n) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);

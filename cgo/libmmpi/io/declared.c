@@ -36,9 +36,8 @@ static int below(const char *path, const char *directories) {
 }
 
 /* Writes to out, of PATH_MAX bytes, the path without links and dots of the directory of the file
- * `name`. If that directory does not exist, or is not one, out gets the deepest directory above it
- * that exists. *missing is 1 if the directory does not exist, otherwise 0. Returns 1, or 0 if no
- * directory was found. */
+ * `name`, or of the longest part of that directory's path that exists. *missing is 1 if something
+ * on the path does not exist, otherwise 0. Returns 1, or 0 if no directory was found. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names the driver of a file system */

@@ -47,7 +47,8 @@ int zfile_meet(MPI_File file);
  * collective. */
 
 /* Makes the window that holds the shared file pointer of f, and sets the pointer to 0 or, in append
- * mode, to the end of the file. `file` is the native handle. Returns an MPI error code. */
+ * mode, to the native file pointer of `file`, which then is at the end of the file. Returns an MPI
+ * error code. */
 int zshared_open(zfile *f, MPI_File file);
 /* Sets the shared file pointer to `to`, in elementary types of the view, and returns once it is set
  * for all processes. Returns an MPI error code. */

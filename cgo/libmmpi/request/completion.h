@@ -70,8 +70,9 @@ typedef struct zbatch {
   void *memory;          /* the allocation that holds the arrays, or NULL */
 } zbatch;
 
-/* Splits the program's array of n requests into a batch b. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM
- * without raising it; zbatch_close must not be called then. */
+/* Splits the program's array of n requests into the native ones and the shim's, and stores both in
+ * the batch b. Returns MPI_SUCCESS, or MPI_ERR_NO_MEM without raising it; zbatch_close must not be
+ * called then. */
 int zbatch_open(zbatch *b, int n, MPI_Request requests[]);
 void zbatch_close(zbatch *b); /* frees the memory of a batch that zbatch_open has made */
 

@@ -130,8 +130,9 @@ _Thread_local unsigned z_looks;
 
 /* Drives native progress without a request, by a probe that finds nothing. A probe that finds a
  * message makes no progress in Open MPI and in MPICH, and a message for a later call of the shim's
- * may be queued for long. So the probe is for a tag that no message has. On a communicator of one
- * process MPICH makes no progress either. */
+ * may be queued for long. So the probe is for a tag that no message has. MPICH makes no progress
+ * for a communicator of one process, so the probe is on z_private rather than on z_self; z_private
+ * has one process only in a cluster of one. */
 static void poke(void) {
   int flag;
   z_must(real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");

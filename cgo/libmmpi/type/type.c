@@ -27,9 +27,9 @@ int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fo
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
-/* Sets *m to the constructor of a type. It uses the big-count form of MPI_Type_get_envelope where
- * that exists, because the short form raises an error for types that a big-count function has
- * made. */
+/* Sets *m to the constructor of a type. Returns an MPI error code. It uses the big-count form of
+ * MPI_Type_get_envelope where that exists, because the short form raises an error for types that a
+ * big-count function has made. */
 int ztype_made(MPI_Datatype type, zmade *m) {
 #ifdef Z_HAVE_Type_get_envelope_c
   return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);

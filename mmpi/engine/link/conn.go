@@ -115,7 +115,7 @@ type opener func(ctx context.Context, leaves bool) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {
-	open   opener // function that opens the link; called only if failover.Rail.Dials returns true
+	open   opener // function that opens the link, never nil; called only if Rail.Dials returns true
 	cancel func() // cancels the last attempt to open the link; nil: no attempt was made
 }
 

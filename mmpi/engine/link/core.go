@@ -77,7 +77,7 @@ type core struct {
 	slots   int  // length of Peer.lanes: number of forwarders, plus one if there are direct links
 	turn    int  // number of bytes that a rail writes before other rails have their turn
 	// number of segment bytes that may arrive on a lane before they are acknowledged, where several
-	// rails lead to the peer
+	// rails lead to the peer, unless a message ends before; elsewhere landedLazily bytes may arrive
 	landedEvery int
 	pathTo      []flow.Path // measured round trip to each cluster, by index of the cluster
 

@@ -97,8 +97,8 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 }
 
 // missingDirect returns an error that names the lowest rank without a direct link, or nil if all
-// have theirs. pending reports whether AwaitDirect must wait: for some of the missing links, no
-// attempt of this end has failed.
+// have theirs. pending reports whether AwaitDirect must go on waiting: the job has not ended, and
+// there is at least one missing link that no attempt of this end has failed to open.
 func (s *Set) missingDirect() (err error, pending bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

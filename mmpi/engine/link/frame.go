@@ -71,7 +71,8 @@ type store struct {
 	free []*Frame // released frames that can be used again
 }
 
-// take returns an empty frame whose buffer has room for n bytes.
+// take returns an empty frame whose buffer has room for n bytes, the length of the whole frame with
+// its header.
 func (s *store) take(n int) *Frame {
 	var f *Frame
 	if k := len(s.free); k > 0 {

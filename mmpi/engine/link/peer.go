@@ -42,8 +42,8 @@ type lane struct {
 	enrolled bool          // The peer is in the ring of peers to which the rail sends segments (rail.bulk).
 }
 
-// enroll sets the flag enrolled after the rail has put the peer into its ring of peers with
-// segments to send (rail.bulk), or has taken it out.
+// enroll sets the flag enrolled, and nothing else. The caller puts the peer into the rail's ring of
+// peers with segments to send (rail.bulk) if in is true, and takes it out otherwise.
 func (l *lane) enroll(in bool) { l.enrolled = in }
 
 // sent counts segment s as in flight since the time now, if it is tracked: the peer will
@@ -56,11 +56,14 @@ func (l *lane) sent(s flow.Segment, now time.Duration, tracked bool) {
 
 // inbox holds the sequenced frames of a peer that have arrived and not been handled.
 type inbox struct {
-	order         flow.Order[[]byte] // complete frames that have arrived ahead of their turn
-	aheadBytes    int                // payload bytes of the frames ahead of their turn, complete or not
-	ackDue        bool               // The peer is in core.acks.
-	delivering    arrival            // frame that is next in order and whose payload is being received, if there is one
-	deliveringDst []byte             // destination of the payload of delivering
+	// frames handled and acknowledged, by count, and complete frames that have arrived ahead of
+	// their turn
+	order      flow.Order[[]byte]
+	aheadBytes int  // payload bytes of the frames ahead of their turn, complete or not
+	ackDue     bool // The peer is in core.acks.
+	// frame that is next in order and whose payload is being received, if there is one
+	delivering    arrival
+	deliveringDst []byte // destination of the payload of delivering
 }
 
 // Arriving returns the payload length, in bytes, of the frame that is next in order and whose
@@ -181,9 +184,9 @@ func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
 
-// newFrame returns a frame to the peer with room for body and payload bytes, which the caller
-// appends to Buf. epoch goes into the header: that of a lane (flow.Lane) in a Landed frame, and 1
-// in all others.
+// newFrame returns a frame to the peer. Its header is written except for its checksums, and Buf has
+// room for the body and payload bytes that the caller appends. epoch goes into the header: that of
+// a lane (flow.Lane) in a Landed frame, and 1 in all others.
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
 		Src: uint32(p.core.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
@@ -305,8 +308,9 @@ func (p *Peer) depart() {
 }
 
 // Bulk sends a Source, a large message, which must not be empty, to the peer. Upper.Written is
-// called when all of its bytes have been written to links. The buffer is in use until Set.Abandon,
-// because bytes may have to be sent again.
+// called when all of its bytes have been written to links. The buffer stays in use after that,
+// because bytes may have to be sent again, until the owner calls Set.Abandon for the Source: it
+// does so once the receiver has all of the message, or wants none of it.
 func (p *Peer) Bulk(src *Source) {
 	p.out.add(src, p.core.Now())
 	p.measure()

@@ -58,7 +58,8 @@ func (c *core) attempt(r *rail) error {
 }
 
 // dialFailed records the error of an attempt to open a rail's link, and ends the job if package
-// failover decides so. It reports whether no further attempt is made.
+// failover decides so. over reports that no further attempt is made, because the job ends or only
+// because this rail is given up or closed.
 func (c *core) dialFailed(r *rail, err error) (over bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -9,7 +9,8 @@ import (
 // speed would show that. The first rank of each cluster warns. In a job where a single forwarder
 // leads to each rank, every rank warns of its own link, once.
 
-// speaks reports whether this process is the one of its cluster that shows warnings to the user.
+// speaks reports whether this process shows warnings to the user for its cluster: it is the
+// cluster's first rank, Config.Warn is set, and it has not finished.
 func (t *Tracker) speaks() bool { return t.Warn != nil && !t.ignoring && t.Rank == t.First }
 
 // warnLost warns the user that the forwarder of rail r is not in use, for the reason why.

@@ -48,7 +48,7 @@ type dialing struct {
 	dials    bool  // This end opens the link again after a loss.
 	attempts bool  // An attempt to open the link is in progress.
 	err      error // error of the last attempt to open the link; nil: none has failed since the link was up
-	refused  bool  // In the last failed attempt, the host refused the connection.
+	refused  bool  // The host refused the last failed attempt; false once the link is up.
 }
 
 // State returns the rail's present state, such as Up or Dialing.

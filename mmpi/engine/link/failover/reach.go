@@ -40,7 +40,9 @@ func (h *reach) anyRailTo(rank int, f func(r *Rail) bool) bool {
 	return slices.ContainsFunc(h.paths[rank], func(i int) bool { return f(h.forwarders[i]) })
 }
 
-// needs reports whether rail r leads to some rank that no rail reaches at present.
+// needs reports whether rail r leads to some rank that no rail to a forwarder reaches at present. r
+// itself can have a link then, while its forwarder has reported the rank as out of reach. Direct
+// rails are not considered.
 func (h *reach) needs(r *Rail) bool {
 	for rank := range h.size {
 		if rank != h.rank && h.anyRailTo(rank, func(o *Rail) bool { return o == r }) &&

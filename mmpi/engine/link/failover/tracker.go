@@ -250,8 +250,9 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	return Cut, nil
 }
 
-// Alone reports whether no other rail can carry r's frames now: only one forwarder leads to each
-// rank, and r is its rail, or no other rail to a forwarder has a link.
+// Alone reports whether no rail can carry r's frames in its place now. Where only one forwarder
+// leads to each rank, that is true of every rail to a forwarder. Of any other rail it is true if no
+// other rail to a forwarder has a link.
 func (t *Tracker) Alone(r *Rail) bool {
 	return !t.Several && r.peer < 0 ||
 		!slices.ContainsFunc(t.reach.forwarders, func(o *Rail) bool { return o != r && o.Linked() })
