@@ -20,44 +20,45 @@ import (
 
 // Config has the settings of a forwarder. Zero values mean the default in parentheses.
 type Config struct {
-	// accept links from ranks and other forwarders; at least one is required; Serve closes them
+	// Listeners accept links from ranks and other forwarders. At least one is required. Serve
+	// closes them.
 	Listeners []transport.Listener
-	// receives the log (no logging); of lines with the same message, ten at once and then one a
-	// second
+	// Log receives the log (no logging). Of lines with the same message it gets ten at once, and
+	// then one a second.
 	Log *zap.Logger
 
 	// Loops is the number of event-loop threads (half the number of CPUs, 1 to 4). GOMAXPROCS
 	// should be at least Loops + 1.
 	Loops int
-	// the bytes that a loop reads at once; each loop has one buffer, links have none (260 KiB)
+	// ReadBuffer is the number of bytes that a loop reads at once, into its one buffer (260 KiB).
 	ReadBuffer int
-	// "" or Classic: only jobs with the same protocol are served; Classic has one loop
+	// Protocol is "" or Classic. Only jobs with the same protocol are served. Classic has one loop.
 	Protocol string
-	// the way in which a loop waits: PollAdaptive (default), PollEvent or PollBusy
+	// Poll is the way in which a loop waits: PollAdaptive (default), PollEvent or PollBusy.
 	Poll string
 
 	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system
 	// permits it (0: that of the process).
 	Nice int
 
-	// lets the kernel forward connections between ranks; nil: all frames are relayed here
+	// NAT lets the kernel forward connections between ranks; nil: all frames are relayed here.
 	NAT  NAT
-	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
+	Dial Dial // Dial opens links to other forwarders, for jobs of several hops (these are refused).
 
 	// Trunk is the number of connections that carry bulk to another forwarder that this one has
 	// dialled, up to trunk.Most. If there are several, one more carries all other frames (one for
 	// all frames within a site; over a long path as many as fill it).
 	Trunk int
 
-	Level  wire.Level // the weakest security level that jobs may have
-	Secret string     // if not empty, only jobs whose ranks know this secret of the operator are served
+	Level  wire.Level // Level is the weakest security level that jobs may have.
+	Secret string     // Secret of the operator: only jobs whose ranks know it are served; empty: all.
 	// Ticket, if not nil, returns the user of a Join's ticket, or an error if the ticket is not
 	// valid; only jobs whose ranks have valid tickets are served. It may be called on any
 	// goroutine.
 	Ticket func(j *wire.Join) (user string, err error)
-	// the key that identifies the forwarder to ranks and other forwarders (none)
+	// HostKey is the key that identifies the forwarder to ranks and other forwarders (none).
 	HostKey ed25519.PrivateKey
-	Jobs    []string // if not empty, only these job ids are served
+	Jobs    []string // Jobs has the only job ids that are served; empty: all.
 
 	JoinTimeout time.Duration // the longest time from a link's start to the Join of its rank (10 s)
 	// the time after the last join at which ranks are told what is missing (5 s)

@@ -35,7 +35,7 @@ type gathering struct {
 	created  time.Time
 	places   map[action.Conn]*place
 	expires  time.Time // expires is the time at which the job is given up if ranks are still missing.
-	soon     bool      // soon says that waiting ranks are told shortly what is missing (noticeSoon).
+	soon     bool      // soon says that scheduleNotice has set the timer Notice.
 	notified bool      // notified says that waiting ranks have been told once which ranks and links are missing.
 	kept     int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
 }
@@ -194,9 +194,9 @@ func (g *gathering) notice(others string) {
 	}
 }
 
-// scheduleNotice sets a short timer, at whose end waiting ranks are told what is missing and who
-// was refused, because a rank was refused or another job with the same id gathers. The delay
-// collects several refusals.
+// scheduleNotice sets a short timer, because a rank was refused or another job with the same id
+// gathers. When it expires, rank 0 of each cluster, if it waits, is told the missing ranks and
+// links and the refused processes. The delay collects several refusals.
 func (g *gathering) scheduleNotice() {
 	if !g.soon {
 		g.soon = true
