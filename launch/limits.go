@@ -34,14 +34,6 @@ const (
 	segmentRoom = 4<<20 + 4<<10
 )
 
-// reapRounds bounds the searches for processes that outlive their launcher, because a process may
-// fork during a search.
-const reapRounds = 20
-
-// execWait is how long a search waits for processes in the midst of execve, whose environment
-// cannot be read yet, 2 s. They take less than 1 ms, unless other processes have all cores.
-const execWait = 2 * time.Second
-
 // pipeMax bounds the body of a frame through the pipe to a half on another host, in bytes, so that
 // a stream from another program cannot ask for memory. stdinPiece is the part of standard input
 // that is read at a time, in bytes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,30 +87,6 @@ func (h *Half) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// varSharedFS names the directories that all clusters share; the C library reads it
-// (cgo/libmmpi/io/declared.c).
-const varSharedFS = "ZIPPER_SHARED_FS"
-
-// shareFiles declares that clusters which are all on this host share every directory, unless the
-// user has declared directories. lookup reads the environment.
-func shareFiles(halves []*runner, lookup func(string) (string, bool)) {
-	if _, declared := lookup(varSharedFS); declared {
-		return
-	}
-	for _, h := range halves {
-		_, job := h.Env[varSharedFS]
-		_, cluster := h.Cluster.Env[varSharedFS]
-		if job || cluster || h.rsh != nil || !h.Cluster.Here() {
-			return
-		}
-	}
-	for _, h := range halves {
-		env := map[string]string{varSharedFS: "/"}
-		maps.Copy(env, h.Env) // Env belongs to the job
-		h.Env = env
-	}
 }
 
 // findMPI sets Mpirun, and also MPI where neither the job nor the program names a library: then it

@@ -7,7 +7,13 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/marked"
 )
+
+// varMark is set to a random word in all processes of a half, so that those that outlive its mpirun
+// can be found.
+const varMark = "ZIPPER_LAUNCH"
 
 // supervise runs cmd in a process group of its own until cmd and all processes with the mark are
 // gone. watch, if not nil, gets its process id, and ends cmd by returning an error, which supervise
@@ -66,7 +72,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 		case <-over:
 		case <-time.After(Grace):
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			reap(mark)
+			marked.Kill(varMark + "=" + mark)
 		}
 	}()
 	err = cmd.Wait()
@@ -75,7 +81,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 	stop(nil)
 	<-looked
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	reap(mark)
+	marked.Kill(varMark + "=" + mark)
 	if cmd.ProcessState == nil {
 		return 1, err
 	}

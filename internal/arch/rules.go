@@ -30,7 +30,7 @@ var transports = []string{"internal/transport/tcp", "internal/transport/shm", "i
 
 // Rules is the table of all rules. internal/docgen writes it into docs/reference/import-rules.md.
 var Rules = []Rule{
-	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse", "internal/wholefile", "internal/highfd"}, Only: []string{Nothing},
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse", "internal/wholefile", "internal/highfd", "internal/marked"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"internal/wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"internal/wire", "vrank", "internal/seal"}, Never: []string{"net/...", "os", "time"},

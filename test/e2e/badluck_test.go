@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/marked"
 )
 
 const badluck = "test/programs/c/badluck.c"
@@ -124,7 +126,7 @@ func (b *Bed) killsUntilHidden(prog string) int {
 	for n := range nativeKills {
 		p := b.Start(nil, nil, "mpirun."+MPICH, "-n", "2", prog, "wait")
 		b.waiting(p, 2)
-		victim, err := running(having(p.mark), prog)
+		victim, err := running(marked.Processes(p.mark), prog)
 		if err != nil {
 			b.T.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/marked"
 )
 
 // Run runs a command to its end, within its limit, from the repository's root.
@@ -89,11 +91,7 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 // killLeftovers kills the processes that the command has left behind: processes that it has started
 // and that their launcher did not end, which may compute for good. Only native runs may leave any
 // (NothingLeft).
-func (p *Proc) killLeftovers() {
-	for _, pid := range having(p.mark) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended meanwhile
-	}
-}
+func (p *Proc) killLeftovers() { marked.Kill(p.mark) }
 
 // Serve starts a command that runs as long as the test, without the limit of a run.
 func (b *Bed) Serve(env []string, argv ...string) *Proc {
@@ -147,23 +145,7 @@ func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
 }
 
 // Processes lists the processes that have the job's id in their environment.
-func Processes(id string) []int { return having("ZIPPER_JOB=" + id) }
-
-// having lists the processes that were started with a variable of this value.
-func having(variable string) []int {
-	var pids []int
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, f := range files {
-		env, err := os.ReadFile(f)
-		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
-			var pid int
-			if _, err := fmt.Sscanf(f, "/proc/%d/environ", &pid); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
+func Processes(id string) []int { return marked.Processes("ZIPPER_JOB=" + id) }
 
 // NothingLeft fails the test if processes or files of the job still exist.
 func (b *Bed) NothingLeft(id string) {
