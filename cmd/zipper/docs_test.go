@@ -24,7 +24,7 @@ func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
 		"isolated", "long", "demo", "suppressions", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
 		"distribution", "now", "bind",
-		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", // Slurm's, and its plug-in's
+		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", "start", "test-only", "requeue", "reservation", "qos", "licenses", // Slurm's, and its plug-in's
 		"sizes", "powers", "seconds", "others", // scripts/bench's
 		"zipper-cluster", "zipper-job-file", "zipper-forwarder"}
 	var files []string

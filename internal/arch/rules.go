@@ -97,6 +97,8 @@ var Rules = []Rule{
 	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description does not depend on its execution."},
 	{Of: []string{"launch/output"}, Only: []string{Nothing}, Why: "Lines and where they go."},
 	{Of: []string{"launch/batch"}, Only: []string{Nothing}, Why: "Queries to the batch system, for any caller."},
+	{Of: []string{"launch/together"}, Only: []string{Nothing}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
+		Users: []string{"launch/submit", "cmd/zipper/internal/jobcmd"}, Why: "A state machine: looks in, actions out."},
 	{Of: []string{"launch/native"}, Never: []string{"launch", "launch/output", "launch/doctor"}, Why: "How a cluster's launcher is driven."},
 
 	{Of: []string{"contention/..."}, Never: []string{"net/...", "runtime/cgo", "mmpi/...", "forwarder/...", "internal/transport/...", "launch/...", "bench/..."},

@@ -16,6 +16,7 @@ import (
 var formOf = map[string]string{
 	"string": "text", "command": "words", "[]string": "list", "map[string]string": "map", "duration": "time",
 	"count": "number", "MPI": "library", "[]fileZipper": "list, below", "[]fileCluster": "list, below",
+	"Stage": "`in`, `out`: lists",
 }
 
 // jobFile returns a table for each structure of the job file: its keys, the kinds of their values,

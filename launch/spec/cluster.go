@@ -41,6 +41,8 @@ type Cluster struct {
 	// Zipper is the path of the zipper command on the cluster's nodes; an empty string means the
 	// same path as here.
 	Zipper string
+	// System is the cluster's batch system: slurm, pbs or lsf; an empty string means slurm.
+	System string
 	// Batch are options for the cluster's batch system (zipper submit).
 	Batch []string
 	// Dir is the working directory; an empty string means the current one.

@@ -50,6 +50,9 @@ type file struct {
 	Networks []string `yaml:"networks"`
 	// Forwarders that run already. Without this key one is started on this host for the job.
 	Zippers []fileZipper `yaml:"zippers"`
+	// Files that zipper submit copies: in, before the job, from the current directory to each
+	// cluster's dir; out, after it, from there to a directory here with the cluster's name.
+	Stage Stage `yaml:"stage"`
 	// The clusters, in the order of virtual ranks.
 	Clusters []fileCluster `yaml:"clusters"`
 }
@@ -101,6 +104,8 @@ type fileCluster struct {
 	// Addresses of the cluster's zipper nodes on the networks of other clusters:
 	// [CLUSTER@]HOST[:PORT]. Ranks on these nodes then reach the ranks there without a forwarder.
 	Dual command `yaml:"dual"`
+	// The cluster's batch system, with zipper submit: slurm (the default), pbs or lsf.
+	System string `yaml:"system"`
 	// Options for the cluster's batch system, with zipper submit.
 	Batch []string `yaml:"batch"`
 }
@@ -174,7 +179,10 @@ func parseFile(b []byte) (*Job, error) {
 	}
 	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
 		Level: f.Level, Patience: f.Patience,
-		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks}
+		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks, Stage: f.Stage}
+	if err := j.Stage.check(); err != nil {
+		return nil, err
+	}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":
 	default:
@@ -224,7 +232,7 @@ func parseFile(b []byte) (*Job, error) {
 		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts,
 			Launcher: c.Launcher, Login: c.Login,
 			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual,
-			Batch: c.Batch})
+			System: c.System, Batch: c.Batch})
 	}
 	return j, nil
 }

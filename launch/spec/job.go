@@ -52,6 +52,8 @@ type Job struct {
 	Log string
 	// Env are further variables of every process.
 	Env map[string]string
+	// Stage names the files that zipper submit copies.
+	Stage Stage
 	// Rsh is the remote shell for the launcher ssh and for zippers with a login; an empty list
 	// means ssh -o BatchMode=yes.
 	Rsh []string

@@ -1,5 +1,5 @@
-// Package submit gives the halves of a job to the batch systems of their clusters: to Slurm here,
-// and over a remote shell elsewhere. It watches them as one job, with one output and one status, in
+// Package submit gives the halves of a job to the batch systems of their clusters: here, and over a
+// remote shell elsewhere. It watches them as one job, with one output and one status, in
 // which no half goes on without the others. At a cluster it needs only a small script for /bin/sh.
 package submit
 
@@ -12,13 +12,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/batch"
 	"github.com/leidenzipper/zipper/launch/output"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -34,16 +32,29 @@ type Half struct {
 	ID string
 
 	// shell runs a script from its standard input, at the cluster.
-	shell []string
+	shell  []string
+	system system
+	// name is the name of its batch job, and tried tells that it has been submitted, perhaps
+	// without an answer.
+	name  string
+	tried bool
 	// dir is the job's directory in the user's home there.
 	dir string
 	// read is the number of bytes of its output that have been read.
-	read  int
-	state string
-	// why is the batch system's reason for its end, as a clause without a subject; it is empty if
-	// there is none.
-	why  string
-	code int
+	read int
+	// now is the last answer of its batch system.
+	now answer
+}
+
+// Name returns the name of the half's batch job, such as "Slurm job 12".
+func (h *Half) Name() string { return h.system.name() + " job " + h.ID }
+
+// on returns the place of a half for messages.
+func on(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " on " + host
 }
 
 // Where returns the host to which the half is submitted, or an empty string for this host.
@@ -54,9 +65,9 @@ func (h *Half) Where() string {
 	return h.shell[len(h.shell)-2]
 }
 
-// Prepare makes the halves of a job, which names forwarders that run already. The error says what
-// to change.
-func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
+// Prepare makes the halves of a job, which names forwarders that run already. gate is a part of the
+// batch scripts for halves that begin together, or nil. The error says what to change.
+func Prepare(job *spec.Job, timeout time.Duration, gate func(h *Half) string) ([]*Half, error) {
 	if job.Timeout == 0 {
 		job.Timeout = timeout
 	}
@@ -71,12 +82,14 @@ func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
 		if c.Hosts != "" {
 			return nil, fmt.Errorf("cluster %s: hosts: the batch system chooses them; leave it out, or say which under batch: (--nodelist)", c.Name)
 		}
-		if i := slices.IndexFunc(c.Batch, func(o string) bool {
-			return o == "--requeue" || !strings.HasPrefix(o, "-") || strings.ContainsAny(o, "\n")
-		}); i >= 0 {
-			return nil, fmt.Errorf("cluster %s: batch: %q: want options of sbatch, one an entry, such as --time=10; a half alone is not put back into the queue", c.Name, c.Batch[i])
+		sys, err := systemOf(c.System)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		h := &Half{Cluster: c, shell: []string{"sh"}, dir: ".zipper/jobs/" + job.ID}
+		if i := slices.IndexFunc(c.Batch, func(o string) bool { return !sys.valid(o) }); i >= 0 {
+			return nil, fmt.Errorf("cluster %s: batch: %q: want options of %s, one an entry, such as --time=10 for Slurm; a half alone is not put back into the queue", c.Name, c.Batch[i], sys.name())
+		}
+		h := &Half{Cluster: c, shell: []string{"sh"}, system: sys, name: "zipper-" + job.ID, dir: ".zipper/jobs/" + job.ID}
 		rsh, err := job.Login(c)
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
@@ -85,21 +98,18 @@ func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
 			h.shell = append(rsh, "sh")
 		}
 		h.Env = strings.Join(job.Share(c.Name).Environ(), "\n") + "\n"
-		h.Script = script(job, c, h.dir)
+		h.Script = h.script(job, gate)
 		halves = append(halves, h)
 	}
 	return halves, nil
 }
 
-// script returns the batch script of a cluster. It becomes zipper join by exec, so that signals
-// reach zipper join.
-func script(job *spec.Job, c spec.Cluster, dir string) string {
+// script returns the batch script. It becomes zipper join by exec, so that signals reach zipper
+// join.
+func (h *Half) script(job *spec.Job, gate func(h *Half) string) string {
+	c := h.Cluster
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n")
-	for _, o := range append([]string{"--no-requeue", "--job-name=zipper-" + job.ID,
-		fmt.Sprintf("--ntasks=%d", c.Ranks)}, c.Batch...) {
-		fmt.Fprintf(&b, "#SBATCH %s\n", o)
-	}
+	b.WriteString("#!/bin/sh\n" + h.system.header(h.name, "$HOME/"+h.dir+"/"+c.Name+".out", c.Ranks, c.Batch, gate != nil))
 	for _, m := range []map[string]string{job.Env, c.Env} {
 		for _, k := range sorted(m) {
 			fmt.Fprintf(&b, "export %s=%s\n", k, quote(m[k]))
@@ -108,7 +118,10 @@ func script(job *spec.Job, c spec.Cluster, dir string) string {
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "cd %s || exit\n", quote(c.Dir))
 	}
-	fmt.Fprintf(&b, "exec %s join --env \"$HOME/%s/%s.env\"", quote(c.ZipperPath()), dir, c.Name)
+	if gate != nil {
+		b.WriteString(gate(h))
+	}
+	fmt.Fprintf(&b, "exec %s join --env \"$HOME/%s/%s.env\"", quote(c.ZipperPath()), h.dir, c.Name)
 	if c.MPI != "" {
 		fmt.Fprintf(&b, " --mpi %s", string(c.MPI))
 	}
@@ -160,106 +173,105 @@ func document(file, text string) string {
 	return fmt.Sprintf("cat >\"$d/%s\" <<'%s'\n%s%s\n", file, end, text, end)
 }
 
-// Submit gives the half to its batch system.
-func (h *Half) Submit(ctx context.Context) error {
+// Submit gives the half to its batch system, where it waits for at least a time.
+func (h *Half) Submit(ctx context.Context, wait time.Duration) error {
 	name := h.Cluster.Name
+	h.tried = true
 	out, err := h.here(ctx, fmt.Sprintf("set -eu\numask 077\nd=$HOME/%s\nmkdir -p \"$d\"\n", h.dir)+
-		document(name+".env", h.Env)+document(name+".sh", h.Script)+
-		fmt.Sprintf("cd\nsbatch --parsable --output=\"$d/%s.out\" \"$d/%[1]s.sh\"\n", name))
+		document(name+".env", h.Env)+document(name+".sh", h.Script)+document(name+".go", "wait\n")+
+		"cd\n"+h.system.submit(name+".sh", name+".out", wait)+"\n")
 	if err != nil {
 		return err
 	}
-	id, _, _ := strings.Cut(strings.TrimSpace(out), ";")
-	if !number.MatchString(id) {
-		return fmt.Errorf("cluster %s: sbatch printed %q, which is not a job's id", name, out)
+	id, ok := h.system.id(out)
+	if !ok {
+		return fmt.Errorf("cluster %s: %s printed %q, which is not a job's id", name, h.system.name(), out)
 	}
 	h.ID = id
 	return nil
 }
 
-var (
-	number   = regexp.MustCompile(`^[0-9]+$`)
-	stateOf  = regexp.MustCompile(`\bJobState=([A-Z_]+)`)
-	statusOf = regexp.MustCompile(`\bExitCode=([0-9]+):([0-9]+)`)
-)
-
 const outputMark = "\nZIPPER-OUTPUT\n"
 
 // look asks for the half's state and passes on its new output.
 func (h *Half) look(ctx context.Context, to io.Writer) error {
-	out, err := h.here(ctx, fmt.Sprintf("scontrol -o show job %s 2>&1\nprintf '%s'\ntail -c +%d \"$HOME/%s/%s.out\" 2>/dev/null\n:\n",
-		h.ID, strings.ReplaceAll(outputMark, "\n", `\n`), h.read+1, h.dir, h.Cluster.Name))
+	out, err := h.here(ctx, fmt.Sprintf("%s\nprintf '%s'\ntail -c +%d \"$HOME/%s/%s.out\" 2>/dev/null\n:\n",
+		h.system.show(h.ID, ""), strings.ReplaceAll(outputMark, "\n", `\n`), h.read+1, h.dir, h.Cluster.Name))
 	if err != nil {
 		return err
 	}
-	answer, printed, ok := strings.Cut(out, outputMark)
+	text, printed, ok := strings.Cut(out, outputMark)
 	if !ok {
 		return fmt.Errorf("cluster %s: no answer about job %s: %s", h.Cluster.Name, h.ID, out)
 	}
 	h.read += len(printed)
 	_, _ = io.WriteString(to, printed)
-	m := stateOf.FindStringSubmatch(answer)
-	switch {
-	case m != nil:
-		h.state = m[1]
-	case strings.Contains(answer, "Invalid job id"): // it ended long ago
-		h.state = "FORGOTTEN"
-	default:
-		return fmt.Errorf("cluster %s: no state of job %s: %s", h.Cluster.Name, h.ID, strings.TrimSpace(answer))
+	a, err := h.system.read(h.ID, text)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", h.Cluster.Name, err)
 	}
-	h.code = code(h.state, statusOf.FindStringSubmatch(answer))
-	h.why = batch.OfSlurm(h.ID, answer)
+	h.now = a
 	return nil
-}
-
-func code(state string, m []string) (n int) {
-	if m != nil {
-		var signal int
-		_, _ = fmt.Sscan(m[1], &n)
-		_, _ = fmt.Sscan(m[2], &signal)
-		if n == 0 && signal > 0 {
-			n = 128 + signal
-		}
-	}
-	if n == 0 && state != "COMPLETED" {
-		n = 1
-	}
-	return n
-}
-
-// over tells whether the batch job has ended.
-func (h *Half) over() bool {
-	switch h.state {
-	case "", "PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING",
-		"RESIZING", "REQUEUED":
-		return false
-	}
-	return true
 }
 
 // cancel ends the batch job.
 func (h *Half) cancel() error {
-	_, err := h.here(context.Background(), "scancel "+h.ID+"\n")
+	_, err := h.here(context.Background(), h.system.cancel(h.ID)+"\n")
 	return err
 }
 
 // clear removes the half's files at its cluster.
 func (h *Half) clear() error {
 	_, err := h.here(context.Background(),
-		fmt.Sprintf("d=$HOME/%s\ncd \"$d\" && rm -f %s.env %[2]s.sh %[2]s.out\ncd\nrmdir \"$d\" 2>/dev/null\n:\n",
+		fmt.Sprintf("d=$HOME/%s\ncd \"$d\" && rm -f %s.env %[2]s.sh %[2]s.out %[2]s.go\ncd\nrmdir \"$d\" 2>/dev/null\n:\n",
 			h.dir, h.Cluster.Name))
 	return err
 }
 
-// Cancel cancels the halves that were submitted when another one could not be.
-func Cancel(halves []*Half) (err error) {
-	for _, h := range halves {
-		if h.ID != "" {
-			err = errors.Join(err, h.cancel())
-		}
-		err = errors.Join(err, h.clear())
+// Cancel cancels the halves that were submitted, and removes their files. A batch system that does
+// not answer is asked again for a minute. The error names the jobs that are left.
+func Cancel(halves []*Half) error {
+	errs := make([]error, len(halves))
+	var all sync.WaitGroup
+	for i, h := range halves {
+		all.Go(func() { errs[i] = errors.Join(h.end(), h.clear()) })
 	}
-	return err
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// end cancels the batch job and waits until it has left the queue and its nodes.
+func (h *Half) end() (err error) {
+	if h.ID == "" {
+		return h.endNamed()
+	}
+	for until := time.Now().Add(endTime); time.Now().Before(until); time.Sleep(lookTime) {
+		if err = h.look(context.Background(), io.Discard); err == nil && h.now.phase == over {
+			return nil
+		}
+		err = errors.Join(err, h.cancel())
+	}
+	return fmt.Errorf("cluster %s: %s is perhaps left%s: cancel it there (%s): %w", h.Cluster.Name, h.Name(), on(h.Where()),
+		h.system.cancel(h.ID), cmp.Or(err, errors.New("it does not end")))
+}
+
+// endNamed cancels the batch job of a half whose submission had no answer. The batch system may
+// have got the request all the same, and may carry it out after the first cancellation.
+func (h *Half) endNamed() (err error) {
+	if !h.tried {
+		return nil
+	}
+	cancel := h.system.cancelNamed(h.name)
+	answers := 0
+	for until := time.Now().Add(endTime); time.Now().Before(until); time.Sleep(lookTime) {
+		if _, err = h.here(context.Background(), cancel+"\n"); err == nil {
+			if answers++; answers == 2 {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("cluster %s: job %s is perhaps in the queue%s: cancel it there (%s), or it ends by itself when it starts: %w",
+		h.Cluster.Name, h.name, on(h.Where()), cancel, cmp.Or(err, errors.New("it is not known")))
 }
 
 // Watch waits for the end of all halves and passes their output on. It returns the job's exit
@@ -284,10 +296,10 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 	var first *Half
 	for range halves {
 		h := <-ended
-		if h.code != 0 && first == nil {
+		if h.now.code != 0 && first == nil {
 			first = h
 			fail()
-			tell(h.Cluster.Name, cmp.Or(h.why, "ended as Slurm job "+h.ID+": "+h.state))
+			tell(h.Cluster.Name, cmp.Or(h.now.why, "ended as "+h.Name()+": "+h.now.state))
 		}
 	}
 	for _, h := range halves {
@@ -296,13 +308,13 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 	if first == nil {
 		return 0, err
 	}
-	status = first.code
+	status = first.now.code
 	for _, h := range halves {
 		if status == 1 {
-			status = max(status, h.code)
+			status = max(status, h.now.code)
 		}
 	}
-	return status, errors.Join(fmt.Errorf("cluster %s: Slurm job %s: %s", first.Cluster.Name, first.ID, first.state),
+	return status, errors.Join(fmt.Errorf("cluster %s: %s: %s", first.Cluster.Name, first.Name(), first.now.state),
 		err)
 }
 
@@ -324,13 +336,13 @@ func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer)
 		if err != nil {
 			if unanswered++; unanswered == maxUnanswered {
 				fmt.Fprintln(os.Stderr, "zipper:", err)
-				h.state, h.code = "OUT OF REACH", 1
+				h.now = answer{state: "OUT OF REACH", phase: over, code: 1}
 				return
 			}
 		} else {
 			unanswered = 0
 		}
-		if h.over() {
+		if h.now.phase == over {
 			return
 		}
 		select {
@@ -339,7 +351,7 @@ func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer)
 			cancel()
 		case <-failed:
 			failed = nil
-			if h.state == "PENDING" {
+			if h.now.phase == queued {
 				cancel()
 			}
 			grace = time.After(graceTime)

@@ -144,6 +144,8 @@ func (s *Site) outputs() string {
 type Cluster struct {
 	site *Site
 	Name string
+	// controller is the process id of its slurmctld.
+	controller int
 	// daemons are the process ids of its slurmds.
 	daemons []int
 	// group is the control group that limits their memory; empty: there is none.
@@ -192,7 +194,7 @@ KillWait=5
 `, name, host, ports[0], s.path(name), s.socket(), &lines, strings.Join(nodes, ","), strings.Join(more, ""))
 	c := &Cluster{site: s, Name: name}
 	s.do(os.WriteFile(c.conf(), []byte(conf), 0o644)) //nolint:gosec // everybody reads it
-	s.daemon("slurmctld", "-D", "-f", c.conf())
+	c.controller = s.daemon("slurmctld", "-D", "-f", c.conf())
 	for _, node := range nodes {
 		c.daemons = append(c.daemons, s.daemon("slurmd", "-D", "-N", node, "-f", c.conf()))
 	}
@@ -254,6 +256,12 @@ func (c *Cluster) secondNode(changes ...string) {
 	c.site.t.Helper()
 	c.Administer(append([]string{"scontrol", "update", "nodename=" + c.Name + "2"}, changes...)...)
 }
+
+// stop makes the controller stop answering until it is continued, as on a host that is overloaded.
+func (c *Cluster) stop() { c.site.t.Helper(); c.site.do(syscall.Kill(c.controller, syscall.SIGSTOP)) }
+
+// resume makes a controller that was stopped answer again.
+func (c *Cluster) resume() { c.site.t.Helper(); c.site.do(syscall.Kill(c.controller, syscall.SIGCONT)) }
 
 // idle reports whether there is no job, not even one that is being cleaned up.
 func (c *Cluster) idle() bool {
