@@ -2,6 +2,7 @@ package job
 
 import (
 	"reflect"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -31,44 +32,51 @@ var shared = map[reflect.Type]bool{reflect.TypeFor[*wire.Join](): true, reflect.
 	reflect.TypeFor[[]byte](): true, reflect.TypeFor[[]wire.Cluster](): true, reflect.TypeFor[wire.Layout](): true,
 	reflect.TypeFor[Config](): true}
 
-// deep caches which types hold something that has to be copied.
-var deep = map[reflect.Type]bool{}
+// byType caches a property of types. It is safe for concurrent use.
+type byType[V any] struct{ known sync.Map }
+
+// of returns the property of a type, which find determines.
+func (c *byType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
+	if v, ok := c.known.Load(t); ok {
+		return v.(V)
+	}
+	v := find(t)
+	c.known.Store(t, v)
+	return v
+}
+
+var (
+	deep   byType[bool]                  // deep caches isDeep.
+	fields byType[[]reflect.StructField] // fields caches deepFields.
+)
 
 // isDeep reports whether a shallow copy of a value would share something that events change.
 func isDeep(t reflect.Type) bool {
-	if is, ok := deep[t]; ok {
-		return is
-	}
-	is := false
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice:
-		is = !shared[t]
-	case reflect.Struct:
-		for i := range t.NumField() {
-			is = is || !shared[t] && isDeep(t.Field(i).Type)
+	return deep.of(t, func(t reflect.Type) (is bool) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Map, reflect.Slice:
+			is = !shared[t]
+		case reflect.Struct:
+			for i := range t.NumField() {
+				is = is || !shared[t] && isDeep(t.Field(i).Type)
+			}
+		case reflect.Array:
+			is = isDeep(t.Elem())
 		}
-	case reflect.Array:
-		is = isDeep(t.Elem())
-	}
-	deep[t] = is
-	return is
+		return is
+	})
 }
-
-// fields caches deepFields.
-var fields = map[reflect.Type][]reflect.StructField{}
 
 // deepFields returns the fields of a struct that have to be copied.
 func deepFields(t reflect.Type) []reflect.StructField {
-	list, ok := fields[t]
-	if !ok {
+	return fields.of(t, func(t reflect.Type) (list []reflect.StructField) {
 		for i := range t.NumField() {
 			if f := t.Field(i); isDeep(f.Type) {
 				list = append(list, f)
 			}
 		}
-		fields[t] = list
-	}
-	return list
+		return list
+	})
 }
 
 // fill copies the value of a type at from to to.

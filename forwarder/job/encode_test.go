@@ -109,21 +109,19 @@ type usedField struct {
 	reason bool // reason says that the field is a reason.
 }
 
-// plans caches usedFields.
-var plans = map[reflect.Type][]usedField{}
+// used caches usedFields.
+var used byType[[]usedField]
 
 // usedFields returns the fields of a struct that are encoded.
 func usedFields(t reflect.Type) []usedField {
-	list, ok := plans[t]
-	if !ok {
+	return used.of(t, func(t reflect.Type) (list []usedField) {
 		for i := range t.NumField() {
 			if name := t.Field(i).Name; !unused[t.Name()+"."+name] {
 				list = append(list, usedField{i, name == "reason"})
 			}
 		}
-		plans[t] = list
-	}
-	return list
+		return list
+	})
 }
 
 func (e *encoder) number(n int64) {

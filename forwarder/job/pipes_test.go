@@ -22,6 +22,12 @@ type pipe struct {
 	answered bool
 }
 
+// gone reports whether the connection has no use any more: both ends are closed, or the dialling
+// end is and the other one will not exist.
+func (p *pipe) gone() bool {
+	return p.closed[0] && (p.closed[1] || p.ends[1] == 0 && (p.asked || p.ending[0] || p.cut))
+}
+
 // choicesOf returns the choices of a connection between forwarders.
 func (w *world) choicesOf(n int, p *pipe) (list []choice) {
 	add := func(kind string, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }

@@ -215,7 +215,7 @@ func (w *world) happen(c choice) {
 		p := w.pipes[c.a]
 		p.cut, p.queue = true, [2][][]byte{}
 	}
-	w.pipes = slices.DeleteFunc(w.pipes, func(p *pipe) bool { return p.closed[0] && p.closed[1] })
+	w.pipes = slices.DeleteFunc(w.pipes, (*pipe).gone)
 	for f, z := range w.zips {
 		if z.shell == nil {
 			continue
