@@ -24,7 +24,11 @@ type Gather struct {
 	size int
 	// ranks has the ranks that have joined by virtual rank. A big layout alone takes no memory.
 	ranks map[int]rank
-	model string
+	// without has the clusters that are lost, by index. Their ranks need not join.
+	without map[int]bool
+	// absent is the number of ranks of these clusters that have not joined.
+	absent int
+	model  string
 	// modelOf is the cluster whose first Join set the model, the protocol and the settings.
 	modelOf  string
 	proto    string
@@ -54,14 +58,14 @@ type rank struct {
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks,
 		zippers: j.Zippers, model: j.Model,
-		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience,
+		modelOf: j.Cluster, proto: j.Protocol, setting: common(j.Settings), level: j.Level, patience: j.Patience,
 		rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
 		n += int(c.Size)
 	}
-	g.size, g.ranks = n, map[int]rank{}
+	g.size, g.ranks, g.without = n, map[int]rank{}, map[int]bool{}
 	return g
 }
 
@@ -78,6 +82,9 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 	}
 	g.ranks[v] = rank{j.Host, j.Origin, j.Library, j.TagUB, j.Instance, j.Doors,
 		wire.SealKey{Instance: j.Instance, Key: j.SealKey, Proof: j.Proof}}
+	if g.lost(v) {
+		g.absent--
+	}
 	return v, nil
 }
 
@@ -162,8 +169,8 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 			fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol",
 				ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
 	}
-	if j.Settings != g.setting {
-		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
+	if s := common(j.Settings); s != g.setting {
+		return 0, &Refused{wire.RefuseSettings, unequal(s, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Level != g.level {
 		return 0, &Refused{wire.RefuseSettings,
@@ -198,8 +205,10 @@ func unequal(these, cluster, those, other string) string {
 	}
 	these, those = without(these, those), without(those, these)
 	advice := ""
-	if strings.Contains(these+those, "ZIPPER_ORDER=") {
-		advice = "; give all halves the same --order"
+	for _, o := range [][2]string{{"ZIPPER_ORDER", "--order"}, {SettingOnLoss, "--on-loss"}, {SettingQuorum, "--quorum"}} {
+		if strings.Contains(these+those, o[0]+"=") {
+			advice += "; give all halves the same " + o[1]
+		}
 	}
 	return fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters%s", these, cluster,
 		those, other, advice)
@@ -213,8 +222,47 @@ func ProtocolName(p string) string {
 	return fmt.Sprintf("protocol %q", p)
 }
 
+// OutlivesClusters reports whether the job goes on when a cluster is lost.
+func (g *Gather) OutlivesClusters() bool { return Setting(g.setting, SettingOnLoss) == "continue" }
+
+// BothSidesGoOn reports whether either side of a cut between forwarders goes on, in a job that
+// outlives clusters.
+func (g *Gather) BothSidesGoOn() bool { return Setting(g.setting, SettingQuorum) == "both" }
+
 // Remove frees a virtual rank's place, before the job is complete.
-func (g *Gather) Remove(v int) { delete(g.ranks, v) }
+func (g *Gather) Remove(v int) {
+	if g.In(v) && g.lost(v) {
+		g.absent++
+	}
+	delete(g.ranks, v)
+}
+
+// DoWithout makes the job complete without the ranks of a cluster, which is lost.
+func (g *Gather) DoWithout(cluster int) {
+	if g.without[cluster] {
+		return
+	}
+	g.without[cluster] = true
+	first := g.base[cluster]
+	g.absent += int(g.layout[cluster].Size)
+	for v := range g.ranks {
+		if v >= first && v < first+int(g.layout[cluster].Size) {
+			g.absent--
+		}
+	}
+}
+
+// lost reports whether the cluster of a virtual rank is lost.
+func (g *Gather) lost(v int) bool {
+	if len(g.without) == 0 {
+		return false
+	}
+	c, there := slices.BinarySearch(g.base, v)
+	if !there {
+		c--
+	}
+	return g.without[c]
+}
 
 // In tells whether a virtual rank has joined.
 func (g *Gather) In(v int) bool {
@@ -228,8 +276,8 @@ func (g *Gather) Joined() int { return len(g.ranks) }
 // Ranks returns the number of ranks of the job.
 func (g *Gather) Ranks() int { return g.size }
 
-// Complete tells whether all ranks have joined.
-func (g *Gather) Complete() bool { return len(g.ranks) == g.size }
+// Complete reports whether all ranks of the clusters that are not lost have joined.
+func (g *Gather) Complete() bool { return len(g.ranks)+g.absent == g.size }
 
 // Host returns the host of a virtual rank that has joined.
 func (g *Gather) Host(v int) string { return g.ranks[v].host }
@@ -240,6 +288,9 @@ func (g *Gather) Namesakes() map[string]bool {
 	for c, first := range g.base {
 		for v := first; v < first+int(g.layout[c].Size); v++ {
 			host := g.ranks[v].host
+			if host == "" { // a rank of a lost cluster
+				continue
+			}
 			if other, there := cluster[host]; there && other != c {
 				shared[host] = true
 			}
@@ -257,8 +308,10 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 		l.Libraries = append(l.Libraries, g.ranks[b].lib)
 	}
 	for v := range g.size {
-		r := g.ranks[v]
-		l.TagUB = min(l.TagUB, r.tag)
+		r, in := g.ranks[v]
+		if in {
+			l.TagUB = min(l.TagUB, r.tag)
+		}
 		for _, d := range r.doors {
 			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
 		}
@@ -293,6 +346,7 @@ func (g *Gather) Missing() string {
 		}
 		lack(end)
 		switch {
+		case g.without[c]:
 		case n == int(cl.Size):
 			whole = append(whole, fmt.Sprintf("cluster %s (%s)", cl.Name, count(n, "rank")))
 		case n == 1:

@@ -161,6 +161,8 @@ func TestRefusalsNameTheReason(t *testing.T) {
 			"", wire.RefuseLayout, "other forwarders"},
 		{"collective settings", set(func(i *Identity) { i.Settings = "X=2" }), "", wire.RefuseSettings,
 			`"X=2" in cluster "b", "" in "a"`},
+		{"loss of a cluster", set(func(i *Identity) { i.Settings = "ZIPPER_ON_LOSS=continue" }), "", wire.RefuseSettings,
+			`"ZIPPER_ON_LOSS=continue" in cluster "b", "" in "a": they must be equal in all clusters; give all halves the same --on-loss`},
 		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings,
 			`protocol "classic" in cluster "b", the usual protocol in "a"`},
 		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel,

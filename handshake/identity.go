@@ -88,6 +88,9 @@ type Identity struct {
 	// Leaving tells that the rank had joined and lost its link between its Bye and the answer. It
 	// waits for no other rank.
 	Leaving bool
+	// Lost are the clusters that the process knows to be lost, by index in Layout. A forwarder that
+	// was restarted does not wait for them.
+	Lost []int
 }
 
 // RowID returns the id under which row k of a job of several hops joins (vrank.Rows), from 0: for
@@ -131,7 +134,7 @@ func (id *Identity) Validate() error {
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
-	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Protocol, id.Settings, id.Host, id.Origin} {
+	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Protocol, withLost(id.Settings, id.Lost), id.Host, id.Origin} {
 		if len(s) > wire.MaxName {
 			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxName)
 		}
@@ -171,7 +174,7 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 	version, _ := c.Common()
 	j := wire.Join{
 		Version: version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: withLost(id.Settings, id.Lost),
 		Host: id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience),
 		Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,

@@ -12,7 +12,7 @@ import (
 func CheckHeader(h wire.Header) error {
 	switch h.Type {
 	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge,
-		wire.TypeReady, wire.TypeProof, wire.TypeHalf, wire.TypeRailState, wire.TypeNotice:
+		wire.TypeReady, wire.TypeProof, wire.TypeHalf, wire.TypeRailState, wire.TypeLost, wire.TypeNotice:
 		return nil
 	}
 	return fmt.Errorf("%v frame before the job is complete", h.Type)

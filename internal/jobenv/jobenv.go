@@ -59,6 +59,13 @@ const (
 	// time for which a job waits for an unreachable rank, forwarder or link that is not known to be
 	// dead, a Go duration; default 60s; equal in all clusters
 	VarPatience = "ZIPPER_PATIENCE"
+	// reaction of the job to the loss of a cluster: end (default), or continue without it; equal in
+	// all clusters
+	VarOnLoss = "ZIPPER_ON_LOSS"
+	// side of a permanently cut link between forwarders that continues, with
+	// ZIPPER_ON_LOSS=continue: rank0, the side with rank 0 (default), or both; equal in all
+	// clusters
+	VarQuorum = "ZIPPER_QUORUM"
 	// message sizes and other limits from which another collective algorithm is used, as in
 	// segment=64K,leaders=2; equal in all clusters
 	VarCollectives = "ZIPPER_COLLECTIVES"
@@ -108,6 +115,8 @@ type Job struct {
 	Protocol    string // empty or Classic
 	Level       string // empty for the default
 	Patience    string // a Go duration; empty for the default
+	OnLoss      string // LossEnds, LossContinues, or empty for the default
+	Quorum      string // QuorumRank0, QuorumBoth, or empty for the default
 	InPlace     int    // bytes; 0 for never
 	Cache       bool   // whether registrations of memory are kept
 	Appnum      string // a number, or empty (VarAppnum)
@@ -139,7 +148,7 @@ var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
-		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience), DirectAllow: get(VarDirectAllow), Appnum: get(VarAppnum)}
+		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience), OnLoss: get(VarOnLoss), Quorum: get(VarQuorum), DirectAllow: get(VarDirectAllow), Appnum: get(VarAppnum)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -205,6 +214,9 @@ func From(get func(string) string) (Job, error) {
 	if _, err := ParsePatience(j.Patience); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarPatience, err)
 	}
+	if err := j.checkLoss(); err != nil {
+		return Job{}, err
+	}
 	if j.Protocol != "" && max(len(j.Forwarders), len(j.Zippers)) > 1 {
 		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol,
 			VarForwarders, len(j.Forwarders))
@@ -235,6 +247,18 @@ func From(get func(string) string) (Job, error) {
 		return Job{}, fmt.Errorf("%s=%q: want adaptive, busy or event", VarPoll, j.Poll)
 	}
 	return j, nil
+}
+
+// checkLoss checks OnLoss and Quorum.
+func (j *Job) checkLoss() error {
+	outlives, err := ParseOnLoss(j.OnLoss, j.Protocol)
+	if err != nil {
+		return fmt.Errorf("%s=%w", VarOnLoss, err)
+	}
+	if _, err := ParseQuorum(j.Quorum, outlives); err != nil {
+		return fmt.Errorf("%s=%w", VarQuorum, err)
+	}
+	return nil
 }
 
 func (j *Job) memory(get func(string) string) error {
@@ -288,7 +312,7 @@ func (j Job) Environ() []string {
 	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarTicket, j.Ticket}, {VarOrigin, j.Origin},
 		{VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
-		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
+		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarOnLoss, j.OnLoss}, {VarQuorum, j.Quorum}, {VarDual, FormatDual(j.Dual)},
 		{VarDirectAllow, j.DirectAllow}, {VarAppnum, j.Appnum},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {

@@ -38,3 +38,42 @@ func ParsePatience(s string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// Values of VarOnLoss and VarQuorum.
+const (
+	LossEnds      = "end"
+	LossContinues = "continue"
+	QuorumRank0   = "rank0"
+	QuorumBoth    = "both"
+)
+
+// ParseOnLoss parses what a job with a protocol does when a cluster is lost, and reports whether it
+// goes on. "" is the default: it ends.
+func ParseOnLoss(s, protocol string) (outlives bool, err error) {
+	switch s {
+	case "", LossEnds:
+		return false, nil
+	case LossContinues:
+		if protocol == Classic {
+			return false, fmt.Errorf("%q: the protocol %s has %s only", s, protocol, LossEnds)
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("%q: want %s or %s", s, LossEnds, LossContinues)
+}
+
+// ParseQuorum parses which sides of a cut between forwarders go on, and reports whether both do. ""
+// is the default: the side with rank 0. outlives is the result of ParseOnLoss.
+func ParseQuorum(s string, outlives bool) (both bool, err error) {
+	switch s {
+	case "", QuorumRank0:
+		return false, nil
+	case QuorumBoth:
+		if !outlives {
+			return false, fmt.Errorf("%q: that is for jobs that go on when a cluster is lost (--on-loss %s, or %s=%[2]s)",
+				s, LossContinues, VarOnLoss)
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("%q: want %s or %s", s, QuorumRank0, QuorumBoth)
+}

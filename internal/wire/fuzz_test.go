@@ -110,6 +110,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseCount)(body)
 			case TypeRailState:
 				v, err = parser(ParseRailState)(body)
+			case TypeLost:
+				v, err = parser(ParseLost)(body)
 			case TypeAbort:
 				v, err = parser(ParseAbort)(body)
 			case TypePing: // its bytes have no meaning

@@ -48,7 +48,7 @@
 //	Landed      a total since its epoch began; an older epoch's is ignored
 //	Abort       ends the job; in addition to the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
-//	Bye, ByeAck, Ping, Pong, RailState, Ready, Count
+//	Bye, ByeAck, Ping, Pong, RailState, Lost, Ready, Count
 //	            belong to one link, which has its own keys; a repeated one has a number that
 //	            was used before, and the next Count reveals a dropped one
 //
@@ -110,6 +110,7 @@ const (
 	TypeCount      Type = 48 // either way: number of bytes sent before it
 	TypeJointProof Type = 49 // forwarder → joiner: as Proof, with one signature for several ranks
 	TypeRailState  Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or restored
+	TypeLost       Type = 50 // any → rank or forwarder: a cluster is lost, and the job goes on
 )
 
 // MaxPing is the largest size of a Ping in bytes: enough for packets of full size.
@@ -207,7 +208,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths has for each type the smallest and largest number of bytes after the header, plus one.
-var lengths = [TypeJointProof + 1]struct{ min, max uint32 }{
+var lengths = [TypeLost + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -230,6 +231,7 @@ var lengths = [TypeJointProof + 1]struct{ min, max uint32 }{
 	TypePing:        {1, MaxPing + 1},
 	TypePong:        {1, 1},
 	TypeRailState:   {1, 14 + MaxString + 1},
+	TypeLost:        {1, 12 + MaxString + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
@@ -296,13 +298,13 @@ func (h Header) Opened() Header {
 // Sealable reports whether frames of this type may be sealed: those that belong to running jobs.
 func (t Type) Sealable() bool {
 	switch t {
-	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeReady, TypeCount:
+	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeLost, TypeReady, TypeCount:
 		return true
 	}
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeJointProof + 1]string{
+var typeNames = [TypeLost + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply",
 	TypeChallenge: "Challenge",
@@ -310,7 +312,7 @@ var typeNames = [TypeJointProof + 1]string{
 	TypeByeAck: "ByeAck",
 	TypePing:   "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState",
 	TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
-	TypeHalf: "Half", TypeCount: "Count", TypeJointProof: "JointProof",
+	TypeHalf: "Half", TypeCount: "Count", TypeJointProof: "JointProof", TypeLost: "Lost",
 }
 
 func (t Type) String() string {

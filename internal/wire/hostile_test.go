@@ -69,6 +69,9 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
 		{"neither up nor down", []byte{1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
+		{"no cluster is lost", []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, parser(ParseLost), "0 clusters are lost"},
+		{"too many are lost", []byte{1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0}, parser(ParseLost), "257 clusters are lost"},
+		{"lost cluster outside", []byte{1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0}, parser(ParseLost), "cluster 256"},
 		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
 	} {
 		_, err := c.parse(c.b)

@@ -60,7 +60,7 @@ type Port struct {
 //	string    library     such as "Open MPI 4.1.4", for people
 //	string    model       data model, which must be equal in all clusters ("x86_64 lp64")
 //	string    protocol    protocol of messages: empty, or "classic"; the forwarder must use the same
-//	string    settings    further settings that must be equal in the whole job, as NAME=VALUE words
+//	string    settings    further settings that must be equal in the whole job, as NAME=VALUE words; a process that reconnects adds the lost clusters (package handshake)
 //	string    host
 //	string    origin      user and batch job of the process, as it claims: words user=NAME and SCHEDULER=ID; empty: not given
 //	u16       level       protection of the job's frames in transit (Level)

@@ -52,7 +52,8 @@ func ParseRailState(b []byte) (RailState, error) {
 	return RailState{number, rank, up == 1, up == 2, up == 3, reason}, nil
 }
 
-// Ordered checks the numbers of the RailStates of a link. The zero value is that of a new link.
+// Ordered checks the numbers of the RailStates and Losts of a link. The zero value is that of a new
+// link.
 type Ordered struct{ last uint32 }
 
 // Take checks the next number. An error means that a RailState was dropped or reordered in transit.
@@ -62,4 +63,24 @@ func (o *Ordered) Take(number uint32) error {
 		return fmt.Errorf("state %d has come in place of %d", number, o.last)
 	}
 	return nil
+}
+
+// TakeFrame checks the number of a RailState or Lost, whose body it parses. The body is that of a
+// frame of type t.
+func (o *Ordered) TakeFrame(t Type, body []byte) error {
+	var number uint32
+	var err error
+	if t == TypeLost {
+		var l Lost
+		l, err = ParseLost(body)
+		number = l.Number
+	} else {
+		var s RailState
+		s, err = ParseRailState(body)
+		number = s.Number
+	}
+	if err != nil {
+		return err
+	}
+	return o.Take(number)
 }

@@ -112,6 +112,7 @@ var samples = []sample{
 	{"rail state, up", TypeRailState, &RailState{7, 4, true, false, false, ""}, "07000000" + "04000000" + "01000000" + "0000", parser(ParseRailState), false},
 	{"rail state, gone", TypeRailState, &RailState{7, 5, false, true, false, ""}, "07000000" + "05000000" + "02000000" + "0000", parser(ParseRailState), false},
 	{"rail state, cut", TypeRailState, &RailState{7, 6, false, false, true, "why"}, "07000000" + "06000000" + "03000000" + "0300" + "776879", parser(ParseRailState), false},
+	{"lost", TypeLost, &Lost{7, 3, 2, "why"}, "07000000" + "0300" + "02000000" + "0300" + "776879", parser(ParseLost), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why", 2, ramp[[16]byte](0)}, "ffffffff" + "03000000" + "0300" + "776879" + "02000000" + ramp32[:32], parser(ParseAbort), false},
 }
 
