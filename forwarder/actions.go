@@ -245,7 +245,8 @@ func (c *carrier) start(a *job.Start) {
 func (c *carrier) newPlane(a *job.Start) *plane.Plane {
 	policy := c.f.policy.Load()
 	pl := &plane.Plane{ID: c.id, Clusters: c.job.Facts().Clusters, Via: a.Via, Hosts: a.Hosts, ClusterOf: a.ClusterOf,
-		Memory: budget.New(budget.Job(policy.Memory, policy.JobMemory, a.Links)), SurvivesLoss: c.job.Facts().SurvivesLoss}
+		Memory: budget.New(budget.Job(policy.Memory, policy.JobMemory, a.Links)), SurvivesLoss: c.job.Facts().SurvivesLoss,
+		Outlives: c.job.Facts().Outlives}
 	if c.f.cfg.Protocol == Classic {
 		pl.Classic = relay.NewClassic(c.f.cfg.ControlLimit)
 	}

@@ -28,9 +28,12 @@ func (p control) Frame(h wire.Header, body []byte) {
 	if p.member.Load() == nil && p.beforeJob(h, body) {
 		return
 	}
-	if m := p.member.Load(); m.Zipper >= 0 {
+	switch m := p.member.Load(); {
+	case h.Type == wire.TypeLost:
+		p.reportsLoss(m, body)
+	case m.Zipper >= 0:
 		p.fromForwarder(m, h, body)
-	} else {
+	default:
 		p.fromRank(h, body)
 	}
 }
@@ -58,20 +61,23 @@ func (p control) fromForwarder(m *plane.Member, h wire.Header, body []byte) {
 	case wire.TypeAbort:
 		p.aborts(body)
 	case wire.TypeRailState:
-		s, err := wire.ParseRailState(body)
-		if err == nil {
-			err = p.states.Take(s.Number)
-		}
-		if err == nil {
-			err = m.CheckState(&s)
-		}
+		s, err := m.ParseState(body, &p.states)
 		if err != nil {
 			p.conn.Bad(err.Error())
 			return
 		}
-		s.Reason = wire.Printable(s.Reason)
 		p.run.take(job.Reported{Zipper: m.Zipper, State: s})
 	}
+}
+
+// reportsLoss handles a report that a cluster is lost.
+func (p control) reportsLoss(m *plane.Member, body []byte) {
+	l, err := m.ParseLoss(body, &p.states)
+	if err != nil {
+		p.conn.Bad(err.Error())
+		return
+	}
+	p.run.take(job.ReportedLoss{Zipper: m.Zipper, Loss: l})
 }
 
 func (p control) aborts(body []byte) {

@@ -270,7 +270,7 @@ func (f *Forwarder) handleReport(h *wire.Half) (text string, refused *handshake.
 		case wire.HalfEnded:
 			gathered := r.Gathering()
 			// more ranks of the job may come
-			if r.take(job.HalfEnded{Reason: h.Reason, Code: h.Code}) == job.Ended && gathered {
+			if r.take(job.HalfEnded{Cluster: h.Cluster, Reason: h.Reason, Code: h.Code}) == job.Ended && gathered {
 				f.mu.Lock()
 				f.halves.Ended(run, h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
 				f.mu.Unlock()

@@ -121,8 +121,10 @@ func (f *Forwarder) named(id string) *runner {
 func (r *runner) first(zipper int) *peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.job.Connections(zipper); len(c) > 0 {
-		return r.conns[c[0]]
+	for _, br := range r.job.View().Bridges { // a job that has just begun has none
+		if br.Zipper == zipper {
+			return r.conns[br.First()]
+		}
 	}
 	return nil
 }

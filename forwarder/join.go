@@ -79,16 +79,12 @@ func (p *peer) beforeJob(h wire.Header, body []byte) (handled bool) {
 }
 
 // handleFrame gives the job a frame of another forwarder, over a connection that is not in use yet.
-// It checks the order of RailStates, because they are numbered from before the job runs until the
-// connection ends.
+// It checks the order of RailStates and Losts, because they are numbered from before the job runs
+// until the connection ends.
 func (p *peer) handleFrame(h wire.Header, body []byte) {
 	room := h.Type == wire.TypeJoin && p.f.memory.Keep(int64(len(body)))
-	if h.Type == wire.TypeRailState {
-		s, err := wire.ParseRailState(body)
-		if err == nil {
-			err = p.states.Take(s.Number)
-		}
-		if err != nil {
+	if h.Type == wire.TypeRailState || h.Type == wire.TypeLost {
+		if err := p.states.TakeFrame(h.Type, body); err != nil {
 			p.run.handle(job.Spoiled{Conn: p.id, Zipper: p.zipper, Reason: err.Error()})
 			return
 		}

@@ -51,7 +51,7 @@ type peer struct {
 	// deadline is the time until which the Join must arrive; zero: it has arrived, or none is
 	// needed.
 	deadline time.Time
-	states   wire.Ordered // states checks that RailStates from another forwarder arrive in order.
+	states   wire.Ordered // states checks that RailStates and Losts from another forwarder arrive in order.
 }
 
 // sendFrame sends the peer a frame of an exchange. The error is always nil: bytes that the link

@@ -30,16 +30,18 @@ var update = flag.Bool("update", false, "write the transcripts again")
 //	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D] [gathering=N]  starts one; far is
 //	                                               the round trip to those that it dials; gathering
 //	                                               is how many jobs may gather at once
-//	job ID CLUSTER=N… [networks=NAME,…] [rails=N] [patience=D] [NAME:NETWORK,…]…
+//	job ID CLUSTER=N… [networks=NAME,…] [rails=N] [patience=D] [on_loss=continue] [quorum=both]
+//	                     [NAME:NETWORK,…]…
 //	                                               the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops, with the clusters and
 //	                                               networks that each is on; it does not listen on
 //	                                               those that are followed by -
-//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside] [other]
-//	                                               a process of the job opens a link (a0 is the
+//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [lost=CLUSTER]
+//	                     [inside] [other]          a process of the job opens a link (a0 is the
 //	                                               first of cluster a), or another one in its place
 //	eager RANK TO SIZE, data RANK TO SIZE          sends a frame to a virtual rank
 //	bye RANK, abort RANK CODE, garbage RANK        says so, or sends what is no frame
+//	lost RANK CLUSTER                              says that a cluster is lost
 //	close RANK                                     closes its link
 //	stall RANK, read RANK                          does not read any more; does again
 //	deaf RANK                                      reads, but does not answer Pings
@@ -52,6 +54,7 @@ var update = flag.Bool("update", false, "write the transcripts again")
 //	                                               links that are dialled break before they are used
 //	wait D                                         lets time pass
 //	reload NAME [undialled]                        has it reload its configuration, without Dial
+//	half NAME ID CLUSTER ended|suspended|resumed   a launcher reports on its half
 //	ended NAME ID CLUSTER                          the launcher says that a cluster's processes
 //	                                               have ended
 //	status NAME, stop NAME [resume], kill NAME     resume: jobs that can be resumed are released
@@ -127,6 +130,7 @@ type processEnd struct {
 	gone      bool
 	buf       []byte
 	seq       uint64
+	lostsSent uint32 // the number of Losts that it has sent
 }
 
 func (s *script) printf(format string, args ...any) {

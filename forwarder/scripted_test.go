@@ -46,6 +46,9 @@ func describe(h wire.Header, body []byte) string {
 			who = fmt.Sprint(a.Rank)
 		}
 		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
+	case wire.TypeLost:
+		l, _ := wire.ParseLost(body)
+		return fmt.Sprintf("Lost cluster=%d epoch=%d %s", l.Cluster, l.Epoch, l.Reason)
 	case wire.TypeRailState:
 		r, _ := wire.ParseRailState(body)
 		state := map[bool]string{true: "up=true"}[r.Up]

@@ -49,6 +49,12 @@ func (s *script) do(w []string) {
 		s.send(e, abortFrame(int32(s.num(p[1])), e.rank, "MPI_Abort"))
 	case "garbage":
 		s.send(s.end(p[0]), slices.Repeat([]byte{200}, wire.HeaderLen))
+	case "lost":
+		e := s.end(p[0])
+		e.lostsSent++
+		c := s.cluster(p[1])
+		s.send(e, frame(wire.TypeLost, &wire.Lost{Number: e.lostsSent, Cluster: uint16(c), Epoch: 1,
+			Reason: "cluster " + p[1] + " is lost at another forwarder"}))
 	case "close":
 		s.leave(s.end(p[0]))
 	case "stall", "read":
@@ -93,6 +99,9 @@ func (s *script) do(w []string) {
 		for _, j := range s.zips[p[0]].f.Status().Jobs {
 			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q",
 				j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
+			for _, l := range j.Lost {
+				s.printf("  %s: %s was lost after %v: %s", j.Job, l.Cluster, l.At.Sub(j.Started), l.Reason)
+			}
 			for _, t := range j.Trunks {
 				s.printf("  %s: %d connections to %s, %d lost", j.Job, t.Connections, t.Forwarder, t.Lost)
 			}
@@ -111,6 +120,15 @@ func (s *script) do(w []string) {
 		}
 	case "ended":
 		s.zips[p[0]].f.ClusterEnded(p[1], p[2])
+	case "half":
+		h := wire.Half{State: map[string]wire.HalfState{"ended": wire.HalfEnded, "suspended": wire.HalfSuspended,
+			"resumed": wire.HalfResumed}[p[3]], Code: 1, Job: p[1], Cluster: p[2], Reason: "cluster " + p[2] + " is " + p[3],
+			PublicKey: s.publicKey(p[1])}
+		if text, refused := s.zips[p[0]].f.handleReport(&h); refused != nil {
+			s.printf("  %s: refused: %s", p[0], refused.Reason)
+		} else {
+			s.printf("  %s: %s", p[0], text)
+		}
 	case "stop":
 		f := s.zips[p[0]].f
 		f.cfg.Linger = 0
@@ -163,6 +181,9 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 		},
 		JobEnd: func(j Summary) {
 			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)
+			for _, l := range j.Lost {
+				s.printf("  %s: %s was lost after %v: %s", name, l.Cluster, l.At.Sub(j.Started), l.Reason)
+			}
 			for _, t := range j.Traffic {
 				if t.Frames > 0 {
 					s.printf("  %s: %s to %s: %d frames, %d bytes", name, t.From, t.To, t.Frames, t.PayloadBytes)
@@ -217,12 +238,26 @@ func (s *script) newJob(p []string) {
 			s.job.Rails = s.num(v)
 		case "patience":
 			s.job.Patience = s.duration(v).Milliseconds()
+		case "on_loss", "quorum":
+			s.job.Settings += map[string]string{"on_loss": handshake.SettingOnLoss, "quorum": handshake.SettingQuorum}[k] + "=" + v + " "
 		case "networks":
 			s.job.Networks = strings.Split(v, ",")
 		default:
 			s.job.Layout = append(s.job.Layout, wire.Cluster{Name: k, Size: uint32(s.num(v))})
 		}
 	}
+}
+
+// publicKey returns the key of the gathering or running job with an id.
+func (s *script) publicKey(id string) [wire.PublicKeyLen]byte {
+	for _, name := range s.order {
+		for _, r := range s.zips[name].f.all() {
+			if r.id == id {
+				return r.key
+			}
+		}
+	}
+	return [wire.PublicKeyLen]byte{}
 }
 
 func (s *script) cluster(name string) int {
@@ -257,6 +292,9 @@ func (s *script) join(p []string, opt map[string]string) {
 	}
 	if v := opt["timeout"]; v != "" {
 		id.TimeoutMS = s.duration(v).Milliseconds()
+	}
+	if v := opt["lost"]; v != "" {
+		id.Lost = []int{s.cluster(v)}
 	}
 	if v := opt["layout"]; v != "" {
 		c, n, _ := strings.Cut(v, ":")

@@ -17,6 +17,7 @@ type (
 	JobStatus     = report.JobStatus
 	ClusterStatus = report.ClusterStatus
 	TrunkStatus   = report.TrunkStatus
+	LostCluster   = report.LostCluster
 	Totals        = report.Totals
 	Memory        = report.Memory
 	Summary       = report.Summary

@@ -2,7 +2,6 @@ package job
 
 import (
 	"reflect"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -32,51 +31,44 @@ var shared = map[reflect.Type]bool{reflect.TypeFor[*wire.Join](): true, reflect.
 	reflect.TypeFor[[]byte](): true, reflect.TypeFor[[]wire.Cluster](): true, reflect.TypeFor[wire.Layout](): true,
 	reflect.TypeFor[Config](): true}
 
-// byType caches a property of types. It is safe for concurrent use.
-type byType[V any] struct{ known sync.Map }
-
-// of returns the property of a type, which find determines.
-func (c *byType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
-	if v, ok := c.known.Load(t); ok {
-		return v.(V)
-	}
-	v := find(t)
-	c.known.Store(t, v)
-	return v
-}
-
-var (
-	deep   byType[bool]                  // deep caches isDeep.
-	fields byType[[]reflect.StructField] // fields caches deepFields.
-)
+// deep caches which types hold something that has to be copied.
+var deep = map[reflect.Type]bool{}
 
 // isDeep reports whether a shallow copy of a value would share something that events change.
 func isDeep(t reflect.Type) bool {
-	return deep.of(t, func(t reflect.Type) (is bool) {
-		switch t.Kind() {
-		case reflect.Pointer, reflect.Map, reflect.Slice:
-			is = !shared[t]
-		case reflect.Struct:
-			for i := range t.NumField() {
-				is = is || !shared[t] && isDeep(t.Field(i).Type)
-			}
-		case reflect.Array:
-			is = isDeep(t.Elem())
-		}
+	if is, ok := deep[t]; ok {
 		return is
-	})
+	}
+	is := false
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		is = !shared[t]
+	case reflect.Struct:
+		for i := range t.NumField() {
+			is = is || !shared[t] && isDeep(t.Field(i).Type)
+		}
+	case reflect.Array:
+		is = isDeep(t.Elem())
+	}
+	deep[t] = is
+	return is
 }
+
+// fields caches deepFields.
+var fields = map[reflect.Type][]reflect.StructField{}
 
 // deepFields returns the fields of a struct that have to be copied.
 func deepFields(t reflect.Type) []reflect.StructField {
-	return fields.of(t, func(t reflect.Type) (list []reflect.StructField) {
+	list, ok := fields[t]
+	if !ok {
 		for i := range t.NumField() {
 			if f := t.Field(i); isDeep(f.Type) {
 				list = append(list, f)
 			}
 		}
-		return list
-	})
+		fields[t] = list
+	}
+	return list
 }
 
 // fill copies the value of a type at from to to.
@@ -143,7 +135,7 @@ func (c cloner) deepen(t reflect.Type, at unsafe.Pointer) {
 
 // TestClone checks that a clone of a world goes on as the world itself, and leaves it as it is.
 func TestClone(t *testing.T) {
-	for _, kind := range []int{0, 2, 3} {
+	for _, kind := range []int{0, 2, 3, 7, 11} {
 		var way []choice
 		for range 60 {
 			w := replay(kind, way)

@@ -87,7 +87,8 @@ type core struct {
 	gather *handshake.Gather
 
 	state  State
-	result result // result is set with the state Ending, or Ended if the job never ran (finish).
+	dead   []Death // dead has the lost clusters, in the order of their losses.
+	result result  // result is set with the state Ending, or Ended if the job never ran (finish).
 
 	now    time.Time       // now is the time of the event that is being handled.
 	out    []action.Action // out has the actions that the present call of Handle will return.
@@ -100,6 +101,13 @@ type core struct {
 type result struct {
 	code   int32
 	reason string // reason is why the job failed; empty if it did not.
+}
+
+// Death is the loss of a cluster.
+type Death struct {
+	Cluster int       // Cluster is the cluster's index in the layout.
+	At      time.Time // At is the time at which this forwarder learned of the loss.
+	Reason  string    // Reason is a clause for users that begins with the cluster.
 }
 
 // message is an event for the bridge to the forwarder with index zipper.
@@ -169,6 +177,28 @@ func (c *core) survivesLoss() bool { return c.gather.Rails() > 1 || c.resumes() 
 // patience returns for how long the running job waits for a rank or a forwarder that is out of
 // reach.
 func (c *core) patience() time.Duration { return time.Duration(c.gather.Patience()) * time.Millisecond }
+
+// outlives reports whether the job goes on when a cluster is lost.
+func (c *core) outlives() bool { return c.gather.OutlivesClusters() }
+
+// death returns how the cluster with that index was lost, or nil if it is not lost.
+func (c *core) death(cluster int) *Death {
+	for i := range c.dead {
+		if c.dead[i].Cluster == cluster {
+			return &c.dead[i]
+		}
+	}
+	return nil
+}
+
+// alive reports whether the cluster of rank v is not lost.
+func (c *core) alive(v uint32) bool {
+	if len(c.dead) == 0 {
+		return true
+	}
+	name, _ := c.place(v)
+	return c.death(c.clusterIndex(name)) == nil
+}
 
 // place returns the name of a rank's cluster, and the rank's number in that cluster (native). rank
 // is the number in the whole job, over all clusters.

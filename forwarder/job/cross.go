@@ -31,7 +31,7 @@ func (r *ranks) severed(br *bridge.Bridge, a *bridge.Severed) {
 // those that it cannot reach itself.
 func (r *ranks) restored(br *bridge.Bridge, a *bridge.Restored) {
 	for _, v := range r.behind(br.Zipper) {
-		if !r.left[v] && r.reroute(v, a.Conn) && !a.AllLeft {
+		if !r.left[v] && r.alive(v) && r.reroute(v, a.Conn) && !a.AllLeft {
 			r.markReachable(v, r.links.network(br))
 		}
 	}
@@ -62,6 +62,9 @@ func (r *ranks) sendStates(br *bridge.Bridge, c action.Conn, missed bool) {
 			continue
 		}
 		rank := uint32(v)
+		if !r.alive(rank) {
+			continue
+		}
 		why, absent := r.absent[rank]
 		gone := r.left[rank]
 		if gone { // the rank's last acknowledgements may have been lost
@@ -82,7 +85,7 @@ func (r *ranks) allLeft(br *bridge.Bridge) {
 		return
 	}
 	for _, v := range r.behind(br.Zipper) {
-		if !r.left[v] {
+		if !r.left[v] && r.alive(v) {
 			r.markLeft(v, r.links.network(br))
 		}
 	}
@@ -121,7 +124,7 @@ func (r *ranks) moved(br *bridge.Bridge, a *bridge.Move) {
 // ranks behind it.
 func (r *ranks) reported(zipper int, s *wire.RailState) {
 	br := r.links.bridges[zipper]
-	if r.state != Running || br == nil || br.First() == 0 {
+	if r.state != Running || br == nil || br.First() == 0 || !r.alive(s.Rank) {
 		return
 	}
 	was, absent := r.absent[s.Rank]

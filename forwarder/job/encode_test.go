@@ -101,7 +101,8 @@ var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": tru
 	"gathering.soon": true, "gathering.notified": true, "ranks.statesSent": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
 	"losses.badFrames": true, "connections.lost": true, "gaps.failures": true, "exchanged.notices": true, "place.link": true,
-	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true}
+	"place.instance": true, "member.link": true, "wait.reason": true, "IllegalError": true,
+	"Death.Reason": true, "Lost.Number": true, "Lost.Epoch": true, "Lost.Reason": true}
 
 // usedField is a field that is encoded.
 type usedField struct {
@@ -109,19 +110,21 @@ type usedField struct {
 	reason bool // reason says that the field is a reason.
 }
 
-// used caches usedFields.
-var used byType[[]usedField]
+// plans caches usedFields.
+var plans = map[reflect.Type][]usedField{}
 
 // usedFields returns the fields of a struct that are encoded.
 func usedFields(t reflect.Type) []usedField {
-	return used.of(t, func(t reflect.Type) (list []usedField) {
+	list, ok := plans[t]
+	if !ok {
 		for i := range t.NumField() {
 			if name := t.Field(i).Name; !unused[t.Name()+"."+name] {
 				list = append(list, usedField{i, name == "reason"})
 			}
 		}
-		return list
-	})
+		plans[t] = list
+	}
+	return list
 }
 
 func (e *encoder) number(n int64) {
@@ -276,6 +279,9 @@ func (e *encoder) frame(b []byte) {
 			e.number(map[bool]int64{true: 1}[b])
 		}
 		e.reason(s.Reason)
+	case wire.TypeLost:
+		l, _ := wire.ParseLost(body)
+		e.number(int64(l.Cluster))
 	case wire.TypeJoin:
 		j, _ := wire.ParseJoin(body)
 		e.text(j.Cluster)

@@ -33,7 +33,7 @@ type ending struct {
 // proves its origin.
 func (e *ending) aborted(x *Aborted) {
 	m := e.ranks.members[x.Conn]
-	if m == nil {
+	if m == nil || m.zipper < 0 && !e.alive(m.rank) {
 		return
 	}
 	a := x.Frame

@@ -101,8 +101,8 @@ type (
 	// HalfEnded is a launcher's report that its half, one cluster's processes of the job, has
 	// ended.
 	HalfEnded struct {
-		Reason string
-		Code   int32
+		Cluster, Reason string
+		Code            int32
 	}
 
 	// HalfSuspended is a launcher's report that its half, the processes of Cluster, is suspended.
@@ -169,6 +169,12 @@ type (
 	Reported struct {
 		Zipper int
 		State  wire.RailState
+	}
+
+	// ReportedLoss is the report of another forwarder, or of a rank, that a cluster is lost.
+	ReportedLoss struct {
+		Zipper int
+		Loss   wire.Lost
 	}
 
 	// Unreached reports why a neighbour has not been reached so far.

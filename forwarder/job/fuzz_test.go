@@ -13,34 +13,54 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // arrangements has the jobs to which random events are applied.
 var arrangements = []struct {
-	name    string
-	layout  []wire.Cluster
-	nets    []string
-	zippers [][]uint16 // zippers has the networks of each forwarder; nil for one hop.
-	rails   uint16
-	ways    bool
+	name     string
+	layout   []wire.Cluster
+	nets     []string
+	zippers  [][]uint16 // zippers has the networks of each forwarder; nil for one hop.
+	rails    uint16
+	ways     bool
+	outlives string // outlives has the settings of a job that outlives clusters; empty for a job that ends.
 }{
-	{"one forwarder", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, nil, nil, 1, false},
-	{"kernel", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, nil, nil, 1, true},
-	{"side by side", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, nil, nil, 2, false},
-	{"row of two", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false},
-	{"row of three", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, []string{"u", "w"},
-		[][]uint16{{0, 2}, {2, 3}, {3, 1}}, 1, false},
-	{"two rows", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 2, false},
-	{"short row", []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false},
+	{"one forwarder", abb, nil, nil, 1, false, ""},
+	{"kernel", abb, nil, nil, 1, true, ""},
+	{"side by side", abb, nil, nil, 2, false, ""},
+	{"row of two", abb, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false, ""},
+	{"row of three", ab, []string{"u", "w"}, [][]uint16{{0, 2}, {2, 3}, {3, 1}}, 1, false, ""},
+	{"two rows", abb, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 2, false, ""},
+	{"short row", ab, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false, ""},
+	{"one forwarder, outlives clusters", abb, nil, nil, 1, false, outlives},
+	{"side by side, outlives clusters", abb, nil, nil, 2, false, outlives},
+	{"short row, outlives clusters", ab, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false, outlives},
+	{"row of three, outlives clusters", abc, []string{"u", "w"}, [][]uint16{{0, 3}, {1, 3, 4}, {4, 2}}, 1, false, outlives},
+	{"chain, outlives clusters", abc, nil, [][]uint16{{0, 1}, {1, 2}}, 1, false, outlives},
+	{"two rows, outlives clusters", abb, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 2, false, outlives},
+	{"short row, both sides go on", ab, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false,
+		outlives + " " + handshake.SettingQuorum + "=both"},
+	{"three clusters, outlives clusters", abc, nil, nil, 1, false, outlives},
 }
+
+// outlives is the setting of a job that outlives clusters.
+const outlives = handshake.SettingOnLoss + "=continue"
+
+// These are layouts: clusters of one rank each, and a second rank in b.
+var (
+	ab  = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
+	abb = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}
+	abc = append(ab[:2:2], wire.Cluster{Name: "c", Size: 1})
+)
 
 // joinOf returns the Join of a rank. here is its forwarder's index.
 func joinOf(kind int, cluster int, rank uint32, here uint16, patience uint32) *wire.Join {
 	a := &arrangements[kind]
 	j := &wire.Join{Version: wire.Version, TimeoutMS: 20000, Patience: patience, Job: "j", Cluster: a.layout[cluster].Name,
 		Rank: rank, Layout: a.layout, Networks: a.nets, Rails: a.rails, Here: here, Host: "host-" + a.layout[cluster].Name,
-		Instance: uint64(cluster)<<32 | uint64(rank) + 1, Model: "m", Library: "lib", TagUB: 1 << 20}
+		Instance: uint64(cluster)<<32 | uint64(rank) + 1, Model: "m", Library: "lib", TagUB: 1 << 20, Settings: a.outlives}
 	for k, on := range a.zippers {
 		var z wire.Zipper
 		for _, n := range on {
@@ -201,6 +221,8 @@ func (w *walker) step() {
 		w.half()
 	case 9:
 		if c := w.some(running); c != 0 {
+			x := w.ends[c]
+			x.ended = x.ended || x.zipper < 0 // package relay ends a rank's connection
 			w.give(Damaged{Conn: c, Reason: "nonsense"})
 		}
 	case 10:
@@ -232,7 +254,8 @@ func (w *walker) timer() {
 func (w *walker) half() {
 	switch w.r.IntN(12) {
 	case 0:
-		w.give(HalfEnded{Reason: "it ended", Code: 2})
+		layout := arrangements[w.kind].layout
+		w.give(HalfEnded{Cluster: layout[w.r.IntN(len(layout))].Name, Reason: "it ended", Code: 2})
 	case 1, 2:
 		w.give(HalfSuspended{Cluster: "b", Reason: "suspended"})
 	case 3, 4:
@@ -288,7 +311,11 @@ func (w *walker) crossing() {
 		return
 	}
 	other := w.r.IntN(len(a.zippers))
-	switch w.r.IntN(7) {
+	switch w.r.IntN(8) {
+	case 7:
+		if c := w.some(running); c != 0 && w.ends[c].zipper >= 0 && a.outlives != "" && w.r.IntN(w.calm) == 0 {
+			w.give(ReportedLoss{w.ends[c].zipper, wire.Lost{Cluster: uint16(w.r.IntN(len(a.layout))), Reason: "why"}})
+		}
 	case 0:
 		if len(w.dials) == 0 {
 			return
@@ -364,6 +391,8 @@ func (w *walker) hear() {
 		case 2:
 			w.give(Spoiled{Conn: c, Zipper: x.zipper, Reason: "nonsense"})
 			return
+		case 3, 4:
+			e.Type, e.Body = wire.TypeLost, (&wire.Lost{Cluster: uint16(w.r.IntN(3)), Epoch: 1, Reason: "why"}).Append(nil)
 		default:
 			e.Type = wire.TypePing
 		}

@@ -23,7 +23,9 @@ import (
 //  2. It waits until the earliest time-out of all ranks at most (expire). Ranks that wait are told
 //     what is missing, after a while and after a refusal (notice).
 //  3. The last rank completes the job (start.go), or other forwarders are told of it (hops.go).
-//  4. The job is given up (giveUp) when the time is over, when a refusal shows that it can never
+//  4. A forwarder that was restarted gathers the ranks of a running job, but not those of clusters
+//     that the job has lost (doWithout). Joins of the others name these clusters.
+//  5. The job is given up (giveUp) when the time is over, when a refusal shows that it can never
 //     become complete (Turned), or when the last rank leaves, in a job of several hops any rank
 //     (leave).
 
@@ -38,6 +40,8 @@ type gathering struct {
 	soon     bool      // soon says that scheduleNotice has set the timer Notice.
 	notified bool      // notified says that waiting ranks have been told once which ranks and links are missing.
 	kept     int64     // kept is the number of bytes of all Joins that are charged to the forwarder's memory.
+	// lost has the clusters that were lost before this forwarder was restarted.
+	lost []Death
 }
 
 // place is a rank that has joined here and waits for the job to run.
@@ -72,6 +76,7 @@ func (g *gathering) as(rank int) *place {
 // join gives a verified Join its place, or returns why it is refused. kept says that its bytes are
 // charged to the job.
 func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
+	g.learn(e.Join)
 	if v, same := g.gather.Same(e.Join); same && g.takesOver(e, v) {
 		return false, nil
 	}
@@ -99,6 +104,44 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	g.log(zapcore.DebugLevel, "rank joined", zap.String("cluster", e.Join.Cluster), zap.Uint32("rank", e.Join.Rank),
 		zap.Int("virtual_rank", rank), zap.String("host", e.Join.Host), zap.String("link", e.Link))
 	return true, nil
+}
+
+// learn adds the clusters that a Join names as lost, as doWithout does.
+func (g *gathering) learn(join *wire.Join) {
+	for _, c := range handshake.Lost(join.Settings) {
+		if g.outlives() && c < len(g.clusters) && g.clusters[c].Name != join.Cluster {
+			g.doWithout(c, fmt.Sprintf("cluster %s is lost: it was lost before this forwarder was restarted", g.clusters[c].Name))
+		}
+	}
+}
+
+// doWithout lets the job start without a cluster that is lost for a reason, and refuses the ranks
+// of that cluster that wait here.
+func (g *gathering) doWithout(cluster int, reason string) {
+	if g.state != Gathering || g.refusal(cluster) != nil {
+		return
+	}
+	g.lost = append(g.lost, Death{Cluster: cluster, Reason: reason})
+	for _, p := range g.inOrder() {
+		if name, _ := g.place(uint32(p.rank)); name == g.clusters[cluster].Name {
+			delete(g.places, p.conn)
+			g.gather.Remove(p.rank)
+			g.free(p.kept)
+			g.do(Refuse{Conn: p.conn, Why: g.refusal(cluster)})
+		}
+	}
+	g.gather.DoWithout(cluster)
+}
+
+// refusal returns the refusal of a process of a cluster that was lost before this forwarder was
+// restarted, or nil if the cluster was not lost then.
+func (g *gathering) refusal(cluster int) *handshake.Refused {
+	for _, d := range g.lost {
+		if d.Cluster == cluster {
+			return refusal(wire.RefuseHalf, "job %q goes on without this cluster: %s", g.id, d.Reason)
+		}
+	}
+	return nil
 }
 
 // Leaves reports whether a rank joins only to say Bye.

@@ -5,19 +5,19 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Launchers report what happens to their halves. If a half has ended, the job ends with the reason
 // that the launcher gives. A job waits a moment for a rank whose link was closed (loss.go), so the
 // launcher's report, which has the cause, arrives before the job fails of the loss. If a half is
-// suspended for longer than the job's patience the job ends.
+// suspended for longer than the job's patience the job ends. In a job that outlives clusters only
+// the half's cluster is lost.
 
 // halves records which halves of the job (the processes of one cluster, under one launcher) are
 // suspended.
 type halves struct {
 	*core
-	ending *ending
+	deaths *deaths
 	// suspended has, for each suspended cluster, the reason with which the job ends if that lasts
 	// too long.
 	suspended map[string]string
@@ -33,8 +33,12 @@ func (h *halves) suspend(e *HalfSuspended) {
 	if _, suspended := h.suspended[e.Cluster]; h.state != Running || suspended {
 		return
 	}
-	h.suspended[e.Cluster] = h.endedBy(fmt.Sprintf(
-		"%s for longer than the job's patience of %v (--patience, or ZIPPER_PATIENCE, in all clusters)", e.Reason, h.patience()))
+	reason := fmt.Sprintf("%s for longer than the job's patience of %v (--patience, or ZIPPER_PATIENCE, in all clusters)",
+		e.Reason, h.patience())
+	if !h.outlives() {
+		reason = h.endedBy(reason)
+	}
+	h.suspended[e.Cluster] = reason
 	h.arm(h.timer(e.Cluster), h.patience())
 }
 
@@ -50,10 +54,10 @@ func (h *halves) timer(cluster string) action.Timer {
 	return action.Timer{Kind: action.Suspended, Of: h.clusterIndex(cluster)}
 }
 
-// suspensionExpired ends the job because the cluster with an index was suspended for longer than
-// the job's patience.
+// suspensionExpired ends the job, or only the cluster's part in a job that outlives clusters,
+// because the cluster with an index was suspended for longer than the job's patience.
 func (h *halves) suspensionExpired(cluster int) {
 	if reason, suspended := h.suspended[h.clusters[cluster].Name]; suspended {
-		h.ending.fail(wire.Nobody, reason, 0)
+		h.deaths.ofCluster(cluster, reason)
 	}
 }

@@ -46,11 +46,17 @@ func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 	if refused := j.hops.belongs(e.Join); refused != nil {
 		return false, refused
 	}
+	if refused := j.deaths.refusal(j.clusterIndex(e.Join.Cluster)); refused != nil {
+		return false, refused
+	}
 	if back {
 		return false, j.losses.again(e)
 	}
 	if (j.state == Ending || j.state == Closing) && j.result.reason != "" {
 		return false, refusal(wire.RefuseJob, "job %q has failed: %s", j.id, j.result.reason)
+	}
+	if refused := j.gathering.refusal(j.clusterIndex(e.Join.Cluster)); refused != nil {
+		return false, refused
 	}
 	if kept, refused = j.gathering.join(e); kept {
 		j.hops.joinedHere(e.Join)
@@ -116,14 +122,34 @@ func (j *Job) kernelTimedOut() {
 
 func (Closed) apply(j *Job) { j.conclude() }
 
-func (e HalfEnded) apply(j *Job)     { j.stop(wire.RefuseHalf, max(e.Code, 1), j.endedBy(e.Reason)) }
 func (e HalfSuspended) apply(j *Job) { j.halves.suspend(&e) }
 func (e HalfResumed) apply(j *Job)   { j.halves.resume(e.Cluster) }
 func (e ClusterEnded) apply(j *Job)  { j.losses.clusterEnded(j.clusterIndex(e.Cluster)) }
-func (e Stop) apply(j *Job)          { j.stop(wire.RefuseShutdown, 1, e.Reason) }
 func (e Release) apply(j *Job)       { j.ending.release(e.Reason) }
 
+func (e HalfEnded) apply(j *Job) {
+	cluster := j.clusterIndex(e.Cluster)
+	switch {
+	case j.gathering.refusal(cluster) != nil: // known before
+		return
+	case j.state == Running && j.outlives():
+		j.deaths.halfEnded(cluster, e.Reason)
+		return
+	}
+	j.stop(wire.RefuseHalf, max(e.Code, 1), j.endedBy(e.Reason))
+}
+
+func (e Stop) apply(j *Job) {
+	if !j.deaths.stops(e.Reason) {
+		j.stop(wire.RefuseShutdown, 1, e.Reason)
+	}
+}
+
 func (e Offered) apply(j *Job) {
+	if refused := j.deaths.refusalOfBridge(int(e.Join.Here)); refused != nil {
+		j.refuse(e.Conn, refused)
+		return
+	}
 	if refused := j.hops.offered(&e); refused != nil {
 		j.refuse(e.Conn, refused)
 	}
@@ -131,6 +157,8 @@ func (e Offered) apply(j *Job) {
 
 func (e Unreached) apply(j *Job) { j.gaps.fails(e.Zipper, e.Reason) }
 func (e Reported) apply(j *Job)  { j.ranks.reported(e.Zipper, &e.State) }
+
+func (e ReportedLoss) apply(j *Job) { j.deaths.handleReport(e.Zipper, &e.Loss) }
 
 func (e Crossed) apply(j *Job) {
 	if d, ok := e.Event.(bridge.Dialled); ok {
@@ -219,7 +247,7 @@ func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 	case bridge.GiveUp:
 		j.gathering.giveUp(a.Code, a.Reason)
 	case bridge.Failed:
-		j.ending.fail(wire.Nobody, a.Reason, a.Conn)
+		j.deaths.bridgeLost(br, a.Reason, a.Conn)
 	case bridge.Use:
 		j.ranks.use(br, a.Conn)
 	case bridge.Move:
@@ -234,11 +262,17 @@ func (j *Job) asked(br *bridge.Bridge, a action.Action) {
 		j.ranks.repeat(br, a.Reason)
 	case bridge.Tell:
 		j.ranks.sendStates(br, a.Conn, a.Missed)
+		j.deaths.sendAll(a.Conn)
 	case bridge.AllLeft:
 		j.ranks.allLeft(br)
 	case bridge.Abandoned:
-		j.ranks.abandoned(br, a.Reason)
+		if j.outlives() {
+			j.deaths.bridgeLost(br, a.Reason, 0)
+		} else {
+			j.ranks.abandoned(br, a.Reason)
+		}
 	case bridge.Regathers:
+		j.deaths.sendAll(a.Conn) // first: no ranks of lost clusters join there again
 		j.hops.sendGathered(j.ranks, br, a.Conn)
 	default:
 		j.do(a)

@@ -203,6 +203,8 @@ func (h *hops) handleFrame(br *bridge.Bridge, e *ForwarderFrame) error {
 		h.gaps.noteMissing(br.Zipper, &n)
 	case wire.TypeRailState:
 		return h.handleDeparted(e.Body)
+	case wire.TypeLost:
+		return h.lostBefore(e.Body)
 	case wire.TypeReady:
 		r, err := wire.ParseReady(e.Body)
 		switch {
@@ -239,7 +241,7 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 		return false, refused
 	}
 	v := h.rankOf(join)
-	left := h.left[v]
+	left := h.left[v] || h.gathering.refusal(h.clusterIndex(join.Cluster)) != nil
 	if left && h.gather.In(int(v)) {
 		return false, nil // several forwarders announce such a rank
 	}
@@ -252,6 +254,7 @@ func (h *hops) joinedThere(br *bridge.Bridge, join *wire.Join, n int64, room boo
 	if refused := h.gathering.keep(n, room); refused != nil {
 		return false, refused
 	}
+	h.gathering.learn(join)
 	h.spread(join)
 	return true, nil
 }
@@ -265,6 +268,19 @@ func (h *hops) handleDeparted(body []byte) error {
 	}
 	if err == nil {
 		h.left[s.Rank] = true
+	}
+	return err
+}
+
+// lostBefore handles another forwarder's report that a cluster was lost while the predecessor of
+// this forwarder ran. Its ranks will not join.
+func (h *hops) lostBefore(body []byte) error {
+	l, err := wire.ParseLost(body)
+	if err == nil && (int(l.Cluster) >= len(h.core.clusters) || !h.outlives()) {
+		err = fmt.Errorf("loss of cluster %d", l.Cluster)
+	}
+	if err == nil {
+		h.gathering.doWithout(int(l.Cluster), wire.Printable(l.Reason))
 	}
 	return err
 }
@@ -305,7 +321,7 @@ func (h *hops) sendGathered(r *ranks, br *bridge.Bridge, c action.Conn) {
 	}
 	for _, v := range sorted(h.joins) {
 		join := h.joins[v]
-		if h.passesJoinTo(br, join) || r.left[v] { // departed ranks do not join there again
+		if h.passesJoinTo(br, join) || r.left[v] || !r.alive(v) { // departed ranks do not join there again
 			h.do(action.Send{Conn: c, Frame: frame(wire.TypeJoin, join)})
 		}
 	}

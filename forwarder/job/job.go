@@ -8,6 +8,7 @@
 //	start.go     the last rank has joined: the job runs
 //	half.go      what launchers report about their halves
 //	loss.go      a rank loses its link, and reopens it
+//	deaths.go    a cluster is lost, and the job goes on
 //	end.go       the job fails, or is released
 //	ways.go      the connections that the kernel opens between ranks
 //	hops.go      several hops: Joins and Ready between forwarders
@@ -47,6 +48,7 @@ type Job struct {
 	hops      *hops
 	ways      *ways
 	ending    *ending
+	deaths    *deaths
 	losses    *losses
 	halves    *halves
 	started   time.Time
@@ -67,7 +69,7 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 		j.links.tree = t
 	}
 	j.ranks = &ranks{core: c, links: j.links, members: map[action.Conn]*member{}, absent: map[uint32]absence{},
-		left: map[uint32]bool{}, reconnected: map[uint32]bool{}, statesSent: map[action.Conn]uint32{}}
+		left: map[uint32]bool{}, reconnected: map[uint32]bool{}, statesSent: sequences{}}
 	j.gaps = &gaps{links: j.links, failures: map[int]string{}, exchanges: map[int]*exchanged{}}
 	j.gathering = &gathering{core: c, gaps: j.gaps, created: now, expires: now.Add(cfg.Timeout),
 		places: map[action.Conn]*place{}}
@@ -75,9 +77,10 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 		left: map[uint32]bool{}, ready: make([]bool, len(first.Zippers))}
 	j.ways = &ways{core: c}
 	j.ending = &ending{core: c, ranks: j.ranks, links: j.links}
-	j.losses = &losses{core: c, ranks: j.ranks, ending: j.ending, waits: map[uint32]wait{}, bad: map[uint32]count{},
+	j.deaths = &deaths{core: c, ranks: j.ranks, links: j.links, ending: j.ending}
+	j.losses = &losses{core: c, ranks: j.ranks, deaths: j.deaths, waits: map[uint32]wait{}, bad: map[uint32]count{},
 		badOver: map[int]count{}, over: map[int]bool{}}
-	j.halves = &halves{core: c, ending: j.ending, suspended: map[string]string{}}
+	j.halves = &halves{core: c, deaths: j.deaths, suspended: map[string]string{}}
 	j.arm(action.Timer{Kind: action.Gathering}, cfg.Timeout)
 	j.arm(action.Timer{Kind: action.Notice}, cfg.Notice)
 	j.log(zapcore.InfoLevel, "job begins to gather", zap.Int("ranks", j.gather.Ranks()),
@@ -125,6 +128,8 @@ func (j *Job) follow() {
 		}
 	}
 	if j.state == Running {
+		j.losses.forget()
+		j.deaths.forget()
 		j.sendByes()
 	}
 	j.endIfOver()

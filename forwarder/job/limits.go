@@ -18,6 +18,12 @@ const (
 	// live rank is given up.
 	ComesBack = 3 * time.Second
 
+	// allClosed is the time for which a job that outlives clusters waits for the ranks of a cluster
+	// whose links were all closed, 500 ms: the cluster has probably ended, and the others are to
+	// know within a second. Live processes return within milliseconds unless their hosts are
+	// overloaded.
+	allClosed = 500 * time.Millisecond
+
 	// MaxBad is the number of damaged frames that a rank or forwarder may send within badTime, 100
 	// in 10 s: as many as bit errors on the network damage. The job fails if more arrive.
 	MaxBad  = 100

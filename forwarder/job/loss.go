@@ -21,19 +21,18 @@ import (
 // frames that were in flight are retransmitted. How long the job waits for that depends on the loss
 // (await). If the link was closed, as a process's links are when it ends, the job waits for
 // ComesBack. If nothing was heard from the rank, or this forwarder closed the link because of a
-// damaged frame, the process may be alive, and the job waits for its patience. Then it fails, with
-// the cause of the loss.
+// damaged frame, the process may be alive, and the job waits for its patience. Then it fails, or
+// goes on without the rank's cluster (deaths.go), with the cause of the loss.
 //
 // In a job of several hops, RailStates also go over bridges whose ranks reach the rank through
 // here. In a job of several rows a rank that has not come back in time is refused later, because
 // the job has other rows.
 
-// losses handles lost links of ranks that have joined here: it waits for the ranks to come back, or
-// fails the job.
+// losses handles lost links of ranks that have joined here: it waits for the ranks to come back.
 type losses struct {
 	*core
 	ranks     *ranks
-	ending    *ending
+	deaths    *deaths
 	waits     map[uint32]wait  // waits has the ranks here that have lost their links and may come back.
 	bad       map[uint32]count // bad counts the recent invalid frames over the link of each rank.
 	badOver   map[int]count    // badOver counts the recent invalid frames over the connections to each forwarder.
@@ -46,6 +45,7 @@ type losses struct {
 type wait struct {
 	since  time.Time // since is when the link was lost.
 	reason string
+	closed bool // closed says that the link was closed, as that of a process that ends.
 }
 
 // ended handles the end of a connection of the running job: of a rank or of another forwarder.
@@ -61,7 +61,7 @@ func (l *losses) ended(e *Lost) {
 func (l *losses) linkLost(m *member, cause error, silent bool) {
 	reason := l.lostBy(m, cause)
 	if !l.survivesLoss() {
-		l.ending.fail(m.rank, reason, 0)
+		l.deaths.ofRank(m.rank, reason, 0)
 		return
 	}
 	l.miss(m, reason, silent)
@@ -73,24 +73,50 @@ func (l *losses) miss(m *member, reason string, patient bool) {
 	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	l.lost++
 	l.ranks.markUnreachable(m.rank, absence{reason: reason}, l.ranks.clusterOf[m.rank])
-	if l.ranks.links.several() || l.resumes() {
+	if l.ranks.links.several() || l.resumes() || l.outlives() {
 		l.await(m.rank, reason, patient)
 	}
 }
 
 // await gives rank v time to reconnect: the job's patience, or ComesBack if it is less and the loss
 // shows that the process may have ended (patient is false), or no time if all processes of its
-// cluster have ended.
+// cluster have ended. In a job that outlives clusters, one rank of a cluster whose links are all
+// closed gets allClosed at most.
 func (l *losses) await(v uint32, reason string, patient bool) {
 	d := l.patience()
 	if !patient {
 		d = min(d, ComesBack)
 	}
-	if l.over[l.ranks.clusterOf[v]] {
+	l.waits[v] = wait{since: l.now, reason: reason, closed: !patient}
+	cluster := l.ranks.clusterOf[v]
+	if l.over[cluster] {
 		d = 0
 	}
-	l.waits[v] = wait{since: l.now, reason: reason}
 	l.arm(action.Timer{Kind: action.Return, Of: int(v)}, d)
+	if l.outlives() && l.allClosed(cluster) {
+		l.arm(action.Timer{Kind: action.Return, Of: l.first(cluster)}, min(d, allClosed))
+	}
+}
+
+// allClosed reports whether all ranks of a cluster have left, or had their links closed.
+func (l *losses) allClosed(cluster int) bool {
+	for v, of := range l.ranks.clusterOf {
+		if of == cluster && !l.waits[uint32(v)].closed && !l.ranks.left[uint32(v)] {
+			return false
+		}
+	}
+	return true
+}
+
+// isBack ends the wait for rank v, which has reconnected. The other ranks of its cluster get the
+// time for single ones again.
+func (l *losses) isBack(v uint32) {
+	l.stopWaitingFor(v)
+	for _, o := range sorted(l.waits) {
+		if l.outlives() && l.ranks.clusterOf[o] == l.ranks.clusterOf[v] && l.waits[o].closed {
+			l.arm(action.Timer{Kind: action.Return, Of: int(o)}, min(l.patience(), ComesBack))
+		}
+	}
 }
 
 // returnExpired handles that rank v has not reconnected in time: it fails the job, or lets it go on
@@ -101,10 +127,19 @@ func (l *losses) returnExpired(v uint32) {
 		return
 	}
 	delete(l.waits, v)
-	if l.resumes() {
-		l.ending.fail(v, w.reason, 0)
+	if l.resumes() || l.outlives() {
+		l.deaths.ofRank(v, w.reason, 0)
 	} else {
 		l.ranks.remaining--
+	}
+}
+
+// forget ends the waits for ranks of lost clusters.
+func (l *losses) forget() {
+	for _, v := range sorted(l.waits) {
+		if !l.alive(v) {
+			l.stopWaitingFor(v)
+		}
 	}
 }
 
@@ -130,15 +165,21 @@ func (l *losses) clusterEnded(i int) {
 		return
 	}
 	l.over[i] = true
+	if first := l.first(i); first >= 0 {
+		l.arm(action.Timer{Kind: action.Return, Of: first}, 0)
+	}
+}
+
+// first returns the rank of a cluster for which the job waits longest, the lowest one of several,
+// or -1 if it waits for none.
+func (l *losses) first(cluster int) int {
 	first := -1
 	for _, v := range sorted(l.waits) {
-		if l.ranks.clusterOf[v] == i && (first < 0 || l.waits[v].since.Before(l.waits[uint32(first)].since)) {
+		if l.ranks.clusterOf[v] == cluster && (first < 0 || l.waits[v].since.Before(l.waits[uint32(first)].since)) {
 			first = int(v)
 		}
 	}
-	if first >= 0 {
-		l.arm(action.Timer{Kind: action.Return, Of: first}, 0)
-	}
+	return first
 }
 
 var errAnotherLink = errors.New("the rank has opened another link")
@@ -163,8 +204,8 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 		return refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
 	}
 	r.returns(v)
-	l.stopWaitingFor(v)
-	l.do(Enter{Layout: r.layout, Entry: Entry{e.Conn, v, r.isNamesake(v)}})
+	l.isBack(v)
+	l.do(Enter{Layout: r.layout, Entry: Entry{e.Conn, v, r.namesakes[r.hosts[v]]}})
 	for _, out := range sorted(r.absent) {
 		why := r.absent[out]
 		r.sendState(e.Conn, wire.RailState{Rank: out, Reason: why.reason, Cut: why.cut})
@@ -172,10 +213,16 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	for _, gone := range sorted(r.left) {
 		r.sendState(e.Conn, wire.RailState{Rank: gone, Departed: true})
 	}
+	l.deaths.sendAll(e.Conn)
 	l.do(Run{Conn: e.Conn, Rank: v})
 	r.enter(e.Conn, e.Link, v)
 	l.logOf(e.Conn, zapcore.InfoLevel, "rank is back")
 	l.ranks.tell(wire.RailState{Rank: v, Up: true}, r.clusterOf[v])
+	for _, c := range handshake.Lost(e.Join.Settings) { // another forwarder has said so
+		if l.outlives() && c < len(l.clusters) && c != r.clusterOf[v] {
+			l.deaths.lose(c, fmt.Sprintf("cluster %s is lost, in the view of virtual rank %d", l.clusters[c].Name, v), -1)
+		}
+	}
 	return nil
 }
 
@@ -196,15 +243,17 @@ func (l *losses) damaged(e *Damaged) {
 	case m.zipper >= 0 && l.toleratesBadFrom(m.zipper): // the bridge reopens it
 		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("data received over it were damaged: %s", e.Reason)})
 	case m.zipper >= 0:
-		l.do(action.Abort{Conn: e.Conn, Frame: abortFrame(1, wire.Nobody, e.Reason)})
-		l.ending.fail(wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", r.links.name(m.zipper), e.Reason),
-			e.Conn)
+		if !l.outlives() {
+			l.do(action.Abort{Conn: e.Conn, Frame: abortFrame(1, wire.Nobody, e.Reason)})
+		}
+		l.deaths.bridgeLost(r.links.bridges[m.zipper],
+			fmt.Sprintf("the forwarder %s broke the protocol: %s", r.links.name(m.zipper), e.Reason), e.Conn)
 	case l.survivesLoss() && l.state == Running && l.toleratesBad(m.rank):
 		if r.unroute(m.rank, e.Conn) {
 			l.miss(m, l.lostBy(m, fmt.Errorf("data received over it were damaged: %s", e.Reason)), true)
 		}
 	case r.unroute(m.rank, e.Conn):
-		l.ending.fail(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)
+		l.deaths.ofRank(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)
 	}
 }
 

@@ -22,12 +22,6 @@ type pipe struct {
 	answered bool
 }
 
-// gone reports whether the connection has no use any more: both ends are closed, or the dialling
-// end is and the other one will not exist.
-func (p *pipe) gone() bool {
-	return p.closed[0] && (p.closed[1] || p.ends[1] == 0 && (p.asked || p.ending[0] || p.cut))
-}
-
 // choicesOf returns the choices of a connection between forwarders.
 func (w *world) choicesOf(n int, p *pipe) (list []choice) {
 	add := func(kind string, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }
@@ -77,8 +71,10 @@ func (w *world) asks(p *pipe) {
 	p.asked = true
 	var first *wire.Join // the Join that the dialler shows
 	for _, r := range w.ranks {
-		if r.cluster == p.from && first == nil {
-			first = w.join(r, r.links[0])
+		for _, l := range r.links {
+			if l.zip == p.from && first == nil {
+				first = w.join(r, l)
+			}
 		}
 	}
 	z := w.zips[p.to]
@@ -157,6 +153,9 @@ func (w *world) delivers(p *pipe, side int) {
 		case wire.TypeRailState:
 			s, _ := wire.ParseRailState(body)
 			z.handle(Reported{other, s})
+		case wire.TypeLost:
+			l, _ := wire.ParseLost(body)
+			z.handle(ReportedLoss{other, l})
 		}
 	}
 }

@@ -37,11 +37,20 @@ type ranks struct {
 	reconnected map[uint32]bool // reconnected has the ranks that have lost a link and opened another one.
 	// unsure says that frames in flight may have been lost with a link.
 	unsure bool
-	// statesSent counts the RailStates that were sent over each connection.
-	statesSent map[action.Conn]uint32
+	// statesSent counts the RailStates and Losts that were sent over each connection.
+	statesSent sequences
 	// remaining is the number of ranks here that have not left; it is used in a job of several hops
 	// only.
 	remaining int
+}
+
+// sequences count the numbered frames that were sent over each connection.
+type sequences map[action.Conn]uint32
+
+// next returns the number of the next frame over a connection, and counts that frame.
+func (s sequences) next(c action.Conn) uint32 {
+	s[c]++
+	return s[c]
 }
 
 // member is a connection, to a rank or to another forwarder, that carries frames of the running
@@ -92,9 +101,6 @@ func (r *ranks) addDoors(doors []wire.Door) bool {
 	r.layout = with
 	return true
 }
-
-// isNamesake reports whether a host of another cluster has the same name as the host of rank v.
-func (r *ranks) isNamesake(v uint32) bool { return r.namesakes[r.hosts[v]] }
 
 // behind returns the ranks whose frames this forwarder sends to the neighbouring forwarder with the
 // given index, rather than to the ranks themselves.
@@ -237,8 +243,7 @@ func (r *ranks) notifyBridges(s wire.RailState, network int) {
 // sendState sends a RailState over a connection. The queue is not checked, because an end that
 // reads nothing is found dead soon.
 func (r *ranks) sendState(c action.Conn, s wire.RailState) {
-	r.statesSent[c]++
-	s.Number = r.statesSent[c]
+	s.Number = r.statesSent.next(c)
 	r.do(action.Send{Conn: c, Frame: frame(wire.TypeRailState, &s)})
 }
 
@@ -250,18 +255,26 @@ func (r *ranks) departs(c action.Conn) {
 	if m == nil || m.zipper >= 0 || !r.unroute(m.rank, c) {
 		return
 	}
-	if r.survivesLoss() {
+	if r.survivesLoss() || r.outlives() {
 		r.markLeft(m.rank, r.clusterOf[m.rank])
 	}
 	r.remaining--
 }
 
-// bridgeTo returns the bridge over which frames for rank v go, or nil if the rank has a link here.
-func (r *ranks) bridgeTo(v uint32) *bridge.Bridge {
-	if r.here(v) {
-		return nil
+// detach records that rank v has lost its link here for good.
+func (r *ranks) detach(v uint32, reason string) { r.absent[v] = absence{reason: reason} }
+
+// takeOut removes the route to rank v, whose cluster is lost, and counts the rank as one that has
+// left. It returns the rank's connection here, or 0 if it has none.
+func (r *ranks) takeOut(v uint32) action.Conn {
+	c := r.routes[v]
+	_, absent := r.absent[v]
+	delete(r.absent, v)
+	if routed := r.unroute(v, c); !r.here(v) || !routed && !absent {
+		return 0
 	}
-	return r.links.bridges[r.via[v]]
+	r.remaining--
+	return c
 }
 
 // use makes a bridge's connection carry frames of the job. Its queue gets room for the frames that

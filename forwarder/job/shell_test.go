@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
@@ -51,6 +52,7 @@ type shell struct {
 	// finished is called when a connection is to be closed, unless nil.
 	finished func(c action.Conn)
 	faults   []string
+	dead     []Death // dead has the lost clusters before the present event.
 }
 
 func newShell(now time.Time, cfg Config, first *wire.Join) (*shell, *handshake.Refused) {
@@ -84,6 +86,59 @@ func (s *shell) handle(e Event) {
 		}
 	}
 	s.check(e)
+	s.checkDeaths(e)
+}
+
+// checkDeaths checks after each event that a lost cluster stays lost, and that no rank of it has a
+// route, a place or a link.
+func (s *shell) checkDeaths(e Event) {
+	j := s.job
+	if len(j.dead) < len(s.dead) || !slices.Equal(j.dead[:len(s.dead)], s.dead) {
+		s.fault("after %T: the lost clusters were %v, and are %v", e, s.dead, j.dead)
+	}
+	s.dead = slices.Clone(j.dead)
+	if len(j.dead) > 0 && !j.outlives() {
+		s.fault("after %T: a job that ends without a cluster has lost %v", e, j.dead)
+	}
+	for i := range j.dead {
+		if j.death(j.dead[i].Cluster) != &j.dead[i] {
+			s.fault("after %T: cluster %d is lost twice", e, j.dead[i].Cluster)
+		}
+	}
+	for v := range s.table {
+		if !j.alive(v) {
+			s.fault("after %T: rank %d of a lost cluster has a route", e, v)
+		}
+	}
+	for v := range j.losses.waits {
+		if !j.alive(v) {
+			s.fault("after %T: rank %d of a lost cluster is waited for", e, v)
+		}
+	}
+	for c, x := range s.ends {
+		if x.rank >= 0 && x.role == running && !x.ended && !x.left && !j.alive(uint32(x.rank)) && j.ranks.here(uint32(x.rank)) {
+			s.fault("after %T: rank %d of a lost cluster has connection %d", e, x.rank, c)
+		}
+	}
+	s.checkStaying(e)
+}
+
+// checkStaying checks, in a job that outlives clusters, that the number of ranks here includes all
+// that have a link or may open one again.
+func (s *shell) checkStaying(e Event) {
+	j := s.job
+	if j.State() != Running || !j.outlives() {
+		return
+	}
+	n := 0
+	for v, c := range j.ranks.routes {
+		if _, waits := j.losses.waits[uint32(v)]; j.ranks.here(uint32(v)) && (c != 0 || waits) {
+			n++
+		}
+	}
+	if n != j.ranks.remaining {
+		s.fault("after %T: %d ranks stay here, the job counts %d", e, n, j.ranks.remaining)
+	}
 }
 
 // check checks the invariants after each event.
@@ -181,6 +236,9 @@ func (s *shell) carryOutOn(a action.Action) {
 		x := s.on(a.Conn, a)
 		if x.left || x.finished && !x.ended {
 			s.fault("a frame is sent over connection %d after the last one", a.Conn)
+		}
+		if x.rank >= 0 && slices.ContainsFunc(s.dead, func(d Death) bool { return d.Cluster == s.job.ranks.clusterOf[x.rank] }) {
+			s.fault("a frame is sent to rank %d of a lost cluster", x.rank)
 		}
 		s.send(a.Conn, a.Frame)
 	case action.Finish:

@@ -48,7 +48,7 @@ func (j *Job) start() {
 	s := Start{Layout: j.ranks.layout, Via: j.ranks.via, Hosts: j.ranks.hosts, ClusterOf: j.ranks.clusterOf,
 		Links: len(places) + len(bridges)}
 	for _, p := range places {
-		s.Entries = append(s.Entries, Entry{p.conn, uint32(p.rank), j.ranks.isNamesake(uint32(p.rank))})
+		s.Entries = append(s.Entries, Entry{p.conn, uint32(p.rank), j.ranks.namesakes[j.ranks.hosts[p.rank]]})
 	}
 	j.do(s)
 	j.ranks.remaining = len(places)
@@ -82,15 +82,18 @@ func (j *Job) canDialForPeer(br *bridge.Bridge) bool {
 }
 
 // announceDeparted tells the ranks here, and the forwarders that reach others through here, which
-// ranks have left before the job started here. This forwarder's predecessor may not have passed
-// that on.
+// ranks have left, and which clusters were lost, before the job started here. This forwarder's
+// predecessor may not have passed that on.
 func (j *Job) announceDeparted() {
 	for _, v := range sorted(j.hops.left) {
 		j.ranks.unsure = true
 		network := j.ranks.clusterOf[v]
-		if br := j.ranks.bridgeTo(v); br != nil {
-			network = j.links.network(br)
+		if !j.ranks.here(v) {
+			network = j.links.network(j.links.bridges[j.ranks.via[v]])
 		}
 		j.ranks.markLeft(v, network)
+	}
+	for _, d := range j.gathering.lost {
+		j.deaths.lose(d.Cluster, d.Reason, -1)
 	}
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
@@ -39,13 +40,14 @@ type Facts struct {
 	Hops         bool // Hops says that frames of the job may pass through several forwarders.
 	SurvivesLoss bool // SurvivesLoss says that the job survives the loss of a link.
 	Resumes      bool // Resumes says that ranks reopen lost links because they have no others.
+	Outlives     bool // Outlives says that the job continues after a cluster is lost.
 	// Patience is the time for which the job waits for ranks and links that are out of reach.
 	Patience time.Duration
 }
 
 // Facts returns the properties of the job that do not change.
 func (j *Job) Facts() Facts {
-	return Facts{j.clusters, j.links.several(), j.survivesLoss(), j.resumes(), j.patience()}
+	return Facts{j.clusters, j.links.several(), j.survivesLoss(), j.resumes(), j.outlives(), j.patience()}
 }
 
 // View is a snapshot of the state of a job.
@@ -61,13 +63,15 @@ type View struct {
 	// Routes has the connections of the ranks that have a link here and have not left, in ascending
 	// order of the ranks.
 	Routes  []action.Conn
+	Deaths  []Death          // Deaths has the lost clusters, in the order of their losses.
 	Bridges []*bridge.Bridge // Bridges has the links to other forwarders.
 }
 
 // View returns a snapshot of the job's state.
 func (j *Job) View() View {
 	v := View{Created: j.gathering.created, Started: j.started, Live: j.ranks.live,
-		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.open, LostLinks: j.losses.lost, BadFrames: j.losses.badFrames, Bridges: j.links.list()}
+		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.open, LostLinks: j.losses.lost, BadFrames: j.losses.badFrames,
+		Deaths: slices.Clone(j.dead), Bridges: j.links.list()}
 	for rank, c := range j.ranks.routes {
 		if c != 0 && j.ranks.here(uint32(rank)) {
 			v.Routes = append(v.Routes, c)

@@ -65,7 +65,11 @@ func newWorld(kind int) *world {
 			p := &process{cluster: c, rank: r}
 			switch {
 			case len(a.zippers) > 0:
-				p.links = []*rankLink{{zip: c}}
+				for z, on := range a.zippers {
+					if slices.Contains(on, uint16(c)) {
+						p.links = append(p.links, &rankLink{zip: z})
+					}
+				}
 			default:
 				for z := range n {
 					p.links = append(p.links, &rankLink{zip: z})
@@ -111,6 +115,11 @@ func (w *world) choices() (list []choice) {
 		}
 		if !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 && !l.bye }) {
 			add("die", i, 0)
+		}
+	}
+	for c := range arrangements[w.kind].layout {
+		if w.mayPerish(c) {
+			add("perish", c, 0)
 		}
 	}
 	for f, z := range w.zips {
@@ -197,6 +206,8 @@ func (w *world) happen(c choice) {
 				w.loses(l, errors.New("reset"))
 			}
 		}
+	case "perish":
+		w.perishes(c.a)
 	case "timer":
 		w.zips[c.a].expire(c.timer)
 	case "dial", "undialled":
@@ -215,7 +226,7 @@ func (w *world) happen(c choice) {
 		p := w.pipes[c.a]
 		p.cut, p.queue = true, [2][][]byte{}
 	}
-	w.pipes = slices.DeleteFunc(w.pipes, (*pipe).gone)
+	w.pipes = slices.DeleteFunc(w.pipes, func(p *pipe) bool { return p.closed[0] && p.closed[1] })
 	for f, z := range w.zips {
 		if z.shell == nil {
 			continue
@@ -229,6 +240,46 @@ func (w *world) happen(c choice) {
 		if z.job.State() == Ended && len(z.shell.ends) == 0 && !z.closing {
 			z.shell = nil
 			z.ends++
+		}
+	}
+}
+
+// mayPerish reports whether a cluster can be lost as a whole: its processes take part in a job that
+// outlives clusters.
+func (w *world) mayPerish(cluster int) bool {
+	return arrangements[w.kind].outlives != "" && slices.ContainsFunc(w.ranks, func(p *process) bool {
+		return p.cluster == cluster && !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 && !l.bye })
+	})
+}
+
+// perishes ends all processes of a cluster. Its launcher then reports that to their forwarders.
+func (w *world) perishes(cluster int) {
+	forwarders := map[int]bool{}
+	for _, p := range w.ranks {
+		if p.cluster != cluster {
+			continue
+		}
+		p.dead = true
+		for _, l := range p.links {
+			forwarders[l.zip] = true
+			if l.conn != 0 {
+				w.loses(l, errors.New("reset"))
+			}
+		}
+	}
+	for _, f := range sorted(forwarders) {
+		z := w.zips[f]
+		if z.shell == nil {
+			continue
+		}
+		others := z.job.State() == Running && slices.ContainsFunc(w.ranks, func(p *process) bool {
+			return p.cluster != cluster && !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool {
+				return l.zip == f && l.conn != 0 && !l.bye && !z.shell.ends[l.conn].ended && z.shell.ends[l.conn].role == running
+			})
+		})
+		z.handle(HalfEnded{Cluster: arrangements[w.kind].layout[cluster].Name, Reason: "ended", Code: 1})
+		if others && z.job.State() != Running {
+			w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d ends its job with cluster %d, and other clusters live", f, cluster))
 		}
 	}
 }

@@ -41,6 +41,7 @@ func Status(j *job.Job, pl *plane.Plane, conns Connections) report.JobStatus {
 		s.QueuedBytes += s.Trunks[len(s.Trunks)-1].QueuedBytes
 	}
 	slices.Sort(s.Forwarders)
+	s.Lost = lost(j, v.Deaths)
 	if begun {
 		s.Joined = max(0, s.Joined-links)
 	}
@@ -52,6 +53,18 @@ func Status(j *job.Job, pl *plane.Plane, conns Connections) report.JobStatus {
 		s.PeakBytes = pl.Memory.Peak()
 	}
 	return s
+}
+
+// lost returns the lost clusters of the job, of which the first MaxClusters have a reason.
+func lost(j *job.Job, deaths []job.Death) (list []report.LostCluster) {
+	for i, d := range deaths {
+		l := report.LostCluster{Cluster: j.Facts().Clusters[d.Cluster].Name, At: d.At}
+		if i < MaxClusters {
+			l.Reason = d.Reason
+		}
+		list = append(list, l)
+	}
+	return list
 }
 
 // trunkStatus returns the state of the link br to another forwarder.

@@ -66,12 +66,12 @@ func (m *Metrics) of(f Source) *prometheus.Registry {
 type collector struct {
 	f Source
 
-	links, jobs, ranks, queued, memory, limit          *prometheus.Desc
-	accepted, lost, bad, refused, ended, internal      *prometheus.Desc
-	messages, payload, header, frames                  *prometheus.Desc
-	again, passed, placed                              *prometheus.Desc
-	trunk, rtt, trunkLost                              *prometheus.Desc
-	info, jobMessages, jobPayload, jobQueued, unlisted *prometheus.Desc
+	links, jobs, ranks, queued, memory, limit           *prometheus.Desc
+	accepted, lost, gone, bad, refused, ended, internal *prometheus.Desc
+	messages, payload, header, frames                   *prometheus.Desc
+	again, passed, placed                               *prometheus.Desc
+	trunk, rtt, trunkLost                               *prometheus.Desc
+	info, jobMessages, jobPayload, jobQueued, unlisted  *prometheus.Desc
 }
 
 func newCollector(f Source) *collector {
@@ -89,6 +89,7 @@ func newCollector(f Source) *collector {
 		limit:    desc("memory_limit_bytes", "Limit of the bytes of received data in memory."),
 		accepted: desc("accepted_links_total", "Links that were accepted, or opened to other forwarders."),
 		lost:     desc("lost_links_total", "Lost links of ranks in jobs that continued."),
+		gone:     desc("lost_clusters_total", "Clusters that were lost by jobs that continued without them."),
 		bad:      desc("bad_frames_total", "Damaged frames, and bytes that are no frame."),
 		refused:  desc("refused_joins_total", "Refused links by reason.", "reason"),
 		ended:    desc("jobs_ended_total", "Ended jobs by result: ok, failed, or incomplete if they never started.", "result"),
@@ -139,6 +140,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	t := &s.Totals
 	ch.count(c.accepted, t.Links)
 	ch.count(c.lost, t.LostLinks)
+	ch.count(c.gone, t.Lost)
 	ch.count(c.bad, t.BadFrames)
 	ch.count(c.trunkLost, t.LostTrunks)
 	for reason, n := range t.Refused {

@@ -38,6 +38,7 @@ type Plane struct {
 	// Classic relays a classic job; nil if frames are forwarded as they arrive.
 	Classic      *relay.Classic
 	SurvivesLoss bool // SurvivesLoss says that the job survives the loss of a link.
+	Outlives     bool // Outlives says that the job continues after a cluster is lost.
 }
 
 // Member is the place in a running job of a connection, which leads to a rank or to another
@@ -75,6 +76,8 @@ func (m *Member) allowed(h wire.Header) error {
 	case h.Type == wire.TypeAbort, h.Type == wire.TypeBye, h.Type == wire.TypePing, h.Type == wire.TypePong,
 		h.Type == wire.TypeCount:
 		return nil
+	case h.Type == wire.TypeLost && m.Outlives:
+		return nil
 	case !h.Type.BetweenRanks():
 		return fmt.Errorf("%v frame in a running job", h.Type)
 	case h.Src != m.Rank:
@@ -92,7 +95,11 @@ func (m *Member) allowedOver(h wire.Header) error {
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeCount, wire.TypeReady:
 			return nil
 		case wire.TypeRailState:
-			if m.SurvivesLoss {
+			if m.SurvivesLoss || m.Outlives {
+				return nil
+			}
+		case wire.TypeLost:
+			if m.Outlives {
 				return nil
 			}
 		}
@@ -108,13 +115,33 @@ func (m *Member) allowedOver(h wire.Header) error {
 	return nil
 }
 
-// CheckState returns an error unless the other forwarder may send the RailState s: it may only be
-// about a rank behind that forwarder.
-func (m *Member) CheckState(s *wire.RailState) error {
-	if int64(s.Rank) >= int64(len(m.Via)) || m.Via[s.Rank] != m.Zipper {
-		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
+// ParseState parses the body of a RailState of the other forwarder, and makes its reason printable.
+// It returns an error if states expects another number, or if the rank is not behind that
+// forwarder.
+func (m *Member) ParseState(body []byte, states *wire.Ordered) (wire.RailState, error) {
+	s, err := wire.ParseRailState(body)
+	if err == nil {
+		err = states.Take(s.Number)
 	}
-	return nil
+	if err == nil && (int64(s.Rank) >= int64(len(m.Via)) || m.Via[s.Rank] != m.Zipper) {
+		err = fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
+	}
+	s.Reason = wire.Printable(s.Reason)
+	return s, err
+}
+
+// ParseLoss parses the body of a Lost of the member's other end, and makes its reason printable. It
+// returns an error if states expects another number, or if the job does not have the cluster.
+func (m *Member) ParseLoss(body []byte, states *wire.Ordered) (wire.Lost, error) {
+	l, err := wire.ParseLost(body)
+	if err == nil {
+		err = states.Take(l.Number)
+	}
+	if err == nil && int(l.Cluster) >= len(m.Clusters) {
+		err = fmt.Errorf("%v of cluster %d of %d", wire.TypeLost, l.Cluster, len(m.Clusters))
+	}
+	l.Reason = wire.Printable(l.Reason)
+	return l, err
 }
 
 // Make sets Table, Counts and the counters of blocked time, all of them empty, according to Hosts,

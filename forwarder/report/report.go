@@ -51,7 +51,8 @@ type JobStatus struct {
 	// the refused joins and their reasons, while gathering
 	Refused string `json:"refused,omitempty"`
 	// the reason of the failure, if failed
-	Reason string `json:"reason,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+	Lost   []LostCluster `json:"lost,omitempty"` // the lost clusters, without which the job goes on
 	// the forwarders with links to this one, in a job of several hops
 	Forwarders []string      `json:"forwarders,omitempty"`
 	Trunks     []TrunkStatus `json:"trunks,omitempty"` // the state of the links to Forwarders
@@ -78,6 +79,14 @@ type ClusterStatus struct {
 	Origin string `json:"origin,omitempty"`
 	// the seconds for which its links had bytes queued, added up
 	Blocked float64 `json:"blocked_seconds"`
+}
+
+// LostCluster is a cluster that a job has lost, and without which it goes on.
+type LostCluster struct {
+	Cluster string    `json:"cluster"`
+	At      time.Time `json:"at"` // the time at which this forwarder learned of the loss
+	// the reason; empty beyond the first clusters
+	Reason string `json:"reason,omitempty"`
 }
 
 // TrunkStatus is the state of the link to another forwarder.

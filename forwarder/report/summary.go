@@ -48,13 +48,15 @@ type Summary struct {
 	Clusters []ClusterStatus `json:"clusters"` // the first clusters of the job
 	Created  time.Time       `json:"created"`  // the time at which the first rank joined
 	// the time at which the job began to run, after its last join
-	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended"`
-	OK       bool      `json:"ok"` // whether the job ended well: all ranks have sent Bye
-	Code     int32     `json:"code"`
-	Reason   string    `json:"reason,omitempty"`
-	Messages uint64    `json:"messages"`
-	Bytes    uint64    `json:"payload_bytes"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	OK      bool      `json:"ok"` // whether the job ended well: all ranks that were not lost have sent Bye
+	Code    int32     `json:"code"`
+	Reason  string    `json:"reason,omitempty"`
+	// the lost clusters, without which the job continued
+	Lost     []LostCluster `json:"lost,omitempty"`
+	Messages uint64        `json:"messages"`
+	Bytes    uint64        `json:"payload_bytes"`
 	// the greatest number of bytes that the forwarder held for the job's links at one time
 	PeakBytes int64 `json:"peak_bytes"`
 	LostLinks int   `json:"lost_links"`
@@ -74,7 +76,7 @@ type Summary struct {
 // Summarize returns the summary of a job that has ended with a code, from its last status.
 func Summarize(last *JobStatus, key [wire.PublicKeyLen]byte, code int32, now time.Time) Summary {
 	s := Summary{Job: last.Job, Key: last.Key, User: last.User, Level: last.Level, Ranks: last.Ranks, Clusters: last.Clusters,
-		Created: last.Created, Started: last.Started, Ended: now, OK: last.Reason == "", Code: code, Reason: last.Reason,
+		Created: last.Created, Started: last.Started, Ended: now, OK: last.Reason == "", Code: code, Reason: last.Reason, Lost: last.Lost,
 		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic, key: key}
 	for i := range s.Traffic {
 		s.Messages += s.Traffic[i].Messages

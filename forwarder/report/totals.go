@@ -15,6 +15,7 @@ type Totals struct {
 	Failed     uint64            `json:"jobs_failed"`     // the jobs that failed
 	Incomplete uint64            `json:"jobs_incomplete"` // the jobs that ended before they ran
 	LostLinks  uint64            `json:"lost_links"`      // the lost links that jobs survived
+	Lost       uint64            `json:"lost_clusters"`   // the lost clusters that jobs survived
 	// the damaged or malformed frames, each of which ended its link
 	BadFrames uint64 `json:"bad_frames"`
 	// the lost connections to other forwarders
@@ -59,6 +60,7 @@ func (t *Totals) Over(j *JobStatus) {
 // add adds the lost links, invalid frames and traffic of a job.
 func (t *Totals) add(j *JobStatus) {
 	t.LostLinks += uint64(j.LostLinks)
+	t.Lost += uint64(len(j.Lost))
 	t.BadFrames += uint64(j.BadFrames)
 	for i := range j.Trunks {
 		t.LostTrunks += uint64(j.Trunks[i].Lost)

@@ -150,7 +150,8 @@ function showJob (j, v, order) {
     (j.state === 'gathering' ? ', for ' + span(since(j.created, v.now)) : ', for ' + span(since(j.started, v.now))))
   put(card.waits, j.state === 'gathering'
     ? 'Waits for ' + (j.missing || 'nobody') + (j.refused ? '; refused: ' + j.refused : '')
-    : (j.reason || '') + (j.limited || ''))
+    : [...(j.lost || []).map(l => 'Lost cluster ' + l.cluster + ', ' + span(since(l.at, v.now)) + ' ago' +
+      (l.reason ? ': ' + l.reason : '')), (j.reason || '') + (j.limited || '')].filter(Boolean).join('; '))
   const list = []
   if (j.state !== 'gathering') {
     list.push(['data', rate(j.rate)], ['messages', amount(j.message_rate, '/s')], ['over a minute', rate(j.minute_rate)],
