@@ -49,6 +49,9 @@ func (c *engineCell) cell() *engine.Cell { return (*engine.Cell)(unsafe.Pointer(
 
 var (
 	running atomic.Pointer[engine.Engine]
+	// ended keeps the job's engine after its end, because native MPI may still write to the memory
+	// of collectives that a loss has ended.
+	ended atomic.Pointer[engine.Engine]
 
 	embedded atomic.Bool
 )
@@ -184,6 +187,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		out.recording = C.int32_t(bool32(e.Recording()))
 		out.order = kept(w.Order)
 		out.libraries = C.int32_t(w.Libraries)
+		out.on_loss = C.int32_t(bool32(e.OnLoss()))
 		if w.Namesake {
 			out.namesake = C.CString(w.Clusters[cluster].Name)
 		}
@@ -232,6 +236,7 @@ func ze_finish() C.int {
 	links.finish()
 	err := e.Finish()
 	if !leaves(links.native) { // otherwise MPI_Abort is called next
+		ended.Store(e)
 		running.Store(nil)
 	}
 	return result(err)

@@ -13,7 +13,7 @@
 
 /* The version of this interface, which is raised with every change of a declaration in this file;
  * cgo/mpi/engine.c has it too. */
-#define Z_ABI_VERSION 17
+#define Z_ABI_VERSION 18
 
 /* The values by which this interface denotes wildcards and special ranks, since no constant of an
  * MPI library crosses it; Z_GIVE_WAY is an argument of ze_progress and Z_FAULTED one of its
@@ -33,7 +33,14 @@ enum z_error {
   Z_ERR_ARG,
   Z_ERR_OP,
   Z_ERR_RMA_SYNC,
-  Z_ERR_RMA_RANGE
+  Z_ERR_RMA_RANGE,
+  /* A process that the operation needs is in a lost cluster. */
+  Z_ERR_PROC_FAILED,
+  /* A receive from any source cannot tell whether its sender is in a lost cluster. It stays posted,
+   * see ze_resume. */
+  Z_ERR_PROC_FAILED_PENDING,
+  /* The communicator is revoked. */
+  Z_ERR_REVOKED
 };
 /* The mode of a send. A ready send is a standard one, and a buffered send is a standard one of the
  * shim's copy. */
@@ -88,6 +95,9 @@ typedef struct z_world {
   /* 1 if the engine runs. 0 if it does not, because the job has one cluster and no forwarder by
    * which other jobs could be reached. */
   int32_t runs;
+  /* 1 if the job goes on when a cluster is lost. Then the engine's activity is never Z_IDLE, and
+   * ze_coll_leaf always returns 0. */
+  int32_t on_loss;
 } z_world;
 
 /* A message that the native library has found for the engine by a probe (MPI_Improbe on the local
@@ -513,7 +523,38 @@ typedef struct z_local {
   F(int32_t, ze_cluster, (int32_t link))                                                                              \
   /* Sets the text of ze_error to the reason why the link of a communicator has failed, and */                        \
   /* returns a number other than 0. Returns 0 if the reason is unknown. */                                            \
-  F(int, ze_comm_why, (int32_t comm))
+  F(int, ze_comm_why, (int32_t comm))                                                                                 \
+  /* Sets *n to the number of ranks of a communicator that are in lost clusters, and writes up */                     \
+  /* to `room` of them to `ranks`: cluster by cluster, in the order in which this process has */                      \
+  /* learned of the losses, so the list only grows at its end. */                                                     \
+  F(int, ze_failed, (int32_t comm, int32_t * ranks, int32_t room, int32_t * n))                                       \
+  /* Acknowledges the losses of the clusters whose ranks are all among the first n of */                              \
+  /* ze_failed's list, so that receives from any source go on without them. Sets *acked to the */                     \
+  /* number of ranks that are acknowledged now. */                                                                    \
+  F(int, ze_ack_failed, (int32_t comm, int32_t n, int32_t * acked))                                                   \
+  /* Revokes a communicator in all of its processes, in the background: the operations on it */                       \
+  /* that no message has matched end with Z_ERR_REVOKED, also those that are started later. */                        \
+  /* Does nothing if it is revoked already. */                                                                        \
+  F(int, ze_revoke, (int32_t comm))                                                                                   \
+  /* Returns 1 if a communicator is revoked, otherwise 0. It takes no lock. */                                        \
+  F(int, ze_revoked, (int32_t comm))                                                                                  \
+  /* Starts an agreement, which all processes of a communicator that are not lost must start, */                      \
+  /* with ze_shrink's in the same order. When cell is done cell->tag is the bitwise AND of */                         \
+  /* their flags. cell->error is Z_OK, or Z_ERR_PROC_FAILED in all processes if one of them has */                    \
+  /* not acknowledged all losses. */                                                                                  \
+  F(int, ze_agree, (int32_t comm, int32_t flag, z_cell * cell))                                                       \
+  /* Starts to agree on the processes of a communicator that are not lost. When cell is done */                       \
+  /* ze_shrunk has the result, and cell->tag is the bitwise AND of the flags of all of them. */                       \
+  F(int, ze_shrink, (int32_t comm, int32_t flag, z_cell * cell))                                                      \
+  /* Sets *context to the context for the communicator of the processes that ze_shrink has */                         \
+  /* agreed on, and *n to their number, and writes up to `room` of them to `ranks`, which are */                      \
+  /* ranks of the old communicator in ascending order. All processes get the same result. It */                       \
+  /* can be called as long as the old communicator exists. */                                                         \
+  F(int, ze_shrunk, (int32_t comm, const z_cell *cell, uint64_t *context, int32_t *ranks, int32_t room, int32_t *n))  \
+  /* Continues a receive whose cell is done with Z_ERR_PROC_FAILED_PENDING. The receive has kept */                   \
+  /* its place in the order of posting. cell->done is reset, unless a message has been received */                    \
+  /* meanwhile, or a loss is still not acknowledged. ze_cancel ends such a receive at once. */                        \
+  F(int, ze_resume, (int32_t comm, z_cell * cell))
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;
 Z_ENGINE_FUNCTIONS(Z_DECLARE)

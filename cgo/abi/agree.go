@@ -18,6 +18,11 @@ var (
 	_ = [1]int{}[C.Z_COLLECTIVE-wire.KindCollective]
 	_ = [1]int{}[C.Z_INTERNAL-wire.KindInternal]
 
+	_ = [1]int{}[C.Z_ERR_RMA_RANGE-engine.ErrRMARange]
+	_ = [1]int{}[C.Z_ERR_PROC_FAILED-engine.ErrProcFailed]
+	_ = [1]int{}[C.Z_ERR_PROC_FAILED_PENDING-engine.ErrProcFailedPending]
+	_ = [1]int{}[C.Z_ERR_REVOKED-engine.ErrRevoked]
+
 	_ = [1]int{}[C.Z_IDLE-engine.Idle]
 	_ = [1]int{}[C.Z_BUSY-engine.Busy]
 	_ = [1]int{}[C.Z_STAGING-engine.Staging]

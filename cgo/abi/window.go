@@ -147,6 +147,9 @@ func ze_win_sync(win, what, target, flag int32, group *int32, size int32, cell *
 //export ze_win_test
 func ze_win_test(win int32, over *int32) C.int {
 	return window(win, func(w *engine.Window) error {
+		if err := w.Failed(); err != nil {
+			return err
+		}
 		return w.Call(nil, func(n *rma.Node, _ any) error {
 			yes, err := n.Test()
 			*over = bool32(yes)

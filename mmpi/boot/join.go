@@ -136,7 +136,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	wiring := engine.Wiring{Links: joined.links, Addresses: addresses(targets), Redial: joined.redial, Routes: paths,
 		Direct: direct, Level: level, Warn: loc.Warn}
 	cfg := engine.Config{World: w, Wiring: wiring, Waits: loc.Waits, Leave: loc.Leave, Native: native,
-		Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Embedded: loc.Embedded, Collectives: tuning, OnLoss: job.OnLoss == jobenv.LossContinues,
+		Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = pollOf(job.Poll)
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if len(targets) == 1 || paths != nil || job.Patience != "" {
@@ -245,6 +246,12 @@ func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	if ordered { // the order may be long
 		sum := sha256.Sum256([]byte(jobenv.FormatOrder(job.Order)))
 		s += " " + jobenv.VarOrder + "=#" + hex.EncodeToString(sum[:8])
+	}
+	if job.OnLoss == jobenv.LossContinues {
+		s += " " + handshake.SettingOnLoss + "=" + job.OnLoss
+	}
+	if job.Quorum == jobenv.QuorumBoth {
+		s += " " + handshake.SettingQuorum + "=" + job.Quorum
 	}
 	return s
 }

@@ -114,6 +114,27 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestLossSettings checks that forwarders find in the Join's settings what a job does when a
+// cluster is lost, and that the settings of a job with the defaults have no such word.
+func TestLossSettings(t *testing.T) {
+	for _, c := range []struct {
+		onLoss, quorum string
+		outlives, both bool
+	}{
+		{"", "", false, false}, {jobenv.LossEnds, jobenv.QuorumRank0, false, false},
+		{jobenv.LossContinues, "", true, false}, {jobenv.LossContinues, jobenv.QuorumBoth, true, true},
+	} {
+		s := settings(&jobenv.Job{OnLoss: c.onLoss, Quorum: c.quorum}, collectives.Tuning{}, false)
+		g := handshake.NewGather(&wire.Join{Settings: s})
+		if g.OutlivesClusters() != c.outlives || g.BothSidesGoOn() != c.both {
+			t.Errorf("%+v: %q", c, s)
+		}
+		if plain := settings(&jobenv.Job{}, collectives.Tuning{}, false); !c.outlives && s != plain {
+			t.Errorf("%+v: %q, want %q", c, s, plain)
+		}
+	}
+}
+
 // TestTargets checks which links a process needs, and which cluster each of them leads to.
 func TestTargets(t *testing.T) {
 	port := func(cluster, at string) jobenv.Port { return jobenv.Port{Network: cluster, Address: at} }
@@ -168,7 +189,7 @@ func TestJoinFirst(t *testing.T) {
 	}
 	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{late}, Loops: 1,
 		Linger: 100 * time.Millisecond})
-	first, err := a.redial(t.Context(), 0, false)
+	first, err := a.redial(t.Context(), 0, engine.Attempt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +197,7 @@ func TestJoinFirst(t *testing.T) {
 	a.links[1].Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l, err := a.redial(ctx, 1, false); !errors.Is(err, context.Canceled) {
+	if l, err := a.redial(ctx, 1, engine.Attempt{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", l, err)
 	}
 }

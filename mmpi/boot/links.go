@@ -190,13 +190,13 @@ func (a *admission) discard() {
 // redial implements engine.Config.Redial: it returns the result of the first attempt, if that has
 // not been taken, and otherwise makes a new attempt. Only one goroutine at a time may call it for a
 // rail.
-func (a *admission) redial(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
+func (a *admission) redial(ctx context.Context, rail int, needs engine.Attempt) (transport.Link, error) {
 	if f := &a.first[rail]; f.state == underWay {
 		got := f.take(ctx)
 		return got.link, got.err
 	}
 	id := a.targets[rail].ID
-	id.Leaving = leaves
+	id.Leaving, id.Lost = needs.Leaves, needs.Lost
 	l, _, err := a.dialer.Dial(ctx, a.targets[rail].Address, id)
 	return l, err
 }

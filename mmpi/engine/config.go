@@ -19,6 +19,9 @@ type Wiring = link.Wiring
 // opens the link; then Engine.DirectUp is called.
 type Opener = link.Opener
 
+// Attempt has the facts that a forwarder needs when a process opens a link to it again.
+type Attempt = link.Attempt
+
 // Limits has the engine's limits on sizes and times.
 type Limits = limits.Limits
 
@@ -51,6 +54,8 @@ type Config struct {
 	Leave func() bool
 	// Recorder records the traffic; nil: no recording. The engine owns it.
 	Recorder Recorder
+	// OnLoss says that the job goes on when a cluster is lost. It must be equal in all processes.
+	OnLoss bool
 	// Quiet disables the progress thread, so that the caller must call Progress often. For tests.
 	Quiet bool
 

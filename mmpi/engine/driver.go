@@ -37,6 +37,7 @@ func (d *driver) Step() int {
 	d.coalesce.over()
 	n := d.links.Step()
 	d.windows.Serve()
+	d.consent.serve()
 	if bad, ok := d.links.Memory.Take(); ok { // no thread of the program waits for it
 		d.native.Access(bad)
 		d.links.Memory.Release()

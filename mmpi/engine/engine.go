@@ -41,6 +41,7 @@ type Engine struct {
 	poll      Poll
 	patience  time.Duration // a copy of Limits.NoRail
 	leave     func() bool   // a copy of Config.Leave, never nil
+	onLoss    bool          // a copy of Config.OnLoss
 
 	mu       sync.Mutex
 	stopping bool // whether Finish is closing the engine, which then takes no new links
@@ -48,6 +49,7 @@ type Engine struct {
 	p2p      *pt2pt.Endpoint
 	colls    *coll.Set
 	windows  *rmawin.Set
+	consent  *consent // nil unless the job goes on when a cluster is lost
 	wait     wait.Waiter
 	coalesce coalesce
 	naps     int      // the number of naps in waits for native MPI since bytes last moved
@@ -57,7 +59,8 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, poll: cfg.Poll, leave: cfg.Leave}
+	e := &Engine{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, poll: cfg.Poll, leave: cfg.Leave,
+		onLoss: cfg.OnLoss}
 	if e.leave == nil {
 		e.leave = func() bool { return false }
 	}
@@ -73,18 +76,27 @@ func New(cfg Config) (*Engine, error) {
 	}
 	system := cfg.System
 	var err error
-	e.p2p, err = pt2pt.New(
-		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits},
-		link.Config{Wiring: cfg.Wiring, World: &e.world, Lock: d, Woken: e.wait.WakeAll, Limits: limits})
+	messages := pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits}
+	if cfg.OnLoss {
+		messages.Lost = func(cluster int, _ string) {
+			e.windows.Lost()
+			e.consent.lost(cluster)
+		}
+	}
+	e.p2p, err = pt2pt.New(messages, link.Config{Wiring: cfg.Wiring, World: &e.world, Lock: d, OnLoss: cfg.OnLoss,
+		Woken: e.wait.WakeAll, Limits: limits})
 	if err != nil {
 		return nil, err
 	}
 	e.stands = standstill{world: &e.world, p2p: e.p2p, waits: cfg.Waits, warn: cfg.Warn, limit: limits.Standstill}
 	e.links = e.p2p.Links()
-	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives)
+	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives, cfg.OnLoss)
 	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute)
 	if err := e.wait.Open(system, d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
+	}
+	if cfg.OnLoss {
+		e.consent = newConsent(e.p2p, &e.world, e.fatal)
 	}
 	e.mu.Lock() // one link may be open before Start has begun to open the last
 	e.links.Start()
@@ -155,7 +167,7 @@ func (e *Engine) unlock() {
 
 // presentActivity returns the activity that a thread that waits has to know.
 func (e *Engine) presentActivity() Activity {
-	if e.p2p.Busy() {
+	if e.onLoss || e.p2p.Busy() { // a loss may end any wait
 		return Busy
 	}
 	switch all, natives := e.colls.Count(); {

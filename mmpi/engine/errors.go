@@ -20,6 +20,10 @@ const (
 	ErrOp          = fault.Op
 	ErrRMASync     = fault.RMASync
 	ErrRMARange    = fault.RMARange
+
+	ErrProcFailed        = fault.ProcFailed
+	ErrProcFailedPending = fault.ProcFailedPending
+	ErrRevoked           = fault.Revoked
 )
 
 // CodeOf returns the code of an error: OK for nil, ErrInternal for errors that are not of type

@@ -67,6 +67,9 @@ type fabric struct {
 	down    [][]byte
 	eof     []bool
 	natives []*fakeNative
+	dead    []bool   // the ranks that the test has lost
+	states  []uint32 // the numbers of Losts sent to each rank
+	lost    uint32   // the number of lost clusters
 	log     func(format string, args ...any)
 	edit    func(h *wire.Header, frame []byte) [][]byte // returns the frames to send in place of one; nil: no change
 }
@@ -85,6 +88,7 @@ func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int
 		limits.LongPath = -1
 	}
 	f.up, f.down, f.eof = make([][]byte, n), make([][]byte, n), make([]bool, n)
+	f.dead, f.states = make([]bool, n), make([]uint32, n)
 	first, rank := 0, 0
 	for _, s := range sizes {
 		board := &board{}
@@ -101,6 +105,7 @@ func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int
 				t.Fatal(err)
 			}
 			t.Cleanup(e.wait.Close)
+			t.Cleanup(e.Discard)
 			f.engines, f.links, f.natives = append(f.engines, e), append(f.links, l), append(f.natives, nat)
 			rank++
 		}
@@ -179,7 +184,7 @@ func (f *fabric) relay(from, n int) (moved int) {
 					f.down[r] = append(f.down[r], frame...)
 				}
 			}
-		case wire.TypePong, wire.TypeCount:
+		case wire.TypePong, wire.TypeCount, wire.TypeLost:
 		default:
 			f.log("  %s", describe(h, frame))
 			out := [][]byte{frame}
@@ -187,6 +192,9 @@ func (f *fabric) relay(from, n int) (moved int) {
 				out = f.edit(&h, frame)
 			}
 			for _, o := range out {
+				if f.dead[h.Dst] {
+					continue
+				}
 				f.down[h.Dst] = append(f.down[h.Dst], o...)
 			}
 		}
@@ -199,6 +207,9 @@ func (f *fabric) settle() {
 	for moved := 1; moved > 0; {
 		moved = 0
 		for r, e := range f.engines {
+			if f.dead[r] {
+				continue
+			}
 			moved += e.Progress(0)
 			moved += f.relay(r, 0)
 			if err := e.check(); err != nil {

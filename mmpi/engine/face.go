@@ -124,7 +124,11 @@ func (e *Engine) NewContext() uint64 {
 func (e *Engine) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
 	e.lock()
 	defer e.unlock()
-	return e.p2p.AddComm(user, context, rank, world, native)
+	c, err := e.p2p.AddComm(user, context, rank, world, native)
+	if err == nil {
+		e.consent.added(c)
+	}
+	return c, err
 }
 
 // DropComm removes a communicator. No operation may be outstanding. Messages that were not received
@@ -135,9 +139,13 @@ func (e *Engine) DropComm(c *Comm) error {
 	if n := e.colls.Outstanding(c); n > 0 {
 		return failure(ErrArg, "communicator %x is freed with %d collectives outstanding", c.Context(), n)
 	}
+	if n := e.consent.outstanding(c); n > 0 {
+		return failure(ErrArg, "communicator %x is freed with %d agreements outstanding", c.Context(), n)
+	}
 	if err := e.p2p.DropComm(c); err != nil {
 		return err
 	}
+	e.consent.drop(c)
 	e.colls.Drop(c)
 	return nil
 }

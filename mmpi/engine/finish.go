@@ -23,13 +23,15 @@ func (e *Engine) Finish() error {
 	linger := func(answered func() bool) error { // waits for others to receive or answer the last frames
 		return e.ignoreTimeout(e.await(byeTimeout, "answer", func() bool { return answered() || failed() }))
 	}
-	err := e.barrier(phase{up: 0, down: 1, without: func(int) bool { return false }})
+	err := e.meet(phase{up: 0, down: 1, without: func(int) bool { return false },
+		over: func() bool { return false }})
 	if err == nil {
 		e.lock()
 		e.links.Finished()
 		e.unlock()
-		err = e.ignoreTimeout(e.barrier(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
-			without: func(rank int) bool { return e.links.Departed(rank) || failed() }}))
+		err = e.ignoreTimeout(e.meet(phase{up: 2, down: 3, limit: e.patience + byeTimeout,
+			without: func(rank int) bool { return e.links.Departed(rank) || failed() },
+			over:    func() bool { return e.links.AnyDeparted() || failed() }}))
 	}
 	if err == nil {
 		err = linger(func() bool { return e.links.Unacked() == 0 })
@@ -79,7 +81,21 @@ func (e *Engine) close() {
 type phase struct {
 	up, down int                 // the tags of messages up and down the tree
 	without  func(rank int) bool // reports whether the wait for a rank is over; called with the lock
+	over     func() bool         // reports whether the wait for all others is over; called with the lock
 	limit    time.Duration       // the limit of the wait for one rank; 0: no limit
+}
+
+// meet is barrier, or an agreement of all processes in a job that goes on when a cluster is lost:
+// the processes that are left wait for each other, even if further clusters are lost meanwhile.
+func (e *Engine) meet(p phase) error {
+	if !e.onLoss || len(e.world.Clusters) == 1 {
+		return e.barrier(p)
+	}
+	var cell Cell
+	if err := e.Agree(e.p2p.Control(), 0, &cell); err != nil {
+		return err
+	}
+	return e.await(p.limit, "word of all processes", func() bool { return cell.Done() || p.over() })
 }
 
 // barrier blocks until every process of the job has called it, or the wait for the others is over.

@@ -34,6 +34,21 @@ const (
 	// the first barrier no process has other work to do.
 	byeTimeout = 10 * time.Second
 
+	// noticeRing is the number of receives for messages about losses and agreements that are posted
+	// at a time. Default 4. Further messages wait in the queue of unexpected ones.
+	noticeRing = 4
+
+	// flatGroup is the largest communicator in which each process gives its vote to the coordinator
+	// itself, rather than to the first process of its cluster. Default 256. Trades the work of one
+	// process, some microseconds for each other one, against two ways between processes of one
+	// cluster, over the forwarder.
+	flatGroup = 256
+
+	// keptAgreements is the number of freed communicators whose agreements are kept for other
+	// processes, in jobs that outlive clusters. Default 1024, a few hundred bytes each.
+	// Another process needs one if it has not got the decision yet, and its sender is lost.
+	keptAgreements = 1024
+
 	// finishFan is the least number of processes that report to one at the end of the job, if there
 	// are so many. Default 32. Trades the work of one process against the levels of the tree.
 	finishFan = 32

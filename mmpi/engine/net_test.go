@@ -107,7 +107,7 @@ func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, 
 			return nil, ctx.Err()
 		}
 	}
-	cfg.Redial = func(ctx context.Context, rail int, _ bool) (transport.Link, error) { return await(ctx, mine[rail]) }
+	cfg.Redial = func(ctx context.Context, rail int, _ Attempt) (transport.Link, error) { return await(ctx, mine[rail]) }
 	for _, pair := range opt.direct {
 		k := slices.Index(pair[:], rank)
 		if k < 0 {

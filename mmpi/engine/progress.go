@@ -82,6 +82,7 @@ func (e *Engine) advance() int {
 	}
 	n := e.links.Step()
 	e.windows.Serve()
+	e.consent.serve()
 	n += e.p2p.StepNative()
 	n += e.colls.Step()
 	e.links.FlushPending()

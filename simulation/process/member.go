@@ -112,9 +112,9 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 		return nil
 	}
 	wiring := engine.Wiring{Links: links, Routes: routes, Level: e.Level, System: system{r.System, r},
-		Redial: func(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
+		Redial: func(ctx context.Context, rail int, a engine.Attempt) (transport.Link, error) {
 			t := targets[rail]
-			t.ID.Leaving = leaves
+			t.ID.Leaving, t.ID.Lost = a.Leaves, a.Lost
 			return r.join(ctx, t, e.Silence)
 		},
 		Direct: e.Direct}

@@ -45,11 +45,13 @@ type Set struct {
 	native Native
 	world  *world.World
 	tuning collectives.Tuning
+	onLoss bool // whether the job goes on when a cluster is lost
 
 	queues  []*queue // by communicator; nil until first used
 	running []*queue // queues with collectives
 	count   int      // number of collectives under way
-	natives int      // number of native collectives under way
+	natives int      // number of native collectives under way, without those left behind
+	behind  []left   // native stages that were left behind
 	// stage is the native collective that is being started. It is kept here so that it is not
 	// allocated each time.
 	stage Operation
@@ -76,15 +78,17 @@ type collective struct {
 	// stages are the first native stages. Small collectives have no more.
 	stages  [2]nativeStage
 	started int // number of elements of stages that are in use
+	under
 }
 
 // maxNumber is the largest number of a collective in a tag: 23 bits of number, 8 of stage. Larger
 // numbers wrap.
 const maxNumber = 1<<23 - 1
 
-// New returns a Set over the messages of ep. The tuning must be equal in all processes.
-func New(ep *pt2pt.Endpoint, native Native, w *world.World, tuning collectives.Tuning) *Set {
-	return &Set{ep: ep, native: native, world: w, tuning: tuning}
+// New returns a Set over the messages of ep. The tuning must be equal in all processes. onLoss says
+// that the job goes on when a cluster is lost.
+func New(ep *pt2pt.Endpoint, native Native, w *world.World, tuning collectives.Tuning, onLoss bool) *Set {
+	return &Set{ep: ep, native: native, world: w, tuning: tuning, onLoss: onLoss}
 }
 
 // Start starts a collective. The cell is done when the collective has finished in this process.
@@ -116,6 +120,9 @@ func (s *Set) Start(c *pt2pt.Comm, what Operation, cell *pt2pt.Cell) error {
 // Leaf reports whether this process could do a collective by itself, without the engine, and
 // returns its part of the work; see collectives.Leaf.
 func (s *Set) Leaf(c *pt2pt.Comm, what Operation) (collectives.Part, bool) {
+	if s.onLoss { // a leaf would wait natively for a process that ends the collective early
+		return collectives.Part{}, false
+	}
 	return collectives.Leaf(s.queue(c).layout, what.Args, s.tuning)
 }
 
@@ -168,6 +175,9 @@ func (s *Set) layoutOf(c *pt2pt.Comm) *collectives.Layout {
 
 // Step continues the first collective of every communicator and returns the number of steps taken.
 func (s *Set) Step() (n int) {
+	if len(s.behind) > 0 {
+		s.testLeft()
+	}
 	if len(s.running) == 0 {
 		return 0
 	}
@@ -175,6 +185,15 @@ func (s *Set) Step() (n int) {
 	for _, q := range s.running {
 		for len(q.waiting) > 0 && s.ep.Err() == nil {
 			x := q.waiting[0]
+			if code := q.c.Failure(); code != fault.OK {
+				if !x.fail(code) {
+					break
+				}
+				q.waiting = slices.Delete(q.waiting, 0, 1)
+				x.end(code)
+				n++
+				continue
+			}
 			left := x.run.Remaining()
 			over, err := x.run.Step()
 			n += left - x.run.Remaining()
@@ -213,11 +232,19 @@ func (s *Set) Fail(code fault.Code) {
 	for _, q := range s.running {
 		for _, x := range q.waiting {
 			x.scratch = nil // the native library may still write there
+			for _, r := range x.natives {
+				if !r.over {
+					s.leave(r)
+				}
+			}
 			x.end(code)
 		}
 		q.waiting = nil
 	}
 	s.running = nil
+	for _, l := range s.behind {
+		l.memory.pins.Unpin()
+	}
 }
 
 // Check compares a counter with the objects that it counts. It is for tests.

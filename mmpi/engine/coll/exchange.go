@@ -36,6 +36,9 @@ func (x *collective) Send(to, stage int, b []byte) (collectives.Request, error) 
 	if err := x.set.ep.Isend(x.q.c, pt2pt.KindCollective, b, to, x.tag|stage, false, &m.cell); err != nil {
 		return nil, err
 	}
+	if x.set.onLoss {
+		x.keepMessage(m)
+	}
 	return m, nil
 }
 
@@ -51,6 +54,9 @@ func (x *collective) receive(from, stage int, b []byte, size int64) (collectives
 	m := &message{size: size}
 	if _, err := x.set.ep.Irecv(x.q.c, pt2pt.KindCollective, b, from, x.tag|stage, &m.cell); err != nil {
 		return nil, err
+	}
+	if x.set.onLoss {
+		x.keepMessage(m)
 	}
 	return m, nil
 }

@@ -16,9 +16,10 @@ func (l local) Size() int { return l.x.q.c.LocalSize() }
 
 // nativeStage is a native collective under way.
 type nativeStage struct {
-	set   *Set
-	token uint64
-	over  bool
+	set    *Set
+	token  uint64
+	over   bool
+	memory *memory // the engine's memory that it works on; nil: it works on the program's
 }
 
 func (r *nativeStage) Done() (bool, error) {
@@ -29,6 +30,7 @@ func (r *nativeStage) Done() (bool, error) {
 	if over || err != nil {
 		r.over = true
 		r.set.natives--
+		r.memory.end(false)
 	}
 	if err != nil {
 		return true, fault.New(fault.Internal, "native collective: %v", err)
@@ -39,10 +41,15 @@ func (r *nativeStage) Done() (bool, error) {
 func (l local) start(a collectives.Args) (collectives.Request, error) {
 	w := l.x.what
 	a.Extent, a.Commutative = w.Extent, w.Commutative
+	var m *memory
+	if l.x.set.onLoss {
+		m = l.apart(&a)
+	}
 	l.x.set.stage = Operation{Args: a, Type: w.Type, Operator: w.Operator}
 	token, err := l.x.set.native.Coll(l.x.q.c, &l.x.set.stage)
 	l.x.set.stage = Operation{}
 	if err != nil {
+		m.end(true)
 		return nil, fault.New(fault.Internal, "native collective: %v", err)
 	}
 	l.x.set.natives++
@@ -53,7 +60,10 @@ func (l local) start(a collectives.Args) (collectives.Request, error) {
 	} else {
 		r = new(nativeStage)
 	}
-	r.set, r.token = l.x.set, token
+	r.set, r.token, r.memory = l.x.set, token, m
+	if m != nil {
+		l.x.keepStage(r)
+	}
 	return r, nil
 }
 

@@ -21,12 +21,18 @@ const (
 	Op               // a reduction with this operator failed
 	RMASync          // a one-sided call outside an epoch that allows it
 	RMARange         // memory outside the window
+
+	ProcFailed        // a process that the operation needs is in a lost cluster
+	ProcFailedPending // a receive from any source, whose sender may be in a lost cluster, stays posted
+	Revoked           // the communicator is revoked
 )
 
 var texts = [...]string{
 	OK: "", Truncate: "message is longer than the receive buffer", Link: "link lost", Aborted: "job aborted",
 	Unsupported: "not supported", Internal: "internal error", Arg: "bad argument", Op: "reduction failed",
 	RMASync: "one-sided call outside an epoch", RMARange: "memory outside the window",
+	ProcFailed:        "a process that the operation needs is in a lost cluster",
+	ProcFailedPending: "a cluster is lost, and the sender may be in it", Revoked: "the communicator is revoked",
 }
 
 func (c Code) String() string {

@@ -109,9 +109,8 @@ func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	return limit.Silence
 }
 
-// opener is a function that opens a rail's link, unless ctx ends before. leaves says that the link
-// is needed only to send Bye.
-type opener func(ctx context.Context, leaves bool) (transport.Link, error)
+// opener is a function that opens a rail's link, unless ctx ends before.
+type opener func(ctx context.Context, a Attempt) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {

@@ -41,6 +41,9 @@ type Upper interface {
 	// segment bytes (Peer.DataLimit). The peer may not know them: they are higher than before, or
 	// the frame with them may be lost.
 	SendCredit(*Peer)
+	// Lost reports that a cluster is lost, for a reason that is shown to the user. No frame from or
+	// to its ranks is handled any more.
+	Lost(cluster int, reason string)
 	// Fatal ends the job with an exit status, shows the reason to the user, and calls Set.Close.
 	Fatal(code fault.Code, status int, reason string)
 }
@@ -68,6 +71,8 @@ type core struct {
 	// Memory records memory of the program that could not be accessed. Each Step tries the access
 	// again. A fault is not recorded while a caller of Take accesses the memory (until Release).
 	Memory fault.Memory
+	// Losses has the clusters that are lost.
+	Losses Losses
 
 	checked bool // Frames carry checksums of their bodies and payloads.
 	multi   bool // More than one forwarder leads to each process.
@@ -167,3 +172,14 @@ func (c *core) sums(f *Frame) *Frame {
 	f.sum(c.checked)
 	return f
 }
+
+// Losses has the clusters that are lost for a process, in a job that outlives clusters
+// (Config.OnLoss). The caller must hold the lock.
+type Losses struct {
+	core   *core
+	onLoss bool   // The job goes on when a cluster is lost.
+	lost   []bool // whether each cluster is lost, by index of the cluster; nil: none is
+}
+
+// Has reports whether a cluster is lost.
+func (l *Losses) Has(cluster int) bool { return l.lost != nil && l.lost[cluster] }

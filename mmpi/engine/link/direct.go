@@ -35,7 +35,7 @@ func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 		}
 		p := s.Peer(rank)
 		r := newRail(&s.core, len(s.forwarders), p,
-			func(ctx context.Context, _ bool) (transport.Link, error) { return open(ctx) })
+			func(ctx context.Context, _ Attempt) (transport.Link, error) { return open(ctx) })
 		s.tracker.Direct(&r.Rail, rank, open != nil)
 		p.direct = r
 		rails = append(rails, r)

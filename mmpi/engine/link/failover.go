@@ -158,7 +158,7 @@ func (c *core) SendAbort(status, rank int, reason string) {
 // have to be repeated.
 func (c *core) leave(r *rail) {
 	for _, p := range c.peers.All() {
-		if p != nil && p.repeats(r) && r.Reaches(p.Rank) {
+		if p != nil && !p.lost && p.repeats(r) && r.Reaches(p.Rank) {
 			f := c.sums(p.NewFrame(wire.TypeAck, 0, 0, 0))
 			f.over(r.index)
 			r.queue.push(f)

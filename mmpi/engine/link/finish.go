@@ -22,6 +22,16 @@ func (s *Set) Departed(rank int) bool {
 	return p != nil && p.departed
 }
 
+// AnyDeparted reports whether some process is known to have left the job.
+func (s *Set) AnyDeparted() bool {
+	for _, p := range s.peers.All() {
+		if p != nil && p.departed {
+			return true
+		}
+	}
+	return false
+}
+
 // IgnoreLosses makes the Set ignore further losses: links are not reconnected, and new links are
 // refused, except those that must still carry a Bye.
 func (s *Set) IgnoreLosses() { s.tracker.Ignore() }
@@ -106,6 +116,9 @@ func (s *Set) Check() error {
 		return fault.New(fault.Internal, "%d frames are unacknowledged, but the counter is %d", unacked, s.unacked)
 	}
 	for _, r := range s.rails {
+		if err := s.Losses.checkRail(r); err != nil {
+			return err
+		}
 		unsent := 0
 		for n := r.queue.frames.First(); n != nil; n = n.Next() {
 			if !n.Of.background {

@@ -272,6 +272,17 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return malformed{err}
 		}
+	case wire.TypeLost:
+		x, err := wire.ParseLost(body)
+		if err == nil {
+			err = r.count.states.Take(x.Number)
+		}
+		if err == nil {
+			err = c.Losses.hear(r, x)
+		}
+		if err != nil {
+			return malformed{err}
+		}
 	case wire.TypeNotice:
 		n, err := wire.ParseNotice(body)
 		if err != nil {

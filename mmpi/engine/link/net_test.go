@@ -20,6 +20,7 @@ type testNet struct {
 	ranks  []*testRank // processes by virtual rank
 	routes [][][]int   // by cluster: for each cluster, the rails that lead there, row by row
 	seed   uint64      // seed of the sizes of partial reads and writes
+	buffer int         // size of the buffer of a link in bytes
 }
 
 type testRank struct {
@@ -37,6 +38,7 @@ type testRail struct {
 	out        []byte        // bytes that the forwarder must write to the rank
 	states     uint32        // number of RailStates that were sent over the current link
 	dialed     chan *testEnd // links that the test hands to the rank's attempts to open one
+	losts      []wire.Lost   // Losts that the rank has sent
 }
 
 // testEnd is a link that is opened for a rank.
@@ -47,10 +49,14 @@ type netOptions struct {
 	rows   int      // number of rows of forwarders; at least 1
 	hops   bool     // Forwarders link neighbours of clusters in a row, in place of one forwarder for all.
 	direct [][2]int // pairs of ranks with a direct link, which the second one dials
+	buffer int      // size of the buffer of a link in bytes; 0: 1 MiB
 }
 
 func newTestNet(t *testing.T, sizes []uint32, opt netOptions, seed uint64, edit func(*Config)) *testNet {
-	n := &testNet{t: t, seed: seed}
+	n := &testNet{t: t, seed: seed, buffer: opt.buffer}
+	if n.buffer == 0 {
+		n.buffer = 1 << 20
+	}
 	for at := range sizes {
 		routes := make([][]int, len(sizes))
 		for to := range sizes {
@@ -87,7 +93,9 @@ func (n *testNet) join(cluster int, sizes []uint32, opt netOptions, edit func(*C
 		if opt.hops {
 			c.Routes = n.routes[cluster]
 		}
-		c.Redial = func(ctx context.Context, rail int, _ bool) (transport.Link, error) { return r.rails[rail].await(ctx) }
+		c.Redial = func(ctx context.Context, rail int, _ Attempt) (transport.Link, error) {
+			return r.rails[rail].await(ctx)
+		}
 		c.Direct = map[int]Opener{}
 		for _, pair := range opt.direct {
 			if k := slices.Index(pair[:], rank); k >= 0 {
@@ -116,7 +124,7 @@ func (s *testRail) await(ctx context.Context) (transport.Link, error) {
 // open makes a new link for a rail to a forwarder, and returns the rank's end.
 func (n *testNet) open(s *testRail) transport.Link {
 	n.seed++
-	here, there := memnet.Pipe(memnet.Options{Partial: n.seed, Buffer: 1 << 20})
+	here, there := memnet.Pipe(memnet.Options{Partial: n.seed, Buffer: n.buffer})
 	s.there, s.in, s.out, s.states = there, nil, nil, 0
 	return here
 }
@@ -184,6 +192,12 @@ func (n *testNet) pass(s *testRail, h wire.Header, frame []byte) {
 		s.out = wire.AppendFrame(s.out, wire.Control(wire.TypePong), nil)
 	case h.Type == wire.TypeBye:
 		s.out = wire.AppendFrame(s.out, wire.Control(wire.TypeByeAck), nil)
+	case h.Type == wire.TypeLost:
+		l, err := wire.ParseLost(frame[wire.HeaderLen:])
+		if err != nil {
+			n.t.Error(err)
+		}
+		s.losts = append(s.losts, l)
 	case h.Type == wire.TypeAbort:
 		a, _ := wire.ParseAbort(frame[wire.HeaderLen:])
 		n.t.Errorf("rank %d aborts: %s", s.rank, a.Reason)
@@ -242,7 +256,7 @@ func (n *testNet) give(s *testRail, l transport.Link) {
 // meet opens a direct link.
 func (n *testNet) meet(a, b int) {
 	n.seed++
-	here, there := memnet.Pipe(memnet.Options{Partial: n.seed, Buffer: 1 << 20})
+	here, there := memnet.Pipe(memnet.Options{Partial: n.seed, Buffer: n.buffer})
 	n.direct(a, b).there, n.direct(b, a).there = here, there
 	n.give(n.direct(b, a), there)
 	if !n.ranks[a].set.DirectUp(b, here) {

@@ -26,6 +26,7 @@ type Peer struct {
 	distance
 	keys     keys // keys of this pair of processes at level sealed
 	departed bool // The peer has left the job: it needs nothing more, and sends nothing more.
+	lost     bool // The peer's cluster is lost: nothing is sent to it, and nothing from it is handled.
 
 	numbers flow.Numbers // sequence numbers of the frames to the peer
 	retained
@@ -116,6 +117,7 @@ func newPeer(c *core, rank int) *Peer {
 	cluster, _ := c.world.Place(rank)
 	p := &Peer{Rank: rank, Ahead: c.limit.EagerWindow, core: c, rails: c.routes[cluster], distance: distance{&c.pathTo[cluster], &c.limit},
 		lanes: make([]lane, c.slots), out: outbox{credit: flow.NewBudget(window)}, dataIn: flow.NewGrant(window)}
+	p.lost = c.Losses.Has(cluster)
 	p.preferred = p.preferredRail()
 	for i := range p.lanes {
 		p.lanes[i].out = flow.NewLane()
@@ -199,8 +201,12 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 // Send gives a frame to a rail that reaches the peer; Set.Flush writes it. If no rail reaches the
 // peer now, a sequenced frame is sent once one does. Any other frame is discarded, because its
 // contents are sent again later: credit and acknowledgement once there is a rail, an Echo after
-// some time.
+// some time. A frame to a peer whose cluster is lost is discarded.
 func (p *Peer) Send(f *Frame) {
+	if p.lost {
+		p.core.release(f)
+		return
+	}
 	p.core.sums(f)
 	if f.seq != 0 {
 		p.retained.add(f)
@@ -221,6 +227,9 @@ func (p *Peer) Send(f *Frame) {
 // was no rail. If a rail reaches the peer, it also sends credit and acknowledgement, of which no
 // copies are kept. Otherwise the frames wait until resend is called with nobody.
 func (p *Peer) resend(from int) {
+	if p.lost {
+		return
+	}
 	to, lane := p.rail(), nobody
 	if to != nil {
 		lane = to.index

@@ -26,6 +26,7 @@ type testProcess struct {
 	written map[uint64]bool    // handles of Sources for which Written was called
 	filled  map[uint64]bool    // handles of Sinks for which Filled was called
 	failed  string             // reason for which the job has ended; empty: it goes on
+	lost    []int              // clusters for which Lost was called, in order
 	got     map[int][][]byte   // payloads of eager frames, by the rank that sent them, in order
 }
 
@@ -55,6 +56,9 @@ func (u *testProcess) SendCredit(p *Peer) {
 	c := wire.Credit{Data: p.DataLimit()}
 	f.Buf = c.Append(f.Buf)
 	p.Send(f)
+}
+func (u *testProcess) Lost(cluster int, reason string) {
+	u.lost = append(u.lost, cluster)
 }
 func (u *testProcess) Fatal(_ fault.Code, _ int, reason string) {
 	u.failed = reason

@@ -29,7 +29,11 @@ type rail struct {
 	bulk    ring     // peers with segments to send over the rail; the first has the next turn
 	seg     segment  // segment that is being written
 	blocked bool     // The link takes no more bytes at the moment.
-	iov     [][]byte // scratch memory for a vectored write
+	// saysLost has the clusters that the forwarder has said to be lost over the current link, with
+	// the reasons, by index of the cluster.
+	saysLost  map[int]string
+	lostsSent uint32   // number of Losts that were sent over the current link
+	iov       [][]byte // scratch memory for a vectored write
 
 	dialer
 }
@@ -64,6 +68,7 @@ func (b *ring) remove(p *Peer) { *b = slices.DeleteFunc(*b, func(o *Peer) bool {
 func (r *rail) attach(l transport.Link) {
 	r.conn.attach(l, r.core.seal, &r.core.limit, r.peer != nil)
 	r.count = counter{due: l != nil}
+	r.saysLost, r.lostsSent = nil, 0
 }
 
 // replace sets a link that was opened after the start as the rail's link, and begins to watch it

@@ -24,7 +24,7 @@ import (
 func unreopened(t *testing.T, n int, sizes []uint32, edit func(*Config)) (*Set, *testProcess) {
 	t.Helper()
 	u := newProcess(t, 0, append([]uint32{1}, sizes...), func(c *Config) {
-		c.Redial = func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+		c.Redial = func(ctx context.Context, _ int, _ Attempt) (transport.Link, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}

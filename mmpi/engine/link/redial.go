@@ -40,11 +40,11 @@ func (c *core) attempt(r *rail) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	c.lock.Lock()
-	leaves := r.OwesBye()
+	a := Attempt{Leaves: r.OwesBye(), Lost: c.Losses.list()}
 	r.cancel = cancel
 	r.Attempt(true)
 	c.lock.Unlock()
-	l, err := r.open(ctx, leaves)
+	l, err := r.open(ctx, a)
 	if err != nil {
 		return err // dialFailed ends the attempt, and records the error.
 	}

@@ -34,7 +34,7 @@ func newRefusing(t *testing.T) *refusing {
 	f := &refusing{there: there, attempts: make(chan bool), answers: make(chan error), refusal: errConnRefused}
 	f.testProcess = newProcess(t, 0, []uint32{1, 1}, func(c *Config) {
 		c.Limits.NoRail, c.Links = testPatience, []transport.Link{here}
-		c.Redial = func(ctx context.Context, _ int, _ bool) (transport.Link, error) {
+		c.Redial = func(ctx context.Context, _ int, _ Attempt) (transport.Link, error) {
 			select {
 			case f.attempts <- true:
 				return nil, <-f.answers

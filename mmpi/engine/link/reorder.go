@@ -11,6 +11,7 @@ import (
 // A frame from another rank, from its head until it is handled:
 //
 //  1. Its ranks are checked, and its acknowledgement releases the retained frames that it covers.
+//     A frame of a rank whose cluster is lost is discarded.
 //  2. Segments and their acknowledgements have no order: sink.go. Credit has none either:
 //     Upper.Frame.
 //  3. A sequenced frame whose turn it is goes to Upper.Frame. While its payload arrives it is
@@ -29,6 +30,9 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op a
 	p, err := c.sender(&h, r.peer)
 	if err != nil {
 		return nil, op, err
+	}
+	if p.lost {
+		return nil, op, nil
 	}
 	if err := p.acked(h.Ack); err != nil {
 		return nil, op, err

@@ -36,6 +36,12 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 )
 
+// Attempt has the facts that a forwarder needs when this process opens a link to it again.
+type Attempt struct {
+	Leaves bool  // Leaves says that the link is needed only to send Bye.
+	Lost   []int // Lost has the clusters that are lost, by index.
+}
+
 // Wiring describes the links of a process to the others, and the functions that report changes of
 // the links.
 type Wiring struct {
@@ -46,9 +52,8 @@ type Wiring struct {
 	Addresses []string
 	// Redial opens the link at index rail of Links again after a loss, or for the first time. Each
 	// call is one attempt, which ends with ctx; after an error the Set waits and calls it again.
-	// leaves says that the link is needed only to send Bye. If Redial is nil, links are never
-	// opened again, and the loss of the only link ends the job.
-	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
+	// If Redial is nil, links are never opened again, and the loss of the only link ends the job.
+	Redial func(ctx context.Context, rail int, a Attempt) (transport.Link, error)
 	// Routes has, in a job of several hops, for each cluster the indexes in Links of the links that
 	// lead there, one for each row of forwarders (for the own cluster: any). nil: every link leads
 	// to all clusters.
@@ -79,9 +84,10 @@ type Wiring struct {
 // Config has what a Set needs to know: the links, the job's clusters, and the layer above.
 type Config struct {
 	Wiring
-	World *world.World // clusters of the job, and this process's rank
-	Upper Upper        // layer above the links
-	Lock  sync.Locker  // held by the callers of the Set's methods
+	World  *world.World // clusters of the job, and this process's rank
+	Upper  Upper        // layer above the links
+	Lock   sync.Locker  // held by the callers of the Set's methods
+	OnLoss bool         // The job goes on when a cluster is lost, in every process.
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: no thread
 	// sleeps.
 	Woken  func()
@@ -111,6 +117,7 @@ func New(cfg Config) (*Set, error) {
 		landedEvery: min(landedEvery, minOnWay/2*cfg.Limits.Segment),
 		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
 		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
+	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.replays = s.multi || cfg.Redial != nil
@@ -134,7 +141,7 @@ func New(cfg Config) (*Set, error) {
 func (s *Set) addForwarders(cfg *Config) {
 	first, end := s.world.Mine()
 	track := failover.Config{Rank: s.world.Rank, Size: s.size, First: first, End: end, Several: s.multi,
-		Replays: s.replays, Patience: &s.limit.NoRail, Warn: cfg.Warn, Trace: cfg.Trace}
+		Replays: s.replays, OnLoss: cfg.OnLoss, Patience: &s.limit.NoRail, Warn: cfg.Warn, Trace: cfg.Trace}
 	if cfg.Routes != nil {
 		for i, c := range s.world.Clusters {
 			for range c.Size {
@@ -145,7 +152,7 @@ func (s *Set) addForwarders(cfg *Config) {
 	s.tracker = failover.New(track)
 	for i, l := range cfg.Links {
 		r := newRail(&s.core, i, nil,
-			func(ctx context.Context, leaves bool) (transport.Link, error) { return cfg.Redial(ctx, i, leaves) })
+			func(ctx context.Context, a Attempt) (transport.Link, error) { return cfg.Redial(ctx, i, a) })
 		addr := ""
 		if i < len(cfg.Addresses) {
 			addr = cfg.Addresses[i]
@@ -287,6 +294,7 @@ func (s *Set) Tick(now time.Duration) {
 	if end := s.tracker.Deadline(now); end != nil {
 		s.end(end)
 	}
+	s.Losses.checkAll()
 	s.tracker.Notices(now)
 	s.Flush()
 }

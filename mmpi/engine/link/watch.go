@@ -15,7 +15,7 @@ import (
 // bytes arrive now and then has lost a part, and the link is given up (trickles).
 
 // counter counts the bytes and Counts on the current link, in both directions. It also checks the
-// order of RailStates.
+// order of RailStates and Losts.
 type counter struct {
 	sent     uint64        // number of bytes that the link took
 	counts   uint64        // number of Counts that were sent
@@ -23,7 +23,7 @@ type counter struct {
 	at       time.Duration // time at which the last Count was queued for sending
 	due      bool          // The next frame to be sent is a Count.
 	arrived  wire.Counted  // compares the Counts from the other end with the bytes that have arrived
-	states   wire.Ordered  // checks that no RailState from the other end is missing or out of order
+	states   wire.Ordered  // checks that no RailState or Lost from the other end is missing or out of order
 }
 
 // tick makes the next frame a Count if, at the time now, the last one is older than every and bytes

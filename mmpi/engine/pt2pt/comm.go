@@ -33,6 +33,7 @@ type Comm struct {
 	context uint64
 	rank    int
 	members
+	damage
 
 	queues      [kinds]matchQueue   // the matching state by kind of traffic
 	wild        list.List[*Request] // the posted point-to-point receives from any source
@@ -104,7 +105,11 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 		}
 	}
 	ep.register(c)
-	return c, ep.adopt(c)
+	err := ep.adopt(c)
+	if err == nil {
+		ep.inherit(c)
+	}
+	return c, err
 }
 
 // addControl adds the communicator of the engine's own messages, which has all processes and no
@@ -153,6 +158,21 @@ func (ep *Endpoint) adopt(c *Comm) error {
 	return nil
 }
 
+// dropLostOrphans frees the messages of lost senders for communicators that are not known yet.
+func dropLostOrphans(ep *Endpoint) {
+	kept := ep.orphans[:0]
+	for _, m := range ep.orphans {
+		if !m.lost() {
+			kept = append(kept, m)
+		} else {
+			m.peer.orphans--
+			ep.freeMessage(m)
+		}
+	}
+	clear(ep.orphans[len(kept):])
+	ep.orphans = kept
+}
+
 // DropComm removes a communicator. No operation may be outstanding. Messages that were not received
 // are discarded.
 func (ep *Endpoint) DropComm(c *Comm) error {
@@ -166,6 +186,9 @@ func (ep *Endpoint) DropComm(c *Comm) error {
 			ep.discard(m)
 		}
 	}
+	if c.broken {
+		ep.forget(c.context)
+	}
 	delete(ep.contextOf, c.context)
 	ep.comms[c.id] = nil
 	ep.freeIDs = append(ep.freeIDs, c.id)
@@ -178,3 +201,57 @@ func (ep *Endpoint) Comm(id int32) *Comm { return ep.table.Get(id) }
 
 // CommOf returns the communicator with a context, or nil if there is none.
 func (ep *Endpoint) CommOf(context uint64) *Comm { return ep.contextOf[context] }
+
+// refuses returns the error with which an operation with a rank of the communicator, or with any
+// source, ends: OK if nothing prevents it.
+func (c *Comm) refuses(rank int) fault.Code {
+	switch {
+	case c.revoked.Load():
+		return fault.Revoked
+	case rank != AnySource && c.lostMember(rank):
+		return fault.ProcFailed
+	}
+	return fault.OK
+}
+
+// refusesReceive is refuses for a receive or a probe, which may still find a message that has
+// arrived.
+func (c *Comm) refusesReceive(kind, source, tag int) fault.Code {
+	code := c.refuses(source)
+	if code == fault.ProcFailed && c.queues[kind].look(source, tag) != nil {
+		return fault.OK
+	}
+	return code
+}
+
+// undecided reports whether a receive cannot tell whether its sender is lost.
+func (c *Comm) undecided(kind, source int) bool {
+	return c.broken && kind == KindP2P && source == AnySource && c.acked < len(c.lost)
+}
+
+// Failed returns the ranks that are in lost clusters, in the order of LostClusters.
+func (c *Comm) Failed() (ranks []int32) {
+	for _, cluster := range c.lost {
+		ranks = append(ranks, c.members.between(c.ep.world.Ranks(cluster))...)
+	}
+	return ranks
+}
+
+// AckFailed acknowledges the losses of the clusters whose ranks are all among the first n of
+// Failed. It returns the number of ranks that are acknowledged now.
+func (c *Comm) AckFailed(n int) (acked int) {
+	for i, cluster := range c.lost {
+		there := acked + len(c.members.between(c.ep.world.Ranks(cluster)))
+		if i >= c.acked && there > n {
+			break
+		}
+		acked, c.acked = there, max(c.acked, i+1)
+	}
+	return acked
+}
+
+// lostMember reports whether a rank is in a lost cluster.
+func (c *Comm) lostMember(rank int) bool {
+	cluster, _ := c.ep.world.Place(c.Virtual(rank))
+	return c.ep.links.Losses.Has(cluster)
+}

@@ -33,7 +33,7 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 		return nil, nil, fmt.Errorf("message of %d bytes with %d bytes of payload", m.size, payload)
 	}
 	m.sync = sync
-	if c != nil {
+	if c != nil && !m.dropped {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
 			r.unpost() // by its pattern, which meet replaces with the message's envelope
 			r.meet(m)
@@ -43,7 +43,9 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 		}
 	}
 	m.buf = ep.links.Pool.Get(payload)
-	ep.unexpected(m, c)
+	if !m.dropped {
+		ep.unexpected(m, c)
+	}
 	return m.buf, m, nil
 }
 
@@ -87,6 +89,9 @@ func (p *peer) matched(body []byte) error {
 	m, err := wire.ParseMatched(body)
 	if err != nil {
 		return err
+	}
+	if p.ep.tolerates(m.Sender) {
+		return nil
 	}
 	r, err := p.sending(m.Sender, waiting)
 	if err != nil {

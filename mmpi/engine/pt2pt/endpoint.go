@@ -71,7 +71,10 @@ type Config struct {
 	Native   Native
 	Recorder Recorder // the recorder of traffic; nil: no recording
 	// Fatal ends the job, and calls Fail.
-	Fatal  func(code fault.Code, status int, reason string)
+	Fatal func(code fault.Code, status int, reason string)
+	// Lost is called after a cluster was lost and the operations with its ranks have ended; nil: it
+	// is not called.
+	Lost   func(cluster int, reason string)
 	Limits limits.Limits
 }
 
@@ -108,6 +111,8 @@ type Endpoint struct {
 
 	arrived uint64 // the count that Arrived returns
 
+	losses
+
 	// Completions is the number of operations that have ended since a caller that holds the lock
 	// last set it to 0.
 	Completions int
@@ -118,6 +123,7 @@ func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
 	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal,
 		limit: cfg.Limits, size: cfg.World.Size(), contextOf: map[uint64]*Comm{},
 		probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
+	ep.losses = losses{ep: ep, onLost: cfg.Lost}
 	ep.peers = sparse.New[*peer](ep.size)
 	lc.Upper = proto{ep}
 	if ep.links, err = link.New(lc); err != nil {
@@ -285,7 +291,7 @@ func (ep *Endpoint) checkCredit() error {
 		}
 	}
 	for _, p := range ep.peers.All() {
-		if p == nil {
+		if p == nil || p.Lost() {
 			continue
 		}
 		if n, least := p.eagerIn.Waiting(), kept[p]; n < least || n > least+uint64(p.Arriving()) {

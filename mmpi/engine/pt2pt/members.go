@@ -80,6 +80,30 @@ func (c *members) rankOf(virtual int) int {
 	return -1
 }
 
+// between returns the ranks whose virtual ranks are first ≤ v < end, in ascending order.
+func (c *members) between(first, end int) (ranks []int32) {
+	if c.ranks == nil {
+		for r := first; r < min(end, c.size); r++ {
+			ranks = append(ranks, int32(r))
+		}
+		return ranks
+	}
+	for r, v := range c.world {
+		if int(v) >= first && int(v) < end {
+			ranks = append(ranks, int32(r))
+		}
+	}
+	return ranks
+}
+
+// any reports whether a virtual rank first ≤ v < end is a member.
+func (c *members) any(first, end int) bool {
+	if c.ranks == nil {
+		return first < c.size
+	}
+	return slices.ContainsFunc(c.world, func(v int32) bool { return int(v) >= first && int(v) < end })
+}
+
 // remoteRank returns the rank of a process whose messages come through the engine, or -1.
 func (c *members) remoteRank(virtual int) int {
 	r := c.rankOf(virtual)

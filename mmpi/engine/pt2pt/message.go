@@ -17,8 +17,19 @@ type message struct {
 	sync    bool     // whether the message is eager and its sender waits for the match
 	buf     []byte   // the eager payload, from the pool
 	whole   bool     // whether all of the payload is in buf
+	revoked bool     // whether a matched probe's communicator was revoked, so that the message is not received
 	dropped bool     // whether the message was discarded while its payload was arriving
 	req     *Request // the receive that matched the message before its payload was whole
+}
+
+// lost reports whether the rest of the message will not arrive, because its sender is lost.
+func (m *message) lost() bool { return (m.rts || !m.whole) && m.peer.Lost() }
+
+// revoke ends a matched probe of a message that is still at its sender, so that the sender does not
+// wait for a receive.
+func (m *message) revoke() {
+	m.peer.sendFin(m.handle)
+	m.rts, m.whole, m.revoked = false, true, true
 }
 
 // discard frees a message that will not be received. It answers an RTS as if the message had been

@@ -57,7 +57,7 @@ func (r *Request) receiveProbed(p Probe) {
 	ep := r.comm.ep
 	c := r.comm
 	r.unpost()
-	r.probed = true
+	r.fixed = true
 	r.startNative(ep.native.Imrecv(r, p.Message))
 	c.unshadow()
 }
@@ -164,6 +164,9 @@ func (ep *Endpoint) StepNative() (n int) {
 	if len(ep.natives) == 0 {
 		return n
 	}
+	if ep.interrupted() {
+		cancelNatives(ep)
+	}
 	left := ep.natives[:0]
 	for i, r := range ep.natives {
 		over, err := ep.native.Test(r)
@@ -178,10 +181,23 @@ func (ep *Endpoint) StepNative() (n int) {
 			left = append(left, ep.natives[i])
 			continue
 		}
+		if r.cell.Cancelled != 0 {
+			r.tookBack()
+		}
 		r.over()
 		n++
 	}
 	clear(ep.natives[len(left):])
 	ep.natives = left
 	return n
+}
+
+// cancelNatives cancels the receives in native MPI whose communicators are revoked.
+func cancelNatives(ep *Endpoint) {
+	for _, r := range ep.natives {
+		if r.comm.Revoked() && !r.fixed {
+			r.fixed = true
+			_ = ep.native.Cancel(r) // if it fails the receive completes
+		}
+	}
 }

@@ -113,7 +113,7 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 			return nil, nil, fmt.Errorf("it is not a rank of another cluster in the communicator with context %x",
 				env.Context)
 		}
-	} else if p.orphans >= ep.limit.Orphans {
+	} else if !ep.dead[env.Context] && p.orphans >= ep.limit.Orphans {
 		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
 	}
 	if env.Context != controlContext {
@@ -122,6 +122,7 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	m := ep.newMessage()
 	m.peer, m.context, m.kind, m.source = p, env.Context, int(env.Kind), source
 	m.tag, m.size, m.handle = int(env.Tag), int64(env.Size), env.Handle
+	m.dropped = c != nil && c.drops(m.kind == KindCollective) || c == nil && ep.dead[env.Context]
 	return m, c, nil
 }
 

@@ -58,6 +58,13 @@ func (ep *Endpoint) Mrecv(handle uint64, buf []byte, cell *Cell) error {
 	}
 	delete(ep.probed, handle)
 	c := ep.contextOf[m.context]
+	if m.revoked || m.lost() {
+		c.outstanding--
+		cell.Begin()
+		ep.Complete(cell, c.Failure())
+		ep.freeMessage(m)
+		return nil
+	}
 	r := ep.request(c, m.kind, buf, cell)
 	c.outstanding-- // the message's
 	r.accept(m)
@@ -73,39 +80,55 @@ func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe
 	if source != AnySource && (source < 0 || source >= c.size) || tag < AnyTag {
 		return nil, nil, fault.New(fault.Arg, "probe of %d, tag %d", source, tag)
 	}
+	if c.broken {
+		if code := c.refusesReceive(KindP2P, source, tag); code != fault.OK {
+			return nil, nil, fault.New(code, "probe: %v", code)
+		}
+	}
 	if c.mayBeRemote(source) {
 		if m := c.queues[KindP2P].look(source, tag); m != nil {
 			return m, nil, nil
 		}
 	}
-	if !c.mayBeLocal(source) {
-		return nil, nil, nil
+	if c.mayBeLocal(source) {
+		if p, err := c.probeNative(source, tag, take); p != nil || err != nil {
+			return nil, p, err
+		}
 	}
+	if c.undecided(KindP2P, source) {
+		return nil, nil, fault.New(fault.ProcFailed, "probe: %v", fault.ProcFailedPending)
+	}
+	return nil, nil, nil
+}
+
+// probeNative is the part of probe for native messages.
+func (c *Comm) probeNative(source, tag int, take bool) (*Probe, error) {
+	ep := c.ep
 	for {
 		c.probeLocal() // posted receives come first
 		if ep.err != nil {
-			return nil, nil, ep.err
+			return nil, ep.err
 		}
 		p, ok, err := ep.native.Iprobe(c, c.LocalRank(source), tag)
 		if err != nil {
-			return nil, nil, fault.New(fault.Internal, "native probe: %v", err)
+			return nil, fault.New(fault.Internal, "native probe: %v", err)
 		}
 		if !ok {
-			return nil, nil, nil
+			return nil, nil
 		}
 		if c.queues[KindP2P].first(p.Source, p.Tag) != nil {
 			continue // it arrived since probeLocal, and belongs to the posted receive
 		}
 		if !take {
-			return nil, &p, nil
+			return &p, nil
 		}
 		// The envelope excludes other messages, which a posted receive might take.
 		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), p.Tag)
 		if err != nil {
-			return nil, nil, fault.New(fault.Internal, "native probe: %v", err)
+			return nil, fault.New(fault.Internal, "native probe: %v", err)
 		}
 		if ok { // otherwise another thread has taken the message
-			return nil, &p, nil
+			return &p, nil
 		}
 	}
 }

@@ -73,4 +73,6 @@ func (x proto) Filled(k *link.Sink) { x.ep.find(k.Handle).filled() }
 
 func (x proto) SendCredit(lp *link.Peer) { x.ep.peer(lp.Rank).sendCredit() }
 
+func (x proto) Lost(cluster int, reason string) { x.ep.lose(cluster, reason) }
+
 func (x proto) Fatal(code fault.Code, status int, reason string) { x.ep.fatal(code, status, reason) }

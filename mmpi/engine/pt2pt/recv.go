@@ -17,6 +17,13 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 	if source != AnySource && (source < 0 || source >= c.size) || tag < AnyTag || kind < 0 || kind >= kinds {
 		return false, fault.New(fault.Arg, "receive from %d, tag %d, kind %d", source, tag, kind)
 	}
+	if c.broken {
+		if code := c.refusesReceive(kind, source, tag); code != fault.OK {
+			cell.Begin()
+			ep.Complete(cell, code)
+			return false, nil
+		}
+	}
 	r := ep.request(c, kind, buf, cell)
 	r.source, r.tag = source, tag
 	if kind == KindP2P && c.mayBeLocal(source) {
@@ -33,6 +40,9 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 		return false, nil
 	}
 	r.post()
+	if c.undecided(kind, source) {
+		r.park()
+	}
 	return false, nil
 }
 

@@ -24,6 +24,10 @@ func (p *peer) rts(body []byte) error {
 		return err
 	}
 	m.rts = true
+	if m.dropped {
+		p.ep.discard(m)
+		return nil
+	}
 	if m.size <= int64(p.ep.limit.Eager) || m.size <= longEager && p.Long() {
 		p.widen(int(m.size)) // with enough credit the message would have been eager
 	}
@@ -106,6 +110,9 @@ func (p *peer) fin(body []byte) error {
 		return err
 	}
 	p.ep.links.Abandon(&r.out)
+	if r.state != sent && r.comm.Revoked() {
+		r.tookBack()
+	}
 	r.over()
 	return nil
 }
@@ -166,7 +173,7 @@ func (p *peer) cancelReply(body []byte) error {
 	if err != nil {
 		return err
 	}
-	r.cell.Cancelled = 1
+	r.tookBack()
 	r.over()
 	return nil
 }

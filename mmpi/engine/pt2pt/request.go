@@ -2,6 +2,7 @@ package pt2pt
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
@@ -14,9 +15,11 @@ import (
 //	            announced ─Fin→ over                              (nothing to send)
 //	            announced ─(cancel)→ cancelling ─CancelReply yes→ over, ─CTS→ rndvSend
 //	            waiting ─Matched→ over                            (synchronous eager)
+//	            any ─the receiver is lost→ over
 //	a receive   posted ─Eager→ eagerRecv ─last byte→ over
 //	            posted ─RTS→ rndvRecv ─all segments→ over
 //	            posted ─native message→ native ─test→ over
+//	            any but native ─the sender is lost→ over
 type state uint8
 
 const (
@@ -42,7 +45,7 @@ var legal = [...]uint16{
 	idle:       1<<announced | 1<<waiting | 1<<posted | 1<<eagerRecv | 1<<rndvRecv | 1<<native,
 	announced:  1<<cancelling | 1<<rndvSend | 1<<idle,
 	cancelling: 1<<rndvSend | 1<<idle,
-	rndvSend:   1 << sent,
+	rndvSend:   1<<sent | 1<<idle,
 	sent:       1 << idle,
 	waiting:    1 << idle,
 	posted:     1<<eagerRecv | 1<<rndvRecv | 1<<native | 1<<idle,
@@ -86,7 +89,7 @@ type Request struct {
 	sorted list.Node[*Request] // the entry in the list of its pattern if the posted queue is long
 	local  list.Node[*Request] // the entry in Comm.locals
 	order  uint64              // the position in the order of posting
-	probed bool                // whether the receive was started by Imrecv and cannot be cancelled
+	fixed  bool                // whether the receive in native MPI has a message, or was cancelled already
 }
 
 // Cell returns the owner's end of the request.
@@ -185,11 +188,42 @@ func (r *Request) release() {
 	}
 	r.out.Release()
 	r.in.Release()
-	r.state, r.gen, r.probed = idle, r.gen+1, false
+	r.state, r.gen, r.fixed = idle, r.gen+1, false
 	r.comm, r.cell, r.buf, r.peer, r.out.Buf, r.in.Buf = nil, nil, nil, nil, nil, nil
 	ep.free = append(ep.free, r)
 	cell.Finish()
 	ep.Completions++
+}
+
+// fail ends a request with an error, in any state. It must not be in a queue.
+func (r *Request) fail(code fault.Code) {
+	r.cell.Error = int32(code)
+	if r.state >= posted {
+		r.cell.Source, r.cell.Tag = int32(r.source), int32(r.tag)
+	}
+	r.over()
+}
+
+// park tells the owner of a posted receive that its sender may be lost. The receive stays posted,
+// with a cell of its own, until Resume.
+func (r *Request) park() {
+	ep := r.comm.ep
+	if ep.parked[r.handle()] != nil {
+		return
+	}
+	cell := r.cell
+	own := &Cell{Owner: cell.Owner, Stage: cell.Stage, request: cell.request}
+	ep.keep(r.handle(), own)
+	r.cell = own
+	cell.Error, cell.Source, cell.Tag = int32(fault.ProcFailedPending), AnySource, int32(r.tag)
+	atomic.StoreUint32(&cell.done, 1) // it keeps its request, for Resume
+	ep.Completions++
+}
+
+// answers makes a receive that was told to its owner tell that cell again when it ends.
+func (r *Request) answers(cell *Cell) {
+	r.cell = cell
+	atomic.StoreUint32(&cell.done, 0)
 }
 
 // received completes a receive from another cluster of n bytes.

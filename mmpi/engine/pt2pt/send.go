@@ -29,6 +29,13 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	if kind < 0 || kind >= kinds || tag < 0 || kind == KindP2P && tag > ep.world.TagUB {
 		return fault.New(fault.Arg, "tag %d, kind %d: tags go from 0 to %d", tag, kind, ep.world.TagUB)
 	}
+	if c.broken {
+		if code := c.refuses(dest); code != fault.OK {
+			cell.Begin()
+			ep.Complete(cell, code)
+			return nil
+		}
+	}
 	p := ep.peer(c.Virtual(dest))
 	if ep.recorder != nil && c.context != controlContext {
 		ep.recorder.Sent(ep.links.Now(), p.Rank, len(buf))
@@ -67,17 +74,18 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 // and a receive that has met its message are too late: they end as if Cancel had not been called.
 // Application threads only.
 func (ep *Endpoint) Cancel(cell *Cell) error {
+	if ep.parked[cell.request] != nil {
+		if r, err := ep.unpark(cell); r == nil {
+			return err
+		}
+	}
 	r := ep.find(cell.request)
 	if r == nil || r.cell != cell {
 		return nil
 	}
 	switch r.state {
 	case announced:
-		r.to(cancelling)
-		f := r.peer.NewFrame(wire.TypeCancel, 0, wire.CancelLen, 0)
-		c := wire.Cancel{Sender: r.handle()}
-		f.Buf = c.Append(f.Buf)
-		r.peer.Send(f)
+		r.takeBack()
 		ep.links.Flush()
 	case posted:
 		c := r.comm
@@ -85,7 +93,7 @@ func (ep *Endpoint) Cancel(cell *Cell) error {
 		r.retract()
 		c.unshadow()
 	case native:
-		if !r.probed {
+		if !r.fixed {
 			return ep.native.Cancel(r)
 		}
 	}

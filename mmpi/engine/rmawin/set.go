@@ -91,6 +91,18 @@ func (s *Set) hold(n int) {
 // Held returns the number of calls that a caller waits for.
 func (s *Set) Held() int { return s.held }
 
+// Lost ends the calls on windows that have a member in a lost cluster.
+func (s *Set) Lost() {
+	for _, w := range s.windows {
+		if code := w.c.Failure(); code != fault.OK {
+			for c := range w.cells {
+				w.end(c, code)
+			}
+			clear(w.begun)
+		}
+	}
+}
+
 // Fail completes all calls with an error.
 func (s *Set) Fail(code fault.Code) {
 	for _, w := range s.windows {

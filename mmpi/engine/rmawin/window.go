@@ -69,7 +69,10 @@ func (w *Window) serve() {
 			return
 		}
 		err := s.cell.Err()
-		if err == nil {
+		switch {
+		case fault.CodeOf(err) == fault.ProcFailed: // the rest of the message does not arrive
+			err = nil
+		case err == nil:
 			err = w.node.Receive(int(s.cell.Source), s.buf[:s.cell.Bytes])
 		}
 		if err == nil {
@@ -143,13 +146,31 @@ func errorOf(err error) error {
 	return fault.New(fault.Arg, "%v", err)
 }
 
-// Call makes a call on the window's node. cell (unless nil) is done when the call has finished.
+// Failed returns the error of a window that has a member in a lost cluster, and nil otherwise.
+func (w *Window) Failed() error {
+	h := w.set.host
+	h.Lock()
+	defer h.Unlock()
+	if code := w.c.Failure(); code != fault.OK {
+		return fault.New(code, "window: %v", code)
+	}
+	return nil
+}
+
+// Call makes a call on the window's node. cell (unless nil) is done when the call has finished. In
+// a window with a member in a lost cluster nothing is done, and the cell says so.
 func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) error {
 	h := w.set.host
 	h.Lock()
 	defer h.Unlock()
 	if err := w.set.ep.Err(); err != nil {
 		return err
+	}
+	if code := w.c.Failure(); code != fault.OK {
+		if token := w.begin(cell); token != nil {
+			w.end(cell, code)
+		}
+		return nil
 	}
 	if err := f(w.node, w.begin(cell)); err != nil {
 		if cell != nil {
@@ -181,14 +202,16 @@ func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err e
 // More continues operation left, which a previous call has begun. It returns 0 when all parts of
 // the operation are issued, and left otherwise.
 func (w *Window) More(left uint64) (uint64, error) {
+	rest := uint64(0) // also of a window that has failed
 	err := w.Call(nil, func(*rma.Node, any) error {
 		if t := w.begun[left]; t == nil || w.issue(t) {
 			delete(w.begun, left)
-			left = 0
+		} else {
+			rest = left
 		}
 		return nil
 	})
-	return left, err
+	return rest, err
 }
 
 // issue sends as much of an operation as it may. It returns true if that was all.

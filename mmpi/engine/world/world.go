@@ -42,6 +42,14 @@ func (w *World) Place(rank int) (cluster, first int) {
 	return -1, -1
 }
 
+// Ranks returns the virtual ranks of a cluster: first ≤ r < end.
+func (w *World) Ranks(cluster int) (first, end int) {
+	for _, c := range w.Clusters[:cluster] {
+		first += int(c.Size)
+	}
+	return first, first + int(w.Clusters[cluster].Size)
+}
+
 // Mine returns the virtual ranks of this process's cluster: first ≤ r < end.
 func (w *World) Mine() (first, end int) {
 	cluster, first := w.Place(w.Rank)

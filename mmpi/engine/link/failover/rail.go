@@ -49,6 +49,7 @@ type dialing struct {
 	attempts bool  // An attempt to open the link is in progress.
 	err      error // error of the last attempt to open the link; nil: none has failed since the link was up
 	refused  bool  // The host refused the last failed attempt; false once the link is up.
+	final    bool  // In the last failed attempt the forwarder refused this process for good; false once the link is up.
 }
 
 // State returns the rail's present state, such as Up or Dialing.
@@ -98,7 +99,7 @@ func (d *dialing) StopRedial() { d.dials = false }
 func (d *dialing) Attempt(begins bool) { d.attempts = begins }
 
 // attemptFailed records why this end's last attempt to open the link has failed.
-func (d *dialing) attemptFailed(f Failure) { d.err, d.refused = f.Err, f.Refused }
+func (d *dialing) attemptFailed(f Failure) { d.err, d.refused, d.final = f.Err, f.Refused, f.Final }
 
 // Name returns a name for traces that tells the rails of a process apart.
 func (r *Rail) Name() string {

@@ -17,6 +17,8 @@ type reach struct {
 
 	// time since which no rail reaches a rank, by rank; reachable ranks have no entry
 	since map[int]time.Duration
+
+	lost [][2]int // ranges of lost ranks, which have no entry in since: first, end
 }
 
 // add appends rail r, which leads to a forwarder, to those that are considered.
@@ -40,12 +42,17 @@ func (h *reach) anyRailTo(rank int, f func(r *Rail) bool) bool {
 	return slices.ContainsFunc(h.paths[rank], func(i int) bool { return f(h.forwarders[i]) })
 }
 
+// dismissed reports whether all forwarders have refused this process for good.
+func (h *reach) dismissed() bool {
+	return !slices.ContainsFunc(h.forwarders, func(r *Rail) bool { return r.Linked() || !r.final })
+}
+
 // needs reports whether rail r leads to some rank that no rail to a forwarder reaches at present. r
 // itself can have a link then, while its forwarder has reported the rank as out of reach. Direct
 // rails are not considered.
 func (h *reach) needs(r *Rail) bool {
 	for rank := range h.size {
-		if rank != h.rank && h.anyRailTo(rank, func(o *Rail) bool { return o == r }) &&
+		if rank != h.rank && !h.isLost(rank) && h.anyRailTo(rank, func(o *Rail) bool { return o == r }) &&
 			!h.anyRailTo(rank, func(o *Rail) bool { return o.Reaches(rank) }) {
 			return true
 		}
@@ -71,7 +78,7 @@ func (h *reach) updateAll(now time.Duration) {
 // update records now as the time since which a rank is unreachable, unless an earlier time is
 // recorded, or removes the record if some rail reaches the rank.
 func (h *reach) update(now time.Duration, rank int) {
-	if rank == h.rank {
+	if rank == h.rank || h.isLost(rank) {
 		return
 	}
 	if h.anyRailTo(rank, func(r *Rail) bool { return r.Reaches(rank) }) {
@@ -83,6 +90,24 @@ func (h *reach) update(now time.Duration, rank int) {
 
 // restored forgets since when a rank has been unreachable, because some rail may reach it again.
 func (h *reach) restored(rank int) { delete(h.since, rank) }
+
+// lose records that the ranks first ≤ r < end are lost.
+func (h *reach) lose(first, end int) {
+	h.lost = append(h.lost, [2]int{first, end})
+	for rank := first; rank < end; rank++ {
+		h.restored(rank)
+	}
+}
+
+// isLost reports whether a rank is lost.
+func (h *reach) isLost(rank int) bool {
+	for _, l := range h.lost {
+		if rank >= l[0] && rank < l[1] {
+			return true
+		}
+	}
+	return false
+}
 
 // unreachable returns the ranks that no rail reaches, in ascending order. The order must not depend
 // on that of a map, because a simulation repeats a job from its seed.

@@ -37,6 +37,7 @@ type Config struct {
 	Paths   [][]int
 	Several bool // More than one forwarder leads to each rank.
 	Replays bool // The job goes on when a link to a forwarder is lost.
+	OnLoss  bool // The job goes on when a cluster is lost: forwarders say when a rank is given up.
 	// Patience points to the time for which a job goes on without any rail, or while some rank is
 	// unreachable. Its value may change.
 	Patience *time.Duration
@@ -164,6 +165,8 @@ type Failure struct {
 func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, end *End) {
 	r.Attempt(false)
 	switch {
+	case r.peer >= 0 && r.state == Closed: // The other process is lost.
+		return true, nil
 	case r.peer >= 0:
 		r.attemptFailed(f)
 		if f.Permanent && r.state == Dialing {
@@ -172,6 +175,9 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 		}
 	case !t.resumes && !r.owesBye:
 		r.attemptFailed(f)
+		if t.OnLoss && t.reach.dismissed() {
+			return true, &End{Rank: t.Rank, Reason: f.Err.Error()}
+		}
 		// In a job of several hops the other forwarders of its row go on without this one.
 		if t.Paths != nil && r.lostAt > 0 && (f.Final || now-r.lostAt > *t.Patience) {
 			r.giveUp()
@@ -184,6 +190,10 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 		r.attemptFailed(f)
 	case r.owesBye && (f.Final || f.Refused): // The forwarder, or its job, is no longer there.
 		r.close()
+		return true, nil
+	case f.Final && t.OnLoss && !t.reach.needs(r): // The job goes on without that forwarder and the clusters behind it.
+		r.attemptFailed(f)
+		r.giveUp()
 		return true, nil
 	case f.Final:
 		return true, &End{Rank: t.Rank, Reason: fmt.Sprintf("%s; it was opened again: %v", r.cause, f.Err)}
@@ -237,6 +247,9 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	if t.Paths != nil && !slices.Contains(t.Paths[rank], r.index) {
 		return Nothing, nil // Other rails lead there.
 	}
+	if t.reach.isLost(rank) {
+		return Nothing, nil
+	}
 	r.report(rank, x)
 	switch {
 	case x.Departed:
@@ -248,6 +261,21 @@ func (t *Tracker) Reachable(now time.Duration, r *Rail, x wire.RailState) (Chang
 	}
 	t.reach.update(now, rank)
 	return Cut, nil
+}
+
+// ClusterLost records that the ranks first ≤ r < end, those of a cluster, are lost: no deadline
+// runs for them any more. The user is told the reason.
+func (t *Tracker) ClusterLost(first, end int, reason string) {
+	t.reach.lose(first, end)
+	if t.speaks() {
+		t.Warn(reason + "; the job goes on without it")
+	}
+}
+
+// PeerLost takes direct rail r out of use for good, because the other process is lost.
+func (t *Tracker) PeerLost(r *Rail) {
+	r.StopRedial()
+	r.close()
 }
 
 // Alone reports whether no rail can carry r's frames in its place now. Where only one forwarder
