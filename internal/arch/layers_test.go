@@ -24,7 +24,6 @@ var moreUpward = map[string]int{
 	"contention/solve":         9,
 	"forwarder":                15,
 	"forwarder/relay":          11,
-	"handshake":                4,
 	"internal/jobenv":          7,
 	"internal/transport/verbs": 13,
 	"internal/wire":            7,
@@ -32,7 +31,8 @@ var moreUpward = map[string]int{
 	"launch/native":            3,
 	"launch/spec":              4,
 	"mmpi":                     3,
-	"mmpi/engine/pt2pt":        13,
+	"mmpi/engine/pt2pt":        15,
+	"simulation":               6,
 	"simulation/kernel":        9,
 	"simulation/play":          10,
 }

@@ -43,6 +43,9 @@ var Rules = []Rule{
 	{Of: []string{"mmpi/engine/flow"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
 		Why: "Arithmetic of credit, order and rates; the caller passes the time."},
 
+	{Of: []string{"mmpi/engine/agree"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", "time", "runtime/cgo"},
+		Users: []string{"mmpi/engine"}, Why: "A state machine, of votes and decisions."},
+
 	{Of: []string{"mmpi/engine/wait", "mmpi/engine/link", "mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin"},
 		Never: []string{"mmpi/engine"}, Why: "The engine is their face and their lock; they call back by interfaces of their own."},
 	{Of: []string{"mmpi/engine/link"}, Never: []string{"mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},

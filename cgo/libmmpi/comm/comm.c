@@ -58,6 +58,7 @@ void zcomm_stop(void) {
   zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD)), *hidden = zmap_remove(&z_comms, z_key(z_private));
   z_whole = NULL;
   zpset_stop();
+  zmeet_stop();
   /* The engine has ended by now, and the native communicators end with MPI */
   if (world) zcomm_discard(world);
   if (hidden) zcomm_discard(hidden);

@@ -116,12 +116,28 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to);
  * error code. It must precede each blocking call of a native function that makes a communicator. It
  * is a collective: all ranks call it, whether their engine is idle or not, or none does. */
 int zcomm_meet(MPI_Comm comm);
+/* In a job that goes on when a cluster is lost, lets the processes of c's local part agree whether
+ * all of them make the native part of a new object. rc is the result in this process, an MPI error
+ * code, of the preceding collective on c, which must have waited for all ranks:
+ * a loss may end it with an error in some processes only, and the others must not call a native
+ * function that waits for these. Returns rc if it is an error, which has been raised. Otherwise
+ * returns MPI_SUCCESS if rc is MPI_SUCCESS in all of them, or raises an error. In other jobs the
+ * result is rc. */
+int zcomm_vote(zcomm *c, int rc, const char *function);
+/* Does what zcomm_vote does, in a job that goes on when a cluster is lost, among those of the n
+ * virtual ranks that are in this cluster. Their calls have the same id, which no other calls in
+ * progress have. Raises no error. */
+int zcomm_vote_among(uint64_t id, const int32_t *world, int n, int rc);
 /* Returns 1 while this process is in zcomm_meet or zcomm_meet_members, so that none of its
  * nonblocking duplications may start its native part, otherwise 0. */
 int zmeet_held(void);
 /* Adds `by`, which is 1 or -1, to the number of this process's nonblocking duplications whose
  * native part is in progress. */
 void zmeet_copying(int by);
+
+/* Receives the remaining messages of zcomm_vote, for which no call waits, after all processes of
+ * the cluster have sent theirs. It must precede native MPI_Finalize. */
+void zmeet_stop(void);
 
 /* Prepares groups and process sets and, if there are several clusters, adds MPI_COMM_WORLD as a
  * spanning communicator (context 0xFFFFFFFF00000000). Called after ze_start. Returns an MPI error

@@ -144,6 +144,9 @@ static int launch(zreq *user) {
 
 static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out,
                      MPI_Request *request) {
+  if (z_layout.on_loss) /* a native duplication that some processes do not start never ends */
+    return z_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, function,
+                   "not in a job with --on-loss continue: call MPI_Comm_dup");
   zreq *user = zcoll_begin(c, 1, function);
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);

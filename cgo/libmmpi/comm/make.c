@@ -11,12 +11,26 @@ static int failed(MPI_Comm comm, int rc, const char *function) {
 
 /* ---- dup ---- */
 
+/* Sets *context to a context id of rank 0, at all ranks. In a job that goes on when a cluster is
+ * lost it waits for all ranks, as zcomm_vote requires. Raises errors and returns the code for the
+ * program. */
+static int next_context(zcomm *c, uint64_t *context, const char *function) {
+  *context = c->rank == 0 ? Z_ENGINE(ze_next_context(c->link)) : 0;
+  if (!z_layout.on_loss) return zcomm_bcast(c, context, sizeof *context, 0, function);
+  uint64_t *all = malloc((size_t)c->size * sizeof *all);
+  if (!all) z_no_memory("a communicator");
+  int rc = zcomm_allgather(c, context, sizeof *context, all, function);
+  *context = all[0];
+  free(all);
+  return rc;
+}
+
 static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
-  uint64_t context = c->rank == 0 ? Z_ENGINE(ze_next_context(c->link)) : 0;
+  uint64_t context;
   MPI_Comm native = MPI_COMM_NULL;
   /* the value that native libraries leave there if an attribute's copy callback fails */
   *out = MPI_COMM_NULL;
-  int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
+  int rc = zcomm_vote(c, next_context(c, &context, function), function);
   if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
   rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
@@ -67,7 +81,7 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
   MPI_Comm native = MPI_COMM_NULL;
   int rc = all && world ? zcomm_allgather(c, &mine, sizeof mine, all, function)
                         : failed(c->native, MPI_ERR_NO_MEM, function);
-  if (rc) goto end;
+  if ((rc = zcomm_vote(c, rc, function))) goto end;
   for (int i = 0; i < c->size; i++)
     if (color >= 0 && all[i].color == color) all[n++] = all[i];
   qsort(all, (size_t)n, sizeof *all, by_key);

@@ -24,69 +24,132 @@ typedef struct meeting {
   const zgroup *g; /* the group of the members */
   /* this process's rank in g, and the tag that the program has passed */
   int me, tag;
+  uint64_t id; /* the number of the call (note.id) */
 } meeting;
 
-/* The message that the first member of a group sends to the others once it has the messages of
- * all. */
-typedef struct answer {
-  uint64_t context; /* a new context id of the first member, for the communicator */
-  /* not 0 if the native library of any member has failed to make its part of the communicator */
+/* A message between the first member of a group and another one. */
+typedef struct note {
+  /* The number that the calls of all members have in common. A message with another number comes
+   * from a call that its receiver has given up, and is discarded. */
+  uint64_t id;
+  uint64_t context; /* from the first member: a new context id, for the communicator */
+  /* not 0 if the sender has failed or, from the first member, if any member has */
   uint64_t failed;
-} answer;
+} note;
 
-/* Starts to send `bytes` bytes at data to member `peer` (send = 1) or to receive them from there
- * (0). The peer or this process is the first member. Inside the cluster the message is native and
- * *request is set; otherwise the engine sends it and *cell is done at its end. ranks[i] is the rank
- * of member i in m->c. Returns an MPI error code. */
-static int pass(const meeting *m, const int *ranks, int peer, int send, void *data, int bytes, z_cell *cell,
-                MPI_Request *request) {
-  int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), world = m->g->rank[peer], native = zcluster_rank(world);
-  *request = MPI_REQUEST_NULL;
-  cell->done = zcluster_has(world);
-  if (cell->done && send) return real.Isend(data, bytes, MPI_BYTE, native, tag, z_private, request);
-  if (cell->done) return real.Irecv(data, bytes, MPI_BYTE, native, tag, z_private, request);
-  int failed = send ? Z_ENGINE(ze_isend(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, Z_STANDARD, cell))
-                    : Z_ENGINE(ze_irecv(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, cell));
-  return failed ? z_error_class(failed) : MPI_SUCCESS;
+/* An exchange of messages in progress: of the first member with each of the others, or of another
+ * member with the first one. */
+typedef struct exchange {
+  const meeting *m;
+  const int *ranks; /* the rank of each member in m->c */
+  int send, last;   /* 1 if this process sends; messages 1 to last - 1 are exchanged */
+  note *notes;      /* [last] the messages */
+  /* [last] for each message: the native request inside the cluster, otherwise the engine's cell */
+  MPI_Request *requests;
+  z_cell *cells;
+  int left, rc; /* the number of messages in progress; an MPI error class */
+} exchange;
+
+/* Starts to send or receive message i of an exchange. */
+static int pass(exchange *x, int i) {
+  const meeting *m = x->m;
+  int peer = m->me == 0 ? i : 0, world = m->g->rank[peer], tag = zprivate_tag(ZTAG_CONTEXT, m->tag);
+  x->cells[i] = (z_cell){.done = (uint32_t)zcluster_has(world)};
+  if (x->cells[i].done && x->send)
+    return real.Isend(&x->notes[i], sizeof(note), MPI_BYTE, zcluster_rank(world), tag, z_private, &x->requests[i]);
+  if (x->cells[i].done)
+    return real.Irecv(&x->notes[i], sizeof(note), MPI_BYTE, zcluster_rank(world), tag, z_private, &x->requests[i]);
+  int32_t id = m->c->id, rank = x->ranks[peer];
+  int failed = x->send
+                   ? Z_ENGINE(ze_isend(id, Z_INTERNAL, &x->notes[i], sizeof(note), rank, tag, Z_STANDARD, &x->cells[i]))
+                   : Z_ENGINE(ze_irecv(id, Z_INTERNAL, &x->notes[i], sizeof(note), rank, tag, &x->cells[i]));
+  if (failed) x->cells[i].done = 1;
+  return z_error_class(failed);
 }
 
-/* Sends the `bytes` bytes at `results` from every member to the first one (to_first = 1), at which
- * `results` is an array with one entry for each member, or from the first one to all others (0).
- * ranks[i] is the rank of member i in m->c. Returns an MPI error code. */
-static int exchange(const meeting *m, const int *ranks, int to_first, void *results, int bytes) {
-  int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
-  MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
-  z_cell *cells = calloc((size_t)m->g->size, sizeof *cells);
-  if (!requests || !cells) rc = MPI_ERR_NO_MEM;
-  for (int i = 1; i < last && !rc; i++, n++) {
-    char *data = (char *)results + (first && to_first ? (size_t)i * (size_t)bytes : 0);
-    rc = pass(m, ranks, first ? i : 0, first != to_first, data, bytes, &cells[i], &requests[i - 1]);
-  }
-  if (!rc) rc = z_wait_each(n, requests);
-  for (int i = 1; i < last && !rc; i++) {
-    z_wait_cell(&cells[i]);
-    if (cells[i].error) rc = z_error_class(cells[i].error);
-  }
-  free(cells);
-  free(requests);
-  return rc;
+/* Returns whether a member of the group is in a lost cluster, or m->c is revoked, so that some
+ * members may not take part. */
+static int is_hurt(const meeting *m, const int *ranks) {
+  int32_t n = 0, *lost = zcomm_is_hurt(m->c) ? malloc((size_t)m->c->size * sizeof *lost) : NULL;
+  int hurt = lost && (Z_ENGINE(ze_revoked(m->c->id)) || Z_ENGINE(ze_failed(m->c->id, lost, m->c->size, &n)));
+  for (int i = 0; i < n && lost && !hurt; i++)
+    for (int k = 0; k < m->g->size && !hurt; k++) hurt = ranks[k] == lost[i];
+  free(lost);
+  return hurt;
 }
 
-/* Makes the result of a native call that makes a communicator the same for all members, because
- * libraries run out of communicators at different numbers. rc and *made are this process's result;
- * *made is freed if another member has failed. *context is set to a context id of the first member.
- * Returns an MPI error code. */
-static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
-  uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
-  answer a = {m->me ? 0 : Z_ENGINE(ze_next_context(m->c->link)), mine};
-  int lost = all ? exchange(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
-  for (int i = 1; i < m->g->size && !m->me && !lost; i++) a.failed |= all[i];
-  if (!lost) lost = exchange(m, ranks, 0, &a, sizeof a);
-  if (m->me == 0) free(all);
-  *context = a.context;
-  if (rc || !(lost || a.failed)) return rc;
-  real.Comm_free(made);
-  return lost ? lost : MPI_ERR_OTHER;
+/* Advances message i of an exchange. Returns whether it is over. */
+static int advance(exchange *x, int i) {
+  int flag = 1, rc = real.Test(&x->requests[i], &flag, MPI_STATUS_IGNORE);
+  z_looks += !flag;
+  if (!rc && flag) flag = (int)__atomic_load_n(&x->cells[i].done, __ATOMIC_ACQUIRE);
+  if (!rc && flag) rc = z_error_class(x->cells[i].error);
+  if (!rc && flag && !x->send && !x->rc && x->notes[i].id != x->m->id) {
+    x->notes[i].id = 0;
+    rc = pass(x, i);
+    if (!rc) return 0;
+  }
+  if (rc && !x->rc) x->rc = rc;
+  return flag || rc;
+}
+
+/* Cancels the receives of an exchange that are in progress. */
+static void give_up(exchange *x) {
+  x->rc = Z_CLASS_PROC_FAILED;
+  for (int i = 1; i < x->last; i++) {
+    if (x->requests[i] != MPI_REQUEST_NULL) z_ignore(real.Cancel(&x->requests[i]));
+    else if (!x->cells[i].done) Z_ENGINE(ze_cancel(x->m->c->id, &x->cells[i]));
+  }
+}
+
+/* Advances an exchange. Returns whether it is over. */
+static int exchanged(void *arg) {
+  exchange *x = arg;
+  x->left = 0;
+  for (int i = 1; i < x->last; i++) x->left += !advance(x, i);
+  if (x->left && !x->send && !x->rc && is_hurt(x->m, x->ranks)) give_up(x);
+  return !x->left;
+}
+
+/* Sends a message from every member to the first one (to_first = 1), or from the first one to all
+ * others (0). notes[0] is the message that this process sends, or receives from the first one. The
+ * first one receives that of member i in notes[i]. Returns an MPI error code. */
+static int exchange_notes(const meeting *m, const int *ranks, int to_first, note *notes) {
+  int first = m->me == 0, n = first ? m->g->size : 2;
+  exchange x = {.m = m, .ranks = ranks, .send = first != to_first, .last = n};
+  x.notes = calloc((size_t)n, sizeof *x.notes);
+  x.requests = malloc((size_t)n * sizeof *x.requests);
+  x.cells = calloc((size_t)n, sizeof *x.cells);
+  if (!x.notes || !x.requests || !x.cells) z_no_memory("the members of a communicator");
+  for (int i = 1; i < n; i++) {
+    x.requests[i] = MPI_REQUEST_NULL;
+    if (x.send) x.notes[i] = notes[0];
+    int rc = pass(&x, i);
+    if (rc && !x.rc) x.rc = rc;
+  }
+  if (!exchanged(&x)) z_wait(exchanged, &x);
+  for (int i = 1; i < n && !x.send; i++) notes[first ? i : 0] = x.notes[i];
+  free(x.notes), free(x.requests), free(x.cells);
+  return x.rc;
+}
+
+/* Makes the result of a call the same for all members: rc is this process's result, an MPI error
+ * code. *context is set to a context id of the first member. Returns an MPI error code, which is
+ * MPI_SUCCESS only if rc is in all members. */
+static int agree(const meeting *m, const int *ranks, int rc, uint64_t *context) {
+  int first = m->me == 0;
+  note *all = calloc((size_t)m->g->size, sizeof *all), answer = {m->id, 0, rc != MPI_SUCCESS};
+  if (!all) z_no_memory("the members of a communicator");
+  all[0] = answer;
+  int lost = exchange_notes(m, ranks, 1, all);
+  if (first) answer.context = Z_ENGINE(ze_next_context(m->c->link)), answer.failed |= lost != MPI_SUCCESS;
+  for (int i = 1; i < m->g->size && first; i++) answer.failed |= all[i].failed;
+  free(all);
+  int rc2 = first || !lost ? exchange_notes(m, ranks, 0, &answer) : MPI_SUCCESS;
+  *context = answer.context;
+  if (rc || !(lost || rc2 || answer.failed)) return rc;
+  if (z_layout.on_loss && is_hurt(m, ranks)) return Z_CLASS_PROC_FAILED;
+  return lost ? lost : rc2 ? rc2 : MPI_ERR_OTHER;
 }
 
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
@@ -111,17 +174,31 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
   return rc;
 }
 
+/* Returns the number that calls for the same group, communicator and tag have in common
+ * (FNV-1a). */
+static uint64_t number(const zcomm *c, const zgroup *g, int tag) {
+  uint64_t h = 0xcbf29ce484222325u ^ c->context;
+  for (int i = 0; i < g->size; i++) h = (h ^ (uint32_t)g->rank[i]) * 0x100000001b3u;
+  return (h ^ (uint32_t)tag) * 0x100000001b3u;
+}
+
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
-  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag};
+  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag, 0};
   uint64_t context = 0;
   zcomm *made;
-  int spans = 0, *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  int spans = 0, failed = 0, *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks),
+      rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   if (!rc && c) rc = zcomm_members_of(c, g, ranks);
   for (int i = 0; i < g->size && !rc; i++) spans |= !zcluster_has(g->rank[i]);
   if (!rc && spans && !c) rc = MPI_ERR_GROUP;
+  if (!rc && spans) m.id = number(c, g, tag);
+  if (!rc && spans && z_layout.on_loss)
+    rc = zcomm_vote_among(m.id, g->rank, g->size,
+                          is_hurt(&m, ranks) ? Z_CLASS_PROC_FAILED : agree(&m, ranks, 0, &context));
   if (!rc) {
     rc = zcomm_part(comm, g->rank, g->size, tag, out);
-    if (spans) rc = agree(&m, ranks, rc, out, &context);
+    if (spans && (failed = agree(&m, ranks, rc, &context)) && !rc) real.Comm_free(out);
+    if (spans) rc = failed;
     if (!rc && spans) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);
     if (rc) *out = MPI_COMM_NULL;
   }

@@ -42,6 +42,7 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
    * in the same calls. The reduction also completes what was started before on a spanning
    * communicator. */
   int rc = zcomm_most(comm, mine, &what, function);
+  if (c && what == NOT_OURS) rc = zcomm_vote(c, rc, function);
   if (rc) return rc;
   if (what == NOT_OURS) { /* ranks that share hardware are in one cluster */
     MPI_Comm made = MPI_COMM_NULL;

@@ -39,12 +39,20 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
   return c;
 }
 
+int zcomm_is_hurt(const zcomm *c) {
+  int32_t lost = 0;
+  if (!z_layout.on_loss) return 0;
+  return Z_ENGINE(ze_revoked(c->id)) || Z_ENGINE(ze_failed(c->id, NULL, 0, &lost)) || lost > 0;
+}
+
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
+  int hurt = zcomm_is_hurt(c);
   Z_ENGINE(ze_comm_drop(c->id));
   /* The map entry must go first: once the native communicator is freed, another thread may get the
    * same handle, possibly for a communicator that does not span clusters. */
   zmap_remove(&z_comms, z_key(native));
+  if (hurt) return; /* native stages that were left behind still use the communicator and its memory */
   real.Comm_free(&native);
   zcomm_discard(c);
 }

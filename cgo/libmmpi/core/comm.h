@@ -95,8 +95,11 @@ static inline int zcomm_cluster(const zcomm *c) {
 }
 /* frees the memory of c, but neither its native communicator nor its communicator in the engine */
 void zcomm_discard(zcomm *c);
+/* Returns 1 if some of c's ranks are in a lost cluster, or c is revoked, so that collectives on it
+ * fail, otherwise 0. */
+int zcomm_is_hurt(const zcomm *c);
 /* Removes c from the map and the engine, and frees the native communicator and c. The caller has
- * dropped the last reference. */
+ * dropped the last reference. The memory of a communicator that is hurt is kept. */
 void zcomm_destroy(zcomm *c);
 /* Drops a reference to c, and destroys c if there are no more references. */
 static inline void zcomm_release(zcomm *c) {

@@ -14,13 +14,41 @@ int z_error_class(int z_error) {
   case Z_ERR_OP: return MPI_ERR_OP;
   case Z_ERR_RMA_SYNC: return MPI_ERR_RMA_SYNC;
   case Z_ERR_RMA_RANGE: return MPI_ERR_RMA_RANGE;
+  case Z_ERR_PROC_FAILED: return Z_CLASS_PROC_FAILED;
+  case Z_ERR_PROC_FAILED_PENDING: return Z_CLASS_PROC_FAILED_PENDING;
+  case Z_ERR_REVOKED: return Z_CLASS_REVOKED;
   case Z_ERR_INTERNAL: return MPI_ERR_INTERN;
   default: return MPI_ERR_OTHER;
   }
 }
 
+/* The texts of the classes of failed processes, which the native library may not know. */
+static const struct {
+  int class_;
+  const char *text;
+} failures[] = {
+    {Z_CLASS_PROC_FAILED, "MPI_ERR_PROC_FAILED: a process that the operation needs has failed"},
+    {Z_CLASS_PROC_FAILED_PENDING,
+     "MPI_ERR_PROC_FAILED_PENDING: the receive is still pending, and its sender may have failed"},
+    {Z_CLASS_REVOKED, "MPI_ERR_REVOKED: the communicator has been revoked"},
+};
+enum { FAILURES = sizeof failures / sizeof *failures };
+
+const char *z_failure_text(int class_) {
+  for (int i = 0; i < FAILURES; i++)
+    if (failures[i].class_ == class_) return failures[i].text;
+  return NULL;
+}
+
+int z_Error_class(int code, int *class_) {
+  if (!z_failure_text(code)) return real.Error_class(code, class_);
+  *class_ = code;
+  return MPI_SUCCESS;
+}
+
 int z_native_class(int rc) {
   int class_;
+  if (z_failure_text(rc)) return rc;
   return real.Error_class(rc, &class_) ? MPI_ERR_OTHER : class_;
 }
 
@@ -69,6 +97,10 @@ int z_Error_string(int code, char *string, int *length) {
   int i = 0, n = known.n;
   while (i < n && known.of[i].code != code) i++;
   z_unlock(&known.lock);
+  if (z_failure_text(code)) {
+    *length = snprintf(string, MPI_MAX_ERROR_STRING, "%s", z_failure_text(code));
+    return MPI_SUCCESS;
+  }
   if (i == n || code == known.of[i].class_) return real.Error_string(code, string, length);
   *length = snprintf(string, MPI_MAX_ERROR_STRING, "%s", known.of[i].text);
   return MPI_SUCCESS;
@@ -178,7 +210,8 @@ int z_raise_engine(zcomm *c, int z_error, const char *function) {
    * error. */
   if (c && c->link && !c->freed && Z_ENGINE(ze_comm_why(c->id)))
     return raise_as(c->native, z_error_class(z_error), 1, function, Z_ENGINE(ze_error()));
-  const char *why = Z_ENGINE(ze_error());
+  const char *why = z_failure_text(z_error_class(z_error));
+  if (!why) why = Z_ENGINE(ze_error());
   return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
 }
 

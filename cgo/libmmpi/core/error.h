@@ -4,6 +4,26 @@
 #define ZIPPER_ERROR_H
 #include "core/comm.h"
 
+/* The error classes of failed processes, with the numbers of the program's mpi.h or, if that has
+ * none, those of include/mmpi-ft.h. */
+#if defined(MPI_ERR_PROC_FAILED)
+enum {
+  Z_CLASS_PROC_FAILED = MPI_ERR_PROC_FAILED,
+  Z_CLASS_PROC_FAILED_PENDING = MPI_ERR_PROC_FAILED_PENDING,
+  Z_CLASS_REVOKED = MPI_ERR_REVOKED
+};
+#elif defined(MPIX_ERR_PROC_FAILED)
+enum {
+  Z_CLASS_PROC_FAILED = MPIX_ERR_PROC_FAILED,
+  Z_CLASS_PROC_FAILED_PENDING = MPIX_ERR_PROC_FAILED_PENDING,
+  Z_CLASS_REVOKED = MPIX_ERR_REVOKED
+};
+#elif defined(OPEN_MPI)
+enum { Z_CLASS_PROC_FAILED = 75, Z_CLASS_PROC_FAILED_PENDING = 76, Z_CLASS_REVOKED = 77 };
+#else
+enum { Z_CLASS_PROC_FAILED = 101, Z_CLASS_PROC_FAILED_PENDING = 102, Z_CLASS_REVOKED = 103 };
+#endif
+
 #pragma GCC visibility push(hidden)
 
 /* Raises an error of a class on a communicator through its error handler, and returns the code that
@@ -25,6 +45,8 @@ int z_unsupported(MPI_Comm comm, const char *function);
 /* Returns the error class of the native MPI library for an enum z_error, the error numbers of the
  * engine. */
 int z_error_class(int z_error);
+/* Returns the text of a class of failed processes, or NULL if class_ is another one. */
+const char *z_failure_text(int class_);
 /* Raises the error of the engine z_error on c, with the text that ze_error returns, and returns the
  * code that the MPI function must return. */
 int z_raise_engine(zcomm *c, int z_error, const char *function);

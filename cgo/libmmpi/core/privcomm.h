@@ -9,7 +9,14 @@ extern MPI_Comm z_private, z_self; /* duplicates of native MPI_COMM_WORLD and of
 
 /* The tags of the shim's messages on z_private. ZTAG_LEADERS is the first of a range. ZTAG_CONTEXT
  * and ZTAG_MEET are combined with the lower bits of a tag of the program (zprivate_tag). */
-enum { ZTAG_PLACEHOLDER = 0, ZTAG_NOBODY = 1, ZTAG_LEADERS = 2, ZTAG_CONTEXT = 1 << 13, ZTAG_MEET = 1 << 14 };
+enum {
+  ZTAG_PLACEHOLDER = 0,
+  ZTAG_NOBODY = 1,
+  ZTAG_LEADERS = 2,
+  ZTAG_CONTEXT = 1 << 13,
+  ZTAG_MEET = 1 << 14,
+  ZTAG_BALLOT = 3 << 13
+};
 /* Returns the tag of a message on z_private for a call to which the program has passed `tag`; `use`
  * is ZTAG_CONTEXT or ZTAG_MEET. */
 static inline int zprivate_tag(int use, int tag) { return use | (tag & (ZTAG_CONTEXT - 1)); }

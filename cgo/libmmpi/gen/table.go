@@ -52,6 +52,9 @@ On a communicator inside one cluster every function is native, except those of
 - MPI_Win_shared_query returns MPI_ERR_RMA_FLAVOR, because no window that spans clusters is in shared memory.
 - MPI_Comm_join is refused in every process. [Jobs that were started independently](../howto/connecting-jobs.md) can
   connect.
+- In a job with ` + "`--on-loss continue`" + ` the word for MPI_Comm_idup and MPI_Comm_idup_with_info is error. MPI_Comm_revoke
+  returns the same error for a communicator of several processes that are all in one cluster
+  ([limits](fault-tolerance.md#limits)).
 - Processes that MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster have
   [limits](across-clusters.md#processes-that-a-program-starts).
 `

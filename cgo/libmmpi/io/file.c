@@ -23,16 +23,27 @@ zfile *zfile_find(MPI_File file) {
   return f && f->spans ? f : NULL;
 }
 
+/* Waits for all processes that have opened a file f that spans clusters, in a job that goes on when
+ * a cluster is lost. Returns MPI_SUCCESS if all processes of this cluster go on, or the code of an
+ * error that was raised. */
+static int meet_everywhere(MPI_File file, const zfile *f) {
+  static const char function[] = "a collective call on a file";
+  int rc = zcomm_vote(zcomm_find(f->comm), z_Barrier(f->comm), function);
+  return rc ? z_raise_file(file, z_native_class(rc), function, "not all processes that have opened it have come") : rc;
+}
+
 int zfile_meet(MPI_File file) {
   zfile *f = get(file);
+  if (f && f->spans && z_layout.on_loss) return meet_everywhere(file, f);
   return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
 }
 
 /* ---- error classes in a form that all MPI libraries share ---- */
 
-static const int classes[] = {MPI_SUCCESS,       MPI_ERR_IO,    MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS,
-                              MPI_ERR_ACCESS,    MPI_ERR_AMODE, MPI_ERR_BAD_FILE,     MPI_ERR_NO_SPACE,
-                              MPI_ERR_READ_ONLY, MPI_ERR_QUOTA, MPI_ERR_FILE_IN_USE,  MPI_ERR_NO_MEM};
+static const int classes[] = {MPI_SUCCESS,         MPI_ERR_IO,     MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS,
+                              MPI_ERR_ACCESS,      MPI_ERR_AMODE,  MPI_ERR_BAD_FILE,     MPI_ERR_NO_SPACE,
+                              MPI_ERR_READ_ONLY,   MPI_ERR_QUOTA,  MPI_ERR_FILE_IN_USE,  MPI_ERR_NO_MEM,
+                              Z_CLASS_PROC_FAILED, Z_CLASS_REVOKED};
 enum { CLASSES = sizeof classes / sizeof *classes };
 
 static int portable(int rc) {
@@ -44,12 +55,13 @@ static int portable(int rc) {
 /* ---- open ---- */
 
 /* Opens the file `name` in this cluster with the native library, and stores the native handle in
- * *out. *raised is set to 1 if the native library has failed, and so has called the handler of
- * MPI_FILE_NULL. A handler of the program's may have turned the error into MPI_SUCCESS. Returns an
- * MPI error code. */
-static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
+ * *out, unless a process of this cluster passes an error code `came` (zcomm_vote). *raised is set
+ * to 1 if the native library has failed, and so has called the handler of MPI_FILE_NULL. A handler
+ * of the program's may have turned the error into MPI_SUCCESS. Returns an MPI error code. */
+static int open_native(zcomm *c, int came, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   MPI_Info hints;
   int rc = zhints_spanning(info, &hints);
+  if (!rc) rc = zcomm_vote(c, came, "MPI_File_open");
   if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
   z_enter();
@@ -79,19 +91,24 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
    * pointer, which is the shim's, and so explicit offsets */
   int first = zcluster_has(c->world[0]), found = 0, opened = 0,
       native = amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_SEQUENTIAL);
-  if (first) found = portable(open_native(c, name, native, info, out, raised)), opened = !found;
+  int came = z_layout.on_loss ? z_Barrier(c->native) : MPI_SUCCESS;
+  if (first) found = portable(open_native(c, came, name, native, info, out, raised)), opened = !found;
   int32_t first_result = found;
-  if (zcomm_bcast(c, &first_result, sizeof first_result, 0, function)) return MPI_ERR_OTHER;
+  int lost = zcomm_bcast(c, &first_result, sizeof first_result, 0, function);
+  if (lost && !z_layout.on_loss) return MPI_ERR_OTHER;
   if (!first && !(found = first_result))
-    found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out, raised)), opened = !found;
-  if ((found = worst(c, found, function)) == 0) return MPI_SUCCESS;
+    found = portable(open_native(c, lost, name, native & ~MPI_MODE_EXCL, info, out, raised)), opened = !found;
+  found = worst(c, found, function);
+  if (zcomm_vote(c, found < 0 ? MPI_ERR_OTHER : MPI_SUCCESS, function)) found = -1;
+  if (found == 0) return MPI_SUCCESS;
   if (opened && !z_native_barrier(c->native)) {
     z_enter();
     z_ignore(real.File_close(out)); /* the open has failed already */
     z_leave();
   }
   *out = MPI_FILE_NULL;
-  return found < 0 ? MPI_ERR_OTHER : classes[found];
+  if (found < 0) return zcomm_is_hurt(c) ? Z_CLASS_PROC_FAILED : MPI_ERR_OTHER;
+  return classes[found];
 }
 
 /* Converts the access modes of MPI_File_open to bits whose numbers do not depend on the MPI
@@ -177,6 +194,8 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   /* The file has a communicator of its own, because the program's may be in use and may be
    * freed. */
   if (!rc) rc = zcomm_split(c, 0, c->rank, function, &f->comm);
+  if (!rc && z_layout.on_loss)
+    rc = real.Comm_set_errhandler(f->comm, MPI_ERRORS_RETURN); /* the file's handler gets errors */
   if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out, &raised))) z_Comm_free(&f->comm);
   if (rc) {
     if (f) free(f->name);
@@ -200,6 +219,7 @@ void zfile_stop(void) {
 int z_File_close(MPI_File *file) {
   zfile *f = get(*file);
   int rc = f && f->spans ? zshared_close(f) : zfile_meet(*file);
+  if (f && f->spans && zcomm_is_hurt(zcomm_find(f->comm))) rc = MPI_SUCCESS; /* closed without the lost processes */
   zmap_remove(&files, z_key(*file));
   if (!rc) INSIDE(File_close(file));
   if (!f) return rc;
@@ -209,6 +229,7 @@ int z_File_close(MPI_File *file) {
     return rc;
   }
   int rc2 = z_Barrier(f->comm), rank = 0;
+  if (zcomm_is_hurt(zcomm_find(f->comm))) rc2 = MPI_SUCCESS;
   if (!rc2 && f->amode & MPI_MODE_DELETE_ON_CLOSE) {
     z_Comm_rank(f->comm, &rank);
     /* native MPI closes a file in the same way */
@@ -224,13 +245,13 @@ int z_File_close(MPI_File *file) {
 /* Defines z_NAME, a collective call on a file. If the file is open in several clusters, all
  * processes of all clusters begin it together, and none of them leaves it before it has completed
  * in all clusters. */
-#define TOGETHER(NAME, PARAMS, ...)                     \
-  int z_##NAME PARAMS {                                 \
-    zfile *f = zfile_find(file);                        \
-    int rc = f ? z_Barrier(f->comm) : zfile_meet(file); \
-    if (!rc) INSIDE(NAME(__VA_ARGS__));                 \
-    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS;     \
-    return rc ? rc : rc2;                               \
+#define TOGETHER(NAME, PARAMS, ...)                                          \
+  int z_##NAME PARAMS {                                                      \
+    zfile *f = zfile_find(file);                                             \
+    int rc = f && !z_layout.on_loss ? z_Barrier(f->comm) : zfile_meet(file); \
+    if (!rc) INSIDE(NAME(__VA_ARGS__));                                      \
+    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS;                          \
+    return rc ? rc : rc2;                                                    \
   }
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)

@@ -18,6 +18,7 @@ int zshared_open(zfile *f, MPI_File file) {
   MPI_Offset end = 0;
   f->element = 1;
   if (!rc) rc = z_Win_allocate(rank ? 0 : sizeof(int64_t), sizeof(int64_t), MPI_INFO_NULL, f->comm, &cell, &f->pointer);
+  if (!rc && z_layout.on_loss) rc = real.Win_set_errhandler(f->pointer, MPI_ERRORS_RETURN);
   if (!rc) rc = z_Win_lock_all(0, f->pointer);
   if (!rc && f->amode & MPI_MODE_APPEND) rc = real.File_get_position(file, &end);
   return rc ? rc : zshared_set(f, end);
@@ -37,6 +38,7 @@ int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at) {
 }
 
 int zshared_close(zfile *f) {
+  if (zcomm_is_hurt(zcomm_find(f->comm))) return zshared_drop(f), MPI_SUCCESS;
   int rc = z_Win_unlock_all(f->pointer);
   return rc ? rc : z_Win_free(&f->pointer);
 }

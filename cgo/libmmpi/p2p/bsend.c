@@ -58,7 +58,7 @@ static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *funct
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
   r->bsend = 1;
   rc = c ? p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED)
-         : p2p_start_copy(r, buf, count, type, native, tag, comm);
+         : p2p_start_copy(r, buf, count, type, native, tag, comm, P2P_BUFFERED);
   if (rc) return p2p_failed(r, rc);
   zreq_release(r);
   return MPI_SUCCESS;
@@ -72,7 +72,7 @@ static int not_ours(const zcomm *c, int count, MPI_Datatype type, int dest) {
 
 int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   int native;
-  zcomm *c = p2p_route(comm, dest, &native);
+  zcomm *c = p2p_route_send(comm, dest, &native);
   if (not_ours(c, count, type, dest)) return real.Bsend(buf, count, type, native, tag, comm);
   return start_buffered(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
 }
@@ -81,7 +81,7 @@ int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
  * copied at once. */
 int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
   int native;
-  zcomm *c = p2p_route(comm, dest, &native);
+  zcomm *c = p2p_route_send(comm, dest, &native);
   if (not_ours(c, count, type, dest)) return real.Ibsend(buf, count, type, native, tag, comm, request);
   int rc = start_buffered(c, comm, native, "MPI_Ibsend", buf, count, type, dest, tag);
   if (rc) return rc;

@@ -18,7 +18,34 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 /* ---- starting ---- */
 
-static int poll_native(zreq *r) { return r->cell.done || (z_cb_test(&r->cell) && (r->cell.done = 1)); }
+/* the list of requests that own the data of native sends which were left behind */
+static zreq *left_behind;
+
+/* Keeps the data of the native send of r, which native MPI may still read. */
+static void leave_behind(zreq *r) {
+  zreq *owner = zreq_new_blocking(NULL, ZREQ_SEND, r->function);
+  owner->packed = r->packed;
+  r->packed = NULL;
+  owner->next = __atomic_load_n(&left_behind, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&left_behind, &owner->next, owner, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  real.Request_free(&r->native);
+}
+
+/* Ends the native send of r if its communicator has been revoked, and returns whether it has. No
+ * process receives the message then, and native MPI cannot cancel sends, so it is left behind. */
+static int end_revoked(zreq *r) {
+  if (r->kind != ZREQ_SEND || !r->comm || !Z_ENGINE(ze_revoked(r->comm->id))) return 0;
+  if (r->native != MPI_REQUEST_NULL) leave_behind(r);
+  r->is_native = 0;
+  r->cell.error = Z_ERR_REVOKED;
+  return r->cell.done = 1;
+}
+
+static int poll_native(zreq *r) {
+  if (r->cell.done || (z_cb_test(&r->cell) && (r->cell.done = 1))) return 1;
+  return __builtin_expect(z_layout.on_loss, 0) && end_revoked(r);
+}
 
 void p2p_now_native(zreq *r) {
   r->is_native = 1;
@@ -52,22 +79,25 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm) {
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm,
+                   enum p2p_mode mode) {
   const void *data;
   int rc = gather(r, buf, count, type, P2P_BUFFERED, &data), contiguous = !rc && ztype_get(type)->contiguous;
   if (!rc && !contiguous && r->count > INT_MAX) rc = MPI_ERR_COUNT;
   if (rc) return rc;
   p2p_now_native(r);
-  p2p_note(comm, native, count, type);
-  return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native)
-                    : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
+  if (contiguous) return p2p_native_isend(mode, data, count, type, native, tag, comm, &r->native);
+  return p2p_native_isend(mode, data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
 }
 
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
   int native = p2p_native_rank(r->comm, dest);
   if (native == Z_REMOTE && dest != MPI_PROC_NULL) return start_engine_send(r, buf, count, type, dest, tag, mode);
   p2p_now_native(r);
-  return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
+  if (!z_layout.on_loss || dest == MPI_PROC_NULL)
+    return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
+  if (end_revoked(r)) return MPI_SUCCESS;
+  return p2p_start_copy(r, buf, (int)count, type, native, tag, r->comm->native, mode);
 }
 
 void p2p_hold_type(zreq *r, MPI_Datatype type) {
@@ -76,9 +106,9 @@ void p2p_hold_type(zreq *r, MPI_Datatype type) {
 }
 
 int p2p_unpack(zreq *r) {
-  /* Native MPI has written to the program's buffer, or the receive was cancelled: nothing is to be
+  /* Native MPI has written to the program's buffer, or there is no message: nothing is to be
    * unpacked */
-  if (r->is_native || r->cell.cancelled) return MPI_SUCCESS;
+  if (r->is_native || r->cell.cancelled || (r->cell.error && r->cell.error != Z_ERR_TRUNCATE)) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
   int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
   if (rc && !r->cell.error) class_ = z_native_class(rc); /* an error that the engine found takes precedence */
@@ -112,6 +142,7 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
 
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
+  if (z_layout.on_loss) return 0; /* the engine ends it when the communicator is revoked */
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
   return !z_busy || !Z_ENGINE(ze_shadowed(c->id, zcomm_at(c, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag));
 }
@@ -163,6 +194,7 @@ int z_cb_test(z_cell *cell) {
   cell->tag = r->status.MPI_TAG;
   if (r->kind == ZREQ_RECV) cell->bytes = z_status_bytes(&r->status);
   z_must(real.Test_cancelled(&r->status, &cell->cancelled), "MPI_Test_cancelled");
+  if (cell->cancelled) r->is_native = 0; /* the engine says in the cell why it has ended */
   return 1;
 }
 
@@ -190,14 +222,14 @@ UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int des
   int rc = p2p_check(c, function, count, type, dest, tag, 0);
   if (rc) return rc;
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
-  if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
+  if ((rc = p2p_start_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
   return zreq_complete(r, MPI_STATUS_IGNORE);
 }
 
 static inline __attribute__((always_inline)) int send(const void *buf, int count, MPI_Datatype type, int dest, int tag,
                                                       MPI_Comm comm, enum p2p_mode mode, const char *function) {
   int native;
-  zcomm *c = p2p_route(comm, dest, &native);
+  zcomm *c = p2p_route_send(comm, dest, &native);
   if (c) return send_remote(buf, count, type, dest, tag, c, mode, function);
   if (z_may_block()) return p2p_native_send(mode, buf, count, type, native, tag, comm);
   return send_while_busy(buf, count, type, native, tag, comm, mode);
@@ -260,11 +292,11 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
 static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request,
                  enum p2p_mode mode, const char *function) {
   int rc, native;
-  zcomm *c = p2p_route(comm, dest, &native);
+  zcomm *c = p2p_route_send(comm, dest, &native);
   if (!c) return p2p_native_isend(mode, buf, count, type, native, tag, comm, request);
   if ((rc = p2p_check(c, function, count, type, dest, tag, 0))) return rc;
   zreq *r = zreq_new(c, ZREQ_SEND, function);
-  if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
+  if ((rc = p2p_start_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
   *request = r->handle;
   return MPI_SUCCESS;
 }

@@ -81,9 +81,10 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
  * is. */
 void p2p_now_native(zreq *r);
 
-/* Starts a buffered send to rank `native` of the native communicator comm. r need not have a
- * communicator. Returns an MPI error class. */
-int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
+/* Starts to send a copy of the program's data to rank `native` of the native communicator comm, by
+ * the native function of a mode. r need not have a communicator. Returns an MPI error class. */
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm,
+                   enum p2p_mode mode);
 
 /* Starts the buffered send of a persistent request r to a peer in another cluster. r->raised is set
  * to 1 if an error has been raised. Returns an MPI error class. */
@@ -99,6 +100,15 @@ static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   if (!c || (uint32_t)dest >= (uint32_t)c->peers || p2p_native_rank(c, dest) == Z_REMOTE) return c;
   *native = p2p_native_rank(c, dest);
   return NULL;
+}
+
+/* Decides as p2p_route does for a send. In a job that goes on when a cluster is lost, the result is
+ * the spanning communicator for every destination, because a send that native MPI does must end too
+ * when the communicator is revoked. */
+static inline zcomm *p2p_route_send(MPI_Comm comm, int dest, int *native) {
+  zcomm *c = p2p_route(comm, dest, native);
+  if (__builtin_expect(c || !z_layout.on_loss || dest == MPI_PROC_NULL, 1)) return c;
+  return zcomm_find(comm);
 }
 
 /* Raises the error class rc of a request r whose operation did not start, unless it has been

@@ -38,7 +38,7 @@ static int init_request(zcomm *c, const char *function, const void *buf, int cou
 #define SEND_INIT(X, MODE)                                                                                           \
   int z_##X(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) { \
     int native;                                                                                                      \
-    zcomm *c = p2p_route(comm, dest, &native);                                                                       \
+    zcomm *c = p2p_route_send(comm, dest, &native);                                                                  \
     if (!c) return real.X(buf, count, type, native, tag, comm, request);                                             \
     return init_request(c, "MPI_" #X, buf, count, type, dest, tag, (persistent){.mode = MODE}, request);             \
   }

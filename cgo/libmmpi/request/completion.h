@@ -26,7 +26,8 @@ void zdone_wait(zreq *r);
 /* Concludes a completed request: stores its status in *status, and frees the request and sets
  * *handle to MPI_REQUEST_NULL unless it is persistent. If blame is NULL an error is raised and its
  * code returned. Otherwise its class is returned, and *blame is set to the communicator
- * (referenced) of the first request whose error has not been raised yet. */
+ * (referenced) of the first request whose error has not been raised yet. A pending receive
+ * (zreq_stays) is not concluded: the request and its status stay as they are. */
 int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **blame);
 
 /* ---- one native request, whose status may need translation ---- */

@@ -71,14 +71,37 @@ void zreq_stop(void) {
 
 /* ---- completion ---- */
 
+/* Continues a pending receive, and returns whether it is over again: the loss may still not be
+ * acknowledged, or a message may have come. */
+static int resume(zreq *r) {
+  int failed = Z_ENGINE(ze_resume(r->comm->id, &r->cell));
+  if (failed) r->cell.error = failed;
+  return failed || __atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE);
+}
+
 int zreq_over(zreq *r) {
   if (r->finished) return 1;
   if (r->poll) return r->poll(r);
-  return __atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE);
+  int done = __atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE);
+  return done && zreq_stays(r) ? resume(r) : done;
+}
+
+int zreq_tell(zreq *r, zcomm **blame) {
+  if (!blame) return z_raise_cell(r->comm, &r->cell, r->function);
+  if (!*blame) *blame = zcomm_retain(r->comm);
+  return z_error_class(r->cell.error);
+}
+
+/* Ends a pending receive for good. */
+static void give_up(zreq *r) {
+  Z_ENGINE(ze_cancel(r->comm->id, &r->cell));
+  r->cell.error = Z_ERR_PROC_FAILED;
+  r->cell.cancelled = 0;
 }
 
 int zreq_finish(zreq *r, MPI_Status *status) {
   if (!r->finished) {
+    if (zreq_stays(r)) give_up(r);
     r->finished = 1;
     /* counts the wait even if the message had arrived before any wait */
     if (r->kind == ZREQ_RECV) Z_WAITS((void)0);
@@ -117,7 +140,7 @@ int zreq_complete(zreq *r, MPI_Status *status) {
 }
 
 int zreq_cancel(zreq *r) {
-  if (zreq_over(r)) return MPI_SUCCESS;
+  if (zreq_over(r) && !zreq_stays(r)) return MPI_SUCCESS;
   /* The shim polls what it has started natively itself. For a request of the engine another thread
    * may just be handing it to native MPI, or ending it there; the engine holds the lock and knows
    * its state. */

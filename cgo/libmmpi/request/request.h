@@ -92,10 +92,18 @@ zreq *zreq_new(zcomm *c, int kind, const char *function);
 /* Allocates a request without a handle, for blocking calls. The caller then calls zreq_complete, or
  * z_wait_cell, zreq_finish and zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
-/* polls r once, and returns whether its operation has completed */
+/* Polls r once, and returns whether its operation has completed. A receive that is still pending
+ * (zreq_stays) counts as completed. */
 int zreq_over(zreq *r);
+/* Returns whether r is a receive from any source whose sender may be in a lost cluster. The program
+ * gets the error Z_ERR_PROC_FAILED_PENDING, but the receive stays posted and the request active. */
+static inline int zreq_stays(const zreq *r) { return r->cell.error == Z_ERR_PROC_FAILED_PENDING && !r->finished; }
+/* Raises the error of a pending receive (zreq_stays) and returns its code or, if `blame` is not
+ * NULL, returns the class and sets *blame as zdone_conclude does. */
+int zreq_tell(zreq *r, zcomm **blame);
 /* Copies the results of a completed request to the program's buffer and its status to *status, and
- * returns its MPI error class without raising it. Further calls return the same. */
+ * returns its MPI error class without raising it. Further calls return the same. A pending receive
+ * (zreq_stays) is cancelled, and its error is Z_ERR_PROC_FAILED. */
 int zreq_finish(zreq *r, MPI_Status *status);
 /* Raises the error of the operation of r, if zreq_finish has found one, and returns the code for
  * the program. */

@@ -14,6 +14,7 @@ int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **bla
     z_status_empty(status);
     return MPI_SUCCESS;
   }
+  if (zreq_stays(w)) return zreq_tell(w, blame);
   int rc = zreq_finish(w, status);
   if (rc && !blame) rc = zreq_raise(w);
   else if (rc && !*blame && !w->raised) *blame = zcomm_retain(r->comm);
@@ -89,6 +90,10 @@ int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
   }
   *flag = zdone_over(r) || (z_poll(), zdone_over(r));
   if (!*flag) return MPI_SUCCESS;
+  if (zdone_work(r) && zreq_stays(zdone_work(r))) {
+    *flag = 0;
+    return zreq_tell(zdone_work(r), NULL);
+  }
   if (!zdone_work(r)) z_status_empty(status);
   else zreq_finish(zdone_work(r), status);
   return MPI_SUCCESS;

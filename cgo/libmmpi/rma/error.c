@@ -11,7 +11,8 @@ int zwin_raise(zwin *w, int class_, const char *function, const char *why) {
 }
 
 int zwin_raise_engine(zwin *w, int z_error, const char *function) {
-  const char *why = Z_ENGINE(ze_error());
+  const char *why = z_failure_text(z_error_class(z_error));
+  if (!why) why = Z_ENGINE(ze_error());
   return zwin_raise(w, z_error_class(z_error), function, why && *why ? why : "the engine failed");
 }
 

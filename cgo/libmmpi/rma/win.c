@@ -47,7 +47,9 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   }
   w->comm = zcomm_find(own);
   *out = w;
-  return MPI_SUCCESS;
+  /* the window's handler gets the errors of a window with lost processes, and the communicator's
+   * does not */
+  return z_layout.on_loss ? real.Comm_set_errhandler(own, MPI_ERRORS_RETURN) : MPI_SUCCESS;
 }
 
 /* Lets the ranks of a window agree on its context id and exchange the sizes of their memory, and
@@ -226,8 +228,9 @@ int z_Win_detach(MPI_Win win, const void *base) {
 int z_Win_free(MPI_Win *win) {
   zwin *w = zwin_get(*win);
   if (!w) return real.Win_free(win);
-  int failed, rc = zwin_idle(w, "MPI_Win_free");
-  if (rc || (rc = z_Barrier(w->comm->native))) return rc;
+  int failed, rc = zcomm_is_hurt(w->comm) ? MPI_SUCCESS : zwin_idle(w, "MPI_Win_free");
+  if (!rc) rc = z_Barrier(w->comm->native);
+  if (rc && !zcomm_is_hurt(w->comm)) return rc; /* a window with lost processes is freed without them */
   if ((failed = Z_ENGINE(ze_win_drop(w->id)))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
   /* Another thread may get the same handle at once, possibly for a window that is not in

@@ -32,7 +32,9 @@ int z_Win_fence(int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   if (w && w->served) {
     int rc = sync_to(w, "MPI_Win_fence", Z_SYNC_FENCE, 0, !(assert &MPI_MODE_NOSUCCEED), NULL, 0);
-    return rc ? rc : z_Barrier(w->comm->native);
+    if (!rc && (rc = z_Barrier(w->comm->native)) && z_layout.on_loss)
+      rc = zwin_raise(w, z_native_class(rc), "MPI_Win_fence", "not all processes of the window have come");
+    return rc;
   }
   int rc = meet(w);
   return rc ? rc : NATIVELY(Win_fence, assert, win);

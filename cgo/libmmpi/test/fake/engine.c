@@ -53,6 +53,7 @@ void fake_arrive(fake_op *op, int source, int tag, const void *data, int64_t byt
 }
 
 void fake_op_fails(fake_op *op, int z_error) {
+  if (z_error == Z_ERR_PROC_FAILED_PENDING) op->pending = op->cell;
   op->cell->error = z_error;
   done(op);
 }
@@ -80,7 +81,7 @@ static int ze_shadowed(int32_t comm, int32_t source, int32_t tag) {
 static int ze_cancel(int32_t comm, z_cell *cell) {
   (void)comm;
   for (int i = 0; i < made; i++)
-    if (ops[i].cell == cell) ops[i].cancelled = 1;
+    if (ops[i].cell == cell || ops[i].pending == cell) ops[i].cancelled = 1, ops[i].pending = NULL;
   return Z_OK;
 }
 
@@ -140,6 +141,43 @@ static uint64_t ze_next_context(int32_t link) {
   return ++last;
 }
 
+/* ---- failed processes ---- */
+
+static int ze_failed(int32_t comm, int32_t *ranks, int32_t room, int32_t *n) {
+  (void)comm;
+  for (int i = 0; i < fake.lost && i < room; i++) ranks[i] = z_layout.size - fake.lost + i;
+  *n = fake.lost;
+  return Z_OK;
+}
+
+static int ze_ack_failed(int32_t comm, int32_t n, int32_t *acked) {
+  (void)comm;
+  if (n > fake.acked) fake.acked = n < fake.lost ? n : fake.lost;
+  *acked = fake.acked;
+  return Z_OK;
+}
+
+static int ze_revoke(int32_t comm) { return (void)comm, fake.revoked = 1, Z_OK; }
+static int ze_revoked(int32_t comm) { return (void)comm, fake.revoked; }
+
+static int ze_agree(int32_t comm, int32_t flag, z_cell *cell) {
+  int rc = start((fake_op){.what = 'c', .cell = cell, .comm = comm});
+  if (rc) return rc;
+  cell->tag = flag & fake.votes;
+  if (fake.acked < fake.lost) cell->error = Z_ERR_PROC_FAILED;
+  return Z_OK;
+}
+
+static int ze_resume(int32_t comm, z_cell *cell) {
+  (void)comm;
+  for (int i = 0; i < made && fake.acked == fake.lost; i++) {
+    if (ops[i].pending != cell) continue;
+    ops[i].cell = cell, ops[i].pending = NULL;
+    cell->error = Z_OK, cell->done = 0;
+  }
+  return Z_OK;
+}
+
 static const char *ze_error(void) { return "the fake engine says no"; }
 static void ze_abort(int32_t code) { fake.aborted = code; }
 static void ze_record(int32_t rank, int64_t bytes) { fake.recorded_rank = rank, fake.recorded_bytes = bytes; }
@@ -155,4 +193,5 @@ void fake_install_engine(void) {
   ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_leaf), ENGINE(ze_next_context);
   ENGINE(ze_error), ENGINE(ze_abort), ENGINE(ze_record);
   ENGINE(ze_record_taken), ENGINE(ze_record_wait);
+  ENGINE(ze_failed), ENGINE(ze_ack_failed), ENGINE(ze_revoke), ENGINE(ze_revoked), ENGINE(ze_agree), ENGINE(ze_resume);
 }

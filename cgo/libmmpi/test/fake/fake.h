@@ -69,8 +69,13 @@ typedef struct fake_state {
   int recv_init_fails; /* 1: the next placeholders cannot be made */
   int shadowed;        /* the result of ze_shadowed */
   int cluster_of[64];  /* the cluster of every virtual rank */
-  int last_block;      /* the last argument of ze_progress */
-  double now;          /* the clock in us */
+  /* The number of ranks that are in lost clusters, which are the last ones of every communicator,
+   * and the number of those that are acknowledged. */
+  int lost, acked;
+  int revoked;    /* 1 if every communicator is revoked */
+  int votes;      /* the bitwise AND of the flags of the other processes in an agreement */
+  int last_block; /* the last argument of ze_progress */
+  double now;     /* the clock in us */
   /* The time in us that each turn of the engine and of native MPI takes. */
   double progress_us, probe_us, test_us, yield_us;
   int engine_moves; /* the number of next calls of ze_progress that report progress */
@@ -141,6 +146,7 @@ int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
 typedef struct fake_op {
   char what;        /* 's' a send, 'r' a receive, 'c' a collective */
   z_cell *cell;     /* NULL once the operation has completed */
+  z_cell *pending;  /* the cell of a receive that is done but still pending (ze_resume), or NULL */
   const void *data; /* the data of a send, or the buffer of a receive */
   int64_t bytes;
   int peer, tag, mode, comm;

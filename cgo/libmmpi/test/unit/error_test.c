@@ -27,6 +27,9 @@ TEST(classes_of_the_engines_errors) {
       {Z_ERR_OP, MPI_ERR_OP},
       {Z_ERR_RMA_SYNC, MPI_ERR_RMA_SYNC},
       {Z_ERR_RMA_RANGE, MPI_ERR_RMA_RANGE},
+      {Z_ERR_PROC_FAILED, Z_CLASS_PROC_FAILED},
+      {Z_ERR_PROC_FAILED_PENDING, Z_CLASS_PROC_FAILED_PENDING},
+      {Z_ERR_REVOKED, Z_CLASS_REVOKED},
       {12345, MPI_ERR_OTHER},
   };
   for (int i = 0; i < COUNT(want); i++) SAME(z_error_class(want[i].z), want[i].class_);
