@@ -56,8 +56,17 @@ type View struct {
 	// Code is the code of MPI_Abort, or 1 for a lost rank.
 	Code int
 	// Reason tells why the job failed; it is empty if the job did not fail.
-	Reason  string
+	Reason string
+	// Lost has the clusters that a job which outlives clusters has lost, in order.
+	Lost    []LostCluster
 	Traffic []Traffic
+}
+
+// LostCluster is a forwarder's report of a lost cluster.
+type LostCluster struct {
+	Cluster string
+	At      time.Time
+	Reason  string
 }
 
 // Traffic counts the messages from the ranks of one cluster to those of another.

@@ -56,14 +56,25 @@ type Ended struct {
 	script string
 }
 
+// Lost is a cluster that a job which outlives clusters has lost.
+type Lost struct {
+	Cluster string `json:"cluster"`
+	// Seconds is the time from the beginning of the run to the loss.
+	Seconds float64 `json:"seconds"`
+	Reason  string  `json:"reason"`
+}
+
 // Outcome is the result of a run.
 type Outcome struct {
 	Job string `json:"job"`
-	// Status is the program's exit status: that of the first half that failed, else 0.
+	// Status is the program's exit status: that of the first half that failed, and was not lost,
+	// else 0.
 	Status   int     `json:"status"`
 	Reason   string  `json:"reason,omitempty"`
 	Seconds  float64 `json:"seconds"`
 	Clusters []Ended `json:"clusters"`
+	// Lost has the clusters that a job which outlives clusters has lost, in order.
+	Lost []Lost `json:"lost,omitempty"`
 	// Traffic is known if this run has started the forwarder.
 	Traffic []Traffic `json:"traffic,omitempty"`
 	// Untimed is the number of recorded messages that are in the matrix only.
@@ -164,6 +175,8 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 		fwd.Settle()
 	}
 	out.Clusters = w.inOrder()
+	out.Lost = w.lost(begin)
+	w.judge(out.Lost)
 	out.Status, err = w.verdict()
 	out.Launcher = w.boxes(out.Status)
 	if fwd != nil {

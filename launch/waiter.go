@@ -3,11 +3,19 @@ package launch
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
+
+// A job that outlives clusters (jobenv.LossContinues) goes on when a half of it is lost. The other
+// halves are not ended, and decide about the job's status. If this run has started the forwarder,
+// the forwarder says which clusters are lost. Otherwise those halves are lost that have failed,
+// provided that another one has succeeded.
 
 // waiter watches the halves of a job end. It decides when the others have to end, and which status
 // the job has. It is not safe for concurrent use.
@@ -37,7 +45,7 @@ func (w *waiter) ended(e Ended) {
 	if w.fwd != nil {
 		w.fwd.ClusterEnded(e.Cluster)
 	}
-	if w.failed {
+	if w.failed || w.outlives() {
 		return
 	}
 	switch {
@@ -165,4 +173,69 @@ func (w *waiter) inOrder() []Ended {
 		}
 	}
 	return out
+}
+
+// outlives reports whether the other halves continue after the failure of one: the job outlives
+// clusters, all of its ranks had joined, and it has not failed as a whole.
+func (w *waiter) outlives() bool {
+	return w.job.OnLoss == jobenv.LossContinues && w.started() && (w.fwd == nil || w.fwd.View().Reason == "")
+}
+
+func (e *Ended) failed() bool { return e.Status != 0 || e.err != nil }
+
+// lost returns the clusters that a job has lost, in order. begin is the time at which the run
+// began.
+func (w *waiter) lost(begin time.Time) (list []Lost) {
+	switch {
+	case w.job.OnLoss != jobenv.LossContinues:
+	case w.fwd != nil:
+		for _, l := range w.fwd.View().Lost {
+			reason := strings.TrimPrefix(l.Reason, "cluster "+l.Cluster+" is lost: ")
+			if i := w.index(l.Cluster); i >= 0 && w.all[i].Status != 0 {
+				reason += fmt.Sprintf("; cluster %s ended with %s", l.Cluster, DescribeStatus(w.all[i].Status))
+			}
+			list = append(list, Lost{l.Cluster, l.At.Sub(begin).Seconds(), reason})
+		}
+	case !w.failed && slices.ContainsFunc(w.all, func(e Ended) bool { return !e.failed() }):
+		for _, e := range w.all {
+			if e.failed() {
+				list = append(list, Lost{e.Cluster, e.Seconds, e.reason()})
+			}
+		}
+	}
+	return list
+}
+
+// reason returns why a half has failed, for users.
+func (e *Ended) reason() string {
+	switch {
+	case e.err != nil:
+		return e.err.Error()
+	case e.complaint != "":
+		return fmt.Sprintf("it ended with %s: %s", DescribeStatus(e.Status), e.complaint)
+	}
+	return "it ended with " + DescribeStatus(e.Status)
+}
+
+// index returns the index in w.all of a cluster's half, or -1 if it has not ended.
+func (w *waiter) index(cluster string) int {
+	return slices.IndexFunc(w.all, func(e Ended) bool { return e.Cluster == cluster })
+}
+
+// judge finds the half that decides about a job that has outlived clusters: the first one that was
+// not lost and has failed or, if all were lost, the last of these. All halves have ended.
+func (w *waiter) judge(lost []Lost) {
+	if w.failed || w.job.OnLoss != jobenv.LossContinues {
+		return
+	}
+	isLost := func(cluster string) bool {
+		return slices.ContainsFunc(lost, func(l Lost) bool { return l.Cluster == cluster })
+	}
+	w.first = slices.IndexFunc(w.all, func(e Ended) bool { return e.failed() && !isLost(e.Cluster) })
+	if w.first < 0 && len(lost) == len(w.all) {
+		w.first = w.index(lost[len(lost)-1].Cluster)
+	}
+	if w.failed = w.first >= 0; w.failed && w.fwd == nil {
+		w.err = w.all[w.first].err
+	}
 }

@@ -51,9 +51,11 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 // they were built, and beside their directory where they are installed.
 func flags(libraries string) (compile, link []string, err error) {
 	const file = "pkgconfig/mmpi-abi.pc"
+	include := filepath.Join(filepath.Dir(libraries), "include")
 	text, err := os.ReadFile(filepath.Join(libraries, file))
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = os.ReadFile(filepath.Join(filepath.Dir(libraries), file))
+		include = filepath.Join(filepath.Dir(filepath.Dir(libraries)), "include")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s is not there: run scripts/build, or copy pkgconfig/ with the libraries", filepath.Join(libraries, file))
@@ -61,7 +63,7 @@ func flags(libraries string) (compile, link []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	here := strings.NewReplacer("${libdir}", libraries)
+	here := strings.NewReplacer("${libdir}", libraries, "${includedir}", include)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "Cflags:"); ok {
 			compile = strings.Fields(here.Replace(rest))

@@ -22,7 +22,7 @@ func TestABIFlagsAreFoundBuiltAndInstalled(t *testing.T) {
 		if _, _, err := flags(libraries); err == nil || !strings.Contains(err.Error(), "scripts/build") {
 			t.Errorf("got %v", err)
 		}
-		text := "libdir=elsewhere\n\nCflags: -I/mpi \nLibs: -L${libdir} -lmmpi-abi -lmpi_abi\n"
+		text := "libdir=elsewhere\n\nCflags: -I${includedir} -I/mpi \nLibs: -L${libdir} -lmmpi-abi -lmpi_abi\n"
 		if err := os.WriteFile(filepath.Join(root, "lib/pkgconfig/mmpi-abi.pc"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestABIFlagsAreFoundBuiltAndInstalled(t *testing.T) {
 		if want := []string{"-L" + libraries, "-lmmpi-abi", "-lmpi_abi"}; err != nil || !slices.Equal(link, want) {
 			t.Errorf("%q, %v, want %q", link, err, want)
 		}
-		if want := []string{"-I/mpi"}; !slices.Equal(compile, want) {
+		if want := []string{"-I" + filepath.Join(root, "include"), "-I/mpi"}; !slices.Equal(compile, want) {
 			t.Errorf("%q, want %q", compile, want)
 		}
 	}

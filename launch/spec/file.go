@@ -40,6 +40,11 @@ type file struct {
 	// How long the job waits for an unreachable rank, forwarder or link if nothing shows that it is
 	// dead: 60s.
 	Patience string `yaml:"patience"`
+	// The reaction of the job to the loss of a cluster: end (default), or continue without it.
+	OnLoss string `yaml:"on_loss"`
+	// The side of a permanently cut link between zippers that continues, with on_loss: continue:
+	// rank0, the side with rank 0 (default), or both.
+	Quorum string `yaml:"quorum"`
 	// The level of messages that ranks and launcher print: debug, info, warn or error.
 	Log string `yaml:"log"`
 	// Variables of the environment for all processes.
@@ -178,7 +183,7 @@ func parseFile(b []byte) (*Job, error) {
 		return nil, explain(err)
 	}
 	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
-		Level: f.Level, Patience: f.Patience,
+		Level: f.Level, Patience: f.Patience, OnLoss: f.OnLoss, Quorum: f.Quorum,
 		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks, Stage: f.Stage}
 	if err := j.Stage.check(); err != nil {
 		return nil, err

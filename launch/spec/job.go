@@ -46,6 +46,8 @@ type Job struct {
 	Level string
 	// Patience is ZIPPER_PATIENCE of every process.
 	Patience string
+	// OnLoss is ZIPPER_ON_LOSS of every process, and Quorum its ZIPPER_QUORUM.
+	OnLoss, Quorum string
 	// Collectives is ZIPPER_COLLECTIVES of every process.
 	Collectives string
 	// Log is ZIPPER_LOG of every process.
@@ -83,6 +85,13 @@ func (j *Job) Normalize() error {
 	}
 	if _, err := jobenv.ParsePatience(j.Patience); err != nil {
 		return fmt.Errorf("patience %w", err)
+	}
+	outlives, err := jobenv.ParseOnLoss(j.OnLoss, j.Protocol)
+	if err != nil {
+		return fmt.Errorf("on-loss %w", err)
+	}
+	if _, err := jobenv.ParseQuorum(j.Quorum, outlives); err != nil {
+		return fmt.Errorf("quorum %w", err)
 	}
 	if j.Protocol != "" && len(j.Zippers) > 1 {
 		return fmt.Errorf("protocol %s works with one zipper; the job has %d", j.Protocol, len(j.Zippers))

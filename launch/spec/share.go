@@ -36,6 +36,7 @@ func (j *Job) Share(cluster string) jobenv.Job {
 	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
 		Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
 		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience,
+		OnLoss: j.OnLoss, Quorum: j.Quorum,
 		Collectives: j.Collectives, Appnum: strconv.Itoa(j.appnum(cluster))}
 	allow := []string{os.Getenv(jobenv.VarDirectAllow)}
 	for _, c := range j.Clusters {

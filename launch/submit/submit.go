@@ -1,6 +1,7 @@
 // Package submit gives the halves of a job to the batch systems of their clusters: here, and over a
-// remote shell elsewhere. It watches them as one job, with one output and one status, in
-// which no half goes on without the others. At a cluster it needs only a small script for /bin/sh.
+// remote shell elsewhere. It watches them as one job, with one output and one status, in which no
+// half goes on without the others unless the job outlives clusters. At a cluster it needs only a
+// small script for /bin/sh.
 package submit
 
 import (
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/launch/output"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -28,6 +30,8 @@ type Half struct {
 	Env string
 	// Script is the script for sbatch.
 	Script string
+	// SurvivesLoss says that the job goes on when another half is lost.
+	SurvivesLoss bool
 	// ID is the batch job's id, once it is submitted.
 	ID string
 
@@ -89,7 +93,8 @@ func Prepare(job *spec.Job, timeout time.Duration, gate func(h *Half) string) ([
 		if i := slices.IndexFunc(c.Batch, func(o string) bool { return !sys.valid(o) }); i >= 0 {
 			return nil, fmt.Errorf("cluster %s: batch: %q: want options of %s, one an entry, such as --time=10 for Slurm; a half alone is not put back into the queue", c.Name, c.Batch[i], sys.name())
 		}
-		h := &Half{Cluster: c, shell: []string{"sh"}, system: sys, name: "zipper-" + job.ID, dir: ".zipper/jobs/" + job.ID}
+		h := &Half{Cluster: c, SurvivesLoss: job.OnLoss == jobenv.LossContinues, shell: []string{"sh"}, system: sys,
+			name: "zipper-" + job.ID, dir: ".zipper/jobs/" + job.ID}
 		rsh, err := job.Login(c)
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
@@ -276,9 +281,10 @@ func (h *Half) endNamed() (err error) {
 
 // Watch waits for the end of all halves and passes their output on. It returns the job's exit
 // status, and the reason if that is not 0. The first half that fails has the others cancelled: at
-// once if they wait in a queue, else after the time in which they end by themselves. tell reports
-// the failure to the job's forwarders, for a half that could not do so, because it never began or
-// had no time. The end of ctx cancels all halves.
+// once if they wait in a queue, else after the time in which they end by themselves. In a job that
+// goes on without lost clusters, halves that have begun are not cancelled, and one that succeeds is
+// enough for the job's success. tell reports the failure to the job's forwarders, for a half that
+// could not do so, because it never began or had no time. The end of ctx cancels all halves.
 func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int,
 	err error) {
 	merged := output.NewMerger(stdout)
@@ -296,16 +302,28 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 	var first *Half
 	for range halves {
 		h := <-ended
-		if h.now.code != 0 && first == nil {
+		if h.now.code == 0 || first != nil && !h.SurvivesLoss {
+			continue
+		}
+		if first == nil {
 			first = h
 			fail()
-			tell(h.Cluster.Name, cmp.Or(h.now.why, "ended as "+h.Name()+": "+h.now.state))
 		}
+		tell(h.Cluster.Name, cmp.Or(h.now.why, "ended as "+h.Name()+": "+h.now.state))
 	}
 	for _, h := range halves {
 		err = errors.Join(err, h.clear())
 	}
 	if first == nil {
+		return 0, err
+	}
+	if first.SurvivesLoss && slices.ContainsFunc(halves, func(h *Half) bool { return h.now.code == 0 }) {
+		for _, h := range halves {
+			if h.now.code != 0 {
+				fmt.Fprintf(os.Stderr, "zipper: cluster %s is lost: %s: %s; the job went on without it\n", h.Cluster.Name,
+					h.Name(), h.now.state)
+			}
+		}
 		return 0, err
 	}
 	status = first.now.code
@@ -354,7 +372,9 @@ func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer)
 			if h.now.phase == queued {
 				cancel()
 			}
-			grace = time.After(graceTime)
+			if !h.SurvivesLoss {
+				grace = time.After(graceTime)
+			}
 		case <-grace:
 			cancel()
 		case <-time.After(lookTime):

@@ -80,6 +80,12 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	if c.IsSet("patience") {
 		job.Patience = c.String("patience")
 	}
+	if c.IsSet("on-loss") {
+		job.OnLoss = c.String("on-loss")
+	}
+	if c.IsSet("quorum") {
+		job.Quorum = c.String("quorum")
+	}
 	var err error
 	if job.Collectives, err = tuning(c.String("tuning")); err != nil {
 		return nil, err

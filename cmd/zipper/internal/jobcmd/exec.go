@@ -66,10 +66,12 @@ func execProgram(c *cli.Context) error {
 	return clikit.StatusError{Code: status.Code, Err: fmt.Errorf("rank %s, on %s: %w", rank, host, status.Err)}
 }
 
-// levelUsage and patienceUsage describe --level and --patience of run, join and exec.
+// These texts describe --level, --patience, --on-loss and --quorum of run, join and exec.
 const (
 	levelUsage    = "how far the job trusts its networks: plain, checked (every byte has a checksum, and damaged frames are retransmitted) or sealed (also encrypted from rank to rank); equal in all clusters; default: checked, or sealed if there are networks without ranks"
 	patienceUsage = "how long the job waits for an unreachable rank, forwarder or link between forwarders, if nothing shows that it is dead; equal in all clusters; default: 1m"
+	onLossUsage   = "what the job does when a cluster is lost: end, or continue without it, if the program handles MPI_ERR_PROC_FAILED; equal in all clusters; default: end"
+	quorumUsage   = "which side of a link between forwarders that stays cut goes on, with --on-loss continue: rank0 (the one with rank 0) or both; equal in all clusters; default: rank0"
 )
 
 // orderUsage describes --order of run, join and exec.
@@ -92,6 +94,8 @@ func shareFlags() []cli.Flag {
 			Usage: "classic, if the forwarder and the other clusters also use it (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "level", Usage: levelUsage + " (ZIPPER_LEVEL)"},
 		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
+		&cli.StringFlag{Name: "on-loss", Usage: onLossUsage + " (ZIPPER_ON_LOSS)"},
+		&cli.StringFlag{Name: "quorum", Usage: quorumUsage + " (ZIPPER_QUORUM)"},
 		&cli.StringFlag{Name: "dual",
 			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of other clusters; ranks on these nodes then reach the ranks there directly (ZIPPER_DUAL)"},
 		&cli.StringFlag{Name: "direct-allow",
@@ -130,7 +134,7 @@ var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: 
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
 	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarDirectAllow: "direct-allow", jobenv.VarOrder: "order",
 	jobenv.VarNetworks: "network", jobenv.VarTicketFile: "ticket-file", jobenv.VarHostKeys: "host-keys",
-	jobenv.VarLevel: "level", jobenv.VarPatience: "patience"}
+	jobenv.VarLevel: "level", jobenv.VarPatience: "patience", jobenv.VarOnLoss: "on-loss", jobenv.VarQuorum: "quorum"}
 
 // shareFromFlags returns a share in which flags win over the file, and the file over the
 // environment.

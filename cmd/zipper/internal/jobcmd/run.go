@@ -65,6 +65,8 @@ that failed: its own status, MPI_Abort's code (1 for code 0), or 128 + N for sig
 				EnvVars: []string{"ZIPPER_PROTOCOL"}},
 			&cli.StringFlag{Name: "level", Usage: levelUsage, EnvVars: []string{jobenv.VarLevel}},
 			&cli.StringFlag{Name: "patience", Usage: patienceUsage, EnvVars: []string{jobenv.VarPatience}},
+			&cli.StringFlag{Name: "on-loss", Usage: onLossUsage, EnvVars: []string{jobenv.VarOnLoss}},
+			&cli.StringFlag{Name: "quorum", Usage: quorumUsage, EnvVars: []string{jobenv.VarQuorum}},
 			clikit.TuningFlag,
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
 			&cli.StringFlag{Name: "secret-file",
@@ -115,6 +117,8 @@ func run(c *cli.Context) error {
 	}
 	if c.Bool("stats") {
 		printStats(os.Stderr, out, named)
+	} else {
+		printLost(os.Stderr, "zipper: ", out.Lost)
 	}
 	if err == nil && out.Status != 0 && out.Reason != "" {
 		err = errors.New(out.Reason)
@@ -176,8 +180,17 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 	if out.Untimed > 0 {
 		fmt.Fprintf(w, "  recorded: %d messages are in the matrix without their times\n", out.Untimed)
 	}
+	printLost(w, "  ", out.Lost)
 	if out.Reason != "" {
 		fmt.Fprintf(w, "  reason: %s\n", out.Reason)
+	}
+}
+
+// printLost prints which clusters a job has lost, one in a line that begins with prefix.
+func printLost(w io.Writer, prefix string, lost []launch.Lost) {
+	for _, l := range lost {
+		after := time.Duration(l.Seconds * float64(time.Second)).Round(100 * time.Millisecond)
+		fmt.Fprintf(w, "%scluster %s was lost after %v: %s\n", prefix, l.Cluster, after, l.Reason)
 	}
 }
 

@@ -140,6 +140,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		if j.Reason != "" {
 			fmt.Fprintf(w, "  reason: %s\n", text(j.Reason))
 		}
+		writeLost(w, j.Lost, s.Now)
 		first := 0
 		for _, c := range j.Clusters {
 			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d%s\n", text(c.Name), first, first+c.Size-1, clusterOwner(c))
@@ -187,12 +188,24 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			how = fmt.Sprintf("failed (%d): %s", p.Code, text(p.Reason))
 		}
 		fmt.Fprintf(w, "past job %s, %v ago: %s\n", text(p.Job), s.Now.Sub(p.Ended).Round(time.Second), how)
+		writeLost(w, p.Lost, s.Now)
 		writeTraffic(w, p.Traffic, nil)
 	}
 	if s.MorePast > 0 {
 		fmt.Fprintf(w, "and %d more past jobs\n", s.MorePast)
 	}
 	return w.Flush()
+}
+
+// writeLost writes which clusters a job has lost, without which it goes on.
+func writeLost(w io.Writer, lost []forwarder.LostCluster, now time.Time) {
+	for _, l := range lost {
+		fmt.Fprintf(w, "  cluster %s was lost %v ago", wire.Printable(l.Cluster), now.Sub(l.At).Round(time.Second))
+		if l.Reason != "" {
+			fmt.Fprintf(w, ": %s", wire.Printable(l.Reason))
+		}
+		fmt.Fprintln(w)
+	}
 }
 
 // writeTotals writes the failures since the forwarder started, if there were any.
@@ -206,6 +219,9 @@ func writeTotals(w io.Writer, t *forwarder.Totals) {
 	if len(why) > 0 {
 		slices.Sort(why)
 		fmt.Fprintf(w, "refused since the start: %s\n", strings.Join(why, ", "))
+	}
+	if t.Lost > 0 {
+		fmt.Fprintf(w, "since the start %d clusters lost by jobs that outlive clusters\n", t.Lost)
 	}
 	if t.LostLinks+t.BadFrames+t.LostTrunks+t.Traffic.ResentFrames > 0 {
 		fmt.Fprintf(w, "since the start %d links of ranks and %d to other forwarders lost, %d damaged frames, %d frames sent again\n",

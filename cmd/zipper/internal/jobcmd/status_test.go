@@ -71,3 +71,25 @@ func TestStatusHasRatesAndLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusNamesLostClusters checks that the clusters which a job has lost are named, with the
+// time and, as far as it is known, the reason.
+func TestStatusNamesLostClusters(t *testing.T) {
+	lost := []forwarder.LostCluster{{Cluster: "b", At: time.Unix(7, 0), Reason: "cluster b is\nwhy"}, {Cluster: "c", At: time.Unix(9, 0)}}
+	s := forwarder.Status{Now: time.Unix(10, 0), Totals: forwarder.Totals{Lost: 4},
+		Jobs: []forwarder.JobStatus{{Job: "j", State: "running", Lost: lost[:1]}},
+		Past: []forwarder.Summary{{Job: "k", OK: true, Lost: lost[1:]}}}
+	var out bytes.Buffer
+	if err := writeStatus(&out, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  cluster b was lost 3s ago: cluster b is", "ended well\n  cluster c was lost 1s ago\n",
+		"since the start 4 clusters lost"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "is\nwhy") {
+		t.Errorf("a reason breaks the line in\n%s", out.String())
+	}
+}

@@ -122,16 +122,23 @@ func (r *inProcess) View() launch.View {
 	r.mu.Unlock()
 	if s != nil {
 		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
-			Traffic: traffic(s.Traffic)}
+			Lost: lost(s.Lost), Traffic: traffic(s.Traffic)}
 	}
 	for _, j := range r.f.Status().Jobs {
 		if j.Job != r.job {
 			continue
 		}
 		return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
-			Traffic: traffic(j.Traffic)}
+			Lost: lost(j.Lost), Traffic: traffic(j.Traffic)}
 	}
 	return launch.View{}
+}
+
+func lost(in []forwarder.LostCluster) (out []launch.LostCluster) {
+	for _, l := range in {
+		out = append(out, launch.LostCluster(l))
+	}
+	return out
 }
 
 func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
