@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/simulation/process"
 )
 
 // Fault is one planned fault of a run.
@@ -15,6 +16,9 @@ type Fault struct {
 	Kind Kind          // kind of the fault
 	Who  int           // number that picks the victim, modulo the number of candidates
 	For  time.Duration // duration of the fault
+	// From is the number of agreements that ranks have begun when At begins to count, in place of
+	// the last join; 0: it counts from the join.
+	From int
 }
 
 // Kind is a kind of fault.
@@ -29,14 +33,21 @@ const (
 	Corrupt             // one bit of the next write at one end of a connection is flipped
 	Kill                // a rank is killed
 	Abort               // a rank aborts the job
+	Lose                // all ranks of a cluster are killed
+	Freeze              // a rank is stopped for longer than the patience, and goes on then
 )
 
 var kinds = [...]string{"cut a connection", "stall a connection", "stop a process", "restart a forwarder",
-	"change a bit", "kill a rank", "abort by a rank"}
+	"change a bit", "kill a rank", "abort by a rank", "kill a cluster",
+	"freeze a rank"}
 
 // String returns the fault as text for people: its kind, start, victim number and duration.
 func (f Fault) String() string {
-	return fmt.Sprintf("%v %s #%d for %v", f.At, kinds[f.Kind], f.Who, f.For)
+	from := ""
+	if f.From > 0 {
+		from = fmt.Sprintf(" after agreement %d", f.From)
+	}
+	return fmt.Sprintf("%v%s %s #%d for %v", f.At, from, kinds[f.Kind], f.Who, f.For)
 }
 
 // drawFaults sets the faults of plan p and whether they are early, with random numbers from r. A
@@ -101,15 +112,32 @@ func (j *job) inject(f Fault) {
 	case Restart:
 		z := j.zips[pick(len(j.zips))]
 		j.say("fault: %v: %s", f, z.Addr)
+		if j.plan.OnLoss && !j.knowsLost(z) { // the ranks will wait for a cluster that is lost
+			j.excused = true
+		}
 		z.Proc.Kill()
 		k.After(f.For, z.Start)
+	case Lose:
+		c := pick(len(j.clusters))
+		j.say("fault: %v: cluster %s", f, cluster(c))
+		j.lose(c, f.For)
+	case Freeze:
+		r := j.ranks[pick(len(j.ranks))]
+		if !r.Proc.Dead() && j.mayGo(r.in) {
+			j.say("fault: %v: rank %d", f, r.Rank)
+			j.markGone(r.in)
+			r.Proc.Stop()
+			k.After(f.For, r.Proc.Continue)
+		}
 	case Kill, Abort:
 		r := j.ranks[pick(len(j.ranks))]
 		if r.Proc.Dead() {
 			return
 		}
 		j.say("fault: %v: rank %d", f, r.Rank)
-		if f.Kind == Kill {
+		if j.plan.OnLoss {
+			j.lose(r.in, 0)
+		} else if f.Kind == Kill {
 			j.markHarmed(r)
 			r.end()
 		} else {
@@ -127,5 +155,66 @@ func (j *job) markHarmed(r *rank) {
 		j.excused = true
 	case j.why == "":
 		j.why = fmt.Sprintf("rank %d ends", r.Rank)
+	}
+}
+
+// lose ends the processes of a cluster one after the other, within a time.
+func (j *job) lose(cluster int, within time.Duration) {
+	if !j.mayGo(cluster) {
+		return
+	}
+	j.markGone(cluster)
+	for _, r := range j.ranks {
+		if r.in == cluster {
+			j.k.After(time.Duration(j.k.Rand.Int64N(int64(within)+1)), r.end)
+		}
+	}
+}
+
+// mayGo reports whether a fault may end a cluster: the cluster is not gone, and it is not the last
+// one.
+func (j *job) mayGo(cluster int) bool { return !j.gone[cluster] && len(j.gone) < len(j.clusters)-1 }
+
+// allRun reports whether the job runs at all forwarders.
+func (j *job) allRun() bool {
+	for _, z := range j.zips {
+		if z.Proc.Dead() || len(z.Status().Jobs) == 0 || z.Status().Jobs[0].State != "running" {
+			return false
+		}
+	}
+	return true
+}
+
+// knowsLost reports whether forwarder z has known all clusters that are gone for long enough that
+// the ranks know them too.
+func (j *job) knowsLost(z *process.Forwarder) bool {
+	if len(j.gone) == 0 {
+		return true
+	}
+	if z.Proc.Dead() || len(z.Status().Jobs) == 0 {
+		return false
+	}
+	s := z.Status()
+	for _, l := range s.Jobs[0].Lost {
+		if s.Now.Sub(l.At) < 2*(j.plan.Path.Delay+j.plan.Path.Jitter)+time.Millisecond {
+			return false
+		}
+	}
+	return len(s.Jobs[0].Lost) == len(j.gone)
+}
+
+// markGone notes that a fault ends a cluster, whose ranks may fail from then on.
+func (j *job) markGone(cluster int) {
+	if j.in < len(j.ranks) || !j.allRun() { // ranks that join are refused, or wait for this cluster
+		j.excused = true
+	}
+	if j.gone == nil {
+		j.gone = map[int]bool{}
+	}
+	j.gone[cluster] = true
+	for _, r := range j.ranks {
+		if r.in == cluster {
+			r.harmed = true
+		}
 	}
 }

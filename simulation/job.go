@@ -41,18 +41,22 @@ type job struct {
 	excused  bool                 // the job may fail, but need not
 	in       int                  // number of ranks that have joined
 	// ending is the number of ranks whose program has finished and which have called Finish.
-	ending  int
-	last    time.Duration    // virtual time at which the program of the last rank finished
-	dead    int              // number of ranks whose processes have ended
-	moves   int              // counter that rises with each step that a rank's program makes
-	history *strings.Builder // transcript of the run; nil if it is not wanted
-	broken  error            // first violation of an invariant; nil if there is none
+	ending     int
+	last       time.Duration    // virtual time at which the program of the last rank finished
+	dead       int              // number of ranks whose processes have ended
+	moves      int              // counter that rises with each step that a rank's program makes
+	history    *strings.Builder // transcript of the run; nil if it is not wanted
+	gone       map[int]bool     // clusters that a fault ends, in a job that goes on
+	sayings    []saying         // values that must be equal at all ranks that are left
+	agreements int              // number of agreements that ranks have begun
+	broken     error            // first violation of an invariant; nil if there is none
 }
 
 // Outcome is the result of a run.
 type Outcome struct {
 	Err     error         // violation of an invariant; nil if the run is correct
 	Failed  bool          // whether a rank ended with an error; Err is set if no fault allows it
+	Lost    int           // number of clusters that were lost, in a job that outlives clusters
 	Virtual time.Duration // virtual duration of the run
 	Steps   uint64        // number of events that the kernel handled
 	Trace   uint64        // hash of the events; equal in runs that did the same
@@ -113,6 +117,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 		j.settle()
 	}
 	o.Err, o.Failed = j.judge()
+	o.Lost = len(j.gone)
 	for _, p := range j.processes() {
 		p.Kill()
 	}
@@ -135,8 +140,15 @@ func (j *job) forwarderConfig() forwarder.Config {
 
 // begin schedules the plan's faults, whose times count from now.
 func (j *job) begin() {
+	j.schedule(0)
+}
+
+// schedule schedules the faults that wait for so many agreements.
+func (j *job) schedule(from int) {
 	for _, f := range j.plan.Faults {
-		j.k.After(f.At, func() { j.inject(f) })
+		if f.From == from {
+			j.k.After(f.At, func() { j.inject(f) })
+		}
 	}
 }
 
@@ -250,6 +262,9 @@ func (j *job) judge() (err error, failed bool) {
 	if j.broken != nil {
 		errs = append(errs, j.broken)
 	}
+	if err := j.differences(); err != nil {
+		errs = append(errs, err)
+	}
 	for _, r := range j.ranks {
 		var bad wrong
 		switch {
@@ -257,7 +272,7 @@ func (j *job) judge() (err error, failed bool) {
 			errs = append(errs, fmt.Errorf("rank %d: %w", r.Rank, r.err))
 		case r.err != nil:
 			failed = true
-			if j.why == "" && !j.excused {
+			if j.why == "" && !j.excused && !(j.plan.OnLoss && r.harmed) {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
 		case r.ended && len(j.plan.Faults) == 0 && r.left-j.last > maxLinger:
@@ -267,4 +282,39 @@ func (j *job) judge() (err error, failed bool) {
 		}
 	}
 	return errors.Join(errs...), failed
+}
+
+// moved counts a step that a rank's program makes.
+func (j *job) moved() { j.moves++ }
+
+// agrees counts an agreement that a rank begins, and schedules the faults that wait for it.
+func (j *job) agrees() {
+	j.agreements++
+	j.schedule(j.agreements)
+}
+
+// saying is a value that a rank has of a thing.
+type saying struct {
+	rank        *rank
+	what, value string
+}
+
+// says reports a value that must be equal at all ranks that are left in the end.
+func (r *rank) says(what, value string) {
+	r.job.sayings = append(r.job.sayings, saying{r, what, value})
+}
+
+// differences returns an error if ranks that are left have reported different values.
+func (j *job) differences() error {
+	values := map[string]saying{}
+	for _, s := range j.sayings {
+		if s.rank.harmed {
+			continue
+		}
+		if o, ok := values[s.what]; ok && o.value != s.value {
+			return fmt.Errorf("%s is %s at rank %d, %s at rank %d", s.what, o.value, o.rank.Rank, s.value, s.rank.Rank)
+		}
+		values[s.what] = s
+	}
+	return nil
 }

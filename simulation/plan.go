@@ -11,6 +11,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,11 @@ type Plan struct {
 	Early    bool        // faults happen while ranks join, so joining may fail
 	// Late says that faults begin when all ranks have joined and the first one has finished its
 	// program.
-	Late  bool
-	Trunk int  // connections for large frames between two forwarders; 0 for the forwarders' default
-	Naps  bool // ranks take each nap separately, in place of one long sleep
+	Late   bool
+	Trunk  int  // connections for large frames between two forwarders; 0 for the forwarders' default
+	OnLoss bool // the job goes on when a cluster is lost
+	Alone  bool // in such a job, ranks neither send messages nor revoke communicators
+	Naps   bool // ranks take each nap separately, in place of one long sleep
 }
 
 // cluster returns the name of the cluster with index i: a letter, from "a".
@@ -58,6 +61,67 @@ func Draw(seed uint64) Plan {
 	if r.IntN(8) == 0 {
 		p.Path.Delay = time.Duration(r.IntN(40)) * time.Millisecond
 	}
+	p.drawNet(r)
+	p.Direct = p.Zippers == nil && r.IntN(3) == 0
+	p.drawFaults(r)
+	late := rand.New(rand.NewPCG(seed, 0x1a7e))
+	p.Late = len(p.Faults) > 0 && !p.Early && late.IntN(4) == 0
+	if trunks := rand.New(rand.NewPCG(seed, 0x7c)); p.Zippers != nil && trunks.IntN(3) == 0 {
+		p.Trunk = 1 + trunks.IntN(3)
+	}
+	p.Naps = rand.New(rand.NewPCG(seed, 0x4a95)).IntN(16) == 0
+	return p
+}
+
+// DrawLosses returns the plan of seed for a job that goes on when a cluster is lost. Equal seeds
+// give equal plans.
+func DrawLosses(seed uint64) Plan {
+	r := rand.New(rand.NewPCG(seed, 0x1055))
+	p := Plan{Seed: seed, OnLoss: true, Rounds: 2 + r.IntN(12), Small: r.IntN(2) == 0, Checked: r.IntN(3) == 0, Rows: 1}
+	for range 2 + r.IntN(4) {
+		p.Sizes = append(p.Sizes, 1+r.IntN(1+r.IntN(3)))
+	}
+	p.Path = kernel.Path{Rate: []int64{0, 1e9, 125e6}[r.IntN(3)],
+		Delay:  time.Duration(r.IntN(1<<(10+r.IntN(16)))) * time.Nanosecond,
+		Jitter: time.Duration(r.IntN(100)) * time.Microsecond, Buffer: []int{4 << 10, 64 << 10, 1 << 20}[r.IntN(3)],
+		Pieces: r.IntN(2) == 0}
+	p.drawNet(r)
+	p.Direct = p.Zippers == nil && r.IntN(4) == 0
+	for range r.IntN(min(3, len(p.Sizes))) {
+		f := Fault{At: time.Duration(r.IntN(1 << (10 + r.IntN(18)))), Who: r.IntN(1 << 16), Kind: Lose,
+			For: time.Duration(r.IntN(1 << (10 + r.IntN(14))))}
+		if r.IntN(3) == 0 {
+			f.Kind = Kill
+		}
+		if r.IntN(2) == 0 { // in the middle of an agreement
+			f.From, f.At = 1+r.IntN(3*p.size()), time.Duration(r.IntN(1<<(10+r.IntN(14))))
+		}
+		p.Faults = append(p.Faults, f)
+	}
+	for range r.IntN(1 + r.IntN(4)) {
+		p.Faults = append(p.Faults, Fault{At: time.Duration(r.IntN(1 << (10 + r.IntN(18)))), Who: r.IntN(1 << 16),
+			Kind: []Kind{Cut, Stall, Pause}[r.IntN(3)], For: time.Duration(r.IntN(1 << (10 + r.IntN(18))))})
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	p.Late = len(p.Faults) > 0 && r.IntN(6) == 0
+	p.Alone = r.IntN(4) == 0
+	if len(p.Faults) > 0 && r.IntN(4) == 0 {
+		f := Fault{At: time.Duration(r.IntN(1 << (10 + r.IntN(24)))), Who: r.IntN(1 << 16), Kind: Restart,
+			For: time.Duration(r.IntN(1 << (10 + r.IntN(20))))}
+		if r.IntN(4) > 0 {
+			f.From = 1 + r.IntN(4*p.size())
+		}
+		p.Faults = append(p.Faults, f)
+	}
+	if r.IntN(8) == 0 {
+		p.Faults = append(p.Faults, Fault{At: time.Duration(r.IntN(1 << (10 + r.IntN(18)))), Who: r.IntN(1 << 16),
+			Kind: Freeze, For: 14*time.Second + time.Duration(r.IntN(1<<(10+r.IntN(24))))})
+	}
+	return p
+}
+
+// drawNet sets the forwarders between the clusters of plan p with random numbers from r.
+func (p *Plan) drawNet(r *rand.Rand) {
 	switch r.IntN(4) {
 	case 0:
 		p.Net = "star"
@@ -84,15 +148,6 @@ func Draw(seed uint64) Plan {
 			}
 		}
 	}
-	p.Direct = p.Zippers == nil && r.IntN(3) == 0
-	p.drawFaults(r)
-	late := rand.New(rand.NewPCG(seed, 0x1a7e))
-	p.Late = len(p.Faults) > 0 && !p.Early && late.IntN(4) == 0
-	if trunks := rand.New(rand.NewPCG(seed, 0x7c)); p.Zippers != nil && trunks.IntN(3) == 0 {
-		p.Trunk = 1 + trunks.IntN(3)
-	}
-	p.Naps = rand.New(rand.NewPCG(seed, 0x4a95)).IntN(16) == 0
-	return p
 }
 
 // size returns the number of ranks of the job, over all clusters.
@@ -119,8 +174,8 @@ func (p *Plan) forwarders() (list []string) {
 // String returns the plan, with its faults, as text for people.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",
-		p.Seed, p.Sizes, p.Net, p.Rows, p.Trunk, p.Direct, p.Checked, p.Small, p.Naps, p.Rounds, p.Path)
+	fmt.Fprintf(&b, "seed %d: on loss %v, clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",
+		p.Seed, p.OnLoss, p.Sizes, p.Net, p.Rows, p.Trunk, p.Direct, p.Checked, p.Small, p.Naps, p.Rounds, p.Path)
 	if p.Late {
 		b.WriteString("> when the first rank ends:\n")
 	}

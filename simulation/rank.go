@@ -19,6 +19,7 @@ import (
 type rank struct {
 	*process.Member
 	job       *job          // job to which the rank belongs
+	in        int           // index of the rank's cluster
 	rand      *rand.Rand    // source of the rank's random decisions
 	ended     bool          // main has returned
 	finishing bool          // the rank has called Finish
@@ -32,7 +33,7 @@ type rank struct {
 // newRank creates rank number in the whole job, which has index in for its cluster, native rank
 // local and native MPI b. It starts its main thread, which joins the job and runs the program.
 func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
-	r := &rank{job: j, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
+	r := &rank{job: j, in: in, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
 		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
 	r.Proc.Go(func() {
 		r.err = r.main(in, local)
@@ -58,7 +59,11 @@ func (r *rank) main(in, local int) error {
 		return fmt.Errorf("join: %w", err)
 	}
 	r.job.joined()
-	if err := r.work(); err != nil {
+	work := r.work
+	if r.job.plan.OnLoss {
+		work = r.survive
+	}
+	if err := work(); err != nil {
 		return err
 	}
 	r.finishing = true
@@ -77,7 +82,7 @@ func (r *rank) main(in, local int) error {
 func (r *rank) enter(in, local int) error {
 	p := &r.job.plan
 	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),
-		Timeout: timeout, Patience: patience, Silence: rejoinSilence, Direct: r.directs(),
+		Timeout: timeout, Patience: patience, Silence: rejoinSilence, Direct: r.directs(), OnLoss: p.OnLoss,
 		Limits: engine.Limits{Ping: ping, Silence: silence, LastWay: silence, NoRail: patience}}
 	e.Job.Cluster = cluster(in)
 	if p.Small {

@@ -106,8 +106,12 @@ func transcript(p Plan) string {
 
 // TestSameAgain checks that two runs of a seed have the same events.
 func TestSameAgain(t *testing.T) {
-	for s := range uint64(12) {
-		a, b := Run(Draw(s), true), Run(Draw(s), true)
+	for i := range uint64(24) {
+		s, draw := i/2, Draw
+		if i%2 == 1 {
+			draw = DrawLosses
+		}
+		a, b := Run(draw(s), true), Run(draw(s), true)
 		if a.Trace != b.Trace || a.Steps != b.Steps || a.Virtual != b.Virtual {
 			t.Errorf("seed %d: %d steps in %v, then %d in %v; %s", s, a.Steps, a.Virtual, b.Steps, b.Virtual,
 				differ(a.History, b.History))

@@ -60,7 +60,7 @@ func (r *rank) work() error {
 // A rank with a planned abort aborts here.
 func (w *worker) await(c *engine.Cell) error {
 	block := time.Millisecond
-	if w.job.plan.Sizes[w.in()] == 1 { // the cluster has one rank, so native MPI needs no progress
+	if w.job.plan.Sizes[w.in] == 1 { // the cluster has one rank, so native MPI needs no progress
 		block = 100 * time.Millisecond
 	}
 	for spins := 0; !c.Done(); spins++ {
@@ -79,9 +79,6 @@ func (w *worker) await(c *engine.Cell) error {
 	w.job.moves++
 	return c.Err()
 }
-
-// in returns the index of the cluster of this rank.
-func (w *worker) in() int { c, _ := w.e.Place(w.Rank); return c }
 
 // compute stands for computation of the program between calls of MPI: in one of three calls it lets
 // a random virtual time pass, in the others none.
@@ -159,7 +156,7 @@ func (w *worker) exchange(each, most int) error {
 		b := text(w.Rank, sent[d], size)
 		tag := int(sent[d] % 7)
 		sent[d]++
-		if other, _ := w.e.Place(d); other == w.in() {
+		if other, _ := w.e.Place(d); other == w.in {
 			w.Native.Send(1, d-first, tag, b)
 		} else {
 			cell := new(engine.Cell)

@@ -68,6 +68,7 @@ type Entry struct {
 	// Direct has the functions that open direct links, by rank of the peer; nil functions if the
 	// peer dials.
 	Direct map[int]engine.Opener
+	OnLoss bool // the job goes on when a cluster is lost
 	Bare   bool // the member only joins, without an engine
 }
 
@@ -88,6 +89,9 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 		Layout: w.Clusters, TagUB: w.TagUB, Library: "simulated", Model: "m", Host: e.Host,
 		TimeoutMS: e.Timeout.Milliseconds(), Patience: e.Patience.Milliseconds(),
 		Instance: uint64(r.Rank + 1), Level: e.Level}
+	if e.OnLoss {
+		id.Settings = handshake.SettingOnLoss + "=continue"
+	}
 	targets, routes, err := dial.Targets(e.Job, id)
 	if err != nil {
 		return err
@@ -118,7 +122,7 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 			return r.join(ctx, t, e.Silence)
 		},
 		Direct: e.Direct}
-	cfg := engine.Config{World: w, Native: r.Native, Wiring: wiring, Limits: e.Limits}
+	cfg := engine.Config{World: w, Native: r.Native, Wiring: wiring, Limits: e.Limits, OnLoss: e.OnLoss}
 	if r.world.Say != nil {
 		cfg.Trace = func(s string) { r.world.Say("rank %d: %s", r.Rank, s) }
 		cfg.Warn = func(s string) { r.world.Say("rank %d warns: %s", r.Rank, s) }

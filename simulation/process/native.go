@@ -52,9 +52,10 @@ type Native struct {
 }
 
 type nativeRecv struct {
-	r       *engine.Request // receive of the engine
-	mail    *mail           // nil until the receive is matched
-	context uintptr         // communicator of the receive
+	r         *engine.Request // receive of the engine
+	mail      *mail           // nil until the receive is matched
+	cancelled bool            // the receive was cancelled before it was matched
+	context   uintptr         // communicator of the receive
 	// source and tag are the native rank and the tag that a message must have, or wildcards.
 	source, tag int
 }
@@ -94,7 +95,7 @@ func matches(m *mail, source, tag int) bool {
 // with the first one that fits.
 func (n *Native) settle() {
 	for _, v := range n.recvs {
-		for i := 0; v.mail == nil && i < len(n.board.mail); i++ {
+		for i := 0; v.mail == nil && !v.cancelled && i < len(n.board.mail); i++ {
 			m := n.board.mail[i]
 			if m.token == 0 && m.to == n.rank && m.context == v.context && matches(m, v.source, v.tag) {
 				v.mail = m
@@ -150,11 +151,15 @@ func (n *Native) Test(r *engine.Request) (bool, error) {
 		if v.r != r {
 			continue
 		}
-		if v.mail == nil {
+		if v.mail == nil && !v.cancelled {
 			return false, nil
 		}
 		n.recvs = append(n.recvs[:i:i], n.recvs[i+1:]...)
 		c, buf := r.Cell(), r.Buffer()
+		if v.cancelled {
+			c.Cancelled = 1
+			return true, nil
+		}
 		c.Source, c.Tag, c.Bytes = int32(r.Comm().RankOfLocal(v.mail.from)), int32(v.mail.tag),
 			int64(copy(buf, v.mail.data))
 		if len(v.mail.data) > len(buf) {
@@ -165,9 +170,15 @@ func (n *Native) Test(r *engine.Request) (bool, error) {
 	return false, errors.New("no such receive")
 }
 
-// Cancel always returns an error, because no simulated program cancels a receive.
-func (n *Native) Cancel(*engine.Request) error {
-	return errors.New("the simulated MPI does not support cancelling")
+// Cancel cancels the receive r unless it is matched. The error is always nil.
+func (n *Native) Cancel(r *engine.Request) error {
+	n.settle()
+	for _, v := range n.recvs {
+		if v.r == r && v.mail == nil {
+			v.cancelled = true
+		}
+	}
+	return nil
 }
 
 // SetActivity does nothing, because threads never block in simulated native MPI.
