@@ -56,6 +56,7 @@ func NewSite(t *testing.T) *Site {
 			"cg":      filepath.Join(root, "examples", "cg", "cg.c"),
 			"badluck": filepath.Join(root, "test", "programs", "c", "badluck.c"),
 			"hog":     filepath.Join("testdata", "hog.c"),
+			"lost":    filepath.Join(root, "test", "programs", "c", "lost_shrink.c"),
 		} {
 			out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, name+"-"+mpi), source,
 				"-lm").CombinedOutput()

@@ -1,0 +1,113 @@
+/* A cluster is lost while all processes repeat the call that the argument names. Every survivor's
+ * call returns the class of a failed process. Then the survivors shrink the communicator and go on.
+ * In the phases exit and finalize they end instead. */
+#include "lost.h"
+
+enum { SOME = 1000, MANY = 300000, LAST = 30 };
+
+static int *a, *b;
+static MPI_Win win = MPI_WIN_NULL;
+
+/* Returns whether the phase is one of epochs of single targets. */
+static int in_epochs(void) { return !strcmp(phase, "put") || !strcmp(phase, "get") || !strcmp(phase, "accumulate"); }
+
+static int once(MPI_Comm comm, int n) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Group group;
+  MPI_Request request;
+  int rc = MPI_SUCCESS, peer;
+  if (!strcmp(phase, "barrier")) return MPI_Barrier(comm);
+  if (!strcmp(phase, "bcast")) return MPI_Bcast(a, SOME, MPI_INT, n % np, comm);
+  if (!strcmp(phase, "allreduce")) return MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm);
+  if (!strcmp(phase, "large")) return MPI_Allreduce(a, b, MANY, MPI_INT, MPI_SUM, comm);
+  if (!strcmp(phase, "alltoall")) return MPI_Alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
+  if (!strcmp(phase, "allgather")) return MPI_Allgather(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
+  if (!strcmp(phase, "gather")) return MPI_Gather(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
+  if (!strcmp(phase, "scatter")) return MPI_Scatter(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
+  if (!strcmp(phase, "reduce")) return MPI_Reduce(a, b, SOME, MPI_INT, MPI_MAX, n % np, comm);
+  if (!strcmp(phase, "scan")) return MPI_Scan(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (!strcmp(phase, "exscan")) return MPI_Exscan(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (!strcmp(phase, "reduce_scatter")) return MPI_Reduce_scatter_block(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (!strcmp(phase, "agree")) return MPIX_Comm_agree(comm, a);
+  if (!strcmp(phase, "fence")) return MPI_Win_fence(0, win);
+  if (!strcmp(phase, "iallreduce")) {
+    rc = MPI_Iallreduce(a, b, SOME, MPI_INT, MPI_SUM, comm, &request);
+    return rc ? rc : MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (!strncmp(phase, "ring", 4)) { /* messages of 8 B, 4 KB or 1.2 MB */
+    int size = !strcmp(phase, "ring_small") ? 2 : !strcmp(phase, "ring_large") ? MANY : SOME;
+    peer = (me + 1) % np;
+    return MPI_Sendrecv(a, size, MPI_INT, peer, 1, b, size, MPI_INT, (me + np - 1) % np, 1, comm, MPI_STATUS_IGNORE);
+  }
+  if (in_epochs()) {
+    peer = (me + 1) % np;
+    if ((rc = MPI_Win_lock(MPI_LOCK_SHARED, peer, 0, win))) return rc;
+    if (!strcmp(phase, "put")) rc = MPI_Put(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
+    if (!strcmp(phase, "get")) rc = MPI_Get(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
+    if (!strcmp(phase, "accumulate")) rc = MPI_Accumulate(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, MPI_SUM, win);
+    int rc2 = MPI_Win_unlock(peer, win);
+    return rc ? rc : rc2;
+  }
+  if (!strcmp(phase, "dup")) rc = MPI_Comm_dup(comm, &made);
+  if (!strcmp(phase, "split")) rc = MPI_Comm_split(comm, 0, -me, &made);
+  if (!strcmp(phase, "create_group")) {
+    MPI_Comm_group(comm, &group);
+    rc = MPI_Comm_create_group(comm, group, 3, &made);
+    MPI_Group_free(&group);
+  }
+  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  return rc;
+}
+
+/* Repeats the call, in which the ranks to be lost end, until it fails. In a ring and in epochs of
+ * single targets a survivor whose neighbours live is never hit, so it ends when it knows. */
+static void repeat(MPI_Comm comm) {
+  int failing = 0, rc = MPI_SUCCESS;
+  for (int n = 0; !rc && !failing; n++) {
+    if (n == LAST) perish();
+    rc = once(comm, n);
+    MPI_Group group;
+    MPIX_Comm_get_failed(comm, &group);
+    if (!strncmp(phase, "ring", 4) || in_epochs()) MPI_Group_size(group, &failing);
+    if (group != MPI_GROUP_EMPTY) MPI_Group_free(&group);
+  }
+  if (rc) {
+    /* a neighbour that has left the ring has revoked the communicator */
+    if (strncmp(phase, "ring", 4) || class_of(rc) != MPIX_ERR_REVOKED) CLASS(rc, MPIX_ERR_PROC_FAILED);
+  }
+  if (!strncmp(phase, "ring", 4)) MPIX_Comm_revoke(comm);
+}
+
+int main(int argc, char **argv) {
+  begin_lost(&argc, &argv);
+  MPI_Comm comm, alive;
+  a = calloc(MANY * 16, sizeof *a), b = calloc(MANY * 16, sizeof *b);
+  CLASS(MPI_Comm_dup(MPI_COMM_WORLD, &comm), MPI_SUCCESS);
+  if (!strcmp(phase, "fence") || in_epochs()) {
+    CLASS(MPI_Win_create(b, MANY * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &win), MPI_SUCCESS);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    if (!strcmp(phase, "fence")) CLASS(MPI_Win_fence(0, win), MPI_SUCCESS);
+  }
+  if (!strcmp(phase, "exit")) {
+    perish();
+    await_loss(comm);
+  } else if (!strcmp(phase, "finalize")) {
+    usleep(dying ? 200000 : 0);
+    perish();
+  } else {
+    repeat(comm);
+    if (win != MPI_WIN_NULL) {
+      await_loss(comm);
+      CLASS(MPI_Win_free(&win), MPI_SUCCESS);
+    }
+    CLASS(MPIX_Comm_shrink(comm, &alive), MPI_SUCCESS);
+    CLASS(MPI_Comm_free(&comm), MPI_SUCCESS);
+    int size;
+    MPI_Comm_size(alive, &size);
+    SAME(size, np - victims, "survivors");
+    return finish_lost(alive);
+  }
+  MPI_Finalize();
+  puts("survived");
+  return failures != 0;
+}
