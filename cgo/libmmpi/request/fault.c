@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const int signals[] = {SIGSEGV, SIGBUS};
-enum { SIGNALS = sizeof signals / sizeof *signals, PAGE = 4096, LOWEST = 65536 };
+enum { SIGNALS = sizeof signals / sizeof *signals, LOWEST = 65536 };
 
 /* For each of the signals: `loaded` is the action when this library was loaded, which is the MPI
  * library's (UCX installs a handler then); `programs` is 1 if the program has installed an action
@@ -35,7 +35,8 @@ static void touch_byte(char *c, int writes) {
 }
 
 static void touch(char *at, int64_t bytes, int writes) {
-  for (int64_t i = 0; i < bytes; i += PAGE) touch_byte(at + i, writes);
+  int64_t page = sysconf(_SC_PAGESIZE);
+  for (int64_t i = 0; i < bytes; i += page) touch_byte(at + i, writes);
   touch_byte(at + bytes - 1, writes);
 }
 

@@ -12,7 +12,8 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, N = 16 * PAGE };
+/* PAGE is the largest page size of a kernel, which all smaller ones divide. */
+enum { PAGE = 64 << 10, N = 4 * PAGE, LARGE = 32 << 20 };
 static zu_list *list;
 static uint64_t seen;
 static int failed;
@@ -72,11 +73,11 @@ int main(void) {
   want("munmap", m, N / 2, 1);
 
   /* Large blocks of malloc stay at their address, and mapped. */
-  unsigned char core[(32 << 20) / PAGE];
-  char *large = malloc(sizeof core * PAGE), *small = malloc(100);
-  memset(large, 1, sizeof core * PAGE);
+  static unsigned char core[LARGE / (4 << 10)]; /* a byte for each page of the smallest size */
+  char *large = malloc(LARGE), *small = malloc(100);
+  memset(large, 1, LARGE);
   char *page = (char *)(((uintptr_t)large + PAGE - 1) & -PAGE);
-  size_t inside = (sizeof core - 1) * PAGE;
+  size_t inside = LARGE - PAGE;
   large = realloc(large, inside / 2);
   free(large);
   want("free", page, PAGE, 0);

@@ -2,10 +2,14 @@ package verbs
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// page is the size of a page in bytes.
+var page = os.Getpagesize()
 
 // notes is an Unmaps whose ranges the test sets.
 type notes [][2]uintptr
@@ -59,7 +63,7 @@ func (s *shelf) must(t *testing.T, mem []byte) span {
 
 func pages(t *testing.T, n int) []byte {
 	t.Helper()
-	m, err := unix.Mmap(-1, 0, n<<12, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	m, err := unix.Mmap(-1, 0, n*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,29 +99,30 @@ func TestCache(t *testing.T) {
 	n := &notes{}
 	s := newShelf(n)
 	m := pages(t, 8)
-	a := s.must(t, m[100:3<<12])
+	a := s.must(t, m[100:3*page])
 	b := s.must(t, m[200:1000])
-	if s.calls != 1 || a.r != b.r || s.live != 3<<12 {
+	if s.calls != 1 || a.r != b.r || s.live != 3*page {
 		t.Errorf("%d registrations, %d bytes", s.calls, s.live)
 	}
 	b.r.put()
-	other := s.must(t, m[4<<12:5<<12])
+	other := s.must(t, m[4*page:5*page])
 	other.r.put()
-	*n = append(*n, [2]uintptr{start(m) + 2<<12, start(m) + 4<<12}) // the third page of a, and none of the other
+	// the third page of a, and none of the other
+	*n = append(*n, [2]uintptr{start(m) + uintptr(2*page), start(m) + uintptr(4*page)})
 	c := s.must(t, m[200:1000])
-	if c.r == a.r || s.calls != 3 || s.live != 5<<12 {
+	if c.r == a.r || s.calls != 3 || s.live != 5*page {
 		t.Errorf("after unmapping: %d registrations, %d bytes", s.calls, s.live)
 	}
 	a.r.put()
-	if s.live != 2<<12 {
+	if s.live != 2*page {
 		t.Errorf("%d bytes are registered, want two pages", s.live)
 	}
-	if o := s.must(t, m[4<<12:5<<12]); o.r != other.r {
+	if o := s.must(t, m[4*page:5*page]); o.r != other.r {
 		t.Error("memory that was not unmapped is forgotten")
 	}
 	*n = append(*n, [2]uintptr{0, ^uintptr(0)})
 	c.r.put() // this call checks the ranges
-	if s.live != 1<<12 {
+	if s.live != 1*page {
 		t.Errorf("%d bytes are registered, want the page in use", s.live)
 	}
 	if err := s.close(); err != nil || s.live != 0 {
@@ -134,33 +139,33 @@ func TestCache(t *testing.T) {
 func TestCacheBounds(t *testing.T) {
 	s := newShelf(&notes{})
 	m := pages(t, 2*maxKept)
-	page := func(i int) []byte { return m[i<<12 : (i+1)<<12] }
-	held := s.must(t, page(0))
+	nth := func(i int) []byte { return m[i*page : (i+1)*page] }
+	held := s.must(t, nth(0))
 	for i := 1; i < maxKept; i++ {
-		s.must(t, page(i)).r.put()
+		s.must(t, nth(i)).r.put()
 	}
-	s.must(t, page(1)).r.put() // used again, so that 2 is the oldest now
-	s.must(t, page(maxKept)).r.put()
+	s.must(t, nth(1)).r.put() // used again, so that 2 is the oldest now
+	s.must(t, nth(maxKept)).r.put()
 	calls := s.calls
-	s.must(t, page(0)).r.put()
-	s.must(t, page(1)).r.put()
-	if s.calls != calls || s.live != maxKept<<12 {
+	s.must(t, nth(0)).r.put()
+	s.must(t, nth(1)).r.put()
+	if s.calls != calls || s.live != maxKept*page {
 		t.Errorf("%d bytes are kept", s.live)
 	}
-	s.must(t, page(2)).r.put()
+	s.must(t, nth(2)).r.put()
 	if s.calls != calls+1 {
 		t.Error("the oldest was kept")
 	}
 	s.limit = s.live
-	s.must(t, m[100<<12:110<<12]).r.put()
-	if s.live != 11<<12 {
+	s.must(t, m[100*page:110*page]).r.put()
+	if s.live != 11*page {
 		t.Errorf("%d bytes are registered: the held page and ten are due", s.live)
 	}
-	s.limit = 5 << 12
-	if _, err := s.get(m[20<<12 : 30<<12]); err == nil {
+	s.limit = 5 * page
+	if _, err := s.get(m[20*page : 30*page]); err == nil {
 		t.Error("registered more than the limit")
 	}
-	if held.r.put(); s.live != 1<<12 { // in the list until another region needs its place
+	if held.r.put(); s.live != 1*page { // in the list until another region needs its place
 		t.Errorf("%d bytes", s.live)
 	}
 }

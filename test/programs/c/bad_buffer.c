@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, ROOM = 32 << 20 };
+enum { ROOM = 32 << 20 };
+static int page;  /* the size of a page in bytes */
 static char *bad; /* the last rank's buffer */
 static int bytes, last, repairs;
 static const char *way;
@@ -28,7 +29,7 @@ static char *mapped(int protection) {
 
 /* Returns memory that ends in the middle of the message, or a page before its end. */
 static char *cut(int in_file) {
-  int length = bytes / 2 / PAGE * PAGE;
+  int length = bytes / 2 / page * page;
   if (!in_file) {
     char *p = mapped(PROT_READ | PROT_WRITE);
     munmap(p + length, ROOM - length);
@@ -45,7 +46,7 @@ static char *cut(int in_file) {
 static void repair(int sig, siginfo_t *info, void *context) {
   (void)sig, (void)context;
   repairs++;
-  if (mprotect((char *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE)) _exit(3);
+  if (mprotect((char *)((uintptr_t)info->si_addr & ~(uintptr_t)(page - 1)), page, PROT_READ | PROT_WRITE)) _exit(3);
 }
 
 static void one_sided(char *mine) {
@@ -111,7 +112,7 @@ static void message(char *good) {
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
-  way = argv[1], bytes = atoi(argv[2]);
+  way = argv[1], bytes = atoi(argv[2]), page = (int)sysconf(_SC_PAGESIZE);
   start(&argc, &argv);
   last = np - 1;
   char *good = calloc((size_t)np, bytes);

@@ -12,12 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { PAGE = 64 << 10 }; /* the largest page size of a kernel, which all smaller ones divide */
 static size_t bytes = 2 << 20;
 static int raw, round_;
 
 /* Far below the addresses that the kernel chooses: no other thread's memory (a new arena, a stack)
- * can get into a hole that is made here for a moment. */
-static char *const place = (char *)0x200000000000;
+ * can get into a hole that is made here for a moment. Some kernels for aarch64 have addresses of 39
+ * bits. */
+static char *const place = (char *)0x2000000000;
 
 static void *fresh(void *at, size_t n) {
   void *p = mmap(at, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,7 +48,7 @@ static void child(char *out, char *in, size_t n) {
   pid_t p = fork();
   if (p == 0) { /* the child has a copy of all memory, and may do anything with it */
     volatile char sum = 0;
-    for (size_t i = 0; i < n; i += 4096) sum += in[i];
+    for (size_t i = 0; i < n; i += 4096 /* the smallest size of a page */) sum += in[i];
     memset(out, 1, n), memset(in, 2, n);
     free(malloc(1 << 20));
     _exit(0);
@@ -69,11 +71,11 @@ int main(int argc, char **argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
-  if (argc > 1) bytes = strtoul(argv[1], NULL, 0) & -4096ul;
+  if (argc > 1) bytes = strtoul(argv[1], NULL, 0) & -(size_t)PAGE;
   raw = argc > 2 && !strcmp(argv[2], "raw");
   if (me < 2) {
     /* the last page stays, so that mremap cannot grow in place */
-    char *out = fresh(place, 2 * bytes + 4096), *in = out + bytes;
+    char *out = fresh(place, 2 * bytes + PAGE), *in = out + bytes;
     exchange("first", out, in, bytes);
     exchange("again", out, in, bytes);
     for (int i = 0; i < 2; i++) {
@@ -82,8 +84,8 @@ int main(int argc, char **argv) {
       exchange("unmapped and mapped again", out, in, bytes);
     }
     if (!raw) {
-      away(in + bytes / 2, 4096);
-      fresh(in + bytes / 2, 4096);
+      away(in + bytes / 2, PAGE);
+      fresh(in + bytes / 2, PAGE);
       exchange("one page of the receive", out, in, bytes);
       madvise(out, 2 * bytes, MADV_DONTNEED);
       exchange("madvise", out, in, bytes);
@@ -122,7 +124,7 @@ int main(int argc, char **argv) {
       }
       munmap(moved, 4 * bytes);
     }
-    munmap(out, 2 * bytes + 4096);
+    munmap(out, 2 * bytes + PAGE);
   }
   return finish();
 }

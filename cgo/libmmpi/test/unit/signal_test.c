@@ -135,7 +135,7 @@ static void set(void *at, size_t bytes) {
   CHECK(!sigaltstack(&s, NULL));
 }
 
-static int mapped(const char *at) { return !msync((void *)at, 4096, MS_ASYNC); }
+static int mapped(const char *at) { return !msync((void *)at, 1, MS_ASYNC); }
 
 static volatile int given;
 static char *was_at;
