@@ -59,6 +59,11 @@ func (h *Half) prepare(ctx context.Context) error {
 				return err
 			}
 		}
+		if c.Hosts == "" { // other hosts may be of the program's architecture
+			if err := p.Fits(); err != nil {
+				return err
+			}
+		}
 		if err := p.Preloadable(); err != nil {
 			return err
 		}

@@ -11,6 +11,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
+
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // A half on another host: `rsh HOST zipper join --piped` there reads its description from its
@@ -79,7 +82,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	}()
 	var words []string
 	words = append(words, rsh[1:]...)
-	words = append(words, Quote(zipper), "join", "--piped")
+	words = append(words, ShellPath(zipper), "join", "--piped")
 	cmd := exec.Command(rsh[0], words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
 	status, err := supervise(ctx, cmd, rand.Text(), nil)
@@ -89,6 +92,9 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	case status == 255:
 		err = fmt.Errorf("cluster %s: %s %s ended with 255: the program did, or you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)",
 			h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
+	case status == 126:
+		err = fmt.Errorf("cluster %s: host %s cannot run %s: install zipper for its architecture there, and say where it is (zipper: PATH in the job file, where {arch} stands for x86_64 or aarch64)",
+			h.Cluster.Name, rsh[len(rsh)-1], zipper)
 	case status == 127:
 		err = fmt.Errorf("cluster %s: host %s has no %s: install zipper there, or say where it is (zipper: PATH in the job file)",
 			h.Cluster.Name, rsh[len(rsh)-1], zipper)
@@ -139,6 +145,12 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	}()
 	defer pr.Close()
 	return h.Run(ctx, pr, stdout, stderr)
+}
+
+// ShellPath quotes the path of the zipper command for a POSIX shell on the host where it is
+// installed, whose architecture {arch} is.
+func ShellPath(path string) string {
+	return strings.ReplaceAll(Quote(path), spec.Arch, `'"$(uname -m)"'`) // a path with braces is in quotes
 }
 
 // Quote quotes s as one word for a POSIX shell.

@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/plane"
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/internal/wire"
 )
 
 // Connections are the connections of a job. Package forwarder implements it.
@@ -101,11 +102,13 @@ func clusters(j *job.Job, pl *plane.Plane) (list []report.ClusterStatus, more in
 	more = max(0, len(all)-MaxClusters)
 	for i, c := range all[:len(all)-more] {
 		host, origin := j.Gather().Origin(i)
+		origin, arch := wire.CutArch(origin)
 		blocked := 0.0
 		if pl != nil {
 			blocked = pl.BlockedIn(i).Seconds()
 		}
-		list = append(list, report.ClusterStatus{Name: c.Name, Size: int(c.Size), Host: host, Origin: origin, Blocked: blocked})
+		list = append(list, report.ClusterStatus{Name: c.Name, Size: int(c.Size), Host: host, Arch: arch, Origin: origin,
+			Blocked: blocked})
 	}
 	return list, more
 }

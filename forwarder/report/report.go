@@ -74,6 +74,8 @@ type ClusterStatus struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
 	Host string `json:"host,omitempty"` // the name of the host of the cluster's first rank
+	// Arch is the architecture of that rank, as reported by it: x86_64 or aarch64.
+	Arch string `json:"arch,omitempty"`
 	// Origin names the user of the first rank, as reported by it: user=NAME, and SCHEDULER=ID in a
 	// batch job.
 	Origin string `json:"origin,omitempty"`

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -62,7 +64,7 @@ type Port struct {
 //	string    protocol    protocol of messages: empty, or "classic"; the forwarder must use the same
 //	string    settings    further settings that must be equal in the whole job, as NAME=VALUE words; a process that reconnects adds the lost clusters (package handshake)
 //	string    host
-//	string    origin      user and batch job of the process, as it claims: words user=NAME and SCHEDULER=ID; empty: not given
+//	string    origin      user and batch job of the process, as it claims: words user=NAME, SCHEDULER=ID and arch=NAME; empty: not given
 //	u16       level       protection of the job's frames in transit (Level)
 //	u32       patience_ms time for which a rank out of reach is waited for, if it is not known to be dead; at most MaxPatience
 //	u16       rails       number of forwarders that the rank joins, including this one, at least 1
@@ -355,4 +357,29 @@ func (r *reader) ports(n, networks int) (l []Port) {
 		l = append(l, p)
 	}
 	return l
+}
+
+// Architecture returns the name of this process's processor architecture as `uname -m` prints it:
+// x86_64 or aarch64.
+func Architecture() string {
+	return cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH], runtime.GOARCH)
+}
+
+// archWord begins the word of an origin that names the architecture.
+const archWord = "arch="
+
+// WithArch returns an origin (Join.Origin) with a word for an architecture, arch=NAME, behind it.
+func WithArch(origin, arch string) string { return origin + " " + archWord + arch }
+
+// CutArch returns an origin without its words for an architecture, and the architecture, or "" if
+// the origin names none.
+func CutArch(origin string) (rest, arch string) {
+	words := slices.DeleteFunc(strings.Fields(origin), func(w string) bool {
+		name, is := strings.CutPrefix(w, archWord)
+		if is {
+			arch = name
+		}
+		return is
+	})
+	return strings.Join(words, " "), arch
 }

@@ -275,3 +275,17 @@ func TestRefuseCodeNames(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// TestOriginNamesTheArchitecture checks that the architecture is a word of an origin, and that the
+// rest stays as it was.
+func TestOriginNamesTheArchitecture(t *testing.T) {
+	for _, c := range []struct{ origin, rest, arch string }{
+		{WithArch("user=u slurm=7", "aarch64"), "user=u slurm=7", "aarch64"},
+		{"user=u", "user=u", ""},
+		{"", "", ""},
+	} {
+		if rest, arch := CutArch(c.origin); rest != c.rest || arch != c.arch {
+			t.Errorf("%q: %q, %q", c.origin, rest, arch)
+		}
+	}
+}

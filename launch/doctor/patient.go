@@ -28,7 +28,7 @@ func probe(ctx context.Context, cluster string, rsh []string, zipper string) (p 
 		p.conn = agent.Here(func(r io.Reader, w io.Writer) error { return Serve(ctx, r, w) })
 	} else {
 		p.where = rsh[len(rsh)-1]
-		words := append(rsh[1:len(rsh):len(rsh)], launch.Quote(zipper)+" doctor --probe")
+		words := append(rsh[1:len(rsh):len(rsh)], launch.ShellPath(zipper)+" doctor --probe")
 		cmd := exec.CommandContext(ctx, rsh[0], words...)
 		cmd.Stderr = os.Stderr
 		cmd.WaitDelay = launch.Grace

@@ -49,6 +49,8 @@ type Hello struct {
 	Port int `json:"port"`
 	// Word is a random word.
 	Word string `json:"word"`
+	// Arch is the architecture of its processors: x86_64 or aarch64.
+	Arch string `json:"arch"`
 	// Cores is the number of processors.
 	Cores int `json:"cores"`
 	// Buffers are the kernel's limits of connections.
@@ -217,7 +219,7 @@ func challenged(r io.Reader, begin time.Time) Answer {
 
 // Survey describes this host.
 func Survey(ctx context.Context) Hello {
-	h := Hello{Version: int(wire.Version), Word: word(), Cores: runtime.NumCPU(),
+	h := Hello{Version: int(wire.Version), Word: word(), Arch: wire.Architecture(), Cores: runtime.NumCPU(),
 		Fabrics: fabrics("/sys/class/infiniband"), Buffers: buffers("/proc/sys/net/ipv4")}
 	if len(h.Fabrics) > 0 {
 		h.Obstacles = obstacles("/dev/infiniband", lockable())

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -106,6 +107,7 @@ func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) *launc
 		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version,
 			wire.Version), "install the same version of zipper on all hosts")
 	}
+	r.add(OK, subject, "architecture "+p.Arch, "")
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
 	if c.Launcher != "mpirun" { // the files are on another host
@@ -149,7 +151,7 @@ func (r *Report) host(h Hello) {
 	if h.Cores < enoughCores {
 		level, advice = Warn, "ranks that wait share a core: keep MPICH (which never yields) at 2 ranks here, and expect latencies to suffer"
 	}
-	r.add(level, h.Host, fmt.Sprintf("%d cores", h.Cores), advice)
+	r.add(level, h.Host, fmt.Sprintf("%d cores, %s", h.Cores, h.Arch), advice)
 	for _, a := range h.Addresses {
 		r.add(OK, h.Host, fmt.Sprintf("address %s on %s", a.CIDR, a.Interface), "")
 	}
@@ -168,7 +170,7 @@ func (r *Report) obstacles(subject string, h Hello) {
 }
 
 // program judges whether a program can be run zipped; {mpi} stands for each of the libraries that
-// are installed.
+// are installed, and {arch} for this host's architecture.
 func (r *Report) program(name string, libs []Library) {
 	if strings.Contains(name, "{mpi}") {
 		for _, l := range libs {
@@ -178,10 +180,11 @@ func (r *Report) program(name string, libs []Library) {
 		}
 		return
 	}
+	name = strings.ReplaceAll(name, spec.Arch, wire.Architecture())
 	dir, _ := os.Getwd()
 	p, err := native.InspectProgram(name, dir)
 	if err == nil {
-		err = p.Preloadable()
+		err = cmp.Or(p.Fits(), p.Preloadable())
 	}
 	switch {
 	case err != nil:

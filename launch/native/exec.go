@@ -58,6 +58,9 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	if err := p.Match(m, r.Share.Cluster); err != nil {
 		return "", nil, err
 	}
+	if err := p.Fits(); err != nil {
+		return "", nil, err
+	}
 	if err := p.Preloadable(); err != nil {
 		return "", nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -19,6 +20,9 @@ type Program struct {
 	Path string
 	// ELF is false for a script, or another file that the kernel knows how to run.
 	ELF bool
+	// Arch is the architecture for which an ELF file is built, as `uname -m` prints it; it is empty
+	// for others than x86_64 and aarch64.
+	Arch string
 	// Static tells that there is no dynamic loader, so nothing can be preloaded.
 	Static bool
 	// SetUID tells that the loader ignores LD_PRELOAD.
@@ -85,6 +89,7 @@ func InspectProgram(name, dir string) (Program, error) {
 	}
 	defer f.Close()
 	p.ELF, p.Static = true, true
+	p.Arch = map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "aarch64"}[f.Machine]
 	for _, s := range f.Progs {
 		if s.Type == elf.PT_INTERP {
 			p.Static = false
@@ -122,6 +127,15 @@ func InspectProgram(name, dir string) (Program, error) {
 		}
 	}
 	return p, nil
+}
+
+// Fits refuses a program that is built for another architecture than this host's.
+func (p Program) Fits() error {
+	if here := wire.Architecture(); p.Arch != "" && p.Arch != here {
+		return fmt.Errorf("program %s is built for %s, and this host is %s: give the cluster its own build (program=PATH, or {arch} in the program's name)",
+			p.Path, p.Arch, here)
+	}
+	return nil
 }
 
 // Preloadable returns nil if the shim can be preloaded into the program. Otherwise the error says

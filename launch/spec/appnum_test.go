@@ -16,6 +16,7 @@ func TestBuildsOfOneProgramShareANumber(t *testing.T) {
 		{[]string{"./ocean.{mpi}", "./ocean.{mpi}"}, []string{"0", "0"}},
 		{[]string{"/a/ocean.openmpi", "/b/bin/ocean.mpich"}, []string{"0", "0"}},
 		{[]string{"/a/ocean-mpich", "ocean"}, []string{"0", "0"}},
+		{[]string{"./ocean.{arch}", "/a/ocean-aarch64", "ocean.x86_64.mpich"}, []string{"0", "0", "0"}},
 		{[]string{"./ocean", "./atmosphere"}, []string{"0", "1"}},
 		{[]string{"./ocean", "./atmosphere", "./ocean", "./ice"}, []string{"0", "1", "0", "2"}},
 	} {

@@ -25,8 +25,8 @@ type file struct {
 	Secret string `yaml:"secret_file"`
 	// A file with the job's ticket, for forwarders that demand one.
 	Ticket string `yaml:"ticket_file"`
-	// Program and arguments. In them {mpi} stands for the name of each cluster's MPI library, and
-	// {cluster} for the name of the cluster.
+	// Program and arguments. In them {mpi} stands for the name of each cluster's MPI library,
+	// {arch} for its architecture (x86_64 or aarch64), and {cluster} for the name of the cluster.
 	Program command `yaml:"program"`
 	// How long the clusters wait for each other to join: 60s.
 	Timeout duration `yaml:"timeout"`
@@ -102,7 +102,8 @@ type fileCluster struct {
 	Args []string `yaml:"args"`
 	// Variables of the environment for this cluster's processes.
 	Env map[string]string `yaml:"env"`
-	// The zipper command's path on the cluster's nodes, if it is not the same as here.
+	// The zipper command's path on the cluster's nodes, if it is not the same as here; {arch} in it
+	// stands for their architecture.
 	Zipper string `yaml:"zipper"`
 	// The working directory of the cluster's processes.
 	Dir string `yaml:"dir"`

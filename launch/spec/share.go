@@ -62,8 +62,8 @@ func (j *Job) Share(cluster string) jobenv.Job {
 
 // appnum returns the number of a cluster's program among those of the job, in the order of the
 // clusters, as mpirun numbers the programs that it starts. Builds of one program for several MPI
-// libraries have the same number: the name of a program's file, without the library's name,
-// identifies it.
+// libraries and architectures have the same number: the name of a program's file, without their
+// names, identifies it.
 func (j *Job) appnum(cluster string) int {
 	var programs []string
 	for _, c := range j.Clusters {
@@ -85,7 +85,7 @@ func programName(c Cluster) string {
 		return ""
 	}
 	name := path.Base(c.Program[0])
-	for _, library := range []string{"{mpi}", string(OpenMPI), string(MPICH)} {
+	for _, library := range []string{"{mpi}", string(OpenMPI), string(MPICH), Arch, "x86_64", "aarch64"} {
 		name = strings.ReplaceAll(name, library, "")
 	}
 	return strings.Trim(name, ".-_")

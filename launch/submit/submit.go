@@ -126,7 +126,7 @@ func (h *Half) script(job *spec.Job, gate func(h *Half) string) string {
 	if gate != nil {
 		b.WriteString(gate(h))
 	}
-	fmt.Fprintf(&b, "exec %s join --env \"$HOME/%s/%s.env\"", quote(c.ZipperPath()), h.dir, c.Name)
+	fmt.Fprintf(&b, "exec %s join --env \"$HOME/%s/%s.env\"", h.zipper(), h.dir, c.Name)
 	if c.MPI != "" {
 		fmt.Fprintf(&b, " --mpi %s", string(c.MPI))
 	}
@@ -150,6 +150,11 @@ func sorted(m map[string]string) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// zipper returns the path of the zipper command for the batch job's shell, which replaces {arch}.
+func (h *Half) zipper() string {
+	return strings.ReplaceAll(quote(h.Cluster.ZipperPath()), spec.Arch, `'"$(uname -m)"'`)
 }
 
 // quote quotes any text as one word for a POSIX shell.

@@ -75,7 +75,7 @@ until [ "$(cat "$d/%[2]s.go")" = go ]; do
   fi
   sleep 1
 done
-`, h.dir, h.Cluster.Name, bound, quote(h.Cluster.ZipperPath()))
+`, h.dir, h.Cluster.Name, bound, h.zipper())
 }
 
 // Begin submits the halves and returns when all of them run and go on, so that Watch can follow

@@ -93,7 +93,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(loc.getenv, os.Getuid()),
+		Library: loc.Library, Model: Model, Host: loc.Host, Origin: wire.WithArch(jobenv.Origin(loc.getenv, os.Getuid()), wire.Architecture()),
 		TimeoutMS: job.Timeout.Milliseconds(),
 		Patience:  patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}

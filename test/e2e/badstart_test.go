@@ -322,7 +322,7 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2,
 			"set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
 		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1,
-			"{mip} is not a placeholder; {mpi} and {cluster} are"},
+			"{mip} is not a placeholder; {mpi}, {arch} and {cluster} are"},
 		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
 		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2,
 			`zipper h:7475 is named for cluster "x"`},

@@ -59,21 +59,40 @@ static void report(const char *at, int writes, const char *what, int in_call) {
   }
 }
 
-#ifdef __x86_64__
+/* For each processor: `pc_of` returns the address of the instruction that a signal has interrupted,
+ * or 0 if it is unknown, and `wrote` whether that instruction was writing to memory. */
+#if defined __x86_64__
+static uintptr_t pc_of(const ucontext_t *c) { return (uintptr_t)c->uc_mcontext.gregs[REG_RIP]; }
+static int wrote(const ucontext_t *c) { return c->uc_mcontext.gregs[REG_ERR] >> 1 & 1; }
+#elif defined __aarch64__
+enum { WRITES = 1 << 6 }; /* WnR, a bit of the register ESR after an abort of data */
+static uintptr_t pc_of(const ucontext_t *c) { return c->uc_mcontext.pc; }
+
+static int wrote(const ucontext_t *c) {
+  /* a list of records, each with its size; the one of size 0 ends it */
+  const char *end = (const char *)(&c->uc_mcontext + 1);
+  const struct _aarch64_ctx *r = (const struct _aarch64_ctx *)c->uc_mcontext.__reserved;
+  while (r->size && (const char *)(r + 1) < end && r->magic != ESR_MAGIC)
+    r = (const struct _aarch64_ctx *)((const char *)r + r->size);
+  return r->magic == ESR_MAGIC && ((const struct esr_context *)r)->esr & WRITES;
+}
+#else
+static uintptr_t pc_of(const ucontext_t *c) { return (void)c, 0; }
+static int wrote(const ucontext_t *c) { return (void)c, 0; }
+#endif
+
 static void crashed(int sig, siginfo_t *info, void *context) {
-  const greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
-  uintptr_t pc = (uintptr_t)regs[REG_RIP], at = (uintptr_t)info->si_addr;
-  int vague = info->si_code == SI_KERNEL;     /* a non-canonical address, which the kernel does not report */
+  uintptr_t pc = pc_of(context), at = (uintptr_t)info->si_addr;
+  int vague = info->si_code == SI_KERNEL;     /* a non-canonical address, which x86-64 does not report */
   sigaction(sig, &kept[sig == SIGBUS], NULL); /* when the handler returns the access is repeated */
   if (info->si_code <= 0) {
     raise(sig);
   } else if (pc >= text_from && pc < text_to && (vague || at >= LOWEST)) {
-    fault.signal = sig, fault.writes = regs[REG_ERR] >> 1 & 1, fault.at = vague ? NULL : (char *)at;
+    fault.signal = sig, fault.writes = wrote(context), fault.at = vague ? NULL : (char *)at;
     if (zfault_landing) __builtin_longjmp(zfault_landing, 1);
     report(fault.at, fault.writes, "a message", 0);
   }
 }
-#endif
 
 void zfault_landed(void) {
   zfault_landing = NULL;
@@ -88,9 +107,7 @@ void zfault_landed(void) {
 static int handled(int i) {
   struct sigaction now;
   if (sigaction(signals[i], NULL, &now) || now.sa_handler == SIG_DFL) return 0;
-#ifdef __x86_64__
   if (now.sa_sigaction == crashed) return 0;
-#endif
   return programs[i] || now.sa_handler != kept[i].sa_handler;
 }
 
@@ -138,12 +155,8 @@ void zfault_watch(void) {
   void *engine; /* the address of the engine's first function */
   memcpy(&engine, &z_eng, sizeof engine);
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &kept[i]);
-#ifdef __x86_64__
   if (!dl_iterate_phdr(find_text, engine)) return;
   struct sigaction ours = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
   for (int i = 0; i < SIGNALS; i++)
     if (!programs[i]) zsignal_first()->own(signals[i], &ours, &kept[i]);
-#else
-  (void)engine;
-#endif
 }

@@ -91,7 +91,7 @@ function matrix (card, j) {
 // links shows the state of the links of each cluster's ranks and to other forwarders.
 function links (card, j, v) {
   const rows = j.clusters.map(c => ['cluster ' + c.name, c.size + (c.size === 1 ? ' rank' : ' ranks') +
-    (c.host ? ', the first on ' + c.host : '') + (c.origin ? ', ' + c.origin : ''),
+    (c.host ? ', the first on ' + c.host : '') + (c.arch ? ', ' + c.arch : '') + (c.origin ? ', ' + c.origin : ''),
     c.blocked_seconds ? 'full for ' + span(c.blocked_seconds) + ' of rank time' : 'free'])
   if (j.more_clusters) rows.push(['more clusters', String(j.more_clusters), ''])
   for (const t of j.trunks || []) {

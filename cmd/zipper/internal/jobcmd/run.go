@@ -35,10 +35,11 @@ zipper run --plan ranks -- ./prog.{mpi} arguments
 
 Virtual ranks are numbered over the clusters in the given order. They are the ranks of MPI_COMM_WORLD, unless --plan or
 --order sets another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD; in the
-background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. {mpi} and {cluster} in the program or its
-arguments stand for the name of the cluster's MPI library and of the cluster. The exit status is that of the first rank
-that failed: its own status, MPI_Abort's code (1 for code 0), or 128 + N for signal N. It is 1 if the job could not run
-(255 or 127 from the remote shell: no login, no such command), and 2 for wrong flags.`,
+background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. {mpi}, {arch} and {cluster} in the program
+or its arguments stand for the name of the cluster's MPI library, of its architecture (x86_64 or aarch64) and of the
+cluster. The exit status is that of the first rank that failed: its own status, MPI_Abort's code (1 for code 0), or
+128 + N for signal N. It is 1 if the job could not run (255 or 127 from the remote shell: no login, no such command),
+and 2 for wrong flags.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
 				Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},

@@ -229,10 +229,13 @@ func writeTotals(w io.Writer, t *forwarder.Totals) {
 	}
 }
 
-// clusterOwner describes the host of a cluster's first rank and its user.
+// clusterOwner describes the host of a cluster's first rank, its architecture and its user.
 func clusterOwner(c forwarder.ClusterStatus) (s string) {
 	if c.Host != "" {
 		s = ", the first on " + wire.Printable(c.Host)
+	}
+	if c.Arch != "" {
+		s += ", " + wire.Printable(c.Arch)
 	}
 	if c.Origin != "" {
 		s += ", " + wire.Printable(c.Origin)

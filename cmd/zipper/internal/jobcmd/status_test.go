@@ -16,7 +16,7 @@ func TestStatusIsText(t *testing.T) {
 	traffic := []forwarder.Traffic{{From: evil, To: evil}}
 	s := forwarder.Status{Addresses: []string{evil},
 		Jobs: []forwarder.JobStatus{{Job: evil, State: evil, Missing: evil, Refused: evil, Reason: evil,
-			Clusters:   []forwarder.ClusterStatus{{Name: evil, Size: 1, Host: evil, Origin: evil}},
+			Clusters:   []forwarder.ClusterStatus{{Name: evil, Size: 1, Host: evil, Arch: evil, Origin: evil}},
 			Forwarders: []string{evil}, Traffic: traffic}},
 		Past: []forwarder.Summary{{Job: evil, Reason: evil, Traffic: traffic}}}
 	var out bytes.Buffer
@@ -26,8 +26,8 @@ func TestStatusIsText(t *testing.T) {
 	if bytes.ContainsAny(out.Bytes(), "\x1b\r\u202e") {
 		t.Errorf("got %q", out.String())
 	}
-	if n := bytes.Count(out.Bytes(), []byte(`x\x1b[2J\r\n\u202eok`)); n != 16 {
-		t.Errorf("%d of 16 texts in %q", n, out.String())
+	if n := bytes.Count(out.Bytes(), []byte(`x\x1b[2J\r\n\u202eok`)); n != 17 {
+		t.Errorf("%d of 17 texts in %q", n, out.String())
 	}
 }
 
