@@ -87,10 +87,15 @@ static int move(zreq *r) {
   }
   switch (d->step) {
   case ASKING:
-    if (zmeet_held()) return 0;
+    /* Another thread that forbids the native part sees this count, or is seen here. */
+    zmeet_copying(1);
+    if (zmeet_held()) {
+      zmeet_copying(-1);
+      return 0;
+    }
     d->context = d->contexts[0];
     rc = copy(d, r->comm->native);
-    if (!rc) zmeet_copying(1);
+    if (rc) zmeet_copying(-1);
     d->step = COPYING, d->rc = rc, d->copies = !rc;
     return 0;
   case COPYING:

@@ -38,6 +38,23 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestLitmus runs the litmus tests alone, a hundred times as long with ZIPPER_LONG=1. The library
+// with which they are built does not matter.
+func TestLitmus(t *testing.T) {
+	optional.Program(t, "make")
+	sources(t)
+	command(t, "go", "build", "-o", "build/gen", "./cgo/libmmpi/gen")
+	compiler := optional.Program(t, compiler("openmpi"))
+	command(t, "make", "-s", "-j2", "-f", "cgo/libmmpi/test/Makefile", "MPI=openmpi", "MPICC="+compiler)
+	units := exec.Command("build/units/openmpi/units", "litmus")
+	units.Dir = root
+	if os.Getenv("ZIPPER_LONG") != "" {
+		units.Env = append(os.Environ(), "LITMUS_ROUNDS=100")
+	}
+	out, err := units.CombinedOutput()
+	report(t, out, err)
+}
+
 // report makes a subtest of each line of TAP; the lines before a failed one are its reason. The
 // plan, which is printed first whether or not the tests run to the end, states the number of tests.
 func report(t *testing.T, out []byte, ended error) {
