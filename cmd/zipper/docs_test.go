@@ -22,7 +22,7 @@ var (
 // zipper it must be a flag of that command.
 func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
-		"isolated", "long", "demo", "suppressions", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
+		"isolated", "long", "demo", "arch", "suppressions", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
 		"distribution", "now", "bind",
 		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", "start", "test-only", "requeue", "reservation", "qos", "licenses", // Slurm's, and its plug-in's
 		"sizes", "powers", "seconds", "others", // scripts/bench's

@@ -71,7 +71,7 @@ func TestEnvironment(t *testing.T) {
 	page := read(t, "../../docs/reference/environment.md")
 	within := []string{ // variables between our own programs, and of tests
 		"ZIPPER_LAUNCH", "ZIPPER_FORWARDER", "ZIPPER_TASK_CLUSTER", "ZIPPER_TASK_ENV", "ZIPPER_TASK_PROGRAM",
-		"ZIPPER_TASK_ZIPPER", "ZIPPER_SEEDS", "ZIPPER_NEEDS"}
+		"ZIPPER_TASK_ZIPPER", "ZIPPER_SEEDS", "ZIPPER_NEEDS", "ZIPPER_EMULATED"}
 	name, found := regexp.MustCompile(`"(ZIPPER_[A-Z_]*[A-Z])"`), 0
 	for _, file := range tree(t) {
 		rel := strings.TrimPrefix(file, "../../")

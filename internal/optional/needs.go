@@ -10,6 +10,18 @@ import (
 // packages of its stages.
 const NeedsVariable = "ZIPPER_NEEDS"
 
+// EmulatedVariable is the environment variable that scripts/system sets, to the architecture, where
+// programs are emulated (qemu-user).
+const EmulatedVariable = "ZIPPER_EMULATED"
+
+// Processor skips the test under user emulation, which lacks a function of the kernel.
+func Processor(t testing.TB, function string) {
+	t.Helper()
+	if arch := os.Getenv(EmulatedVariable); arch != "" {
+		t.Skipf("user emulation of %s lacks %s", arch, function)
+	}
+}
+
 // Program returns the path of a program, by its name or path, that a test needs. If it is missing
 // the test is skipped, or fails if NeedsVariable is set: then the list in scripts/prerequisites
 // lacks its package.

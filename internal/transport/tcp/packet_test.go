@@ -5,11 +5,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/optional"
 	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // TestPacket checks that writes which fill packets are sent as full segments of the network only.
 func TestPacket(t *testing.T) {
+	optional.Processor(t, "getsockopt of TCP_INFO")
 	l, _ := pair(t)
 	n := l.(transport.Packeted).Packet()
 	info := func() *unix.TCPInfo {
