@@ -131,7 +131,7 @@ func (r *runner) first(zipper int) *peer {
 
 func identity(job, cluster string, rank int, layout ...wire.Cluster) handshake.Identity {
 	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28,
-		Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
+		Library: "lib-" + cluster, Facts: 1, Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
 }
 
 // rank is a joined rank.

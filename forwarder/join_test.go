@@ -163,7 +163,7 @@ func TestMismatchedRankEndsGathering(t *testing.T) {
 		code   wire.RefuseCode
 	}{
 		"layout":   {func(i *handshake.Identity) { i.Layout = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}} }, wire.RefuseLayout},
-		"model":    {func(i *handshake.Identity) { i.Model = "other" }, wire.RefuseModel},
+		"model":    {func(i *handshake.Identity) { i.Facts = 2 }, wire.RefuseModel},
 		"settings": {func(i *handshake.Identity) { i.Settings = "X=1" }, wire.RefuseSettings},
 		"protocol": {func(i *handshake.Identity) { i.Protocol = Classic }, wire.RefuseSettings},
 	} {

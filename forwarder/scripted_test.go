@@ -24,7 +24,7 @@ func describe(h wire.Header, body []byte) string {
 	case wire.TypeEager, wire.TypeData:
 		return fmt.Sprintf("%v %d>%d size=%d", h.Type, h.Src, h.Dst, h.Payload())
 	case wire.TypeLayout:
-		l, err := wire.ParseLayout(body)
+		l, err := wire.ParseLayout(body, wire.Version)
 		if err != nil {
 			return err.Error()
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func FuzzExchange(f *testing.F) {
 	_ = Drive(i, collect, nothing)
 	for typ, b := range map[wire.Type]wire.Body{wire.TypeNotice: &wire.Notice{Text: "waits"},
 		wire.TypeProof:  &wire.Proof{},
-		wire.TypeLayout: &wire.Layout{Clusters: layout, TagUB: 5, Libraries: []string{"", ""}},
+		wire.TypeLayout: &wire.Layout{Version: wire.Version, Clusters: layout, TagUB: 5, Libraries: []string{"", ""}, Facts: []facts.Word{0, 0}},
 		wire.TypeRefuse: &wire.Refuse{Code: 1, Reason: "no"}, wire.TypePing: nil} {
 		frames = append(frames, wire.AppendFrame(nil, wire.Control(typ), b))
 	}

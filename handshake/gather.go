@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/vrank"
 )
@@ -29,6 +30,8 @@ type Gather struct {
 	// absent is the number of ranks of these clusters that have not joined.
 	absent int
 	model  string
+	// facts has the facts of each cluster, 0 for those of which no rank has joined.
+	facts []facts.Word
 	// modelOf is the cluster whose first Join set the model, the protocol and the settings.
 	modelOf  string
 	proto    string
@@ -65,7 +68,7 @@ func NewGather(j *wire.Join) *Gather {
 		g.base = append(g.base, n)
 		n += int(c.Size)
 	}
-	g.size, g.ranks, g.without = n, map[int]rank{}, map[int]bool{}
+	g.size, g.ranks, g.without, g.facts = n, map[int]rank{}, map[int]bool{}, make([]facts.Word, len(j.Layout))
 	return g
 }
 
@@ -85,6 +88,7 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 	if g.lost(v) {
 		g.absent--
 	}
+	g.facts[g.clusterOf(j.Cluster)] |= j.Facts // ranks of a cluster differ in unknown facts only
 	return v, nil
 }
 
@@ -164,6 +168,9 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster,
 			g.model, g.modelOf), false}
 	}
+	if s := g.unfit(j); s != "" {
+		return 0, &Refused{wire.RefuseModel, s, false}
+	}
 	if j.Protocol != g.proto {
 		return 0, &Refused{wire.RefuseSettings,
 			fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol",
@@ -187,11 +194,27 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 			fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
 				j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails), false}
 	}
-	c := 0
-	for g.layout[c].Name != j.Cluster {
-		c++
+	return g.base[g.clusterOf(j.Cluster)] + int(j.Rank), nil
+}
+
+// clusterOf returns the index of a cluster of the job.
+func (g *Gather) clusterOf(name string) int {
+	return slices.IndexFunc(g.layout, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+// unfit returns the reason for which the format of data in a joiner's memory does not fit those of
+// the clusters that have joined, or "".
+func (g *Gather) unfit(j *wire.Join) string {
+	for c, f := range g.facts {
+		s := j.Facts.Fits(f)
+		if own := g.layout[c].Name == j.Cluster; s == "" && own && facts.Mixed([]facts.Word{f, j.Facts}) {
+			s = "the formats of long double differ inside the cluster"
+		}
+		if s != "" {
+			return fmt.Sprintf("data in memory: %v in cluster %q, %v in %q: %s", j.Facts, j.Cluster, f, g.layout[c].Name, s)
+		}
 	}
-	return g.base[c] + int(j.Rank), nil
+	return ""
 }
 
 // unequal returns an error that names the settings in which two clusters differ, and the remedy.
@@ -303,7 +326,7 @@ func (g *Gather) Namesakes() map[string]bool {
 // Layout returns the answer for all joiners of a complete job; the caller sets Rank and Namesake
 // for each. The slices are shared. It fails if the answer is too long for a frame.
 func (g *Gather) Layout() (wire.Layout, *Refused) {
-	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
+	l := wire.Layout{Version: g.version, TagUB: 1<<32 - 1, Clusters: g.layout, Facts: g.facts}
 	for _, b := range g.base {
 		l.Libraries = append(l.Libraries, g.ranks[b].lib)
 	}

@@ -1,10 +1,13 @@
 package handshake
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -34,9 +37,47 @@ func TestLayoutTellsNamesakes(t *testing.T) {
 	}
 	for v, host := range hosts {
 		l.Rank, l.Namesake = uint32(v), shared[host]
-		got, err := wire.ParseLayout(l.Append(nil))
+		got, err := wire.ParseLayout(l.Append(nil), l.Version)
 		if err != nil || got.Namesake != want[v] {
 			t.Errorf("rank %d: %+v, %v", v, got, err)
 		}
+	}
+}
+
+// TestFactsOfAllClustersAreInTheLayout checks that clusters with different formats of long double
+// make a job, and that each rank learns of the formats. A cluster has one format.
+func TestFactsOfAllClustersAreInTheLayout(t *testing.T) {
+	joins := map[string]*wire.Join{}
+	for _, c := range []struct {
+		name  string
+		rank  int
+		facts facts.Word
+	}{{"a", 0, x86}, {"b", 0, arm | 1<<28}, {"b", 1, x86}} {
+		id := member(c.name, c.rank)
+		id.Facts = c.facts
+		_, e := joinUntilDecision(t, id, acceptor(byte(len(joins)+1), ""))
+		joins[fmt.Sprint(c.name, c.rank)] = e.Join
+	}
+	g := NewGather(joins["a0"])
+	for _, name := range []string{"a0", "b0"} {
+		if _, refused := g.Add(joins[name]); refused != nil {
+			t.Fatal(name, refused)
+		}
+	}
+	_, refused := g.Add(joins["b1"])
+	if refused == nil || !strings.Contains(refused.Reason, "the formats of long double differ inside the cluster") {
+		t.Errorf("%v", refused)
+	}
+	joins["b1"].Facts = arm
+	if _, refused := g.Add(joins["b1"]); refused != nil {
+		t.Fatal(refused)
+	}
+	l, refused := g.Layout()
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	got, err := wire.ParseLayout(l.Append(nil), l.Version)
+	if want := []facts.Word{x86, arm | 1<<28}; err != nil || !slices.Equal(got.Facts, want) {
+		t.Errorf("%v, %v", got.Facts, err)
 	}
 }

@@ -6,14 +6,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/wire"
+)
+
+// These are the facts of processes on x86-64 and aarch64.
+const (
+	x86 facts.Word = 0x01423321
+	arm facts.Word = 0x02423321
 )
 
 var layout = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}
 
 func member(cluster string, rank int) Identity {
 	return Identity{Job: "j", Secret: "s", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1000 + rank,
-		Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, TimeoutMS: 1000}
+		Library: "lib " + cluster, Facts: x86, Host: "host-" + cluster, TimeoutMS: 1000}
 }
 
 // deliver passes a machine's frames to a function until there is another event, which it returns.
@@ -165,8 +172,7 @@ func TestRefusalsNameTheReason(t *testing.T) {
 			`"ZIPPER_ON_LOSS=continue" in cluster "b", "" in "a": they must be equal in all clusters; give all halves the same --on-loss`},
 		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings,
 			`protocol "classic" in cluster "b", the usual protocol in "a"`},
-		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel,
-			`"be" in cluster "b", "lp64" in "a"`},
+		{"data model", set(func(i *Identity) { i.Facts ^= 3 }), "", wire.RefuseModel, `the byte orders differ`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, first := joinUntilDecision(t, member("a", 0), acceptor(1, ""))
@@ -320,7 +326,7 @@ func TestLayoutIsChecked(t *testing.T) {
 		deliver(t, a.NextEvent, j.HandleMessage)
 		deliver(t, j.NextEvent, a.HandleMessage)
 		deliver(t, a.NextEvent, j.HandleMessage)
-		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}}
+		l := wire.Layout{Version: wire.Version, TagUB: 10, Clusters: layout, Libraries: []string{"", ""}, Facts: []facts.Word{0, 0}}
 		change(&l)
 		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)

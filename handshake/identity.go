@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/seal"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -52,7 +53,9 @@ type Identity struct {
 	TagUB int
 	// Library is the native library with its version, for users.
 	Library string
-	// Model is the data model, which must be equal in the whole job.
+	// Facts is the format of data in this process's memory.
+	Facts facts.Word
+	// Model names the processor for forwarders that do not know facts.
 	Model string
 	// Protocol is how messages travel: empty, or "classic".
 	Protocol string
@@ -174,8 +177,9 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 	version, _ := c.Common()
 	j := wire.Join{
 		Version: version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: withLost(id.Settings, id.Lost),
-		Host: id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience),
+		TagUB: uint32(id.TagUB), Library: id.Library, Facts: id.Facts, Model: id.Model, Protocol: id.Protocol,
+		Settings: withLost(id.Settings, id.Lost),
+		Host:     id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience),
 		Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 		LinkKey: c.LinkKey, Ticket: id.Ticket, Nonce: fresh,

@@ -69,7 +69,8 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 		p, err := wire.ParseJointProof(body)
 		j.proven(h, err, err == nil && j.host.goodJoint(&p))
 	case h.Type == wire.TypeLayout && j.state == awaitLayout:
-		l, err := wire.ParseLayout(body)
+		version, _ := j.challenge.Common()
+		l, err := wire.ParseLayout(body, version)
 		if err == nil {
 			err = j.check(&l)
 		}

@@ -3,6 +3,7 @@ package handshake
 import (
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -32,8 +33,8 @@ func TestWaitingJoinersGetAJointProof(t *testing.T) {
 		Prove(acceptors) // changes nothing
 		together := 0
 		for r, a := range acceptors {
-			l := wire.Layout{Rank: uint32(r), TagUB: 10, Clusters: []wire.Cluster{{Name: "a", Size: uint32(n)}},
-				Libraries: []string{""}}
+			l := wire.Layout{Version: wire.Version, Rank: uint32(r), TagUB: 10, Clusters: []wire.Cluster{{Name: "a", Size: uint32(n)}},
+				Libraries: []string{""}, Facts: []facts.Word{0}}
 			a.Admit(&l, nil)
 			deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
 				if h.Type == wire.TypeJointProof {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/seal"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -80,7 +81,7 @@ func TestLayoutDistributesSealKeys(t *testing.T) {
 	again := ids[0]
 	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, but the key is not
 	_, e := joinUntilDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a",
-		Model: "lp64",
+		Facts: x86,
 		Host:  "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal},
 		acceptor(7, "s"))
 	e.Join.Instance = ids[0].Instance
@@ -122,7 +123,7 @@ func TestSealedAndPlainRanksDoNotMix(t *testing.T) {
 		t.Errorf("%v", refused)
 	}
 	sealed, plain := sealedMember(t, "a", 0, 0), member("a", 0)
-	l := wire.Layout{TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}}
+	l := wire.Layout{Version: wire.Version, TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}, Facts: []facts.Word{0, 0}}
 	keyed := l
 	keyed.Keys = make([]wire.SealKey, 3)
 	for what, c := range map[string]struct {
@@ -185,7 +186,7 @@ func TestSealKeysOfTooManyRanksAreRefused(t *testing.T) {
 			t.Fatalf("%d ranks: %v", c.ranks, refused)
 		}
 		if c.fits {
-			got, err := wire.ParseLayout(l.Append(nil))
+			got, err := wire.ParseLayout(l.Append(nil), l.Version)
 			if err != nil || len(got.Keys) != int(c.ranks) || got.Keys[9999].Key[1] != 9999&255 {
 				t.Errorf("%d keys, %v", len(got.Keys), err)
 			}

@@ -60,7 +60,7 @@ func joinOf(kind int, cluster int, rank uint32, here uint16, patience uint32) *w
 	a := &arrangements[kind]
 	j := &wire.Join{Version: wire.Version, TimeoutMS: 20000, Patience: patience, Job: "j", Cluster: a.layout[cluster].Name,
 		Rank: rank, Layout: a.layout, Networks: a.nets, Rails: a.rails, Here: here, Host: "host-" + a.layout[cluster].Name,
-		Instance: uint64(cluster)<<32 | uint64(rank) + 1, Model: "m", Library: "lib", TagUB: 1 << 20, Settings: a.outlives}
+		Instance: uint64(cluster)<<32 | uint64(rank) + 1, Library: "lib", TagUB: 1 << 20, Settings: a.outlives}
 	for k, on := range a.zippers {
 		var z wire.Zipper
 		for _, n := range on {

@@ -32,8 +32,8 @@ var transports = []string{"internal/transport/tcp", "internal/transport/shm", "i
 var Rules = []Rule{
 	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds", "internal/sparse", "internal/wholefile", "internal/highfd", "internal/marked"}, Only: []string{Nothing},
 		Why: "Leaves."},
-	{Of: []string{"internal/wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
-	{Of: []string{"handshake"}, Only: []string{"internal/wire", "vrank", "internal/seal"}, Never: []string{"net/...", "os", "time"},
+	{Of: []string{"internal/wire"}, Only: []string{"internal/facts", "vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
+	{Of: []string{"handshake"}, Only: []string{"internal/facts", "internal/wire", "vrank", "internal/seal"}, Never: []string{"net/...", "os", "time"},
 		Why: "State machines: their callers have the socket and the clock."},
 	{Of: []string{"internal/seal"}, Only: []string{Nothing}, Never: []string{"net/...", "os", Clock, "runtime/cgo", "crypto/rand", "math/rand", "math/rand/v2"},
 		Why: "Arithmetic with keys; the caller has the random bytes."},

@@ -88,7 +88,7 @@ func FuzzFrame(f *testing.F) {
 			case TypeMeet:
 				v, err = parser(ParseMeet)(body)
 			case TypeLayout:
-				v, err = parser(ParseLayout)(body)
+				v, err = layoutParser(Version)(body)
 			case TypeRefuse:
 				v, err = parser(ParseRefuse)(body)
 			case TypeNotice:

@@ -25,7 +25,7 @@ func TestMalformedBodiesAreRefused(t *testing.T) {
 	}
 	odd := layout(func(*Layout) {})
 	odd[len(odd)-12] = 2 // the length before no doors and no keys
-	pj, pl := parser(ParseJoin), parser(ParseLayout)
+	pj, pl := parser(ParseJoin), layoutParser(Oldest)
 	for _, c := range []struct {
 		name  string
 		b     []byte

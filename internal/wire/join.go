@@ -6,7 +6,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/leidenzipper/zipper/internal/facts"
 )
+
+// FactsSince is the first version of the protocol in which a Join and a Layout have facts. Before,
+// a Join names the processor.
+const FactsSince = 13
 
 // These are limits of the values in a Join.
 const (
@@ -60,7 +66,7 @@ type Port struct {
 //	u32       rank        native rank in that cluster
 //	u32       tag_ub      highest tag the cluster's MPI library allows
 //	string    library     such as "Open MPI 4.1.4", for people
-//	string    model       data model, which must be equal in all clusters ("x86_64 lp64")
+//	u32       facts       format of data in memory (facts.Word); before version 13: string model, such as "amd64 little endian"
 //	string    protocol    protocol of messages: empty, or "classic"; the forwarder must use the same
 //	string    settings    further settings that must be equal in the whole job, as NAME=VALUE words; a process that reconnects adds the lost clusters (package handshake)
 //	string    host
@@ -92,7 +98,8 @@ type Join struct {
 	Rank      uint32
 	TagUB     uint32
 	Library   string
-	Model     string
+	Facts     facts.Word
+	Model     string // processor and byte order, which must be equal in all clusters; before version 13 only
 	Protocol  string
 	Settings  string
 	Host      string
@@ -127,7 +134,11 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, j.Rank)
 	b = le.AppendUint32(b, j.TagUB)
 	b = appendString(b, j.Library)
-	b = appendString(b, j.Model)
+	if j.Version >= FactsSince {
+		b = le.AppendUint32(b, uint32(j.Facts))
+	} else {
+		b = appendString(b, j.Model)
+	}
 	b = appendString(b, j.Protocol)
 	b = appendString(b, j.Settings)
 	b = appendString(b, j.Host)
@@ -188,7 +199,11 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Rank = r.u32()
 	j.TagUB = r.u32()
 	j.Library = r.name()
-	j.Model = r.name()
+	if j.Version >= FactsSince {
+		j.Facts = facts.Word(r.u32())
+	} else {
+		j.Model = r.name()
+	}
 	j.Protocol = r.name()
 	j.Settings = r.name()
 	j.Host = r.name()

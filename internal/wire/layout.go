@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/internal/facts"
+)
 
 // Layout tells a joiner that the job is complete, and lists its ranks. Virtual ranks count through
 // the clusters in this order.
@@ -9,16 +13,19 @@ import "fmt"
 //	u32     tag_ub    the lowest of all ranks' tag_ub
 //	u16     clusters  then for each: string name, u32 size
 //	u16     libraries one per cluster: string library
+//	        facts     one per cluster: u32 facts (facts.Word); absent before version 13
 //	u32     namesake  1 if a host of another cluster has the name of the joiner's, else 0
 //	u32     doors     then for each: u32 rank, u64 instance, u16 cluster, string address
 //	u32     keys      of a sealed job as many as there are ranks, else none; for each: u64 instance, byte[32] seal key,
 //	                  byte[16] proof, as in its Join
 type Layout struct {
+	Version   uint32 // version of the link's Join, which is not a part of the frame
 	Rank      uint32
 	TagUB     uint32
 	Clusters  []Cluster
-	Libraries []string // library of each cluster
-	Namesake  bool     // whether a host of another cluster has the name of the joiner's
+	Libraries []string     // library of each cluster
+	Facts     []facts.Word // facts of each cluster; nil before version 13
+	Namesake  bool         // whether a host of another cluster has the name of the joiner's
 	Doors     []Door
 	Keys      []SealKey // key of each virtual rank; nil if the job is not sealed
 }
@@ -67,6 +74,11 @@ func (l *Layout) Append(b []byte) []byte {
 	for _, s := range l.Libraries {
 		b = appendString(b, s)
 	}
+	if l.Version >= FactsSince {
+		for _, f := range l.Facts {
+			b = le.AppendUint32(b, uint32(f))
+		}
+	}
 	namesake := uint32(0)
 	if l.Namesake {
 		namesake = 1
@@ -85,15 +97,19 @@ func (l *Layout) Append(b []byte) []byte {
 	return b
 }
 
-// ParseLayout parses a Layout that fills b. Every index in the result is in range.
-func ParseLayout(b []byte) (Layout, error) {
+// ParseLayout parses a Layout of a version of the protocol that fills b. Every index in the result
+// is in range.
+func ParseLayout(b []byte, version uint32) (Layout, error) {
 	r := reader{b: b}
-	l := Layout{Rank: r.u32(), TagUB: r.u32(), Clusters: r.clusters()}
+	l := Layout{Version: version, Rank: r.u32(), TagUB: r.u32(), Clusters: r.clusters()}
 	if n := int(r.u16()); r.err == nil && n != len(l.Clusters) {
 		r.fail(fmt.Errorf("wire: %d libraries for %d clusters", n, len(l.Clusters)))
 	}
 	for range l.Clusters {
 		l.Libraries = append(l.Libraries, r.name())
+	}
+	for i := 0; i < len(l.Clusters) && version >= FactsSince; i++ {
+		l.Facts = append(l.Facts, facts.Word(r.u32()))
 	}
 	ranks := l.Ranks()
 	switch n := r.u32(); {

@@ -3,4 +3,4 @@
 package wire
 
 // Version is the newest version of the protocol that this end supports.
-const Version = 12
+const Version = 13

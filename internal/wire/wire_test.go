@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/facts"
 )
 
 // sample is one body with its bytes: the specification of the format.
@@ -25,6 +27,11 @@ func parser[T any](f func([]byte) (T, error)) func([]byte) (any, error) {
 		v, err := f(b)
 		return &v, err
 	}
+}
+
+// layoutParser parses Layouts of a version.
+func layoutParser(version uint32) func([]byte) (any, error) {
+	return parser(func(b []byte) (Layout, error) { return ParseLayout(b, version) })
 }
 
 func ramp[A [16]byte | [32]byte | [64]byte](first byte) A {
@@ -53,8 +60,21 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, Oldest, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "0c000000" + "0c000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, Oldest, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "0d000000" + "0c000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff,
+		Library: "MPICH", Facts: 0x01233321, Protocol: "classic", Settings: "A=1", Host: "h2", Origin: "u",
+		Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"},
+		Zippers: []Zipper{{Ports: []Port{{0, "x"}, {1, "yz"}}, HostKey: ramp[[32]byte](0)},
+			{Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Guest: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Pass: ramp[[16]byte](0)},
+		"0d000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" +
+			"21332301" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "75" +
+			"0200" + "30750000" + "0200" + "0807060504030201" +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" +
+			"0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + ramp32 + "0100" + "0200" + "0000" +
+			zero32 + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 +
+			"0100" + "74" + ramp32 + ramp32 + ramp32 + ramp64 + ramp32[:32], parser(ParseJoin), false},
+	{"join before facts", TypeJoin, &Join{Version: Oldest, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff,
 		Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Origin: "u",
 		Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"},
@@ -73,8 +93,8 @@ var samples = []sample{
 			Cluster: "b",
 			Layout:  []Cluster{{"b", 1}}, Zippers: []Zipper{{Ports: []Port{{0, "x"}}}, {Ports: []Port{{0, "y"}}}}, Here: 1,
 			PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"0c000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32[:32] +
-			"0c000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" +
+		"0d000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32[:32] +
+			"0d000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "00000000" +
 			"0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
 			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" +
 			"0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" +
@@ -85,24 +105,28 @@ var samples = []sample{
 	{"joint proof for one", TypeJointProof, &JointProof{Signature: ramp[[64]byte](0)}, ramp64 + "00000000",
 		parser(ParseJointProof), false},
 	{"half", TypeHalf, &Half{Version: Version, TimeoutMS: 60000, RanMS: 1000, State: HalfSuspended, Code: -2, Job: "j1", Cluster: "b", Reason: "né", Ticket: "t", PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"0c000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" +
+		"0d000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" +
 			"6ec3a9" + "0100" + "74" + ramp32 + ramp64, parser(ParseHalf), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" +
 		"0807060504030201" + ramp32 + ramp32 +
 		"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseMeet), false},
-	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}},
+	{"layout before facts", TypeLayout, &Layout{Version: Oldest, Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}},
 		Libraries: []string{"X", ""}, Namesake: true,
 		Doors: []Door{{2, 0x0102030405060708, Port{0, "d"}}}},
 		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" +
 			"58" + "0000" +
 			"01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64" +
-			"00000000", parser(ParseLayout), false},
-	{"layout of a sealed job", TypeLayout, &Layout{Rank: 0, TagUB: 1, Clusters: []Cluster{{"a", 1}}, Libraries: []string{""},
+			"00000000", layoutParser(Oldest), false},
+	{"layout of a sealed job", TypeLayout, &Layout{Version: Oldest, Rank: 0, TagUB: 1, Clusters: []Cluster{{"a", 1}}, Libraries: []string{""},
 		Keys: []SealKey{{0x0102030405060708, ramp[[32]byte](0), ramp[[16]byte](0)}}},
 		"00000000" + "01000000" + "0100" + "0100" + "61" + "01000000" + "0100" + "0000" +
 			"00000000" + "00000000" +
-			"01000000" + "0807060504030201" + ramp32 + ramp32[:32], parser(ParseLayout), false},
+			"01000000" + "0807060504030201" + ramp32 + ramp32[:32], layoutParser(Oldest), false},
+	{"layout", TypeLayout, &Layout{Version: Version, Rank: 1, TagUB: 1, Clusters: []Cluster{{"a", 1}, {"b", 2}},
+		Libraries: []string{"", ""}, Facts: []facts.Word{0x14233321, 0x02233321}},
+		"01000000" + "01000000" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0000" +
+			"0000" + "21332314" + "21332302" + "00000000" + "00000000" + "00000000", layoutParser(Version), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"notice", TypeNotice, &Notice{"né"}, "0300" + "6ec3a9", parser(ParseNotice), false},
 	{"count", TypeCount, &Count{3, 0x0102030405060708}, "0300000000000000" + "0807060504030201", parser(ParseCount), false},

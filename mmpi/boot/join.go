@@ -13,6 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -25,7 +26,8 @@ type Local struct {
 	Library    string // name and version, such as "Open MPI 4.1.4"
 	Host       string
 	Hosts      []int32 // see engine.World
-	Embedded   bool    // see engine.Config
+	Facts      facts.Word
+	Embedded   bool // see engine.Config
 	// Spawned says that MPI_Comm_spawn of some process has started this native world, in addition
 	// to the job's.
 	Spawned bool
@@ -51,8 +53,8 @@ func (l *Local) getenv(name string) string {
 	return l.Getenv(name)
 }
 
-// Model is the data model. Two processes of a job must have the same, because data is sent in its
-// representation in memory.
+// Model is the data model that processes name to a forwarder that does not know facts, which then
+// refuses all others.
 const Model = runtime.GOARCH + " little endian"
 
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all
@@ -93,7 +95,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Origin: wire.WithArch(jobenv.Origin(loc.getenv, os.Getuid()), wire.Architecture()),
+		Library: loc.Library, Facts: loc.Facts, Model: Model, Host: loc.Host, Origin: wire.WithArch(jobenv.Origin(loc.getenv, os.Getuid()), wire.Architecture()),
 		TimeoutMS: job.Timeout.Milliseconds(),
 		Patience:  patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
@@ -128,6 +130,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	w.TagUB = int(joined.layout.TagUB)
 	w.Namesake, w.Libraries = joined.layout.Namesake, libraries(&joined.layout)
+	w.Mixed = facts.Mixed(joined.layout.Facts)
 	var within *reach
 	if len(joined.layout.Doors) > 0 {
 		within = reachOf(ctx, allow, targets, joined.links)

@@ -86,7 +86,7 @@ func Clusters(j *jobenv.Job) (list []wire.Cluster) {
 func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	w := engine.World{Rank: r.Rank, Clusters: clusters, TagUB: 1 << 20}
 	id := handshake.Identity{Job: e.Job.ID, Secret: e.Job.Secret, Cluster: e.Job.Cluster, Rank: e.Local,
-		Layout: w.Clusters, TagUB: w.TagUB, Library: "simulated", Model: "m", Host: e.Host,
+		Layout: w.Clusters, TagUB: w.TagUB, Library: "simulated", Host: e.Host,
 		TimeoutMS: e.Timeout.Milliseconds(), Patience: e.Patience.Milliseconds(),
 		Instance: uint64(r.Rank + 1), Level: e.Level}
 	if e.OnLoss {

@@ -175,7 +175,7 @@ func resident(t *testing.T, pid int) int {
 func floodIdentity(job string, rank int, layout []wire.Cluster) handshake.Identity {
 	return handshake.Identity{Job: job, Secret: SecretOf("flood"), Cluster: layout[rank].Name, Layout: layout,
 		TagUB:   1 << 28,
-		Library: "lib", Model: "m", Host: "host", TimeoutMS: 60_000}
+		Library: "lib", Host: "host", TimeoutMS: 60_000}
 }
 
 // stranger connects from an address that no legitimate job has.

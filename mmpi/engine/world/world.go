@@ -16,6 +16,7 @@ type World struct {
 
 	Namesake  bool // whether another cluster has a host with the name of this process's
 	Libraries int  // number of different MPI libraries, regardless of their versions
+	Mixed     bool // whether clusters differ in their format of long double
 }
 
 // Size returns the number of virtual ranks.
