@@ -53,6 +53,9 @@ type Args struct {
 	Count       int  // number of elements of a reduction
 	Extent      int  // bytes of one element of a reduction
 	Commutative bool // whether a reduction's operator commutes; equal at every rank
+	// Recoded says that a reduction's elements have another format between clusters than in memory,
+	// where their formats differ. It must be equal at every rank.
+	Recoded bool
 }
 
 // New returns the schedule of one collective for this process. All processes of the communicator
@@ -80,8 +83,8 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 	case OpAlltoallv:
 		return alltoall(x, a), nil
 	}
-	x.extent = a.Extent
-	ordered := a.Commutative || x.l.Contiguous
+	x.extent, x.recoded = a.Extent, a.Recoded
+	ordered := (a.Commutative || x.l.Contiguous) && !a.Recoded
 	switch a.Op {
 	case OpReduce:
 		if !ordered {
@@ -89,7 +92,10 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 		}
 		return reduce(x, a), nil
 	case OpAllreduce:
-		if !ordered {
+		switch {
+		case a.Recoded:
+			return allreduceRecoded(x, a), nil
+		case !ordered:
 			return allreduceOrdered(x, a), nil
 		}
 		return allreduce(x, a), nil
@@ -99,7 +105,7 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 		}
 		return reduceScatter(x, a), nil
 	default: // OpScan, OpExscan
-		if !x.l.Contiguous {
+		if !x.l.Contiguous || a.Recoded {
 			return scanOrdered(x, a), nil
 		}
 		return scan(x, a), nil
@@ -114,6 +120,8 @@ type env struct {
 	local  Local
 	t      Tuning
 	extent int
+	// recoded says that elements have another format between clusters (Args.Recoded).
+	recoded bool
 }
 
 func (a *Args) check(l *Layout) error {

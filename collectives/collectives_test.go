@@ -89,6 +89,27 @@ func trial(t *testing.T, op Op, clusterOf []int, m int, tuning Tuning) {
 	}
 }
 
+// TestRecodedReductions checks that all elements that cross between clusters are converted, with a
+// format between clusters that no operator would get right.
+func TestRecodedReductions(t *testing.T) {
+	for shape, clusterOf := range shapes() {
+		for op := OpReduce; op <= OpExscan; op++ {
+			for _, m := range []int{0, 1, 5, 300} {
+				for _, o := range operators() {
+					root, seed := (m+int(op))%len(clusterOf), int64(m)
+					c := newCall(rand.New(rand.NewSource(seed)), op, len(clusterOf), m, root, true, m%2 == 0, o)
+					for r := range c.args {
+						c.args[r].Recoded = true
+					}
+					if err := run(newWorld(clusterOf, seed), c, o, Tuning{Segment: 64, Slice: 32}); err != nil {
+						t.Fatalf("%s, %v of %s, %d per rank: %v", shape, op, o.name, m, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestBarrierSeparates checks that no rank leaves the barrier before the last one has entered.
 func TestBarrierSeparates(t *testing.T) {
 	for shape, clusterOf := range shapes() {

@@ -42,6 +42,9 @@ type Comm interface {
 	Local() Local
 	// Reduce computes inout = in op inout over count elements laid out as the collective's type.
 	Reduce(in, inout []byte, count int) error
+	// Recode converts count elements of the collective's type in place: from the format of memory
+	// to that between clusters, or back with in. It is called for reductions of Recoded elements.
+	Recode(b []byte, count int, in bool) error
 	// Scratch returns n bytes of arbitrary content that stay valid until the schedule has finished.
 	Scratch(n int) []byte
 }

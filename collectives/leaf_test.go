@@ -24,6 +24,7 @@ func (w *watched) Layout() *Layout                              { return w.l }
 func (w *watched) Local() Local                                 { return watchedLocal{w: w} }
 func (w *watched) Scratch(n int) []byte                         { return make([]byte, n) }
 func (w *watched) Reduce(_, _ []byte, _ int) error              { return nil }
+func (w *watched) Recode(_ []byte, _ int, _ bool) error         { return nil }
 func (w *watched) Send(int, int, []byte) (Request, error)       { return w.note("send") }
 func (w *watched) Recv(int, int, []byte) (Request, error)       { return w.note("receive") }
 func (w *watched) RecvAtMost(int, int, []byte) (Request, error) { return w.note("receive") }

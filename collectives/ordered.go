@@ -1,10 +1,12 @@
 package collectives
 
 // These are the reductions for interleaved ranks of clusters if rank order must be kept: operators
-// that do not commute, and scans. The leader of a cluster (in reduce at home: the root) natively
-// gathers the operands of its ranks and reduces each of its runs (ranges of ranks without a rank of
-// another cluster in between). Leaders exchange these totals and combine the runs of all clusters
-// in rank order. The results are natively broadcast or scattered.
+// that do not commute, and scans. They also reduce elements whose format differs between clusters,
+// because operands cross in few places here: leaders convert what they send and receive. The leader
+// of a cluster (in reduce at home: the root) natively gathers the operands of its ranks and reduces
+// each of its runs (ranges of ranks without a rank of another cluster in between). Leaders exchange
+// these totals and combine the runs of all clusters in rank order. The results are natively
+// broadcast or scattered.
 //
 //	time 2λ(a·m) + L + w·m·G; bytes w·m, w the sending cluster's runs (for scans those before the receiver's last rank)
 
@@ -67,6 +69,9 @@ func (o *ordered) reduceRuns() error {
 // foldRuns combines the blocks of all runs, which it takes from in, in rank order. The result is in
 // memory of its own or of in.
 func (o *ordered) foldRuns(bytes, count int) ([]byte, error) {
+	if err := o.arrive(); err != nil {
+		return nil, err
+	}
 	next := make([]int, len(o.in))
 	parts := make([][]byte, len(o.l.Runs))
 	for i, r := range o.l.Runs {
@@ -88,11 +93,42 @@ func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, exp
 				b.add(o.Recv(peer(k), 0, o.in[k]))
 			}
 			if message := out(k); len(message) > 0 {
-				b.add(o.Send(peer(k), 0, message))
+				b.add(o.sendElements(peer(k), message))
 			}
 		})
 		return b.reqs, b.err
 	}
+}
+
+// sendElements sends elements to a rank of another cluster, in the format between clusters.
+func (e *env) sendElements(to int, b []byte) (Request, error) {
+	if e.recoded {
+		c := e.Scratch(len(b))
+		copy(c, b)
+		if err := e.Recode(c, len(c)/e.extent, false); err != nil {
+			return nil, err
+		}
+		b = c
+	}
+	return e.Send(to, 0, b)
+}
+
+// arrived converts elements that have come from another cluster to the format of memory.
+func (e *env) arrived(b []byte) error {
+	if !e.recoded {
+		return nil
+	}
+	return e.Recode(b, len(b)/e.extent, true)
+}
+
+// arrive converts the elements that have come from all other clusters.
+func (o *ordered) arrive() (err error) {
+	o.l.others(func(k int) {
+		if err == nil {
+			err = o.arrived(o.in[k])
+		}
+	})
+	return err
 }
 
 // first returns the lowest rank of cluster k, which leads the cluster.
@@ -115,7 +151,7 @@ func reduceOrdered(e *env, a Args) Schedule {
 		return Schedule{gather, func() ([]Request, error) {
 			var b batch
 			b.err = o.reduceRuns()
-			b.add(e.Send(a.Root, 0, o.totals))
+			b.add(e.sendElements(a.Root, o.totals))
 			return b.reqs, b.err
 		}}
 	}
@@ -145,6 +181,45 @@ func allreduceOrdered(e *env, a Args) Schedule {
 			}))
 	}
 	return append(s, step(func() (Request, error) { return e.local.Bcast(recv, 0) }))
+}
+
+// allreduceRecoded returns the schedule of an allreduce of elements whose format differs between
+// clusters. The leader of the first cluster combines all, because leaders that compute in different
+// formats would get different results. The others get its result.
+//
+//	time 2λ(a·m) + 2L + w·m·G + m·G; bytes w·m to the first cluster, m from it
+func allreduceRecoded(e *env, a Args) Schedule {
+	if a.Count == 0 {
+		return nil
+	}
+	gather, o := gatherOrdered(e, a.Send, a.Count, 0)
+	recv := a.Recv[:a.Count*e.extent]
+	bcast := step(func() (Request, error) { return e.local.Bcast(recv, 0) })
+	home := e.first(0)
+	switch {
+	case o == nil:
+		return Schedule{gather, bcast}
+	case e.l.Rank != home:
+		return Schedule{gather,
+			func() ([]Request, error) {
+				var b batch
+				b.err = o.reduceRuns()
+				b.add(e.sendElements(home, o.totals))
+				b.add(e.Recv(home, 0, recv))
+				return b.reqs, b.err
+			},
+			compute(func() error { return e.arrived(recv) }), bcast}
+	}
+	return Schedule{gather,
+		o.exchangeRuns(e.first, func(int) []byte { return nil }, func(k int) int { return e.l.runs(k, e.l.Size) * o.bytes }),
+		func() ([]Request, error) {
+			var b batch
+			sum, err := o.foldRuns(o.bytes, o.count)
+			copy(recv, sum)
+			b.err = err
+			e.l.others(func(k int) { b.add(e.sendElements(e.first(k), recv)) })
+			return b.reqs, b.err
+		}, bcast}
 }
 
 func reduceScatterOrdered(e *env, a Args) Schedule {
@@ -212,6 +287,9 @@ func scanOrdered(e *env, a Args) Schedule {
 
 // prefixes computes the result of every rank of this cluster.
 func (o *ordered) prefixes(results []byte, inclusive bool) error {
+	if err := o.arrive(); err != nil {
+		return err
+	}
 	var sum []byte // combination of all ranks so far; nil if there is none yet
 	extend := func(by []byte) error {
 		if sum != nil {

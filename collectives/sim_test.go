@@ -207,6 +207,17 @@ func (p *proc) Reduce(in, inout []byte, count int) error {
 	return p.w.reduce(in, inout, count)
 }
 
+// Recode implements Comm. The format between clusters is the complement of that in memory.
+func (p *proc) Recode(b []byte, count int, _ bool) error {
+	if len(b) != count*p.w.extent {
+		return fmt.Errorf("recode of %d elements with %d bytes", count, len(b))
+	}
+	for i := range b {
+		b[i] = ^b[i]
+	}
+	return nil
+}
+
 func (w *world) reduce(in, inout []byte, count int) error {
 	if len(in) != count*w.extent || len(inout) != count*w.extent {
 		return fmt.Errorf("reduce of %d elements with %d and %d bytes", count, len(in), len(inout))

@@ -25,6 +25,7 @@ import (
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -145,7 +146,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
 	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub),
-		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(), Spawned: loc.spawned != 0,
+		Library: C.GoString(loc.library), Facts: facts.Word(loc.facts), Host: C.GoString(loc.host), Embedded: embedded.Load(), Spawned: loc.spawned != 0,
 		Getenv: getenv,
 		Hosts:  slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
@@ -188,6 +189,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		out.order = kept(w.Order)
 		out.libraries = C.int32_t(w.Libraries)
 		out.on_loss = C.int32_t(bool32(e.OnLoss()))
+		out.mixed = C.int32_t(bool32(w.Mixed))
 		if w.Namesake {
 			out.namesake = C.CString(w.Clusters[cluster].Name)
 		}
@@ -195,7 +197,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		if l.Spawned {
 			job.Forwarders = nil // without forwarders links connects to no other job
 		}
-		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
+		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank, Mixed: w.Mixed}, n, int32(w.Size()))
 	}
 	return C.Z_OK
 }

@@ -13,7 +13,7 @@
 
 /* The version of this interface, which is raised with every change of a declaration in this file;
  * cgo/mpi/engine.c has it too. */
-#define Z_ABI_VERSION 18
+#define Z_ABI_VERSION 19
 
 /* The values by which this interface denotes wildcards and special ranks, since no constant of an
  * MPI library crosses it; Z_GIVE_WAY is an argument of ze_progress and Z_FAULTED one of its
@@ -92,6 +92,8 @@ typedef struct z_world {
   const char *namesake;
   /* The number of different MPI libraries in the job, whatever their versions. */
   int32_t libraries;
+  /* 1 if the clusters of the job differ in their format of long double, otherwise 0. */
+  int32_t mixed;
   /* 1 if the engine runs. 0 if it does not, because the job has one cluster and no forwarder by
    * which other jobs could be reached. */
   int32_t runs;
@@ -159,6 +161,9 @@ typedef struct z_coll {
   /* The number of collectives that this process has done on the communicator without the engine
    * (ze_coll_leaf) since its last ze_coll. */
   uint32_t skipped;
+  /* Reductions: 1 if the elements have another format between clusters than in memory (z_native.
+   * recode), at every rank or at none. */
+  int32_t recoded;
 } z_coll;
 
 /* One-sided operations on a window that spans clusters. Memory is described as `count` elements,
@@ -352,6 +357,13 @@ typedef struct z_native {
   /* Computes inout = in op inout for count elements, as MPI_Reduce_local does. Returns Z_OK or an
    * error. */
   int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
+  /* Converts count elements that are laid out as a type, in place: to the format in which they
+   * travel between clusters (way = 0), or from it to that of memory (1). Returns Z_OK or an
+   * error. */
+  int (*recode)(uint64_t type, void *at, int64_t count, int32_t way);
+  /* Converts, like recode, the numbers of one type (enum z_number) in `bytes` bytes. Safe in any
+   * thread. */
+  void (*recode_numbers)(int32_t number, void *at, int64_t bytes, int32_t way);
 
   /* Ends this process with an exit status, because the job is lost or aborted, after printing the
    * reason. Does not return. Safe in any thread. */
@@ -379,6 +391,8 @@ typedef struct z_local {
   const char *host;
   /* [size] The first native rank on the host of each native rank. The array need not stay valid. */
   const int32_t *hosts;
+  /* the format of data in this process's memory (facts.Word) */
+  uint32_t facts;
   /* 1 if several threads may be in the engine at once */
   int32_t threads;
   /* 1 if MPI_Comm_spawn has started this native world, which is then a separate world beside the

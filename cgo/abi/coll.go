@@ -39,7 +39,7 @@ func span(counts, displs []int64) int64 {
 func coll(a *C.z_coll, c *engine.Comm) engine.Coll {
 	n := c.Size()
 	r := collectives.Args{Op: collectives.Op(a.op), Root: int(a.root), Count: int(a.count), Extent: int(a.extent),
-		Commutative: a.commutative != 0, Uniform: a.uniform != 0,
+		Commutative: a.commutative != 0, Recoded: a.recoded != 0, Uniform: a.uniform != 0,
 		SendCounts: counts(a.send_counts, n), SendDispls: counts(a.send_displs, n),
 		RecvCounts: counts(a.recv_counts, n), RecvDispls: counts(a.recv_displs, n)}
 	send, recv := uintptr(unsafe.Pointer(a.send)), uintptr(a.recv)

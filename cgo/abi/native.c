@@ -94,6 +94,13 @@ int zn_coll_test(const z_native *n, uint64_t token) {
   within++;
   return back(n->coll_test(token));
 }
+int zn_recode(const z_native *n, uint64_t type, uintptr_t at, int64_t count, int32_t way) {
+  within++;
+  return back(n->recode(type, (void *)at, count, way));
+}
+void zn_recode_numbers(const z_native *n, int32_t number, uintptr_t at, int64_t bytes, int32_t way) {
+  n->recode_numbers(number, (void *)at, bytes, way);
+}
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op) {
   within++;
   return back(n->reduce_local((const void *)in, (void *)inout, count, type, op));

@@ -86,6 +86,17 @@ func (n native) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 		C.uint64_t(op)))
 }
 
+// Recode converts elements of a type: from memory's format to that between clusters, or back with
+// in.
+func (n native) Recode(b []byte, count int, typ uint64, in bool) error {
+	return code("recode", C.zn_recode(n.n, C.uint64_t(typ), address(b), C.int64_t(count), C.int32_t(bool32(in))))
+}
+
+// RecodeNumbers converts numbers of a kind (enum z_number), as Recode converts elements.
+func (n native) RecodeNumbers(kind uint8, b []byte, in bool) {
+	C.zn_recode_numbers(n.n, C.int32_t(kind), address(b), C.int64_t(len(b)), C.int32_t(bool32(in)))
+}
+
 func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 	if len(in) < len(inout) || C.zn_compute(C.int32_t(fn), C.int32_t(kind), address(inout), address(in),
 		C.int64_t(len(inout))) != 0 {

@@ -40,6 +40,8 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
                  const int64_t *recv_displs, int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op,
                  int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
+int zn_recode(const z_native *n, uint64_t type, uintptr_t at, int64_t count, int32_t way);
+void zn_recode_numbers(const z_native *n, int32_t number, uintptr_t at, int64_t bytes, int32_t way);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
 /* Computes inout = inout fn in on `bytes` bytes of numbers, where fn is an enum z_fn and number an
  * enum z_number (arith.c). Returns 0, or -1 if the function is not defined for such numbers. */

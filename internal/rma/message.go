@@ -48,7 +48,7 @@ var le = binary.LittleEndian
 //
 //	 0  u8   verb
 //	 1  u8   func    accumulates, lock
-//	 2  u8   kind    of the elements (accumulates), the arithmetic's number
+//	 2  u8   kind    of the elements, the arithmetic's number; for Put and Get only if Recode needs it
 //	 3  u8   0
 //	 4  u32  runs
 //	 8  u64  id      of the answer

@@ -36,6 +36,9 @@ type Config struct {
 	// Compute sets inout = inout fn in, for elements of a kind. It is never called for Replace and
 	// NoOp.
 	Compute func(fn, kind uint8, inout, in []byte) error
+	// Recode converts elements of a kind in place: from the format of memory to that between
+	// processes, or back with in. It is nil if these are equal.
+	Recode func(kind uint8, b []byte, in bool)
 }
 
 // Operation is one call of the program.
@@ -143,6 +146,14 @@ type pending struct {
 	grants bool  // the answer grants the lock
 	space  Space // place of a reply
 	runs   []Run
+	kind   uint8 // kind of the reply's elements
+}
+
+// recode converts elements of a kind (Recode).
+func (c *Config) recode(kind uint8, b []byte, in bool) {
+	if c.Recode != nil {
+		c.Recode(kind, b, in)
+	}
 }
 
 // NewNode creates a process's end of a window.

@@ -85,7 +85,7 @@ func (n *Node) Issue(t *Transfer) bool {
 				m.want = size
 			}
 			runs, _ := t.result.take(size, 0)
-			m.id = n.expect(pending{w: t.w, target: op.Target, space: op.Result.Space, runs: runs})
+			m.id = n.expect(pending{w: t.w, target: op.Target, space: op.Result.Space, runs: runs, kind: op.Kind})
 		}
 		b := m.appendHead(n.buffer())
 		if t.data.Count > 0 {
@@ -94,7 +94,9 @@ func (n *Node) Issue(t *Transfer) bool {
 				sends *= 2
 			}
 			runs, _ := t.data.take(sends, 0)
+			head := len(b)
 			b = gather(b, op.Data.Space, runs)
+			n.cfg.recode(op.Kind, b[head:], false)
 		}
 		n.out = append(n.out, Outgoing{op.Target, b})
 		p.sent++

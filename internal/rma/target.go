@@ -6,8 +6,8 @@ import (
 )
 
 // Receive handles a message from another process, or from this one: messages from Next with this
-// process's rank must be passed here. b is not kept. An error means that a program or a peer broke
-// the protocol; the job cannot continue.
+// process's rank must be passed here. b is not kept, but its data may be converted in place. An
+// error means that a program or a peer broke the protocol; the job cannot continue.
 func (n *Node) Receive(from int, b []byte) error {
 	if from < 0 || from >= n.cfg.Size {
 		return fmt.Errorf("rma: message from rank %d of %d", from, n.cfg.Size)
@@ -105,6 +105,7 @@ func (n *Node) answer(from int, m *message) error {
 		if want := total(p.runs); int64(len(m.data)) != want {
 			return fmt.Errorf("rma: rank %d answers with %d bytes, want %d", from, len(m.data), want)
 		}
+		n.cfg.recode(p.kind, m.data, true)
 		scatter(p.space, p.runs, m.data)
 	}
 	o := &n.peers[from]
@@ -144,7 +145,8 @@ func (n *Node) serve(from int, m *message) error {
 		r := message{verb: reply, id: m.id}
 		answer = r.appendHead(n.buffer())
 	}
-	data := m.data
+	head, data := len(answer), m.data
+	n.cfg.recode(m.kind, data, true)
 	for _, r := range m.runs {
 		for i := int64(0); i < int64(r.Count); i++ {
 			mem, err := n.memory(m.disp, r.Off+i*r.Stride, r.Len)
@@ -175,6 +177,7 @@ func (n *Node) serve(from int, m *message) error {
 		}
 	}
 	if answer != nil {
+		n.cfg.recode(m.kind, answer[head:], false)
 		n.out = append(n.out, Outgoing{from, answer})
 	}
 	return nil

@@ -18,6 +18,8 @@ func (Alone) Cancel(*Request) error                                 { return err
 func (Alone) Coll(*Comm, *Coll) (uint64, error)                     { return 0, errAlone }
 func (Alone) CollTest(uint64) (bool, error)                         { return true, errAlone }
 func (Alone) ReduceLocal([]byte, []byte, int, uint64, uint64) error { return errAlone }
+func (Alone) Recode([]byte, int, uint64, bool) error                { return errAlone }
+func (Alone) RecodeNumbers(uint8, []byte, bool)                     {}
 func (Alone) Compute(uint8, uint8, []byte, []byte) error            { return errAlone }
 func (Alone) SetActivity(Activity)                                  {}
 func (Alone) Access(BadMemory)                                      {}

@@ -91,7 +91,11 @@ func New(cfg Config) (*Engine, error) {
 	e.stands = standstill{world: &e.world, p2p: e.p2p, waits: cfg.Waits, warn: cfg.Warn, limit: limits.Standstill}
 	e.links = e.p2p.Links()
 	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives, cfg.OnLoss)
-	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute)
+	var recode func(kind uint8, b []byte, in bool)
+	if cfg.World.Mixed {
+		recode = cfg.Native.RecodeNumbers
+	}
+	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute, recode)
 	if err := e.wait.Open(system, d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}

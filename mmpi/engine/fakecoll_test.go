@@ -34,3 +34,9 @@ func (n *fakeNative) ReduceLocal(in, inout []byte, count int, typ, op uint64) er
 	collectivestest.Add(inout, in)
 	return nil
 }
+
+// Recode implements engine.Native. It changes nothing, because formats are equal.
+func (n *fakeNative) Recode([]byte, int, uint64, bool) error { return nil }
+
+// RecodeNumbers implements engine.Native.
+func (n *fakeNative) RecodeNumbers(uint8, []byte, bool) {}

@@ -16,6 +16,9 @@ type Native interface {
 	// Compute sets inout = inout fn in over numbers of a kind (enum z_fn, enum z_number in
 	// cgo/abi/abi.h). It calls no native MPI; any thread may call it.
 	Compute(fn, kind uint8, inout, in []byte) error
+	// RecodeNumbers converts numbers of a kind in place, as rma.Config.Recode. It is called only if
+	// World.Mixed is set, in any thread.
+	RecodeNumbers(kind uint8, b []byte, in bool)
 
 	// SetActivity is called with the engine's activity when that changes.
 	SetActivity(Activity)

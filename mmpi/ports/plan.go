@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -23,6 +24,10 @@ type Side struct {
 	Level       string
 	Patience    string
 	Collectives string
+	// Facts is the format of data in the memory of the process that meets the other job.
+	Facts facts.Word
+	// Mixed says that the job's clusters differ in their format of long double.
+	Mixed bool
 }
 
 // Plan is the agreement of both ends of a meeting: a connection.
@@ -36,7 +41,8 @@ type Plan struct {
 func (s *Self) side(members []int32) Side {
 	level, _ := jobenv.ParseLevel(s.Job.Level, s.Job.Protocol, s.Job.Networks) // it was parsed before
 	me := Side{Job: s.Job.ID, Layout: s.Job.Layout, Members: members, Forwarders: s.Job.Forwarders,
-		Networks: s.Job.Networks, Level: level.String(), Patience: s.Job.Patience, Collectives: s.Job.Collectives}
+		Networks: s.Job.Networks, Level: level.String(), Patience: s.Job.Patience, Collectives: s.Job.Collectives,
+		Facts: s.Local.Facts, Mixed: s.Mixed}
 	for _, a := range s.Job.Forwarders {
 		me.HostKeys = append(me.HostKeys, s.Job.HostKeys[a])
 	}
@@ -102,6 +108,21 @@ func (p *Plan) check() error {
 		if err := s.check(); err != nil {
 			return fmt.Errorf("the plan of a connection: job %q names %w", s.Job, err)
 		}
+	}
+	return p.fits()
+}
+
+// fits returns an error if the formats of data in the memory of both sides do not fit. Processes
+// convert long doubles from their start or never, so jobs that differ can only be connected if both
+// convert already.
+func (p *Plan) fits() error {
+	a, b := &p.Accept, &p.Dial
+	if s := a.Facts.Fits(b.Facts); s != "" {
+		return fmt.Errorf("jobs %q and %q cannot be connected: %s", a.Job, b.Job, s)
+	}
+	if a.Mixed != b.Mixed || !a.Mixed && facts.Mixed([]facts.Word{a.Facts, b.Facts}) {
+		return fmt.Errorf("jobs %q and %q cannot be connected: their formats of long double differ; start them as one job",
+			a.Job, b.Job)
 	}
 	return nil
 }

@@ -1,11 +1,14 @@
 package ports
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
+	"github.com/leidenzipper/zipper/internal/facts"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 )
@@ -170,6 +173,32 @@ func TestAcross(t *testing.T) {
 		}
 		if met != 1 {
 			t.Errorf("%s: they meet at %d doors", name, met)
+		}
+	}
+}
+
+// TestJobsOfDifferentFormatsAreNotConnected checks that a connection between jobs needs one format
+// of long double, or jobs that convert long doubles already.
+func TestJobsOfDifferentFormatsAreNotConnected(t *testing.T) {
+	const x86, arm, other = facts.Word(0x01423321), facts.Word(0x02423321), facts.Word(0x01423322)
+	for _, c := range []struct {
+		a, b           facts.Word
+		aMixed, bMixed bool
+		want           string // a part of the error; empty for none
+	}{
+		{x86, x86, false, false, ""},
+		{x86, arm, true, true, ""},
+		{0, arm, false, false, ""}, // a release that does not know facts
+		{x86, arm, false, false, "formats of long double differ"},
+		{x86, x86, true, false, "formats of long double differ"},
+		{x86, other, false, false, "byte orders differ"},
+	} {
+		acc, con := self("one", "a", 0, "x:1"), self("two", "a", 0, "x:1")
+		acc.Local.Facts, acc.Mixed, con.Local.Facts, con.Mixed = c.a, c.aMixed, c.b, c.bMixed
+		p := &Plan{ID: handshake.ConnectionID("one", "1"), Accept: acc.side([]int32{0}), Dial: con.side([]int32{1})}
+		_, err := ParsePlan(p.Bytes())
+		if got := fmt.Sprint(err); (err == nil) != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%v and %v: %v, want %q", c.a, c.b, err, c.want)
 		}
 	}
 }

@@ -31,6 +31,8 @@ type Self struct {
 	Job   jobenv.Job
 	Local boot.Local
 	Rank  int // virtual rank
+	// Mixed says that the job's clusters differ in their format of long double.
+	Mixed bool
 }
 
 // Port is the place at which a process waits for one of another job.

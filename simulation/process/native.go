@@ -222,3 +222,9 @@ func (n *Native) Compute(_, _ uint8, inout, in []byte) error {
 func (n *Native) ReduceLocal(in, inout []byte, _ int, _, _ uint64) error {
 	return n.Compute(0, 0, inout, in)
 }
+
+// Recode implements engine.Native. It changes nothing, because formats are equal.
+func (n *Native) Recode([]byte, int, uint64, bool) error { return nil }
+
+// RecodeNumbers implements engine.Native.
+func (n *Native) RecodeNumbers(uint8, []byte, bool) {}

@@ -44,6 +44,7 @@ var programs = []program{
 	{file: "c/p2p_self_null.c", splits: some},
 	{file: "c/nothing.c", splits: []split{twoOne, mixed, mpichPair}},
 	{file: "c/datatypes.c", splits: more},
+	{file: "c/long_double.c", splits: []split{twoOne, oneThree, mixed, mpichPair}},
 	{file: "c/remap.c", splits: some},
 	{file: "c/requests.c", splits: more},
 	{file: "c/persistent.c", splits: some},

@@ -17,7 +17,7 @@ zmap z_wide;
 
 struct zlater {
   zlater *next;
-  const void *from;
+  void *from;
   /* The size in bytes of the packed data at `from`, or -1 if `from` holds `count` elements that are
    * laid out as the type. */
   int64_t bytes;
@@ -52,7 +52,10 @@ int zcoll_check_root(zcoll *j, int root) {
 const char *zcoll_wrong(int rc) {
   switch (rc) {
   case MPI_ERR_ROOT: return "the root is not a rank of the communicator";
-  case MPI_ERR_TYPE: return "a datatype is invalid, or has not been committed";
+  case MPI_ERR_TYPE: return zexchange_blame("a datatype is invalid, or has not been committed");
+  case MPI_ERR_UNSUPPORTED_OPERATION:
+    return "MPI_Allreduce of elements that overlap, or of long doubles between groups in clusters whose formats of "
+           "long double differ: use MPI_Reduce and MPI_Bcast";
   case MPI_ERR_BUFFER:
     return zdevice_blame("a buffer is NULL, equal to the other buffer, or MPI_IN_PLACE where that is not allowed");
   }
@@ -65,7 +68,7 @@ static const ztype *type_of(zcoll *j, MPI_Datatype type) {
   return t;
 }
 
-static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t count, MPI_Datatype type) {
+static void later(zcoll *j, void *from, int64_t bytes, void *to, int64_t count, MPI_Datatype type) {
   zlater *l = zcoll_grab(j, sizeof *l);
   if (!l) return;
   *l = (zlater){j->later, from, bytes, to, count, type};
@@ -87,7 +90,7 @@ const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype ty
   check_buffer(j, t, buf, *bytes);
   if (j->rc || t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
-  if (packed) zcoll_fail(j, ztype_pack(buf, count, type, packed, j->comm->native));
+  if (packed) zcoll_fail(j, zexchange.pack(buf, count, type, packed, j->comm->native));
   return packed;
 }
 
@@ -148,7 +151,7 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
     char *user = (char *)b->buf + at[i];
     int receives = how == ZB_RECV && i != keep;
     if (receives) later(j, packed + total, bytes[i], user, elements(b, i), kind(b, i));
-    else zcoll_fail(j, ztype_pack(user, elements(b, i), kind(b, i), packed + total, j->comm->native));
+    else zcoll_fail(j, zexchange.pack(user, elements(b, i), kind(b, i), packed + total, j->comm->native));
     at[i] = total;
     total += bytes[i];
   }
@@ -201,7 +204,7 @@ int zcoll_finish(zcoll *j) {
   if (!rc && j->combine) rc = j->combine(j);
   for (zlater *l = j->later; l; l = l->next) {
     if (!rc && l->bytes < 0) rc = copy(l->from, l->to, l->count, l->type, ztype_get(l->type), j->comm->native);
-    else if (!rc) rc = ztype_unpack(l->from, l->bytes, l->to, l->count, l->type, j->comm->native);
+    else if (!rc) rc = zexchange.unpack(l->from, l->bytes, l->to, l->count, l->type, j->comm->native);
     if (j->nonblocking) ztype_release(l->type);
   }
   if (j->reduces) {

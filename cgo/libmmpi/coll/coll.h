@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "request/request.h"
 #include "request/wait.h"
+#include "type/exchange.h"
 #include "type/type.h"
 
 /* A buffer of n blocks, one for each rank, as the program describes it. */
@@ -223,6 +224,9 @@ int zcoll_start(zreq *r, MPI_Request *request);
 /* Starts the blocking collective of r, whose zcoll has been filled in, waits for it, and frees r.
  * Returns the code that the MPI function must return. */
 int zcoll_run(zreq *r);
+/* Starts the collective of r by ze_coll. Returns an MPI error class, which it also stores in the
+ * zcoll, or MPI_SUCCESS; after success another thread may already have completed and freed r. */
+int zcoll_by_engine(zreq *r);
 
 /* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
  * in parentheses, without communicator and request; the list of the same arguments follows. On a

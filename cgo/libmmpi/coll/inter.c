@@ -118,6 +118,7 @@ typedef struct operands {
 static int combine(zcoll *j) {
   const operands *o = j->operands;
   int64_t bytes = o->count * j->args.extent;
+  if (j->args.recoded && z_cb_recode(j->args.type, o->first, o->count * j->comm->peers, Z_DECODE)) return MPI_ERR_OP;
   char *sum = o->first + (j->comm->peers - 1) * bytes;
   for (char *x = sum; x > o->first;) {
     x -= bytes;
@@ -127,6 +128,15 @@ static int combine(zcoll *j) {
   return MPI_SUCCESS;
 }
 
+/* Replaces this process's operand by a copy in the exchange format. */
+static void encode_operand(zcoll *j, int64_t count) {
+  char *copy = j->rc || !count ? NULL : zcoll_grab(j, count * j->args.extent);
+  if (!copy) return;
+  memcpy(copy, j->args.send, (size_t)(count * j->args.extent));
+  j->args.send = copy;
+  if (z_cb_recode(j->args.type, copy, count, Z_ENCODE)) zcoll_fail(j, MPI_ERR_OP);
+}
+
 /* Adds to the exchange j this process's operand of `count` elements as the block for the peer `to`,
  * or for every peer if `to` is negative. */
 static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype type, int to) {
@@ -134,6 +144,7 @@ static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype t
   if (j->rc) return;
   int64_t *counts = (int64_t *)(uintptr_t)j->args.send_counts;
   j->args.send = zcoll_operand(j, in, count, type);
+  if (j->args.recoded) encode_operand(j, count);
   for (int i = 0; i < j->comm->peers; i++)
     if (to < 0 || i == to) counts[zcomm_at(j->comm, i)] = count * j->args.extent;
 }
@@ -166,6 +177,8 @@ void zinter_reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datat
 void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   start_exchange(j);
   if (zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
+  /* Each process would compute the result in its own format, so that the results would differ */
+  if (j->args.recoded) zcoll_fail(j, MPI_ERR_UNSUPPORTED_OPERATION);
   send_operand(j, in, count, type, -1);
   recv_operands(j, out, count, 0, count, type);
 }

@@ -53,13 +53,16 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   return Z_GUARDED(ze_coll(c->id, args, cell));
 }
 
-/* Starts the collective of request r. Returns an MPI error class or MPI_SUCCESS; after success
- * another thread may already have completed and freed r. */
-static int launch(zreq *r) {
+int zcoll_by_engine(zreq *r) {
   zcoll *j = r->extra;
-  if (j->launch) return j->launch(r);
   int failed = zcoll_submit(r->comm, &j->args, &r->cell);
   return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
+}
+
+/* Starts the collective of request r. Returns as zcoll_by_engine does. */
+static int launch(zreq *r) {
+  zcoll *j = r->extra;
+  return j->launch ? j->launch(r) : zcoll_by_engine(r);
 }
 
 /* Appends r to the requests that wait at the gate, if it has to wait there. Returns whether it has

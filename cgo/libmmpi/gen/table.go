@@ -57,6 +57,17 @@ On a communicator inside one cluster every function is native, except those of
   ([limits](fault-tolerance.md#limits)).
 - Processes that MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster have
   [limits](across-clusters.md#processes-that-a-program-starts).
+
+## Types in jobs of x86-64 and aarch64
+
+All predefined types, and types made of them, can be used between clusters
+[whose formats of long double differ](across-clusters.md#x86-64-and-aarch64), except in these calls.
+
+| type | call | error |
+|---|---|---|
+| of MPI_Type_create_f90_real or MPI_Type_create_f90_complex with more than double precision, or made of one: it is REAL(10) on x86-64 and REAL(16) on aarch64. MPI_REAL16 and MPI_COMPLEX32 are the same on both | any on a communicator or window that spans clusters | MPI_ERR_TYPE |
+| long double | MPI_File_set_view with the representation "native", of a file that spans clusters and is open for writing | MPI_ERR_UNSUPPORTED_DATAREP |
+| long double | MPI_Allreduce on an intercommunicator: each process of a group would compute the result in its own format | MPI_ERR_UNSUPPORTED_OPERATION |
 `
 
 // table returns the conformance table of functions.tsv files, each in a directory named after its

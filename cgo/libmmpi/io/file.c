@@ -283,6 +283,13 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
                     MPI_Info info) {
   MPI_Info hints = info;
   zfile *f = zfile_find(file);
+  if (f && z_layout.mixed && f->amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR) && !strcmp(form, "native")) {
+    const ztype *t = ztype_get(element);
+    if (t && t->longs)
+      return z_raise_file(file, MPI_ERR_UNSUPPORTED_DATAREP, "MPI_File_set_view",
+                          "\"native\" with long double in a file that clusters with different formats of long double "
+                          "write: use \"external32\" or convert to double");
+  }
   int rc = (f ? zhints_spanning : zhints_inside)(info, &hints);
   if (!rc && f && at == MPI_DISPLACEMENT_CURRENT && f->amode & MPI_MODE_SEQUENTIAL) rc = zshared_byte(f, file, &at);
   if (!rc) rc = zfile_meet(file);

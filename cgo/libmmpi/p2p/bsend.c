@@ -42,7 +42,7 @@ static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *funct
   int rc = c ? p2p_check(c, function, count, type, dest, tag, 0) : MPI_SUCCESS;
   if (rc) return rc;
   const ztype *t = ztype_get(type);
-  if (!t) return z_raise_on(comm, MPI_ERR_TYPE, function, "not a datatype");
+  if (!t) return z_raise_on(comm, MPI_ERR_TYPE, function, "%s", zexchange_blame("not a datatype"));
   int64_t used, n = zreq_bsends(&used), need = count * t->size + MPI_BSEND_OVERHEAD;
   if (used + n * MPI_BSEND_OVERHEAD + need > attached) {
     zreq_reap();

@@ -61,10 +61,10 @@ static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, en
   *data = buf;
   r->count = count * t->size;
   if (ztype_bad_buffer(t, buf, r->count)) return MPI_ERR_BUFFER;
-  if (!r->count || (t->contiguous && mode != P2P_BUFFERED)) return MPI_SUCCESS;
+  if (!r->count || (t->contiguous && mode < P2P_BUFFERED)) return MPI_SUCCESS;
   if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
   *data = r->packed;
-  if (!t->contiguous) return ztype_pack(buf, count, type, r->packed, z_private);
+  if (!t->contiguous) return (mode == P2P_COPY ? ztype_pack : zexchange.pack)(buf, count, type, r->packed, z_private);
   memcpy(r->packed, buf, r->count);
   return MPI_SUCCESS;
 }
@@ -82,7 +82,7 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm,
                    enum p2p_mode mode) {
   const void *data;
-  int rc = gather(r, buf, count, type, P2P_BUFFERED, &data), contiguous = !rc && ztype_get(type)->contiguous;
+  int rc = gather(r, buf, count, type, P2P_COPY, &data), contiguous = !rc && ztype_get(type)->contiguous;
   if (!rc && !contiguous && r->count > INT_MAX) rc = MPI_ERR_COUNT;
   if (rc) return rc;
   p2p_now_native(r);
@@ -110,7 +110,7 @@ int p2p_unpack(zreq *r) {
    * unpacked */
   if (r->is_native || r->cell.cancelled || (r->cell.error && r->cell.error != Z_ERR_TRUNCATE)) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
-  int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
+  int class_ = MPI_SUCCESS, rc = zexchange.unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
   if (rc && !r->cell.error) class_ = z_native_class(rc); /* an error that the engine found takes precedence */
   return class_;
 }
@@ -337,7 +337,7 @@ int p2p_failed(zreq *r, int rc) {
     char text[MPI_MAX_ERROR_STRING];
     int n;
     if (real.Error_string(rc, text, &n)) *text = 0;
-    rc = z_raise(r->comm, z_native_class(rc), r->function, "%s", zdevice_blame(text));
+    rc = z_raise(r->comm, z_native_class(rc), r->function, "%s", zexchange_blame(zdevice_blame(text)));
   }
   zreq_free(r);
   return rc;

@@ -7,11 +7,13 @@
 #include "request/record.h"
 #include "request/request.h"
 #include "request/wait.h"
+#include "type/exchange.h"
 #include "type/type.h"
 #include <string.h>
 
-/* The mode of a send: that of MPI_Send, MPI_Ssend, MPI_Rsend or MPI_Bsend. */
-enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
+/* The mode of a send: that of MPI_Send, MPI_Ssend, MPI_Rsend or MPI_Bsend; P2P_COPY is that of
+ * MPI_Bsend inside the cluster. */
+enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED, P2P_COPY };
 
 /* Counts a message to native rank dest of comm for zipper run --record. comm is a communicator of
  * this cluster or the local part of a spanning one. */

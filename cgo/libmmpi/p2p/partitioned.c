@@ -179,7 +179,7 @@ static int send_part(zreq *r, parted *p, int i) {
   char *data = p->data + i * p->bytes;
   if (data != (char *)r->buf + i * p->bytes) { /* the partition is sent from a packed copy */
     const char *from = (const char *)r->buf + i * r->count * ztype_get(r->type)->extent;
-    int rc = ztype_pack(from, r->count, r->type, data, z_private);
+    int rc = zexchange.pack(from, r->count, r->type, data, z_private);
     if (rc) return rc;
   }
   int failed = Z_GUARDED(ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]));
@@ -265,7 +265,7 @@ static int there(parted *p, const zreq *r, int i) {
   if (!all_done(p, from < to ? from : to, to)) return 0;
   if (p->data != r->buf && p->bytes) {
     char *into = (char *)r->buf + i * r->count * ztype_get(r->type)->extent;
-    int rc = ztype_unpack(p->data + i * p->bytes, p->bytes, into, r->count, r->type, z_private);
+    int rc = zexchange.unpack(p->data + i * p->bytes, p->bytes, into, r->count, r->type, z_private);
     if (rc && !p->class_) p->class_ = z_native_class(rc);
   }
   p->marked[i] = 1;
@@ -341,7 +341,7 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   if (rc) return rc;
   if (partitions < 1) return z_raise(c, MPI_ERR_ARG, function, "%d partitions", partitions);
   const ztype *t = ztype_get(type);
-  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype cannot be sent");
+  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "%s", zexchange_blame("the datatype cannot be sent"));
   zreq *r = zreq_new(c, ZREQ_PERSISTENT, function);
   kept *k = r->extra = malloc(sizeof *k);
   parted *p = k ? k->p = calloc(1, sizeof *p) : NULL;

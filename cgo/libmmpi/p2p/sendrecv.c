@@ -72,17 +72,19 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   return rc ? rc : rc2;
 }
 
-/* Makes a packed copy of the buffer for MPI_Sendrecv_replace, and stores in *as the count and the
- * type with which it is sent. The caller frees both. Raises the error and returns its code if it
- * fails. */
-static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
-                       zmany *as) {
+/* Makes a packed copy of the buffer for MPI_Sendrecv_replace to `dest`, and stores in *as the count
+ * and the type with which it is sent. The caller frees both. Raises the error and returns its code
+ * if it fails. */
+static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, int dest,
+                       void **copy, zmany *as) {
   const ztype *t = ztype_get(type);
-  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is invalid, or has not been committed");
+  if (!t)
+    return z_raise(c, MPI_ERR_TYPE, function, "%s",
+                   zexchange_blame("the datatype is invalid, or has not been committed"));
   int64_t all = count * t->size;
   if (!(*copy = malloc(all ? all : 1)))
     return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);
-  int rc = ztype_pack(buf, count, type, *copy, z_private);
+  int rc = (c && !is_local(c, dest) ? zexchange.pack : ztype_pack)(buf, count, type, *copy, z_private);
   if (!rc) rc = zmany_begin(as, all, MPI_PACKED);
   if (rc) free(*copy);
   return rc;
@@ -105,7 +107,7 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
   }
   void *copy;
   zmany as;
-  if ((rc = packed_copy(c, "MPI_Sendrecv_replace", buf, count, type, &copy, &as))) return rc;
+  if ((rc = packed_copy(c, "MPI_Sendrecv_replace", buf, count, type, dest, &copy, &as))) return rc;
   rc = z_Sendrecv(copy, as.count, as.type, dest, sendtag, buf, count, type, source, recvtag, comm, status);
   zmany_end(&as);
   free(copy);
@@ -193,7 +195,7 @@ int z_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int s
   void *copy;
   zmany as;
   int rc = check(c, "MPI_Isendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag);
-  if (rc || (rc = packed_copy(c, "MPI_Isendrecv_replace", buf, count, type, &copy, &as))) return rc;
+  if (rc || (rc = packed_copy(c, "MPI_Isendrecv_replace", buf, count, type, dest, &copy, &as))) return rc;
   rc = start_pair(c, "MPI_Isendrecv_replace", copy, copy, as.count, as.type, dest, sendtag, buf, count, type, source,
                   recvtag, request);
   zmany_end(&as);

@@ -1,6 +1,7 @@
 /* Operations on windows that span clusters: the program's arguments are converted to those of
  * z_rma. */
 #include "rma/win.h"
+#include "type/exchange.h"
 #include "type/op.h"
 #include <string.h>
 
@@ -30,17 +31,17 @@ typedef struct call {
   MPI_Datatype type; /* the type of the elements at the target */
 } call;
 
-static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, int elements) {
+static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, int form) {
   const ztype *t = ztype_get(type);
   int rc = MPI_ERR_TYPE;
   if (count < 0) return MPI_ERR_COUNT;
   if (!t) return rc;
   if (zdevice_has(buf, count * t->size)) return MPI_ERR_BUFFER;
   s->view.base = (void *)(uintptr_t)buf;
-  const zflat *f = elements || !t->contiguous ? zflat_get(type, elements, &rc) : NULL;
-  if (!f && (elements || !t->contiguous)) return rc;
-  if (elements && f->number < 0) return MPI_ERR_TYPE;
-  s->number = f ? f->number : Z_BYTES;
+  const zflat *f = form || !t->contiguous ? zflat_get(type, form, &rc) : NULL;
+  if (!f && (form || !t->contiguous)) return rc;
+  if (form == ZFLAT_ELEMENTS && f->number < 0) return MPI_ERR_TYPE;
+  s->number = form == ZFLAT_LONGS ? Z_FLONG : f && form == ZFLAT_ELEMENTS ? f->number : Z_BYTES;
   if (t->contiguous) {
     s->whole = (z_span){0, count * t->size};
     s->view.spans = &s->whole, s->view.n = 1, s->view.count = 1;
@@ -63,15 +64,16 @@ static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) 
   return *first >= 0 && *end <= s->bytes;
 }
 
-static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
-  int elements = k->verb == Z_ACCUMULATE || k->verb == Z_FETCH,
-      sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
+/* Converts a call to an operation of the engine on the bytes of its types that `form` lists
+ * (zflat). Raises errors and returns the code for the program. */
+static int prepare(zwin *w, const call *k, int form, z_rma *op, side sides[3]) {
+  int sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
   int64_t first = 0, end = 0;
-  int rc = describe(&sides[1], NULL, k->count, k->type, elements);
-  if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, elements);
+  int rc = describe(&sides[1], NULL, k->count, k->type, form);
+  if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, form);
   if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE)
-    rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
-  if (rc) return zwin_raise(w, rc, k->function, zdevice_blame("a count or datatype cannot be used"));
+    rc = describe(&sides[2], k->result, k->result_count, k->result_type, form);
+  if (rc) return zwin_raise(w, rc, k->function, zexchange_blame(zdevice_blame("a count or datatype cannot be used")));
   if (k->fn > Z_NO_OP && sides[0].number != sides[1].number)
     return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
   if ((rc = zwin_check_target(w, k->target, k->function))) return rc;
@@ -106,10 +108,10 @@ static int issued(void *arg) {
   return !r->left || r->failed;
 }
 
-static int operate(zwin *w, const call *k, z_cell *cell) {
+static int issue(zwin *w, const call *k, int form, z_cell *cell) {
   side sides[3] = {0};
   z_rma op;
-  int rc = prepare(w, k, &op, sides);
+  int rc = prepare(w, k, form, &op, sides);
   if (rc) return rc;
   rest r = {.w = w};
   r.failed = Z_GUARDED(ze_win_op(w->id, &op, cell, &r.left));
@@ -118,6 +120,19 @@ static int operate(zwin *w, const call *k, z_cell *cell) {
    * wait for its effect */
   if (k->target == w->comm->rank) z_poll();
   return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;
+}
+
+/* Starts a call's operation; *cell is done when its results have arrived. Where formats of long
+ * double differ, a put or get of a type that has long doubles is two operations, because the target
+ * must know which bytes to convert: the long doubles, and before them everything else. Answers come
+ * in order, so the cell of the last one is enough. */
+static int operate(zwin *w, const call *k, z_cell *cell) {
+  int elements = k->verb == Z_ACCUMULATE || k->verb == Z_FETCH, rc = MPI_SUCCESS;
+  const ztype *t = ztype_get(k->type);
+  if (elements || !t || !t->longs) return issue(w, k, elements ? ZFLAT_ELEMENTS : ZFLAT_SPANS, cell);
+  const zflat *others = zflat_get(k->type, ZFLAT_REST, &rc);
+  if (others && others->n) rc = issue(w, k, ZFLAT_REST, NULL);
+  return rc ? rc : issue(w, k, ZFLAT_LONGS, cell);
 }
 
 static int now(MPI_Win win, const call *k) {
@@ -208,7 +223,7 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
  * A type whose z_number is -1 may be one of these for which there is no arithmetic. */
 static int swappable(MPI_Datatype type) {
   int rc;
-  const zflat *f = zflat_get(type, 1, &rc);
+  const zflat *f = zflat_get(type, ZFLAT_ELEMENTS, &rc);
   return f && (f->number < Z_F32 || f->number > Z_CLONG) && f->number < Z_FLOAT_INT;
 }
 

@@ -47,6 +47,8 @@ static const z_native callbacks = {
     .coll = z_cb_coll,
     .coll_test = z_cb_coll_test,
     .reduce_local = z_cb_reduce_local,
+    .recode = z_cb_recode,
+    .recode_numbers = z_cb_recode_numbers,
     .fail = fail,
     .access = zfault_access,
 };
@@ -135,6 +137,7 @@ int zjob_join(void) {
   if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
   local.tag_ub = found ? *ub : 32767;
   local.threads = level == MPI_THREAD_MULTIPLE;
+  local.facts = zfacts();
   library_name(library);
   local.library = library;
   gethostname(host, sizeof host - 1);
@@ -164,6 +167,7 @@ int zjob_join(void) {
     return MPI_SUCCESS;
   }
 
+  zexchange_start();
   z_threads = local.threads;
   z_native_size = local.size;
   z_poll_start(local.size, zstages_moved);

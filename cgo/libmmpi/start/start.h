@@ -1,6 +1,7 @@
 /* Declarations that the files about the start and the end of MPI share. */
 #ifndef ZIPPER_START_H
 #define ZIPPER_START_H
+#include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -48,6 +49,9 @@ void zspawn_note(void);
 
 /* 1 once this process has left the job, which it does inside native MPI_Finalize, otherwise 0. */
 extern int zjob_finalizing;
+
+/* Returns the facts about the format of data in memory (facts.c, facts.Word). */
+uint32_t zfacts(void);
 
 #pragma GCC visibility pop
 #endif

@@ -1,11 +1,13 @@
 /* Datatypes. A type is contiguous if it is a predefined type without gaps, or is made from a
  * contiguous one by dup, contiguous or a resizing that leaves no gap. Buffers of such types are
  * sent as they are. All others are packed by the native library's MPI_Pack, whose bytes are the
- * same in all MPI libraries on one kind of processor. No layout is interpreted here. */
+ * same in all MPI libraries on one kind of processor; exchange.c converts them for other kinds. No
+ * layout is interpreted here. */
 #include "type/type.h"
 #include "core/job.h"
 #include "core/limits.h"
 #include "core/privcomm.h"
+#include "type/exchange.h"
 #include <limits.h>
 #include <stdlib.h>
 
@@ -18,7 +20,7 @@ static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 static int forget(MPI_Datatype type, int key, void *value, void *extra) {
   (void)key, (void)extra;
   ztype *t = zmap_remove(&z_types, z_key(type));
-  if (t) free(t->flat[0]), free(t->flat[1]);
+  for (int i = 0; t && i < ZTYPE_FORMS; i++) free(t->flat[i]);
   free(value);
   return MPI_SUCCESS;
 }
@@ -50,6 +52,11 @@ int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addre
 #endif
 }
 
+int zmade_predefined(const zmade *m) {
+  return m->combiner == MPI_COMBINER_NAMED || m->combiner == MPI_COMBINER_F90_REAL ||
+         m->combiner == MPI_COMBINER_F90_COMPLEX || m->combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
 /* Sets *yes to 1 if the type from which a dup, contiguous or resized type was made is contiguous,
@@ -75,8 +82,7 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
   if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
   if (rc) return rc;
   int tight = lb == 0 && extent == size;
-  *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-                combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+  *predefined = zmade_predefined(&m);
   *yes = *predefined && tight;
   if (tight &&
       (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
@@ -96,6 +102,7 @@ static int learn(MPI_Datatype type, ztype *t) {
   if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
   if (!rc) rc = real.Type_get_true_extent(type, &true_lb, &true_extent);
   if (!rc) rc = contiguous(type, &t->contiguous, &t->predefined);
+  if (!rc && z_layout.mixed) rc = zexchange_learn(type, t);
   if (rc) return rc;
   t->size = size, t->extent = extent, t->true_lb = true_lb, t->true_extent = true_extent;
   if (t->predefined) return MPI_SUCCESS; /* a predefined type cannot be freed, so no callback is needed */

@@ -6,6 +6,9 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* the number of forms of a type as spans of bytes (wintype.h) */
+enum { ZTYPE_FORMS = 5 };
+
 /* The properties of a datatype that the shim caches. */
 typedef struct ztype {
   /* the size in bytes of the data in one element */
@@ -22,9 +25,10 @@ typedef struct ztype {
   int predefined; /* 1 if the program cannot free the type */
   /* For a predefined type: bit f is 1 if operator f (z_fn) is known to be defined for the type. */
   _Atomic uint32_t fns;
-  /* the type as spans of bytes (zflat), with index `elements` of zflat_get, or NULL until first
-   * needed */
-  void *flat[2];
+  /* 1 if the job is mixed and the type has long doubles (exchange.h) */
+  int longs;
+  /* the type as spans of bytes (zflat), by the form of zflat_get, or NULL until first needed */
+  void *flat[ZTYPE_FORMS];
 } ztype;
 
 /* the cache: the map from a datatype's handle to its properties */
@@ -49,8 +53,9 @@ static inline int ztype_bad_buffer(const ztype *t, const void *buf, int64_t byte
   return (t->contiguous && bytes && !buf) || zdevice_has(buf, bytes);
 }
 
-/* Packs count elements into out, which has room for count * size bytes. comm may be any native
- * communicator. Returns an MPI error code; native MPI raises an error of its MPI_Pack on comm. */
+/* Packs count elements into out, which has room for count * size bytes, in the format of memory;
+ * data for other clusters are packed by zexchange.pack. comm may be any native communicator.
+ * Returns an MPI error code; native MPI raises an error of its MPI_Pack on comm. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
 /* Unpacks `bytes` bytes at packed, which may end within an element, into count elements at buf.
@@ -84,6 +89,9 @@ typedef struct zmade {
 /* Sets *m to the constructor of a type and the numbers of its arguments, and returns an MPI error
  * code. */
 int ztype_made(MPI_Datatype type, zmade *m);
+
+/* Returns whether a type with this constructor is predefined, so that nobody frees it. */
+int zmade_predefined(const zmade *m);
 
 /* Stores the arguments of a type's constructor in arrays that have room for the numbers in m. The
  * caller frees the types that are not predefined. Returns an MPI error code. */

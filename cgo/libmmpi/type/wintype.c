@@ -27,9 +27,32 @@ static int add_span(zflat **list, int64_t off, int64_t len) {
   return MPI_SUCCESS;
 }
 
-static zflat *empty(void) {
+/* Appends data to a list in the form ZFLAT_SIGNATURE. */
+static int add_run(zflat **list, int is_long, int64_t len) {
+  zflat *l = *list;
+  if (l->n && l->spans[l->n - 1].off == is_long) {
+    l->spans[l->n - 1].len += len;
+    return MPI_SUCCESS;
+  }
+  /* A span is only joined with one that ends where it begins, which no offset in this form does */
+  int rc = add_span(list, is_long - 1 - INT_MAX, len);
+  if (!rc && len) (*list)->spans[(*list)->n - 1].off = is_long;
+  return rc;
+}
+
+/* Appends a piece of an element to a list, if the list's form has such pieces. */
+static int add_piece(zflat **list, int is_long, int64_t off, int64_t len) {
+  switch ((*list)->form) {
+  case ZFLAT_LONGS: return is_long ? add_span(list, off, len) : MPI_SUCCESS;
+  case ZFLAT_REST: return is_long ? MPI_SUCCESS : add_span(list, off, len);
+  case ZFLAT_SIGNATURE: return add_run(list, is_long, len);
+  default: return add_span(list, off, len);
+  }
+}
+
+static zflat *empty(int form) {
   zflat *l = calloc(1, sizeof *l);
-  if (l) l->number = Z_BYTES;
+  if (l) l->number = Z_BYTES, l->form = form;
   return l;
 }
 
@@ -123,17 +146,17 @@ static int pair_of(MPI_Datatype t, pair *p) {
 }
 
 /* Appends the spans of one element of a type that has no parts to *out. f90 is 'r', 'c' or 'i' for
- * a real, complex or integer type of MPI_Type_create_f90_…, otherwise 0. With `elements` a pair is
- * one span. Returns an MPI error class. */
-static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
+ * a real, complex or integer type of MPI_Type_create_f90_…, otherwise 0. Returns an MPI error
+ * class. */
+static int leaf(MPI_Datatype type, char f90, zflat **out) {
   int size, rc = real.Type_size(type, &size), number;
   pair p;
   if (rc) return rc;
   if (pair_of(type, &p)) {
     mix(*out, p.number);
-    if (elements) return add_span(out, 0, p.whole);
-    rc = add_span(out, 0, p.first);
-    return rc ? rc : add_span(out, p.at, p.second);
+    if ((*out)->form == ZFLAT_ELEMENTS) return add_span(out, 0, p.whole);
+    rc = add_piece(out, p.number == Z_LONG_DOUBLE_INT, 0, p.first);
+    return rc ? rc : add_piece(out, 0, p.at, p.second);
   }
   switch (f90) {
   case 'r': number = real_number((size_t)size); break;
@@ -143,12 +166,12 @@ static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
   }
   if (number < 0) (*out)->number = -1;
   else mix(*out, number);
-  return add_span(out, 0, size);
+  return add_piece(out, number == Z_FLONG || number == Z_CLONG, 0, size);
 }
 
 /* ---- derived types ---- */
 
-static int flatten(MPI_Datatype type, int elements, zflat **out);
+static int flatten(MPI_Datatype type, zflat **out);
 
 /* A part of a derived type: one of the types from which the type was made. */
 typedef struct part {
@@ -156,10 +179,20 @@ typedef struct part {
   MPI_Aint extent; /* the extent of the part's type in bytes */
 } part;
 
+/* Does the work of `repeat` for the form ZFLAT_SIGNATURE. */
+static int repeat_runs(zflat **out, const zflat *of, int64_t n) {
+  int rc = MPI_SUCCESS;
+  if (of->n == 1 && n > 0) return add_run(out, (int)of->spans[0].off, n * of->spans[0].len);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < of->n && !rc; k++) rc = add_run(out, (int)of->spans[k].off, of->spans[k].len);
+  return rc;
+}
+
 /* Appends the spans of n consecutive copies of a part to *out, from offset `at` on. Returns an MPI
  * error class. */
 static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   int rc = MPI_SUCCESS;
+  if ((*out)->form == ZFLAT_SIGNATURE) return repeat_runs(out, p->flat, n);
   if (p->flat->n == 1 && p->flat->spans[0].len == p->extent)
     return add_span(out, at + p->flat->spans[0].off, n * p->extent);
   for (int64_t i = 0; i < n; i++)
@@ -286,7 +319,7 @@ static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datat
 
 /* Appends the spans of one element of a derived type, whose constructor is *m, to *out. Returns an
  * MPI error code. */
-static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out) {
+static int contents(MPI_Datatype type, const zmade *m, zflat **out) {
   int64_t *args = calloc((size_t)(m->ints + m->addresses + m->counts) + 1, sizeof *args);
   MPI_Datatype *types = malloc(((size_t)m->types + 1) * sizeof *types);
   part *parts = calloc((size_t)m->types + 1, sizeof *parts);
@@ -294,8 +327,8 @@ static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out
   int rc = args && types && parts ? arguments(type, m, args, types) : MPI_ERR_NO_MEM;
   MPI_Count got = rc ? 0 : m->types;
   for (MPI_Count i = 0; i < got; i++) {
-    if (!rc && !(parts[i].flat = empty())) rc = MPI_ERR_NO_MEM;
-    if (!rc) rc = flatten(types[i], elements, &parts[i].flat);
+    if (!rc && !(parts[i].flat = empty((*out)->form))) rc = MPI_ERR_NO_MEM;
+    if (!rc) rc = flatten(types[i], &parts[i].flat);
     if (!rc) rc = real.Type_get_extent(types[i], &lb, &parts[i].extent);
     if (!rc) mix(*out, parts[i].flat->number);
     const ztype *t = ztype_get(types[i]);
@@ -307,20 +340,22 @@ static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out
   return rc;
 }
 
-static int flatten(MPI_Datatype type, int elements, zflat **out) {
+static int flatten(MPI_Datatype type, zflat **out) {
   zmade m;
   int rc = ztype_made(type, &m);
   if (rc) return rc;
   switch (m.combiner) {
-  case MPI_COMBINER_NAMED: return leaf(type, elements, 0, out);
-  case MPI_COMBINER_F90_REAL: return leaf(type, elements, 'r', out);
-  case MPI_COMBINER_F90_COMPLEX: return leaf(type, elements, 'c', out);
-  case MPI_COMBINER_F90_INTEGER: return leaf(type, elements, 'i', out);
+  case MPI_COMBINER_NAMED: return leaf(type, 0, out);
+  case MPI_COMBINER_F90_REAL: return leaf(type, 'r', out);
+  case MPI_COMBINER_F90_COMPLEX: return leaf(type, 'c', out);
+  case MPI_COMBINER_F90_INTEGER: return leaf(type, 'i', out);
   }
-  return contents(type, elements, &m, out);
+  return contents(type, &m, out);
 }
 
-const zflat *zflat_get(MPI_Datatype type, int elements, int *rc) {
+_Static_assert((int)ZFLAT_FORMS == (int)ZTYPE_FORMS, "a type has room for all forms");
+
+const zflat *zflat_get(MPI_Datatype type, int form, int *rc) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   ztype *t = (ztype *)(uintptr_t)ztype_get(type);
   if (!t) {
@@ -328,12 +363,12 @@ const zflat *zflat_get(MPI_Datatype type, int elements, int *rc) {
     return NULL;
   }
   z_lock(&lock);
-  zflat *f = t->flat[elements];
+  zflat *f = t->flat[form];
   *rc = MPI_SUCCESS;
   if (!f) {
-    *rc = (f = empty()) ? flatten(type, elements, &f) : MPI_ERR_NO_MEM;
+    *rc = (f = empty(form)) ? flatten(type, &f) : MPI_ERR_NO_MEM;
     if (*rc) free(f), f = NULL;
-    t->flat[elements] = f;
+    t->flat[form] = f;
   }
   z_unlock(&lock);
   return f;

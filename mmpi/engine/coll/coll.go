@@ -27,6 +27,9 @@ type Native interface {
 	CollTest(token uint64) (bool, error)
 	// ReduceLocal computes inout = in op inout over count elements. typ and op are native handles.
 	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
+	// Recode converts count elements of a type in place: from the format of memory to that between
+	// clusters, or back with in.
+	Recode(b []byte, count int, typ uint64, in bool) error
 }
 
 // Operation is one collective: one of the program over a spanning communicator, or a native one

@@ -68,6 +68,13 @@ func (x *collective) Reduce(in, inout []byte, count int) error {
 	return nil
 }
 
+func (x *collective) Recode(b []byte, count int, in bool) error {
+	if err := x.set.native.Recode(b, count, x.what.Type, in); err != nil {
+		return fault.New(fault.Op, "%v", err)
+	}
+	return nil
+}
+
 func (x *collective) Scratch(n int) []byte {
 	b := x.set.ep.Links().Pool.Get(n)
 	if cap(b) > 0 {

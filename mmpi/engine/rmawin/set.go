@@ -23,19 +23,21 @@ type Set struct {
 	ep      *pt2pt.Endpoint
 	host    Host
 	compute func(fn, kind uint8, inout, in []byte) error
+	recode  func(kind uint8, b []byte, in bool)
 	windows []*Window
 	table   idtable.Table[Window] // the windows by ID, for Window
 	held    int                   // number of calls that a caller waits for
 }
 
 // New returns a Set over the messages of ep. compute does the arithmetic of accumulates
-// (engine.Native).
-func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error) *Set {
-	return &Set{ep: ep, host: host, compute: compute}
+// (engine.Native). recode converts numbers for other processes, and is nil if it need not.
+func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error,
+	recode func(kind uint8, b []byte, in bool)) *Set {
+	return &Set{ep: ep, host: host, compute: compute, recode: recode}
 }
 
-// Add makes this process's end of a window. It sets cfg.Rank, Size and Compute. world is as in
-// pt2pt.Endpoint.AddComm.
+// Add makes this process's end of a window. It sets cfg.Rank, Size, Compute and Recode. world is as
+// in pt2pt.Endpoint.AddComm.
 func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
 	remote := make([]int32, len(world))
 	for i := range remote {
@@ -46,7 +48,7 @@ func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Win
 		return nil, err
 	}
 	c.Background = true
-	cfg.Rank, cfg.Size, cfg.Compute = rank, len(world), s.compute
+	cfg.Rank, cfg.Size, cfg.Compute, cfg.Recode = rank, len(world), s.compute, s.recode
 	w := &Window{set: s, c: c, node: rma.NewNode(cfg),
 		cells: map[*pt2pt.Cell]struct{}{}, begun: map[uint64]*rma.Transfer{}}
 	for i := range w.ring {
