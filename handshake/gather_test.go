@@ -81,3 +81,27 @@ func TestFactsOfAllClustersAreInTheLayout(t *testing.T) {
 		t.Errorf("%v, %v", got.Facts, err)
 	}
 }
+
+// TestOlderForwarderGetsTheProcessorsName checks that a rank names its processor to a forwarder
+// that does not know facts, so that this forwarder still refuses others.
+func TestOlderForwarderGetsTheProcessorsName(t *testing.T) {
+	id := member("a", 0)
+	id.Model = "amd64 little endian"
+	key := [wire.SealKeyLen]byte{9} // the base point of X25519
+	j, err := id.join(&wire.Challenge{Version: wire.FactsSince - 1, Oldest: wire.Oldest, LinkKey: key},
+		[wire.NonceLen]byte{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.ParseJoin(j.Append(nil))
+	if err != nil || got.Version != wire.FactsSince-1 || got.Model != id.Model || got.Facts != 0 {
+		t.Errorf("version %d, model %q, facts %v, %v", got.Version, got.Model, got.Facts, err)
+	}
+	other := got
+	other.Cluster, other.Model = "b", "arm64 little endian"
+	g := NewGather(&got)
+	g.Add(&got)
+	if _, refused := g.Add(&other); refused == nil || refused.Code != wire.RefuseModel {
+		t.Errorf("%v", refused)
+	}
+}
