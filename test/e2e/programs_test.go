@@ -64,6 +64,7 @@ var programs = []program{
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
 	{file: "c/intercomm.c", splits: []split{oneOne, oneThree, mixed}},
 	{file: "c/intercoll.c", splits: more},
+	{file: "c/two_formats.c", splits: more},
 	{file: "c/leak.c", args: []string{"20000"}, splits: []split{mixedPair}, only: []split{twoOne}},
 	{name: "leak_100000", file: "c/leak.c", args: []string{"100000"}, only: []split{oneOne, mixedPair}},
 	{file: "c/environment.c", splits: some},
@@ -88,6 +89,7 @@ var programs = []program{
 	{file: "fortran/usempi.f90", splits: some, flags: []string{"-w"}},
 	{file: "fortran/f08.f90", splits: some},
 	{name: "fortran_rma", file: "fortran/rma.f90", splits: some},
+	{file: "fortran/logical.f90", splits: some},
 }
 
 // TestPrograms compares every program of test/programs with its native run. ZIPPER_SPLIT picks one
