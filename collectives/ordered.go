@@ -2,7 +2,7 @@ package collectives
 
 // These are the reductions for interleaved ranks of clusters if rank order must be kept: operators
 // that do not commute, and scans. They also reduce elements whose format differs between clusters,
-// because operands cross in few places here: leaders convert what they send and receive. The leader
+// because operands cross in few places here: leaders convert all that they exchange. The leader
 // of a cluster (in reduce at home: the root) natively gathers the operands of its ranks and reduces
 // each of its runs (ranges of ranks without a rank of another cluster in between). Leaders exchange
 // these totals and combine the runs of all clusters in rank order. The results are natively

@@ -149,7 +149,7 @@ type pending struct {
 	kind   uint8 // kind of the reply's elements
 }
 
-// recode converts elements of a kind (Recode).
+// recode calls Recode, if formats differ.
 func (c *Config) recode(kind uint8, b []byte, in bool) {
 	if c.Recode != nil {
 		c.Recode(kind, b, in)

@@ -34,7 +34,7 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   j->args.commutative = commutative;
   j->args.type = z_key(type);
   j->args.mpi_op = z_key(mpi_op);
-  /* Every rank uses the engine, which converts what crosses between clusters */
+  /* Every rank uses the engine, which converts the elements between clusters */
   if (t->longs) j->args.recoded = 1, j->launch = zcoll_by_engine;
   if (!j->nonblocking) return MPI_SUCCESS;
   ztype_retain(type);

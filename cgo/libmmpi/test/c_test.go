@@ -49,7 +49,7 @@ func TestLitmus(t *testing.T) {
 	run(t, "openmpi", "litmus", env...)
 }
 
-// run runs the units for an MPI library whose names contain a word.
+// run runs those tests for an MPI library whose names contain a word, or all if it is empty.
 func run(t *testing.T, mpi, word string, env ...string) {
 	t.Helper()
 	if arch := os.Getenv(optional.EmulatedVariable); arch != "" {

@@ -20,7 +20,7 @@ void zlong_encode(void *at) {
   memcpy(&se, (char *)at + sizeof m, sizeof se);
   uint64_t sign = se >> 15, e = se & SPECIAL, fraction = m << 1;
   if (e == 0 && m & INTEGER_BIT) e = 1; /* a pseudo-denormal has the value of a normal number */
-  if (e != 0 && !(m & INTEGER_BIT)) {   /* the processor takes such a number for no number */
+  if (e != 0 && !(m & INTEGER_BIT)) {   /* such a number is invalid for the processor */
     e = SPECIAL;
     fraction |= INTEGER_BIT;
   }

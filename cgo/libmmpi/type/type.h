@@ -90,7 +90,7 @@ typedef struct zmade {
  * code. */
 int ztype_made(MPI_Datatype type, zmade *m);
 
-/* Returns whether a type with this constructor is predefined, so that nobody frees it. */
+/* Returns whether a type with this constructor is predefined, so that it must not be freed. */
 int zmade_predefined(const zmade *m);
 
 /* Stores the arguments of a type's constructor in arrays that have room for the numbers in m. The

@@ -14,7 +14,7 @@ static long rounds(void) {
 
 static pthread_barrier_t both;
 
-/* Runs two threads, which meet at `both` as they like, to their ends. */
+/* Runs two threads, which may meet at the barrier `both`, until both have ended. */
 static void together(void *(*one)(void *), void *(*two)(void *)) {
   pthread_t t;
   CHECK(!pthread_barrier_init(&both, NULL, 2));

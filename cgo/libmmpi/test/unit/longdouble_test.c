@@ -48,7 +48,7 @@ TEST(special_values_keep_their_meaning) {
   same(encoded(x87(0, 1)), (bits){UINT64_C(1) << 49, 0});
   same(encoded(x87(1, TOP)), (bits){0, UINT64_C(1) << 48});
   same(encoded(x87(0, TOP)), (bits){0, UINT64_C(1) << 48});
-  /* a number without its leading bit is no number for the processor */
+  /* a number without its leading bit is invalid for the processor */
   same(encoded(x87(0x3fff, 1)), (bits){UINT64_C(1) << 49, UINT64_C(0x7fff8) << 44});
   same(encoded(x87(INFINITE, 0)), (bits){0, UINT64_C(0x7fff8) << 44});
 }
