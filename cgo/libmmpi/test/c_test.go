@@ -79,10 +79,13 @@ func report(t *testing.T, out []byte, ended error) {
 			planned = line
 		case ok && (strings.HasPrefix(result, "ok ") || strings.HasPrefix(result, "not ok ")):
 			ran++
+			name, skipped := strings.CutSuffix(name, " # SKIP")
 			t.Run(strings.Replace(name, " ", "/", 1), func(t *testing.T) {
 				if strings.HasPrefix(result, "not ") {
 					failed++
 					t.Error(why.String())
+				} else if skipped {
+					t.Skip(strings.TrimPrefix(strings.TrimSpace(why.String()), "# "))
 				}
 			})
 			why.Reset()

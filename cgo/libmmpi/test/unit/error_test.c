@@ -216,6 +216,7 @@ static int off_in_child(void) {
 }
 
 TEST(a_child_is_off_with_and_without_pages_that_the_kernel_clears) {
+  NEEDS_KERNEL("MADV_WIPEONFORK");
   FAKE_WORLD(0, 2, 1);
   fake.handler = MPI_ERRORS_ARE_FATAL;
   z_switch_on();

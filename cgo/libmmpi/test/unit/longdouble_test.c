@@ -6,14 +6,6 @@
 
 enum { RANDOM = 1000000 };
 
-static uint64_t seed;
-static uint64_t draw(void) { /* splitmix64 */
-  uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
-
 typedef struct bits {
   uint64_t low, high;
 } bits;
@@ -78,6 +70,15 @@ TEST(rounding_carries_into_the_exponent) {
   same(decoded((bits){(UINT64_C(1) << 48) + 1, 0}), x87(0, 1));
 }
 
+#if defined __x86_64__ && LDBL_MANT_DIG == 64
+static uint64_t seed;
+static uint64_t draw(void) { /* splitmix64 */
+  uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
 /* Returns an exponent; those at the ends of the range are as frequent as all others. */
 static uint16_t exponent(void) {
   uint64_t r = draw();
@@ -97,7 +98,6 @@ static uint64_t fraction(void) {
   return draw();
 }
 
-#if defined __x86_64__ && LDBL_MANT_DIG == 64
 /* Sets the bit of a binary128 or x87 NaN that makes it quiet, as the compiler's conversions do. */
 static bits quiet(bits b, int is_x87) {
   if (is_x87 && (b.high & INFINITE) == INFINITE && b.low << 1) b.low |= TOP >> 1;

@@ -1,6 +1,6 @@
 /* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan (at
  * the end if there is an argument), and a line for each test, preceded by comments that name the
- * place if the test failed. */
+ * place if the test failed, or the reason if it was skipped. */
 #include "test.h"
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -33,6 +33,15 @@ static int thing(const char *file, const char **name) {
   return (int)strcspn(*name, "_.");
 }
 
+enum { SKIPPED = 77 }; /* the exit status of a test that test_skip has ended */
+
+void test_skip(const char *reason) {
+  printf("# %s\n", reason);
+  fflush(stdout);
+  _exit(SKIPPED);
+}
+
+/* Runs a test in a child process. Returns 0 if it has passed, SKIPPED, or another number. */
 static int run(const test *t) {
   pid_t child = fork();
   if (child < 0) test_fail(__FILE__, __LINE__, "no process can be made");
@@ -46,7 +55,7 @@ static int run(const test *t) {
   int status;
   if (waitpid(child, &status, 0) != child) test_fail(__FILE__, __LINE__, "the test's process is lost");
   if (WIFSIGNALED(status)) printf("# ended by signal %d\n", WTERMSIG(status));
-  return status == 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 int main(int argc, char **argv) {
@@ -65,8 +74,8 @@ int main(int argc, char **argv) {
     snprintf(full, sizeof full, "%.*s %s", length, file, t->name);
     if (argc > 1 && !strstr(full, argv[1])) continue;
     fflush(NULL);
-    int ok = run(t);
-    printf("%s %d - %s\n", ok ? "ok" : "not ok", ++n, full);
+    int result = run(t), ok = !result || result == SKIPPED;
+    printf("%s %d - %s%s\n", ok ? "ok" : "not ok", ++n, full, result == SKIPPED ? " # SKIP" : "");
     failed += !ok;
   }
   if (argc > 1) printf("1..%d\n", n);

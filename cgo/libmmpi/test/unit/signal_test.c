@@ -165,6 +165,7 @@ static void in_a_thread(void *(*f)(void *), void *arg) {
 }
 
 TEST(a_threads_stack_is_as_long_as_its_limit_and_goes_with_it) {
+  NEEDS_KERNEL("setrlimit of RLIMIT_STACK");
   for (rlim_t n = 1 << 20; n <= 8 << 20; n *= 2) {
     struct rlimit limit = {n, RLIM_INFINITY};
     CHECK(!setrlimit(RLIMIT_STACK, &limit));
@@ -175,6 +176,7 @@ TEST(a_threads_stack_is_as_long_as_its_limit_and_goes_with_it) {
 }
 
 TEST(a_stack_is_within_bounds) {
+  NEEDS_KERNEL("setrlimit of RLIMIT_STACK");
   rlim_t least = Z_SHORT_STACK, most = Z_LONG_STACK;
   CHECK(!setrlimit(RLIMIT_STACK, &(struct rlimit){256 << 10, RLIM_INFINITY}));
   in_a_thread(runs_and_ends, &least);

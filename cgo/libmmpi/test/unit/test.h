@@ -33,5 +33,20 @@ void test_add(test *t);
     if (got_ != want_) test_fail(__FILE__, __LINE__, "%s is %lld, want %lld", #GOT, got_, want_); \
   } while (0)
 
+/* Ends the test, which is reported as skipped for a reason. */
+void test_skip(const char *reason) __attribute__((noreturn));
+
+/* Ends the test under user emulation (ZIPPER_EMULATED), which lacks a function of the kernel. */
+#define NEEDS_KERNEL(FUNCTION) (getenv("ZIPPER_EMULATED") ? test_skip("user emulation lacks " FUNCTION) : (void)0)
+
+/* Ends the test on processors on which a signal handler is not recognized inside the engine and
+ * cannot leave it. */
+#ifdef __x86_64__
+#define NEEDS_RESUME ((void)0)
+#else
+#define NEEDS_RESUME \
+  test_skip("only on x86-64 handlers are recognized inside the engine, and can leave it (entry/resume.c)")
+#endif
+
 #define COUNT(ARRAY) ((int)(sizeof(ARRAY) / sizeof *(ARRAY)))
 #endif
