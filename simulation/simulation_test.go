@@ -42,12 +42,27 @@ const memoryLimit = 1 << 30
 // TestSeeds checks for each seed that every result is right, that all ranks end or get an error,
 // and that nothing is left behind or counted wrong.
 func TestSeeds(t *testing.T) {
+	var failed, faults atomic.Int64
+	runs := runSeeds(t, Draw, func(p Plan, o Outcome) {
+		faults.Add(int64(len(p.Faults)))
+		if o.Failed {
+			failed.Add(1)
+		}
+	})
+	t.Logf("%s; %d faults, %d jobs failed as they may", runs, faults.Load(), failed.Load())
+}
+
+// runSeeds runs the plan that draw draws for each seed of the range (which), on all processors, and
+// fails the test for those with an error, of which it reports a few. seen gets each plan and its
+// outcome, and is called concurrently. runSeeds returns the number of runs and their mean times.
+func runSeeds(t *testing.T, draw func(seed uint64) Plan, seen func(Plan, Outcome)) (summary string) {
+	t.Helper()
 	from, to := which(t)
 	// Runs have little live memory, apart from a few with hundreds of MB, of which the heap would
 	// grow to a multiple.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	var next, failed, faults, steps, bad atomic.Uint64
+	var next, steps, bad atomic.Uint64
 	var virtual atomic.Int64
 	next.Store(from)
 	begin := time.Now()
@@ -59,17 +74,14 @@ func TestSeeds(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
 			for s := next.Add(1) - 1; s < to && bad.Load() < most; s = next.Add(1) - 1 {
-				p := Draw(s)
+				p := draw(s)
 				o := Run(p, to == from+1)
 				steps.Add(o.Steps)
 				virtual.Add(int64(o.Virtual))
-				faults.Add(uint64(len(p.Faults)))
-				if o.Failed {
-					failed.Add(1)
-				}
+				seen(p, o)
 				if o.Err != nil {
 					bad.Add(1)
-					t.Errorf("%s=%d go test -run TestSeeds ./simulation\n%s", seeds.Variable, s, tell(p))
+					t.Errorf("%s=%d go test -run %s ./simulation\n%s", seeds.Variable, s, t.Name(), tell(p))
 				}
 				if to == from+1 {
 					t.Log(o.History)
@@ -79,9 +91,8 @@ func TestSeeds(t *testing.T) {
 	}
 	all.Wait()
 	n := time.Duration(to - from)
-	t.Logf("%d runs with %d faults, %d jobs failed as they may; %v each, %v in virtual time, %d steps", to-from,
-		faults.Load(),
-		failed.Load(), time.Since(begin)/n, time.Duration(virtual.Load())/n, steps.Load()/(to-from))
+	return fmt.Sprintf("%d runs, %v each, %v in virtual time, %d steps", to-from, time.Since(begin)/n,
+		time.Duration(virtual.Load())/n, steps.Load()/(to-from))
 }
 
 // TestPastFailures repeats seeds that failed in the past and are beyond those of TestSeeds. No
