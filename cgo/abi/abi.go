@@ -41,6 +41,7 @@ const (
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Bytes) - unsafe.Offsetof(C.z_cell{}.bytes))
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Stage) - unsafe.Offsetof(C.z_cell{}.stage))
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Sent) - unsafe.Offsetof(C.z_cell{}.sent))
+	_ = uint(unsafe.Offsetof(engine.Cell{}.Arrived) - unsafe.Offsetof(C.z_cell{}.arrived))
 )
 
 // engineCell is the type of a z_cell in the exported functions.
@@ -303,6 +304,14 @@ func ze_comm_drop(comm int32) C.int {
 func ze_isend(comm, kind int32, buf uintptr, n int64, dest, tag, mode int32, cell *engineCell) C.int {
 	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
 		return e.Isend(c, int(kind), bytes(buf, n), int(dest), int(tag), mode == C.Z_SYNCHRONOUS, cell.cell())
+	})
+}
+
+//export ze_supply
+func ze_supply(comm int32, request uint64) C.int {
+	return on(comm, func(e *engine.Engine, _ *engine.Comm) error {
+		engine.Supply(e, request)
+		return nil
 	})
 }
 

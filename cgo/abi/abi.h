@@ -13,7 +13,7 @@
 
 /* The version of this interface, which is raised with every change of a declaration in this file;
  * cgo/mpi/engine.c has it too. */
-#define Z_ABI_VERSION 19
+#define Z_ABI_VERSION 20
 
 /* The values by which this interface denotes wildcards and special ranks, since no constant of an
  * MPI library crosses it; Z_GIVE_WAY is an argument of ze_progress and Z_FAULTED one of its
@@ -40,7 +40,9 @@ enum z_error {
    * see ze_resume. */
   Z_ERR_PROC_FAILED_PENDING,
   /* The communicator is revoked. */
-  Z_ERR_REVOKED
+  Z_ERR_REVOKED,
+  /* The driver of a device cannot copy its memory. */
+  Z_ERR_DEVICE
 };
 /* The mode of a send. A ready send is a standard one, and a buffered send is a standard one of the
  * shim's copy. */
@@ -71,6 +73,13 @@ typedef struct z_cell {
   /* With Z_ERR_TRUNCATE: the size in bytes of the message, where `bytes` were expected, or 0 if it
    * is unknown. */
   int64_t sent;
+  /* Of a send: the number of bytes at the end of the data that are not in the buffer yet. Any
+   * thread may lower it, and calls ze_supply then; the engine sends the bytes before them
+   * meanwhile. */
+  int64_t missing;
+  /* Of a receive: the number of bytes at the front of the buffer that have arrived so far, which is
+   * only counted for long messages. */
+  int64_t arrived;
 } z_cell;
 
 /* The job and this process's place in it, which ze_start returns. */
@@ -180,6 +189,8 @@ typedef struct z_view {
   int64_t count, extent;
   const z_span *spans;
   int64_t n; /* the number of spans in each element */
+  /* 1 if the memory is that of a device, which only z_native's `copy` can access */
+  int32_t device;
 } z_view;
 
 /* The kinds of one-sided operations, equal to rma.Put…: put, get, accumulate, get and accumulate,
@@ -248,6 +259,10 @@ typedef struct z_rma {
   /* the memory into which the result is received */
   z_view result;
 } z_rma;
+
+/* The bits of the kind of a window: a dynamic one, for memory that is attached later, and one whose
+ * memory is that of a device. */
+enum { Z_WIN_DYNAMIC = 1, Z_WIN_DEVICE = 2 };
 
 /* The actions of ze_win_sync. Each comment names the arguments of ze_win_sync that the action uses,
  * apart from the window and the cell. */
@@ -365,6 +380,10 @@ typedef struct z_native {
    * thread. */
   void (*recode_numbers)(int32_t number, void *at, int64_t bytes, int32_t way);
 
+  /* Copies n bytes from or to memory of a device, or both. Returns Z_OK, or Z_ERR_DEVICE after
+   * storing the reason in `why`, which has room for `room` bytes. Safe in any thread. */
+  int (*copy)(void *to, const void *from, int64_t n, char *why, int64_t room);
+
   /* Ends this process with an exit status, because the job is lost or aborted, after printing the
    * reason. Does not return. Safe in any thread. */
   void (*fail)(int32_t code, const char *reason);
@@ -436,6 +455,9 @@ typedef struct z_local {
   F(int, ze_isend,                                                                                                    \
     (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode,             \
      z_cell *cell))                                                                                                   \
+  /* Continues a send after z_cell.missing has become lower. request is z_cell.request after */                       \
+  /* ze_isend; the send may have ended. Safe in any thread. */                                                        \
+  F(int, ze_supply, (int32_t comm, uint64_t request))                                                                 \
   /* Starts to receive a message from a rank that is remote, or Z_ANY_SOURCE, or local if */                          \
   /* ze_shadowed returns 1. If the message comes natively the engine calls imrecv or irecv, */                        \
   /* and does not use `buf`. */                                                                                       \
@@ -476,13 +498,14 @@ typedef struct z_local {
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
   /* Adds a window for one-sided operations and sets *id to its number: one of `bytes` bytes */                       \
   /* at base with a displacement unit of `unit` bytes, or a dynamic one for memory that is */                         \
-  /* attached later. world[i] is the process number of rank i. */                                                     \
+  /* attached later. kind is a combination of Z_WIN_…. world[i] is the process number of rank i. */                 \
   F(int, ze_win_add,                                                                                                  \
     (int32_t link, uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes,     \
-     int64_t unit, int32_t dynamic, int32_t *id))                                                                     \
+     int64_t unit, int32_t kind, int32_t *id))                                                                        \
   /* Removes a window. All ranks must have synchronized after their last operation on it. */                          \
   F(int, ze_win_drop, (int32_t win))                                                                                  \
-  F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes))                                                     \
+  /* Attaches memory to a dynamic window. device is 1 if it is memory of a device. */                                 \
+  F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes, int32_t device))                                     \
   F(int, ze_win_detach, (int32_t win, void *base))                                                                    \
   /* Starts a one-sided operation, and copies the data to be sent. cell may be NULL; it is */                         \
   /* done when the results have arrived. *left is set to 0, or to the number of the part that */                      \

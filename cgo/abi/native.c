@@ -105,5 +105,11 @@ int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t co
   within++;
   return back(n->reduce_local((const void *)in, (void *)inout, count, type, op));
 }
+zn_copied zn_copy(const z_native *n, uintptr_t to, uintptr_t from, int64_t bytes) {
+  zn_copied r;
+  within++;
+  r.error = back(n->copy((void *)to, (const void *)from, bytes, r.why, sizeof r.why));
+  return r;
+}
 void zn_access(const z_native *n, uintptr_t fault) { n->access((const z_fault *)fault); }
 void zn_fail(const z_native *n, int32_t code, const char *reason) { n->fail(code, reason); }

@@ -105,6 +105,15 @@ func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 	return nil
 }
 
+// copyDevice copies between memory of which one side is that of a device.
+func copyDevice(to, from []byte) error {
+	r := C.zn_copy(links.native, address(to), address(from), C.int64_t(len(from)))
+	if r.error == C.Z_OK {
+		return nil
+	}
+	return &engine.Error{Code: engine.ErrDevice, Reason: C.GoString(&r.why[0])}
+}
+
 func (n native) SetActivity(a engine.Activity) { links.setActivity(n.n, n.link, a) }
 
 // Access lets the shim access memory of the program.

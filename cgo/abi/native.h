@@ -46,6 +46,12 @@ int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t co
 /* Computes inout = inout fn in on `bytes` bytes of numbers, where fn is an enum z_fn and number an
  * enum z_number (arith.c). Returns 0, or -1 if the function is not defined for such numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
+/* The result of zn_copy: Z_OK or Z_ERR_DEVICE, and the reason. */
+typedef struct zn_copied {
+  int32_t error;
+  char why[300];
+} zn_copied;
+zn_copied zn_copy(const z_native *n, uintptr_t to, uintptr_t from, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
 /* lets the shim access the memory of a fault; `fault` is the address of a z_fault */
 void zn_access(const z_native *n, uintptr_t fault);

@@ -20,7 +20,11 @@ func (m memory) At(off int64, n int) []byte { return bytes(uintptr(int64(m)+off)
 
 // view converts a z_view to its Go form, in memory of its own.
 func view(v *C.z_view) rma.View {
-	r := rma.View{Space: memory(uintptr(v.base)), Layout: rma.Layout{Count: int64(v.count), Extent: int64(v.extent)}}
+	var at rma.Space = memory(uintptr(v.base))
+	if v.device != 0 {
+		at = rma.Device{Space: at, Copy: copyDevice}
+	}
+	r := rma.View{Space: at, Layout: rma.Layout{Count: int64(v.count), Extent: int64(v.extent)}}
 	if v.n > 0 {
 		for _, s := range unsafe.Slice(v.spans, int(v.n)) {
 			r.Spans = append(r.Spans, rma.Span{Off: int64(s.off), Len: int64(s.len)})
@@ -42,7 +46,7 @@ func window(id int32, f func(*engine.Window) error) C.int {
 }
 
 //export ze_win_add
-func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32,
+func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, kind int32,
 	id *int32) C.int {
 	return over(link, func(e *engine.Engine) error {
 		if size <= 0 || n < 0 || n > math.MaxInt64/2 {
@@ -53,7 +57,8 @@ func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base
 			return err
 		}
 		w, err := e.AddWindow(context, int(rank), ranks,
-			rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n),
+			rma.Config{Unit: unit, Dynamic: kind&C.Z_WIN_DYNAMIC != 0, Memory: bytes(base, n),
+				Device: kind&C.Z_WIN_DEVICE != 0, Copy: copyDevice,
 				Across: func(addr uint64, n int) []byte { return bytes(uintptr(addr), int64(n)) }})
 		if err == nil {
 			*id = link<<linkShift | w.ID()
@@ -66,9 +71,9 @@ func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base
 func ze_win_drop(win int32) C.int { return window(win, (*engine.Window).Drop) }
 
 //export ze_win_attach
-func ze_win_attach(win int32, base uintptr, n int64) C.int {
+func ze_win_attach(win int32, base uintptr, n int64, device int32) C.int {
 	return window(win, func(w *engine.Window) error {
-		return w.Call(nil, func(d *rma.Node, _ any) error { return d.Attach(uint64(base), bytes(base, n)) })
+		return w.Call(nil, func(d *rma.Node, _ any) error { return d.Attach(uint64(base), bytes(base, n), device != 0) })
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // chapters are the folders of cgo/libmmpi. Each may use itself and those before it.
 // docs/design/c-library.md lists them, too.
-var chapters = []string{"signal", "entry", "core", "type", "request", "p2p", "coll", "comm", "failure", "topo", "rma", "io", "wrap", "start"}
+var chapters = []string{"signal", "entry", "core", "device", "type", "request", "p2p", "coll", "comm", "failure", "topo", "rma", "io", "wrap", "start"}
 
 const (
 	filesInChapter = 14 // largest number of files that a reader takes in at a glance

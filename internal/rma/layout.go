@@ -97,6 +97,12 @@ type Space interface {
 	At(off int64, n int) []byte
 }
 
+// Device is a Space in memory of a device, which only Copy can write.
+type Device struct {
+	Space
+	Copy func(to, from []byte) error
+}
+
 // Bytes is a Space that begins at its own first byte.
 type Bytes []byte
 
@@ -128,10 +134,18 @@ func total(runs []Run) (n int64) {
 }
 
 // scatter copies data from b to the places that runs describe.
-func scatter(s Space, runs []Run, b []byte) {
+func scatter(s Space, runs []Run, b []byte) error {
+	d, device := s.(Device)
 	for _, r := range runs {
 		for i := int64(0); i < int64(r.Count); i++ {
-			b = b[copy(s.At(r.Off+i*r.Stride, int(r.Len)), b):]
+			place := s.At(r.Off+i*r.Stride, int(r.Len))
+			if !device {
+				copy(place, b)
+			} else if err := d.Copy(place, b[:len(place)]); err != nil {
+				return err
+			}
+			b = b[len(place):]
 		}
 	}
+	return nil
 }

@@ -56,8 +56,8 @@ func TestDynamic(t *testing.T) {
 	j := newJob(t, 2, 0, 1)
 	mem := make([]byte, 32)
 	j.nodes[1] = NewNode(Config{Rank: 1, Size: 2, Dynamic: true, Compute: compute})
-	j.ok(j.nodes[1].Attach(1<<47, mem))
-	if err := j.nodes[1].Attach(1<<47+8, mem[:8]); err == nil {
+	j.ok(j.nodes[1].Attach(1<<47, mem, false))
+	if err := j.nodes[1].Attach(1<<47+8, mem[:8], false); err == nil {
 		t.Error("attached twice")
 	}
 	j.ok(j.nodes[0].Lock(1, 0, "lock"))
@@ -68,7 +68,7 @@ func TestDynamic(t *testing.T) {
 		t.Error("nothing came")
 	}
 	j.ok(j.nodes[1].Detach(1 << 47))
-	if _, err := j.nodes[1].memory(1<<47, 0, 8); !errors.Is(err, ErrRange) {
+	if _, _, err := j.nodes[1].memory(1<<47, 0, 8); !errors.Is(err, ErrRange) {
 		t.Errorf("detached: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestNeighbours(t *testing.T) {
 	mem := make([]byte, 64)
 	n := NewNode(Config{Rank: 1, Size: 2, Dynamic: true, Compute: compute,
 		Across: func(addr uint64, n int) []byte { return mem[addr-first:][:n] }})
-	attach := func(at, size uint64) error { return n.Attach(first+at, mem[at:][:size:size]) }
+	attach := func(at, size uint64) error { return n.Attach(first+at, mem[at:][:size:size], false) }
 	for _, r := range [][2]uint64{{40, 8}, {0, 16}, {16, 0}, {16, 8}, {24, 8}} { // 32 to 40 is a gap
 		if err := attach(r[0], r[1]); err != nil {
 			t.Fatalf("attach %v: %v", r, err)
@@ -92,7 +92,7 @@ func TestNeighbours(t *testing.T) {
 	}
 	check := func(at, size uint64, want bool) {
 		t.Helper()
-		b, err := n.memory(int64(first), int64(at), uint32(size))
+		b, _, err := n.memory(int64(first), int64(at), uint32(size))
 		if (err == nil) != want {
 			t.Errorf("%d bytes at %d: %v", size, at, err)
 		} else if want && (len(b) != int(size) || &b[0] != &mem[at]) {

@@ -30,6 +30,10 @@ type Config struct {
 	Unit       int64 // bytes of a displacement unit
 	Dynamic    bool  // whether displacements are addresses in attached memory
 	Memory     []byte
+	// Device says that Memory is that of a device, which only Copy can read and write.
+	Device bool
+	// Copy copies between memory of which one side is that of a device. It is nil if no memory is.
+	Copy func(to, from []byte) error
 	// Across returns memory of a dynamic window that begins in one attached region and ends in
 	// another, all of it attached. It is nil if that cannot happen.
 	Across func(addr uint64, n int) []byte
@@ -118,8 +122,9 @@ type peer struct {
 }
 
 type region struct {
-	addr uint64
-	mem  []byte
+	addr   uint64
+	mem    []byte
+	device bool // whether mem is memory of a device
 }
 
 func (r *region) end() uint64 { return r.addr + uint64(len(r.mem)) }
@@ -160,18 +165,19 @@ func (c *Config) recode(kind uint8, b []byte, in bool) {
 func NewNode(cfg Config) *Node {
 	n := &Node{cfg: cfg, peers: make([]peer, cfg.Size), pending: map[uint64]pending{}, stalled: map[int]*backlog{}}
 	if !cfg.Dynamic {
-		n.regions = []region{{0, cfg.Memory}}
+		n.regions = []region{{0, cfg.Memory, cfg.Device}}
 	}
 	return n
 }
 
-// Attach adds memory to a dynamic window. addr is the address of its first byte for origins.
-func (n *Node) Attach(addr uint64, mem []byte) error {
+// Attach adds memory to a dynamic window. addr is the address of its first byte for origins. device
+// says that it is memory of a device.
+func (n *Node) Attach(addr uint64, mem []byte, device bool) error {
 	i := n.regionAt(addr)
 	if i < len(n.regions) && n.regions[i].addr < addr+uint64(len(mem)) {
 		return fmt.Errorf("%w: the memory is attached already", ErrRange)
 	}
-	n.regions = slices.Insert(n.regions, i, region{addr, mem})
+	n.regions = slices.Insert(n.regions, i, region{addr, mem, device})
 	return nil
 }
 

@@ -106,7 +106,9 @@ func (n *Node) answer(from int, m *message) error {
 			return fmt.Errorf("rma: rank %d answers with %d bytes, want %d", from, len(m.data), want)
 		}
 		n.cfg.recode(p.kind, m.data, true)
-		scatter(p.space, p.runs, m.data)
+		if err := scatter(p.space, p.runs, m.data); err != nil {
+			return err
+		}
 	}
 	o := &n.peers[from]
 	o.acked = max(o.acked, p.sent)
@@ -119,8 +121,9 @@ func (n *Node) answer(from int, m *message) error {
 	return nil
 }
 
-// memory returns size bytes of the window, off bytes from a displacement.
-func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
+// memory returns size bytes of the window, off bytes from a displacement, and whether they are in
+// memory of a device.
+func (n *Node) memory(disp, off int64, size uint32) (mem []byte, device bool, err error) {
 	addr := uint64(disp + off)
 	if !n.cfg.Dynamic {
 		addr = uint64(disp*n.cfg.Unit + off)
@@ -128,14 +131,14 @@ func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
 	if i := n.regionAt(addr); i < len(n.regions) && n.regions[i].addr <= addr {
 		r := &n.regions[i]
 		if at := addr - r.addr; uint64(size) <= uint64(len(r.mem))-at {
-			return r.mem[at:][:size], nil
+			return r.mem[at:][:size], r.device, nil
 		}
 		// For a program, memory that was attached in two adjacent parts is one.
 		if n.cfg.Across != nil && n.covered(i, addr, uint64(size)) {
-			return n.cfg.Across(addr, int(size)), nil
+			return n.cfg.Across(addr, int(size)), r.device, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %d bytes at displacement %d", ErrRange, size, disp)
+	return nil, false, fmt.Errorf("%w: %d bytes at displacement %d", ErrRange, size, disp)
 }
 
 // serve carries out an operation on this process's memory.
@@ -149,30 +152,14 @@ func (n *Node) serve(from int, m *message) error {
 	n.cfg.recode(m.kind, data, true)
 	for _, r := range m.runs {
 		for i := int64(0); i < int64(r.Count); i++ {
-			mem, err := n.memory(m.disp, r.Off+i*r.Stride, r.Len)
+			mem, device, err := n.memory(m.disp, r.Off+i*r.Stride, r.Len)
+			if err == nil && device {
+				answer, data, err = n.cfg.operateOnDevice(m, mem, data, answer)
+			} else if err == nil {
+				answer, data, err = n.cfg.operate(m, mem, data, answer)
+			}
 			if err != nil {
 				return fmt.Errorf("operation of rank %d: %w", from, err)
-			}
-			if answer != nil {
-				answer = append(answer, mem...)
-			}
-			if m.verb == Get || m.verb == Fetch && m.fn == NoOp {
-				continue
-			}
-			in := data[:r.Len]
-			data = data[r.Len:]
-			switch {
-			case m.verb == Swap:
-				if bytes.Equal(mem, data[:r.Len]) {
-					copy(mem, in)
-				}
-				data = data[r.Len:]
-			case m.verb == Put || m.fn == Replace:
-				copy(mem, in)
-			case m.fn != NoOp:
-				if err := n.cfg.Compute(m.fn, m.kind, mem, in); err != nil {
-					return fmt.Errorf("operation of rank %d: %w", from, err)
-				}
 			}
 		}
 	}
@@ -181,4 +168,48 @@ func (n *Node) serve(from int, m *message) error {
 		n.out = append(n.out, Outgoing{from, answer})
 	}
 	return nil
+}
+
+// writes reports whether an operation writes to the target's memory.
+func (m *message) writes() bool { return m.verb != Get && (m.verb != Fetch || m.fn != NoOp) }
+
+// operate carries out the part of an operation that concerns mem. It appends the former content to
+// answer, unless that is nil, takes mem's part from the front of data, and returns both.
+func (c *Config) operate(m *message, mem, data, answer []byte) (newAnswer, rest []byte, err error) {
+	if answer != nil {
+		answer = append(answer, mem...)
+	}
+	if !m.writes() {
+		return answer, data, nil
+	}
+	size := len(mem)
+	in := data[:size]
+	data = data[size:]
+	switch {
+	case m.verb == Swap:
+		if bytes.Equal(mem, data[:size]) {
+			copy(mem, in)
+		}
+		data = data[size:]
+	case m.verb == Put || m.fn == Replace:
+		copy(mem, in)
+	case m.fn != NoOp:
+		err = c.Compute(m.fn, m.kind, mem, in)
+	}
+	return answer, data, err
+}
+
+// operateOnDevice does what operate does for memory of a device, on a copy of it.
+func (c *Config) operateOnDevice(m *message, mem, data, answer []byte) (newAnswer, rest []byte, err error) {
+	if m.verb == Put {
+		return answer, data[len(mem):], c.Copy(mem, data[:len(mem)])
+	}
+	staged := make([]byte, len(mem))
+	if err = c.Copy(staged, mem); err == nil {
+		answer, data, err = c.operate(m, staged, data, answer)
+	}
+	if err == nil && m.writes() {
+		err = c.Copy(mem, staged)
+	}
+	return answer, data, err
 }

@@ -24,6 +24,7 @@ const (
 	ErrProcFailed        = fault.ProcFailed
 	ErrProcFailedPending = fault.ProcFailedPending
 	ErrRevoked           = fault.Revoked
+	ErrDevice            = fault.Device
 )
 
 // CodeOf returns the code of an error: OK for nil, ErrInternal for errors that are not of type

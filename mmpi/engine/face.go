@@ -56,6 +56,14 @@ func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 	return nil
 }
 
+// Supply continues a send for which Cell.Missing has become lower. request is the number that the
+// cell got from Isend; the send may have ended. Any thread.
+func Supply(e *Engine, request uint64) {
+	e.lock()
+	defer e.unlock()
+	pt2pt.Supply(e.p2p, request)
+}
+
 // Irecv starts to receive into buf. Small messages stay held unless the receive matches a message
 // at once, because a program may send and receive by turns. Application threads only.
 func (e *Engine) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {

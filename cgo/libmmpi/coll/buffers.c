@@ -56,8 +56,7 @@ const char *zcoll_wrong(int rc) {
   case MPI_ERR_UNSUPPORTED_OPERATION:
     return "MPI_Allreduce of elements that overlap, or of long doubles between groups in clusters whose formats of "
            "long double differ: use MPI_Reduce and MPI_Bcast";
-  case MPI_ERR_BUFFER:
-    return zdevice_blame("a buffer is NULL, equal to the other buffer, or MPI_IN_PLACE where that is not allowed");
+  case MPI_ERR_BUFFER: return "a buffer is NULL, equal to the other buffer, or MPI_IN_PLACE where that is not allowed";
   }
   return "the arguments do not describe a valid collective operation";
 }
@@ -88,7 +87,7 @@ const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype ty
   if (j->rc) return NULL;
   *bytes = count * t->size;
   check_buffer(j, t, buf, *bytes);
-  if (j->rc || t->contiguous) return buf;
+  if (j->rc || ztype_in_place(t, buf, *bytes)) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) zcoll_fail(j, zexchange.pack(buf, count, type, packed, j->comm->native));
   return packed;
@@ -99,7 +98,7 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
   if (j->rc) return NULL;
   *bytes = count * t->size;
   check_buffer(j, t, buf, *bytes);
-  if (j->rc || t->contiguous) return buf;
+  if (j->rc || ztype_in_place(t, buf, *bytes)) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) later(j, packed, *bytes, buf, count, type);
   return packed;
@@ -122,6 +121,16 @@ int64_t zcoll_offset(zcoll *j, const zblocks *b, int i) {
   return t ? place(b, i, t->extent) : 0;
 }
 
+/* Returns whether a buffer of n blocks of these sizes at these offsets, of which `lowest` is the
+ * lowest, is in memory of a device. Blocks at addresses (MPI_BOTTOM) may be in different
+ * memories. */
+static int in_device(const zblocks *b, const int64_t *bytes, const int64_t *at, int n, int64_t lowest) {
+  if (b->buf) return zdevice_of((char *)b->buf + lowest, 1) != NULL;
+  for (int i = 0; i < n; i++)
+    if (zdevice_of((char *)b->buf + at[i], bytes[i])) return 1;
+  return 0;
+}
+
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs) {
   int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
@@ -138,9 +147,8 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
     total += bytes[i];
   }
   *counts = bytes, *displs = at;
-  if (!j->rc && total && zdevice_has((char *)b->buf + lowest, total)) zcoll_fail(j, MPI_ERR_BUFFER);
   if (j->rc || total == 0) return b->buf;
-  if (contiguous) {
+  if (contiguous && !in_device(b, bytes, at, n, lowest)) {
     for (int i = 0; i < n; i++) at[i] = bytes[i] ? at[i] - lowest : 0;
     return (char *)b->buf + lowest;
   }
@@ -183,7 +191,7 @@ static void *layout(zcoll *j, int64_t count, const ztype *t) {
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type) {
   const ztype *t = type_of(j, type);
   if (!j->rc) check_buffer(j, t, buf, count * t->size);
-  if (j->rc || t->contiguous) return buf;
+  if (j->rc || ztype_in_place(t, buf, count * t->size)) return buf;
   char *laid = layout(j, count, t);
   if (laid) zcoll_fail(j, copy(buf, laid - t->true_lb, count, type, t, j->comm->native));
   return laid;
@@ -192,7 +200,7 @@ const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched) {
   const ztype *t = type_of(j, type);
   if (!j->rc && !untouched) check_buffer(j, t, buf, results * t->size);
-  if (j->rc || t->contiguous) return buf;
+  if (j->rc || ztype_in_place(t, buf, room * t->size)) return buf;
   char *laid = layout(j, room, t);
   if (laid && in_place) zcoll_fail(j, copy(buf, laid - t->true_lb, room, type, t, j->comm->native));
   if (laid && !untouched) later(j, laid - t->true_lb, -1, buf, results, type);

@@ -41,7 +41,7 @@ static int refuse(zreq *r, const char *why) {
   const char *function = r->function;
   int rc = finish(r);
   zreq_free(r);
-  rc = z_raise(c, rc, function, "%s", why);
+  rc = z_raise_because(c, rc, function, zdevice_blame(NULL), why);
   zcomm_release(c);
   return rc;
 }

@@ -157,6 +157,11 @@ int z_raise(zcomm *c, int class_, const char *function, const char *format, ...)
   return raise_text(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, function, text);
 }
 
+int z_raise_because(zcomm *c, int class_, const char *function, const char *reason, const char *otherwise) {
+  if (!reason) return z_raise(c, class_, function, "%s", otherwise);
+  return raise_as(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, 1, function, reason);
+}
+
 int z_unsupported(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
                     "not supported by MMPI on a communicator that spans clusters");

@@ -91,6 +91,17 @@ enum {
  * that alternate between several sizes. */
 enum { Z_LEAVES = 16 };
 
+/* The size in bytes of the pieces in which long contiguous data are copied from and to devices,
+ * while other pieces are on their way (device/feed.c). With smaller ones the calls of the driver
+ * cost more time, and with larger ones the first and the last piece wait longer. The value is
+ * chosen, not measured. */
+enum { Z_DEVICE_PIECE = 512 << 10 };
+
+/* The greatest number of bytes of pinned memory that the library keeps for data of devices
+ * (device/pool.c). Further data are copied from and to ordinary memory, which is slower. The value
+ * is chosen, not measured. */
+enum { Z_PINNED_BYTES = 256 << 20 };
+
 /* The greatest number of bytes in one call of MPI_Pack, whose sizes are int (type/type.c). */
 enum { Z_PACK_BYTES = 1 << 30 };
 

@@ -45,6 +45,7 @@ On a communicator inside one cluster every function is native, except those of
 
 - The functions MPI_T_… go to the native library unwrapped, and so do ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest
   libraries' own headers.
+- Buffers may be in [memory of devices](../howto/device-memory.md) in every function that spans, except those of files.
 - Big-count functions (…_c) take any count, also in arrays of counts or displacements (such as those of MPI_Gatherv_c).
   MPI_Buffer_attach_c takes less than 2³¹ bytes.
 - MPI_File_open requires the user's [declaration that the path is shared](across-clusters.md#files), and

@@ -1,6 +1,7 @@
 /* Point to point. Every call has one branch: if the peer is in this cluster, native MPI does the
  * operation on the local part, otherwise the engine does. */
 #include "p2p/p2p.h"
+#include "core/limits.h"
 #include "type/use.h"
 #include <limits.h>
 
@@ -53,18 +54,25 @@ void p2p_now_native(zreq *r) {
 }
 
 /* Sets *data to the bytes to be sent, and r->count to their number. They are in the program's
- * memory, unless the send is buffered or the type has gaps: then they are in a copy that r owns.
- * Returns an MPI error class. */
+ * memory, unless the send is buffered or they cannot be sent from there (ztype_in_place): then they
+ * are in a copy that r owns. Returns an MPI error class. */
 static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
   *data = buf;
   r->count = count * t->size;
   if (ztype_bad_buffer(t, buf, r->count)) return MPI_ERR_BUFFER;
-  if (!r->count || (t->contiguous && mode < P2P_BUFFERED)) return MPI_SUCCESS;
-  if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
+  int in_place = !r->count || ztype_in_place(t, buf, r->count);
+  if (in_place && (!r->count || mode < P2P_BUFFERED)) return MPI_SUCCESS;
+  if (!(r->packed = ztype_packing(t, type, buf, r->count, &r->staged))) return MPI_ERR_NO_MEM;
   *data = r->packed;
-  if (!t->contiguous) return (mode == P2P_COPY ? ztype_pack : zexchange.pack)(buf, count, type, r->packed, z_private);
+  if (r->staged && t->contiguous && r->count > Z_DEVICE_PIECE && mode < P2P_BUFFERED) {
+    const zdriver *device = zdevice_of(buf, r->count);
+    r->cell.missing = r->count - Z_DEVICE_PIECE;
+    r->feed = zfeed_new(device, buf, r->packed, r->count);
+    return r->feed ? zdevice_copy(device, buf, r->packed, buf, Z_DEVICE_PIECE) : MPI_ERR_NO_MEM;
+  }
+  if (!in_place) return (mode == P2P_COPY ? ztype_pack : zexchange.pack)(buf, count, type, r->packed, z_private);
   memcpy(r->packed, buf, r->count);
   return MPI_SUCCESS;
 }
@@ -76,6 +84,7 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
   if (rc) return rc;
   rc = Z_GUARDED(ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag,
                           mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell));
+  if (!rc && r->feed) zfeed_start(r->feed, r->comm->id, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
@@ -105,12 +114,47 @@ void p2p_hold_type(zreq *r, MPI_Datatype type) {
   ztype_retain(type);
 }
 
+/* Returns whether native MPI receives the message of r as packed data, because the buffer is memory
+ * of a device, which it may not accept. */
+static int arrives_packed(const zreq *r) { return r->staged && r->count * r->element <= INT_MAX; }
+
+/* Queues copies to the device of the data of a long receive that have arrived. Returns whether the
+ * receive has completed; p2p_unpack copies the rest. It serves as r->poll. */
+static int queue_pieces(zreq *r) {
+  if (__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 1;
+  int64_t n = __atomic_load_n(&r->cell.arrived, __ATOMIC_ACQUIRE) - r->queued;
+  if (n < Z_DEVICE_PIECE) return 0;
+  zcopies c;
+  char *to = (char *)r->buf + r->queued;
+  const zdriver *device = zdevice_of(to, n);
+  if (!device) return 0;
+  zdevice_begin(&c, device, to);
+  zdevice_add(&c, to, (char *)r->packed + r->queued, n);
+  r->queued += n;
+  if (zdevice_queue(&c)) r->queued = -1, r->poll = NULL; /* p2p_unpack reports the failure */
+  return 0;
+}
+
+/* Copies those of the first `bytes` bytes of a long receive to the device that have not been
+ * queued, and waits for all copies. Returns an MPI error class. */
+static int copy_rest(const zreq *r, int64_t bytes) {
+  const zdriver *device = zdevice_of(r->buf, r->count * r->element);
+  char *rest = (char *)r->buf + r->queued;
+  if (r->queued < 0) return MPI_ERR_OTHER;
+  return device ? zdevice_copy(device, rest, rest, (char *)r->packed + r->queued, bytes - r->queued) : MPI_ERR_BUFFER;
+}
+
 int p2p_unpack(zreq *r) {
   /* Native MPI has written to the program's buffer, or there is no message: nothing is to be
    * unpacked */
-  if (r->is_native || r->cell.cancelled || (r->cell.error && r->cell.error != Z_ERR_TRUNCATE)) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
-  int class_ = MPI_SUCCESS, rc = zexchange.unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
+  int lost = r->cell.error && r->cell.error != Z_ERR_TRUNCATE;
+  if (lost && r->queued > 0) copy_rest(r, r->queued); /* waits, because the copies use r->packed */
+  if ((r->is_native && !arrives_packed(r)) || r->cell.cancelled || lost) return MPI_SUCCESS;
+  int class_ = MPI_SUCCESS, rc;
+  if (r->queued) rc = copy_rest(r, bytes);
+  else if (r->is_native) rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
+  else rc = zexchange.unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
   if (rc && !r->cell.error) class_ = z_native_class(rc); /* an error that the engine found takes precedence */
   return class_;
 }
@@ -124,9 +168,10 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   int64_t bytes = count * t->size;
   if (ztype_bad_buffer(t, buf, bytes)) return MPI_ERR_BUFFER;
   r->buf = buf, r->count = count, r->element = t->size, r->peer = source, r->tag = tag;
-  if (bytes && !t->contiguous) {
-    if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;
+  if (bytes && !ztype_in_place(t, buf, bytes)) {
+    if (!(r->packed = ztype_packing(t, type, buf, bytes, &r->staged))) return MPI_ERR_NO_MEM;
     r->finish = p2p_unpack;
+    if (r->staged && t->contiguous && !local && bytes > Z_DEVICE_PIECE) r->poll = queue_pieces;
     data = r->packed;
   }
   if (local || r->packed) {
@@ -159,20 +204,24 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
 
 /* ---- callbacks: receives of the engine that native MPI does after all ---- */
 
+/* The arguments with which native MPI receives the message of a request. */
+#define PLACE(r) arrives_packed(r) ? (r)->packed : (r)->buf
+#define COUNT(r) (int)(arrives_packed(r) ? (r)->count * (r)->element : (r)->count)
+#define TYPE(r) arrives_packed(r) ? MPI_PACKED : (r)->type
+
 int z_cb_imrecv(z_cell *cell, uint64_t token) {
   Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   MPI_Message message = (MPI_Message)(uintptr_t)token;
   r->is_native = 1;
-  return real.Imrecv(r->buf, (int)r->count, r->type, &message, &r->native) ? Z_ERR_INTERNAL : Z_OK;
+  return real.Imrecv(PLACE(r), COUNT(r), TYPE(r), &message, &r->native) ? Z_ERR_INTERNAL : Z_OK;
 }
 
 int z_cb_irecv(z_cell *cell) {
   Z_OUT_OF_ENGINE;
   zreq *r = cell->owner;
   r->is_native = 1;
-  return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native,
-                    &r->native)
+  return real.Irecv(PLACE(r), COUNT(r), TYPE(r), p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native, &r->native)
              ? Z_ERR_INTERNAL
              : Z_OK;
 }
@@ -337,7 +386,7 @@ int p2p_failed(zreq *r, int rc) {
     char text[MPI_MAX_ERROR_STRING];
     int n;
     if (real.Error_string(rc, text, &n)) *text = 0;
-    rc = z_raise(r->comm, z_native_class(rc), r->function, "%s", zexchange_blame(zdevice_blame(text)));
+    rc = z_raise_because(r->comm, z_native_class(rc), r->function, zdevice_blame(NULL), zexchange_blame(text));
   }
   zreq_free(r);
   return rc;

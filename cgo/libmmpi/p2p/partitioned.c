@@ -199,7 +199,9 @@ static int ready(zreq *r, int low, int high, const char *function) {
     p->marked[i] = 1;
     z_unlock(&p->lock);
     int rc = again ? MPI_ERR_ARG : send_part(r, p, i);
-    if (rc) return z_raise(r->comm, rc, function, "partition %d %s", i, again ? "is ready already" : "cannot be sent");
+    if (rc)
+      return z_raise(r->comm, rc, function, "partition %d %s", i,
+                     again ? "is ready already" : zdevice_blame("cannot be sent"));
   }
   return MPI_SUCCESS;
 }
@@ -358,7 +360,8 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   r->buf = buf, r->count = count;
   int32_t id = 0;
   rc = p->marked ? meet(c, &id) : MPI_ERR_NO_MEM;
-  if (!rc && !t->contiguous && p->bytes && !(p->data = r->packed = malloc((size_t)(partitions * p->bytes))))
+  if (!rc && p->bytes && !ztype_in_place(t, buf, p->bytes) &&
+      !(p->data = r->packed = ztype_packing(t, type, buf, partitions * p->bytes, &r->staged)))
     rc = MPI_ERR_NO_MEM;
   if (!rc && sends) {
     p->cut = (cut){Z_ENGINE(ze_next_context(r->comm->link)), partitions, p->bytes};

@@ -226,8 +226,8 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
   if (!t) return MPI_ERR_TYPE;
   void *data = buf;
   r->buf = buf, r->count = count, r->element = t->size;
-  if (count && !t->contiguous) {
-    if (!(r->packed = malloc(count * t->size + 1))) return MPI_ERR_NO_MEM;
+  if (count && !ztype_in_place(t, buf, count * t->size)) {
+    if (!(r->packed = ztype_packing(t, type, buf, count * t->size, &r->staged))) return MPI_ERR_NO_MEM;
     r->finish = p2p_unpack;
     data = r->packed;
     if (r->handle == MPI_REQUEST_NULL) r->type = type;
@@ -244,7 +244,7 @@ static int check(const zmessage *m, const char *function, const void *buf, int c
   int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
   const ztype *t = rc || !m->remote ? NULL : ztype_get(type);
   if (t && ztype_bad_buffer(t, buf, count * t->size))
-    return z_raise(m->comm, MPI_ERR_BUFFER, function, "%s", zdevice_blame("the receive buffer is NULL"));
+    return z_raise(m->comm, MPI_ERR_BUFFER, function, "the receive buffer is NULL");
   return rc;
 }
 

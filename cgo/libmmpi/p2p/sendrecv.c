@@ -85,6 +85,8 @@ static int packed_copy(zcomm *c, const char *function, const void *buf, int coun
   if (!(*copy = malloc(all ? all : 1)))
     return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);
   int rc = (c && !is_local(c, dest) ? zexchange.pack : ztype_pack)(buf, count, type, *copy, z_private);
+  const char *why = rc ? zdevice_blame(NULL) : NULL; /* other errors of packing have been raised natively */
+  if (why) rc = z_raise_because(c, rc, function, why, why);
   if (!rc) rc = zmany_begin(as, all, MPI_PACKED);
   if (rc) free(*copy);
   return rc;

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/privcomm.h"
 #include "core/status.h"
+#include "device/device.h"
 #include "request/wait.h"
 #include "type/use.h"
 
@@ -45,7 +46,9 @@ zreq *zreq_new(zcomm *c, int kind, const char *function) { return fresh(c, kind,
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function) { return fresh(c, kind, function, 0); }
 
 void zreq_free(zreq *r) {
-  free(r->packed);
+  if (r->feed) zfeed_end(r->feed);
+  if (r->staged) zstage_free(r->packed);
+  else free(r->packed);
   if (r->type_held) ztype_release(r->type);
   if (r->comm) zcomm_release(r->comm);
   r->comm = NULL;
@@ -126,7 +129,7 @@ int zreq_raise(zreq *r) {
   if (!r->class_ || r->raised) return r->class_;
   r->raised = 1;
   if (!r->is_native && r->cell.error) return z_raise_cell(r->comm, &r->cell, r->function);
-  return z_raise(r->comm, r->class_, r->function, "the operation failed");
+  return z_raise_because(r->comm, r->class_, r->function, zdevice_blame(NULL), "the operation failed");
 }
 
 static int over(void *r) { return zreq_over(r); }

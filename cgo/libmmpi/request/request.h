@@ -2,6 +2,7 @@
 #ifndef ZIPPER_REQUEST_H
 #define ZIPPER_REQUEST_H
 #include "core/comm.h"
+#include "device/device.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -41,6 +42,13 @@ typedef struct zreq {
   int64_t element;
   /* The packed copy of the data of buf, or NULL if there is none. */
   void *packed;
+  /* 1 if buf is memory of a device, so that `packed` is freed by zstage_free. */
+  int32_t staged;
+  /* the copying of the data of a long send from a device, or NULL */
+  zfeed *feed;
+  /* The number of bytes of a long receive whose copies to the device have been queued, or -1
+   * after a failure. */
+  int64_t queued;
   /* The native request of the operation that does the work, if is_native is 1. The shim has started
    * it with a local peer, or the engine has (imrecv, irecv). is_native stays set after completion;
    * status is then the native status, with the source translated. */

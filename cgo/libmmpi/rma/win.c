@@ -52,6 +52,12 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   return z_layout.on_loss ? real.Comm_set_errhandler(own, MPI_ERRORS_RETURN) : MPI_SUCCESS;
 }
 
+/* Returns the kind of a window, Z_WIN_…. */
+static int kind_of(const zwin *w) {
+  if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC) return Z_WIN_DYNAMIC;
+  return w->served && zdevice_of(w->base, w->bytes) ? Z_WIN_DEVICE : 0;
+}
+
 /* Lets the ranks of a window agree on its context id and exchange the sizes of their memory, and
  * adds the window to the engine. Raises errors and returns the code for the program. */
 static int agree(zwin *w, const char *function) {
@@ -66,7 +72,7 @@ static int agree(zwin *w, const char *function) {
   int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
   if (rc) return rc;
   int failed = Z_ENGINE(ze_win_add(c->link, w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes,
-                                   w->unit, w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id));
+                                   w->unit, kind_of(w), &w->id));
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
 }
 
@@ -145,8 +151,6 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
                   MPI_Win *out) {
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
-  if (flavor == MPI_WIN_FLAVOR_CREATE && zdevice_has(*base, bytes))
-    return z_raise_on(comm, MPI_ERR_BASE, function, "%s", zdevice_blame(""));
   zwin *w;
   int rc = make_window(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
   if (rc) return rc;
@@ -212,8 +216,7 @@ int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
   zwin *w = zwin_find(win);
   if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0)
     return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
-  if (zdevice_has(base, bytes)) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", zdevice_blame(""));
-  int failed = Z_ENGINE(ze_win_attach(w->id, base, bytes));
+  int failed = Z_ENGINE(ze_win_attach(w->id, base, bytes, zdevice_of(base, bytes) != NULL));
   return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", Z_ENGINE(ze_error())) : MPI_SUCCESS;
 }
 

@@ -1,8 +1,10 @@
 /* Operations on windows that span clusters: the program's arguments are converted to those of
  * z_rma. */
+#include "core/privcomm.h"
 #include "rma/win.h"
 #include "type/exchange.h"
 #include "type/op.h"
+#include "type/pieces.h"
 #include <string.h>
 
 /* One side of a one-sided operation: memory and the layout of the data in it. */
@@ -10,6 +12,7 @@ typedef struct side {
   z_view view;  /* the memory as spans of bytes */
   z_span whole; /* the only span of a contiguous type, to which `view` refers */
   int number;   /* the common type of all elements (zflat), or Z_BYTES if it is not needed */
+  void *staged; /* a copy of the data, if they are in memory of a device, otherwise NULL */
 } side;
 
 /* The arguments of a call of a one-sided function, such as MPI_Get_accumulate. */
@@ -36,7 +39,6 @@ static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, 
   int rc = MPI_ERR_TYPE;
   if (count < 0) return MPI_ERR_COUNT;
   if (!t) return rc;
-  if (zdevice_has(buf, count * t->size)) return MPI_ERR_BUFFER;
   s->view.base = (void *)(uintptr_t)buf;
   const zflat *f = form || !t->contiguous ? zflat_get(type, form, &rc) : NULL;
   if (!f && (form || !t->contiguous)) return rc;
@@ -49,6 +51,22 @@ static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, 
     s->view.spans = f->spans, s->view.n = f->n, s->view.count = count, s->view.extent = t->extent;
   }
   return MPI_SUCCESS;
+}
+
+/* If the data of a side are in memory of a device, marks its view, or, for data to be sent, copies
+ * them to memory of the host, which the caller frees. Returns an MPI error class. */
+static int stage(side *s, int64_t count, MPI_Datatype type, int sends) {
+  const void *there;
+  const ztype *t = ztype_get(type);
+  const zdriver *device = zpiece_device(t, type, s->view.base, count * t->size, &there);
+  s->view.device = device && !sends;
+  if (!device || !sends) return MPI_SUCCESS;
+  int64_t bytes = zpiece_bytes(&s->view);
+  if (!(s->staged = malloc((size_t)bytes + 1))) return MPI_ERR_NO_MEM;
+  int rc = zpiece_gather(device, there, &s->view, s->staged);
+  s->whole = (z_span){0, bytes};
+  s->view = (z_view){.base = s->staged, .count = 1, .spans = &s->whole, .n = 1};
+  return rc;
 }
 
 /* Returns whether the bytes that a call accesses are in the target's window, and sets *first and
@@ -68,11 +86,13 @@ static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) 
  * (zflat). Raises errors and returns the code for the program. */
 static int prepare(zwin *w, const call *k, int form, z_rma *op, side sides[3]) {
   int sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
+  int receives = k->verb != Z_PUT && k->verb != Z_ACCUMULATE;
   int64_t first = 0, end = 0;
   int rc = describe(&sides[1], NULL, k->count, k->type, form);
   if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, form);
-  if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE)
-    rc = describe(&sides[2], k->result, k->result_count, k->result_type, form);
+  if (!rc && sends) rc = stage(&sides[0], k->data_count, k->data_type, 1);
+  if (!rc && receives) rc = describe(&sides[2], k->result, k->result_count, k->result_type, form);
+  if (!rc && receives) rc = stage(&sides[2], k->result_count, k->result_type, 0);
   if (rc) return zwin_raise(w, rc, k->function, zexchange_blame(zdevice_blame("a count or datatype cannot be used")));
   if (k->fn > Z_NO_OP && sides[0].number != sides[1].number)
     return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
@@ -108,18 +128,24 @@ static int issued(void *arg) {
   return !r->left || r->failed;
 }
 
-static int issue(zwin *w, const call *k, int form, z_cell *cell) {
-  side sides[3] = {0};
-  z_rma op;
-  int rc = prepare(w, k, form, &op, sides);
-  if (rc) return rc;
+static int hand_over(zwin *w, const call *k, const z_rma *op, z_cell *cell) {
   rest r = {.w = w};
-  r.failed = Z_GUARDED(ze_win_op(w->id, &op, cell, &r.left));
+  r.failed = Z_GUARDED(ze_win_op(w->id, op, cell, &r.left));
   if (!r.failed && r.left) z_wait_links(issued, &r);
   /* the operation on this process's own memory completes here, since a program may do nothing but
    * wait for its effect */
   if (k->target == w->comm->rank) z_poll();
   return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;
+}
+
+/* Starts the operation of a call on the bytes of its types that `form` lists (zflat). */
+static int issue(zwin *w, const call *k, int form, z_cell *cell) {
+  side sides[3] = {0};
+  z_rma op;
+  int rc = prepare(w, k, form, &op, sides);
+  if (!rc) rc = hand_over(w, k, &op, cell);
+  free(sides[0].staged);
+  return rc;
 }
 
 /* Starts a call's operation; *cell is done when its results have arrived. Where formats of long
@@ -238,9 +264,8 @@ int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI
                       "the type must be of integers, logical values or bytes");
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS; /* the buffers may be NULL */
   if (!value || !compare) return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", "a buffer is NULL");
-  if (zdevice_has(value, t->size) || zdevice_has(compare, t->size))
-    return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", zdevice_blame(""));
-  memcpy(from, value, (size_t)t->size);
-  memcpy(from + t->size, compare, (size_t)t->size);
+  int rc = ztype_pack(value, 1, type, from, z_private);
+  if (!rc) rc = ztype_pack(compare, 1, type, from + t->size, z_private);
+  if (rc) return zwin_raise(zwin_find(win), rc, "MPI_Compare_and_swap", zdevice_blame("a buffer cannot be read"));
   return now(win, &BOTH(Z_SWAP, Z_REPLACE, "MPI_Compare_and_swap"));
 }

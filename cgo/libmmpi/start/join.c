@@ -49,6 +49,7 @@ static const z_native callbacks = {
     .reduce_local = z_cb_reduce_local,
     .recode = z_cb_recode,
     .recode_numbers = z_cb_recode_numbers,
+    .copy = zdevice_cb_copy,
     .fail = fail,
     .access = zfault_access,
 };

@@ -8,6 +8,8 @@
 #include "core/limits.h"
 #include "core/privcomm.h"
 #include "type/exchange.h"
+#include "type/pieces.h"
+#include "type/wintype.h"
 #include <limits.h>
 #include <stdlib.h>
 
@@ -156,10 +158,98 @@ static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n,
   return rc;
 }
 
+int ztype_device(const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes) {
+  const void *there;
+  return zpiece_device(t, type, buf, bytes, &there) != NULL;
+}
+
+/* ---- memory of devices: the type's spans of bytes are copied one by one, and regular series of
+ * them in two dimensions (zdevice_add), because MPI_Pack may not accept such memory ---- */
+
+/* Sets *v to the first `bytes` bytes of data of a type at buf. *whole is the only span of a
+ * contiguous type, to which *v refers. Returns an MPI error code. */
+static int view_of(z_view *v, z_span *whole, const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes) {
+  int rc = MPI_SUCCESS;
+  *whole = (z_span){0, bytes};
+  *v = (z_view){.base = (void *)(uintptr_t)buf, .count = 1, .spans = whole, .n = 1};
+  if (t->contiguous) return rc;
+  const zflat *f = zflat_get(type, 0, &rc);
+  if (f) v->spans = f->spans, v->n = f->n, v->count = (bytes + t->size - 1) / t->size, v->extent = t->extent;
+  return rc;
+}
+
+const zdriver *zpiece_device(const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes, const void **there) {
+  *there = (const char *)buf + t->true_lb;
+  const zdriver *device = zdevice_of(*there, bytes);
+  z_view v;
+  z_span whole;
+  if (buf || device || view_of(&v, &whole, t, type, buf, bytes)) return device;
+  /* A type of addresses (MPI_BOTTOM) may have parts in the host's memory and others in a
+   * device's */
+  for (int64_t i = 0; i < v.n && !device; i++) {
+    *there = (const char *)buf + v.spans[i].off;
+    device = zdevice_of(*there, v.spans[i].len);
+  }
+  return device;
+}
+
+/* Packs (unpacks = 0) or unpacks the first `bytes` bytes of data of a view. */
+static int move(const zdriver *device, const void *there, const z_view *v, int64_t bytes, char *packed, int unpacks) {
+  zcopies c;
+  zdevice_begin(&c, device, there);
+  char *element = v->base;
+  for (int64_t k = 0; k < v->count && bytes > 0; k++, element += v->extent)
+    for (int64_t i = 0; i < v->n && bytes > 0; i++) {
+      int64_t n = v->spans[i].len < bytes ? v->spans[i].len : bytes;
+      char *at = element + v->spans[i].off;
+      zdevice_add(&c, unpacks ? at : packed, unpacks ? packed : at, n);
+      packed += n, bytes -= n;
+    }
+  return zdevice_end(&c);
+}
+
+static int pack_pieces(const zdriver *device, const void *there, const ztype *t, MPI_Datatype type, const void *buf,
+                       int64_t bytes, void *out) {
+  z_view v;
+  z_span whole;
+  int rc = view_of(&v, &whole, t, type, buf, bytes);
+  return rc ? rc : move(device, there, &v, bytes, out, 0);
+}
+
+static int unpack_pieces(const zdriver *device, const void *there, const ztype *t, MPI_Datatype type,
+                         const void *packed, int64_t bytes, void *buf) {
+  z_view v;
+  z_span whole;
+  int rc = view_of(&v, &whole, t, type, buf, bytes);
+  return rc ? rc : move(device, there, &v, bytes, (char *)(uintptr_t)packed, 1);
+}
+
+int64_t zpiece_bytes(const z_view *view) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < view->n; i++) bytes += view->spans[i].len;
+  return bytes * view->count;
+}
+
+int zpiece_gather(const zdriver *device, const void *there, const z_view *view, void *out) {
+  return move(device, there, view, zpiece_bytes(view), out, 0);
+}
+
+/* ---- packing ---- */
+
+void *ztype_packing(const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes, int32_t *staged) {
+  const void *there;
+  const zdriver *device = zpiece_device(t, type, buf, bytes, &there);
+  *staged = device != NULL;
+  return device ? zstage_new(device, there, bytes) : malloc((size_t)bytes);
+}
+
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
   if (t->size == 0) return MPI_SUCCESS;
+  const void *there;
+  const zdriver *device = zpiece_device(t, type, buf, count * t->size, &there);
+  if (device) return pack_pieces(device, there, t, type, buf, count * t->size, out);
   int64_t piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < count && !rc; i += piece) {
@@ -178,6 +268,9 @@ int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MP
   if (!t) return MPI_ERR_TYPE;
   if (bytes > count * t->size) return MPI_ERR_TRUNCATE;
   if (bytes == 0) return MPI_SUCCESS;
+  const void *there;
+  const zdriver *device = zpiece_device(t, type, buf, bytes, &there);
+  if (device) return unpack_pieces(device, there, t, type, packed, bytes, buf);
   int64_t whole = bytes / t->size, piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < whole && !rc; i += piece) {

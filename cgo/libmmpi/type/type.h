@@ -2,7 +2,7 @@
 #ifndef ZIPPER_TYPE_H
 #define ZIPPER_TYPE_H
 #include "core/map.h"
-#include "type/device.h"
+#include "device/device.h"
 #include <mpi.h>
 #include <stdint.h>
 
@@ -46,21 +46,36 @@ static inline const ztype *ztype_get(MPI_Datatype type) {
   return t ? t : ztype_learn(type);
 }
 
-/* Returns whether a buffer with `bytes` bytes of data is unusable, which is MPI_ERR_BUFFER
- * (zdevice_blame): its bytes are contiguous and at address NULL, which the engine would take for an
- * empty message, or are in memory that only a device can read. */
+/* Returns whether a buffer with `bytes` bytes of data is unusable, which is MPI_ERR_BUFFER: its
+ * bytes are contiguous and at address NULL, which the engine would take for an empty message. */
 static inline int ztype_bad_buffer(const ztype *t, const void *buf, int64_t bytes) {
-  return (t->contiguous && bytes && !buf) || zdevice_has(buf, bytes);
+  return t->contiguous && bytes && !buf;
 }
 
-/* Packs count elements into out, which has room for count * size bytes, in the format of memory;
- * data for other clusters are packed by zexchange.pack. comm may be any native communicator.
- * Returns an MPI error code; native MPI raises an error of its MPI_Pack on comm. */
+/* Returns whether `bytes` bytes of data can be sent from a buffer, or received into it, as they
+ * are. Otherwise they are packed first, or unpacked at the end, because they have gaps or are in
+ * memory of a device. */
+static inline int ztype_in_place(const ztype *t, const void *buf, int64_t bytes) {
+  return t->contiguous && !zdevice_of(buf, bytes);
+}
+
+/* Allocates memory for the packed data of a buffer of `bytes` bytes that is not in place. Sets
+ * *staged to 1 if the data are in memory of a device: zstage_free frees the packed data then,
+ * otherwise free. Returns NULL if memory is exhausted. */
+void *ztype_packing(const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes, int32_t *staged);
+
+/* Returns whether `bytes` bytes of data of a type are in memory of a device. */
+int ztype_device(const ztype *t, MPI_Datatype type, const void *buf, int64_t bytes);
+
+/* Packs count elements, which may be in memory of a device, into out, which has room for count *
+ * size bytes of the host's memory, in the format of memory; data for other clusters are packed by
+ * zexchange.pack. comm may be any native communicator. Returns an MPI error code; native MPI raises
+ * an error of its MPI_Pack on comm. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
-/* Unpacks `bytes` bytes at packed, which may end within an element, into count elements at buf.
- * comm may be any native communicator. Returns an MPI error code, which is MPI_ERR_TRUNCATE for
- * more bytes than the elements have. */
+/* Unpacks `bytes` bytes at packed, which may end within an element, into count elements at buf,
+ * which may be in memory of a device. comm may be any native communicator. Returns an MPI error
+ * code, which is MPI_ERR_TRUNCATE for more bytes than the elements have. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
 /* The arguments `count` and `type` with which one native call, whose counts are int, passes n

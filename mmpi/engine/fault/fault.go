@@ -25,6 +25,8 @@ const (
 	ProcFailed        // a process that the operation needs is in a lost cluster
 	ProcFailedPending // a receive from any source, whose sender may be in a lost cluster, stays posted
 	Revoked           // the communicator is revoked
+
+	Device // the driver of a device cannot copy its memory
 )
 
 var texts = [...]string{
@@ -33,6 +35,7 @@ var texts = [...]string{
 	RMASync: "one-sided call outside an epoch", RMARange: "memory outside the window",
 	ProcFailed:        "a process that the operation needs is in a lost cluster",
 	ProcFailedPending: "a cluster is lost, and the sender may be in it", Revoked: "the communicator is revoked",
+	Device: "the driver of a device failed",
 }
 
 func (c Code) String() string {

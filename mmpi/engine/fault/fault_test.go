@@ -16,7 +16,7 @@ func TestTexts(t *testing.T) {
 		}
 		seen[s] = c
 	}
-	if Code(99).String() != "error 99" || Code(-1).String() != "error -1" || len(texts) != int(Revoked)+1 {
+	if Code(99).String() != "error 99" || Code(-1).String() != "error -1" || len(texts) != int(Device)+1 {
 		t.Error("codes that there are not")
 	}
 }

@@ -17,6 +17,9 @@ type Cover struct {
 
 type span struct{ from, to int64 }
 
+// Front returns the number of bytes at the front of the message that have landed.
+func (c *Cover) Front() int64 { return c.front }
+
 // Fresh returns how many of the bytes from ≤ x < to have not landed.
 func (c *Cover) Fresh(from, to int64) int64 {
 	n := to - max(from, c.front)

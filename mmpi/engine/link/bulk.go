@@ -2,6 +2,7 @@ package link
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
@@ -21,6 +22,11 @@ type Source struct {
 	Buf      []byte       // bytes that the receiver has cleared; unchanged until Set.Abandon
 	Zcopy    bool         // Buf may be registered with links, to be sent without a copy.
 	Owner    fmt.Stringer // name of the message in errors shown to the user
+	// Missing is the number of bytes at the end of the message that are not in memory yet, which
+	// any thread lowers (Resume). Nil: all are there. Beyond is the number of bytes of the
+	// message after Buf.
+	Missing *int64
+	Beyond  int64
 
 	node    list.Node[*Source] // element of the list outbox.sources
 	started int64              // number of bytes that have been given to rails, from the start of Buf
@@ -32,6 +38,15 @@ type Source struct {
 
 // Release deregisters the Source's buffer from all links.
 func (src *Source) Release() { src.mem.release() }
+
+// ready returns the number of bytes that are in memory and have not been given to rails.
+func (src *Source) ready() int64 {
+	n := int64(len(src.Buf))
+	if src.Missing != nil {
+		n = min(n, n+src.Beyond-atomic.LoadInt64(src.Missing))
+	}
+	return max(n-src.started, 0)
+}
 
 // segmentDone counts one segment of the Source as written or no longer needed. It returns true if
 // that was the last one: no other segment is being written, and all bytes have been given to rails.
@@ -107,10 +122,13 @@ func (o *outbox) next(n int) (src *Source, s flow.Segment) {
 	return src, s
 }
 
-// left returns the number of bytes of the first Source that have not been given to any rail.
-func (o *outbox) left() int64 {
-	src := o.sources.First().Of
-	return int64(len(src.Buf)) - src.started
+// ready returns the number of bytes of the first Source that can be given to a rail, or 0 if there
+// is no Source.
+func (o *outbox) ready() int64 {
+	if o.sources.Empty() {
+		return 0
+	}
+	return o.sources.First().Of.ready()
 }
 
 // Sink is the receive of a large message that the sender has been told to send (CTS). Its owner
@@ -120,6 +138,9 @@ type Sink struct {
 	Buf    []byte       // destination of the bytes that the sender was cleared to send
 	Zcopy  bool         // Buf may be registered with links, to be received into without a copy.
 	Owner  fmt.Stringer // name of the message in errors shown to the user
+	// Arrived, unless it is nil, is set to the number of bytes at the front of Buf that have
+	// arrived. Any thread may read it.
+	Arrived *int64
 
 	arrived  int64        // number of bytes that have arrived, without duplicates
 	cover    flow.Cover   // ranges of Buf that have arrived
@@ -145,6 +166,9 @@ func (k *Sink) add(offset int64, n int) (fresh int64, err error) {
 	fresh, err = k.cover.Add(offset, offset+int64(n))
 	if err == nil {
 		k.arrived += fresh
+		if k.Arrived != nil {
+			atomic.StoreInt64(k.Arrived, k.cover.Front())
+		}
 	}
 	return fresh, err
 }

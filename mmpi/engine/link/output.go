@@ -172,7 +172,7 @@ func (r *rail) nextSegment() error {
 		}
 		src, what, first := r.nextBytes(p)
 		if src == nil {
-			continue // Credit, Landed or another Source brings the peer back.
+			continue // Credit, Landed, Resume or another Source brings the peer back.
 		}
 		return r.seg.begin(p, &p.lanes[r.index].out, src, what, first)
 	}
@@ -192,10 +192,11 @@ func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 			return src, s, false
 		}
 	}
-	if p.out.sources.Empty() {
+	ready := p.out.ready()
+	if ready == 0 {
 		return nil, s, false
 	}
-	if src, s = p.out.next(r.segmentSize(&p.out, p.out.left(), r.shares)); src == nil {
+	if src, s = p.out.next(r.segmentSize(&p.out, ready, r.shares)); src == nil {
 		return nil, s, false
 	}
 	p.lanes[r.index].sent(s, r.core.Now(), r.tracked)

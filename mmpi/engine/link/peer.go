@@ -326,6 +326,9 @@ func (p *Peer) Bulk(src *Source) {
 	p.schedule()
 }
 
+// Resume continues to send segments to a peer after a Source's Missing has become lower.
+func Resume(p *Peer) { p.schedule() }
+
 // schedule gives the peer a turn to be sent segments on each rail that carries its segments.
 func (p *Peer) schedule() {
 	for _, r := range p.core.forwarders {

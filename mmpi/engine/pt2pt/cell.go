@@ -28,10 +28,18 @@ type Cell struct {
 	request   uint64  // the handle of the engine's request; 0: none
 	Owner     uintptr // a pointer of the owner, which the engine preserves
 	Sent      int64   // the size of a truncated message in bytes, of which Bytes fit; 0: not known
+	Missing   int64   // the number of bytes at the end of a send's buffer that are not there yet; any thread
+	Arrived   int64   // the number of bytes at the front of a long receive's buffer that have arrived
 }
 
 // Done reports whether the operation is over and the other fields are valid. Any thread.
 func (c *Cell) Done() bool { return atomic.LoadUint32(&c.done) != 0 }
+
+// Request returns the handle of the engine's request, for Supply, or 0 if there is none.
+func (c *Cell) Request() uint64 { return c.request }
+
+// missing returns the number of bytes at the end of a send's buffer that are not there yet.
+func (c *Cell) missing() int64 { return atomic.LoadInt64(&c.Missing) }
 
 // Begin resets the cell for an operation that starts and is none of the endpoint's requests.
 func (c *Cell) Begin() { c.Error, c.Cancelled, c.Bytes, c.request, c.Sent = 0, 0, 0, 0, 0 }

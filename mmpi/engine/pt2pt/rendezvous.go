@@ -66,6 +66,7 @@ func (r *Request) accept(m *message) {
 		return
 	}
 	r.in.Handle, r.in.Buf, r.in.Zcopy, r.in.Owner = r.handle(), r.buf[:cleared], r.kind == KindP2P, r
+	r.in.Arrived = &r.cell.Arrived
 	p.Open(&r.in) // before the peer knows that it may send
 	f := p.NewFrame(wire.TypeCTS, 0, wire.CTSLen, 0)
 	x := wire.CTS{Sender: sender, Receiver: r.handle(), Bytes: uint64(cleared)}
@@ -89,6 +90,11 @@ func (p *peer) cts(body []byte) error {
 	r.to(rndvSend)
 	r.out.Handle, r.out.Receiver, r.out.Buf, r.out.Zcopy, r.out.Owner = r.handle(), c.Receiver, r.buf[:c.Bytes],
 		r.kind == KindP2P, r
+	r.out.Missing = nil
+	if r.cell.missing() > 0 {
+		r.out.Missing = &r.cell.Missing
+		r.out.Beyond = int64(len(r.buf)) - int64(c.Bytes)
+	}
 	p.Bulk(&r.out)
 	return nil
 }

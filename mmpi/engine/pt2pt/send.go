@@ -3,6 +3,7 @@ package pt2pt
 import (
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
 // A send, on the program's thread with the lock (engine.Engine.Isend calls it):
@@ -42,7 +43,8 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	}
 	env := wire.Envelope{Context: c.context, Tag: int32(tag), Kind: uint32(kind), Size: uint64(len(buf))}
 	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, int64(len(buf))
-	if (len(buf) <= ep.limit.Eager || p.atOnce(len(buf))) && p.eagerOut.Take(uint64(len(buf))) {
+	whole := cell.missing() == 0
+	if whole && (len(buf) <= ep.limit.Eager || p.atOnce(len(buf))) && p.eagerOut.Take(uint64(len(buf))) {
 		var flags uint8
 		if sync {
 			r := ep.request(c, kind, nil, cell)
@@ -68,6 +70,15 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	f.Buf = env.Append(f.Buf)
 	p.Send(f)
 	return nil
+}
+
+// Supply continues a send for which Cell.Missing has become lower. handle is the request's; the
+// send may have ended.
+func Supply(ep *Endpoint, handle uint64) {
+	if r := ep.find(handle); r != nil && r.state == rndvSend {
+		link.Resume(r.peer.Peer)
+		ep.links.Flush()
+	}
 }
 
 // Cancel tries to cancel an operation; how it went is in the cell when it is done. An eager send

@@ -106,7 +106,11 @@ func (w *Window) advance(err error) {
 		}
 	}
 	if err != nil && ep.Err() == nil {
-		ep.Fatal(fault.RMARange, 1, fmt.Sprintf("one-sided communication: %v", err))
+		code := fault.RMARange
+		if f := new(fault.Error); errors.As(err, &f) {
+			code = f.Code
+		}
+		ep.Fatal(code, 1, fmt.Sprintf("one-sided communication: %v", err))
 	}
 	for _, t := range w.node.Done() {
 		w.end(t.(*pt2pt.Cell), fault.OK)
