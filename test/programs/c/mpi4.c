@@ -183,6 +183,32 @@ static void types(void) {
   }
 }
 
+/* Packs elements with gaps and long doubles into one message to the next process, which unpacks
+ * them. */
+static void packing(void) {
+  enum { ROOM = 4000, NUMBERS = 20 };
+  static char packed[ROOM], arrived[ROOM];
+  long double numbers[NUMBERS], got[NUMBERS];
+  count_ size = 0, at = 0, most;
+  C(Pack_size)(30, gap, all, &most), size += most;
+  C(Pack_size)(NUMBERS, MPI_LONG_DOUBLE, all, &most), size += most;
+  CHECK(size <= ROOM, "size of packed data");
+  prepare(79);
+  for (int i = 0; i < NUMBERS; i++) numbers[i] = (long double)(me + 1) * i / 3;
+  SAME(C(Pack)(in[0], 30, gap, packed, size, &at, all), MPI_SUCCESS, "Pack");
+  SAME(C(Pack)(numbers, NUMBERS, MPI_LONG_DOUBLE, packed, size, &at, all), MPI_SUCCESS, "Pack");
+  int from = (me + np - 1) % np, n;
+  MPI_Status s;
+  MPI_Sendrecv(packed, (int)at, MPI_PACKED, (me + 1) % np, 9, arrived, ROOM, MPI_PACKED, from, 9, all, &s);
+  MPI_Get_count(&s, MPI_PACKED, &n);
+  at = 0;
+  SAME(C(Unpack)(arrived, n, &at, out[0], 30, gap, all), MPI_SUCCESS, "Unpack");
+  SAME(C(Unpack)(arrived, n, &at, got, NUMBERS, MPI_LONG_DOUBLE, all), MPI_SUCCESS, "Unpack");
+  SAME((int)at, n, "position after the last element");
+  for (int i = 0; i < NUMBERS; i++) CHECK(got[i] == (long double)(from + 1) * i / 3, "long double %d", i);
+  show("packed");
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   int before = 0;
@@ -215,6 +241,7 @@ int main(int argc, char **argv) {
   MPI_Comm_free(&half);
   arrays();
   types();
+  packing();
   for (int p = 0; p < MOST; p++) big[p] = 11;
   persistent();
   return finish();
