@@ -18,16 +18,16 @@ typedef struct edge {
  * all processes, in the order of the ranks. The caller frees it. Raises errors and returns the code
  * for the program. */
 static int gather_edges(zcomm *c, const edge *mine, int n, const char *function, edge **all, int *count) {
-  int *counts = malloc((size_t)c->size * sizeof *counts),
-      rc = counts ? zcomm_allgather(c, &n, sizeof n, counts, function) : MPI_ERR_NO_MEM;
+  int *counts = malloc((size_t)c->size * sizeof *counts);
   int64_t total = 0, *bytes = malloc((size_t)c->size * sizeof *bytes);
-  for (int i = 0; i < c->size && !rc && bytes; i++)
-    total += counts[i], bytes[i] = (int64_t)counts[i] * (int64_t)sizeof *mine;
-  *all = malloc((size_t)(total + 1) * sizeof **all);
+  *all = NULL, *count = 0;
+  int rc = counts && bytes ? zcomm_allgather(c, &n, sizeof n, counts, function)
+                           : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  for (int i = 0; i < c->size && !rc; i++) total += counts[i], bytes[i] = (int64_t)counts[i] * (int64_t)sizeof *mine;
+  if (!rc && !(*all = malloc((size_t)(total + 1) * sizeof **all)))
+    rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  if (!rc) rc = zcomm_allgatherv(c, mine, bytes, *all, function);
   *count = (int)total;
-  if (!rc)
-    rc = *all && bytes ? zcomm_allgatherv(c, mine, bytes, *all, function)
-                       : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   free(counts), free(bytes);
   return rc;
 }
