@@ -310,7 +310,10 @@ static inline int od_win_get_attr(MPI_Win w, int key, void *value, int *flag) {
   OD_CALL(OD_TOALL(MPI_Neighbor_alltoallv, p, n, d, t, q, m, e, u, c))
 #define MPI_Neighbor_alltoallw(p, n, d, t, q, m, e, u, c) \
   OD_CALL(OD_TOALL(MPI_Neighbor_alltoallw, p, n, d, t, q, m, e, u, c))
-#define OD_REDUCE(NAME, p, q, n, t, op, root, c, ...) NAME(OD_S(p, c), OD_R(q, c), n, t, op, root, c, ##__VA_ARGS__)
+/* Two buffers that are the same, which is an error, stay the same. */
+#define OD_IF_NOT(q, USE, p, c) OD_COLL((const void *)(p) == (const void *)(q) ? OD_BOTH : (USE), p, c)
+#define OD_REDUCE(NAME, p, q, n, t, op, root, c, ...) \
+  NAME(OD_IF_NOT(q, OD_SENDS, p, c), OD_IF_NOT(p, OD_RECEIVES, q, c), n, t, op, root, c, ##__VA_ARGS__)
 #define MPI_Reduce(p, q, n, t, op, root, c) OD_CALL(OD_REDUCE(MPI_Reduce, p, q, n, t, op, root, c))
 #define MPI_Ireduce(p, q, n, t, op, root, c, r) OD_CALL(OD_REDUCE(MPI_Ireduce, p, q, n, t, op, root, c, r))
 #define MPI_Reduce_init(p, q, n, t, op, root, c, i, r) \
