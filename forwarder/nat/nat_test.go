@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // role is the environment variable that is set in the processes that this test starts of itself.
@@ -26,6 +28,7 @@ func TestTable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for a network namespace")
 	}
+	optional.Processor(t, "clone with CLONE_NEWNET")
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestInNamespace$", "-test.v")
 	cmd.Env = append(os.Environ(), role+"=test")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestStart checks that in a program that Start has started again only the runtime's monitor, and
@@ -25,6 +27,7 @@ func TestStart(t *testing.T) {
 	if !mayReadSlack() {
 		t.Skip("reading other threads' timer slack takes CAP_SYS_NICE")
 	}
+	optional.Processor(t, "processes without a thread of the emulator")
 	// Many programs run at a time, because more threads are needed on a busy machine.
 	var programs sync.WaitGroup
 	var more atomic.Int32

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // bed is a line between two namespaces, and a UDP socket in each.
@@ -46,6 +47,7 @@ func newBed(t *testing.T, o delayline.Options) *bed {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for network namespaces")
 	}
+	optional.Processor(t, "the speed that exact delays need")
 	for _, needed := range []string{"/dev/net/tun", "/proc/self/ns/net"} {
 		if _, err := os.Stat(needed); err != nil {
 			t.Skip(err)

@@ -28,6 +28,8 @@ type Setup struct {
 	Can Capability
 	// Allocates is the reason why moving bytes allocates memory; empty if it does not.
 	Allocates string
+	// Skip skips a test, by its name, that the machine does not permit. It may be nil.
+	Skip func(t *testing.T, test string)
 }
 
 // Capability is a set of optional interfaces of package transport.
@@ -101,6 +103,9 @@ func Run(t *testing.T, setup Setup) {
 				if c.needs&k.c != 0 && setup.Can&k.c == 0 {
 					t.Skipf("links of this transport are no transport.%s", k.name)
 				}
+			}
+			if setup.Skip != nil {
+				setup.Skip(t, c.name)
 			}
 			c.test(t, setup)
 		})
