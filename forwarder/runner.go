@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -124,7 +123,7 @@ func (r *runner) forget(p *peer, cause error) {
 	r.mu.Lock()
 	defer r.unlock()
 	p.endExchange()
-	r.handle(job.Lost{Conn: p.id, Cause: cause, Silent: errors.Is(cause, relay.ErrSilent)})
+	r.handle(job.Lost{Conn: p.id, Cause: cause, Silent: relay.Silence(cause)})
 	delete(r.conns, p.id)
 }
 

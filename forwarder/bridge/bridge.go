@@ -101,7 +101,7 @@ func (e Offered) apply(b *Bridge)    { b.entry.offered(e.Conn, e.Number, e.Link)
 func (e Pong) apply(b *Bridge)       { b.entry.answered(e.Conn, e.Link) }
 func (e Ready) apply(b *Bridge)      { b.trunk.ready(e.Conn, e.Zipper, e.Link) }
 func (e Unexpected) apply(b *Bridge) { b.trunk.unexpected(e.Conn, e.Type) }
-func (e Ended) apply(b *Bridge)      { b.trunk.ended(e.Conn, e.Cause) }
+func (e Ended) apply(b *Bridge)      { b.trunk.ended(&e) }
 func (e Begin) apply(b *Bridge)      { b.trunk.begin(e.DialForPeer) }
 func (Finish) apply(b *Bridge)       { b.finish() }
 func (e Bye) apply(b *Bridge)        { b.parting.byeArrived(e.Conn) }

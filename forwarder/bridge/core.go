@@ -76,6 +76,13 @@ type core struct {
 	wrong error           // wrong is the error of an illegal transition in the present call of Handle; nil: none.
 }
 
+// Remaining returns the part of a job's patience that remains after a silence. The patience begins
+// when the other end was last heard, rather than when its silence is noticed. Unless the patience
+// is shorter, leastRemaining is the least part, in which the other end can reconnect.
+func Remaining(patience, silent time.Duration) time.Duration {
+	return max(patience-silent, min(patience, leastRemaining))
+}
+
 // farewell records which Byes have been sent and received over a bridge.
 type farewell struct {
 	sent     bool // sent says that this end has sent Bye over all connections.

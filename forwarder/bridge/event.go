@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"time"
+
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/internal/wire"
@@ -71,10 +73,12 @@ type (
 	}
 
 	// Ended reports that a connection of the bridge is closed. Cause is nil if it was closed in
-	// order.
+	// order. Silent is the time for which nothing had been heard from the other end, if that is the
+	// cause; else 0.
 	Ended struct {
-		Conn  action.Conn
-		Cause error
+		Conn   action.Conn
+		Cause  error
+		Silent time.Duration
 	}
 
 	// Bye reports the other end's Bye over a connection in use.

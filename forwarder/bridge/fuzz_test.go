@@ -221,7 +221,8 @@ func (w *walker) step() {
 		}
 	case 8:
 		if c := w.some(any); c != 0 && w.r.IntN(w.calm) == 0 {
-			w.give(Ended{Conn: c, Cause: []error{nil, errors.New("reset")}[w.r.IntN(2)]})
+			w.give(Ended{Conn: c, Cause: []error{nil, errors.New("reset")}[w.r.IntN(2)],
+				Silent: time.Duration(w.r.IntN(2)) * 700 * time.Millisecond})
 			delete(w.links, c)
 		}
 	case 9:

@@ -37,7 +37,7 @@ func (e *entry) restarted(c *conn) {
 		e.end(o.id, errRestarted)
 	}
 	if len(inUse) > 0 {
-		e.trunk.sever(inUse[0], "the forwarder "+e.Address+" was started again")
+		e.trunk.sever(inUse[0], "the forwarder "+e.Address+" was started again", 0)
 	}
 	e.do(Regathers{Conn: c.id})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -198,10 +199,10 @@ func (l *trunkLine) measured(links map[action.Conn]trunk.Link) {
 	l.arm(action.Measure, trunk.Measure)
 }
 
-// ended handles the end of the connection id, for the reason cause. Without it the job fails, or
-// goes on over other connections of the bridge, or over its other rows of forwarders.
-func (l *trunkLine) ended(id action.Conn, cause error) {
-	t := l.conns
+// ended handles the end of a connection. Without it the job fails, or goes on over other
+// connections of the bridge, or over its other rows of forwarders.
+func (l *trunkLine) ended(e *Ended) {
+	t, id, cause := l.conns, e.Conn, e.Cause
 	if cause == nil {
 		cause = errors.New("closed")
 	}
@@ -220,7 +221,7 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 		l.log(zapcore.ErrorLevel, "a link between forwarders is lost", zap.Int("connection", c.number),
 			zap.Int("left", len(t.inUse)), zap.Error(cause))
 		if l.SurvivesLoss {
-			l.failOver(c, first, reason)
+			l.failOver(c, first, reason, e.Silent)
 			return
 		}
 		if len(t.inUse) > 0 {
@@ -235,12 +236,12 @@ func (l *trunkLine) ended(id action.Conn, cause error) {
 }
 
 // failOver continues after the loss of a connection that was in use. first says that it was the
-// first one.
-func (l *trunkLine) failOver(c *conn, first bool, reason string) {
+// first one, and silent is Ended.Silent.
+func (l *trunkLine) failOver(c *conn, first bool, reason string, silent time.Duration) {
 	t := l.conns
 	t.lost++
 	if now := t.first(); now == nil {
-		l.sever(c, reason)
+		l.sever(c, reason, silent)
 	} else {
 		l.do(Move{From: c.id, To: now.id})
 		l.spread()
@@ -254,11 +255,11 @@ func (l *trunkLine) failOver(c *conn, first bool, reason string) {
 }
 
 // sever takes a bridge that has lost its last connection, c, out of use, and tells the job so.
-// reason is for users.
-func (l *trunkLine) sever(c *conn, reason string) {
+// reason is for users. silent is the time for which nothing had been heard over c, or 0.
+func (l *trunkLine) sever(c *conn, reason string, silent time.Duration) {
 	l.to(Cut)
 	l.do(Severed{From: c.id, Reason: reason, AllLeft: l.bye.complete})
-	l.arm(action.Cut, l.Patience)
+	l.arm(action.Cut, Remaining(l.Patience, silent))
 }
 
 // cutOff gives up the bridge, because it has been without a connection for longer than

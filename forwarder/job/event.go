@@ -62,12 +62,13 @@ type (
 		Reason string
 	}
 
-	// Lost reports that a connection has ended. Cause is nil if it was closed in order. Silent says
-	// that the other end stopped sending.
+	// Lost reports that a connection has ended. Cause is nil if it was closed in order. Silent is
+	// the time for which nothing had been heard from the other end, if the connection has ended
+	// because of that; else 0.
 	Lost struct {
 		Conn   action.Conn
 		Cause  error
-		Silent bool
+		Silent time.Duration
 	}
 )
 

@@ -177,7 +177,7 @@ func (w *walker) give(e Event) {
 // drop closes connections that were refused, after some time.
 func (w *walker) drop() {
 	if c := w.some(leaving, stranger); c != 0 && w.r.IntN(2) == 0 {
-		w.lose(c, nil, false)
+		w.lose(c, nil, 0)
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *walker) step() {
 	case 4, 5:
 		if c := w.some(running, running, waiting, bridging, introducing); c != 0 {
 			w.log = append(w.log, Lost{Conn: c})
-			w.lose(c, []error{nil, errors.New("reset")}[w.r.IntN(2)], w.r.IntN(2) == 0)
+			w.lose(c, []error{nil, errors.New("reset")}[w.r.IntN(2)], time.Duration(w.r.IntN(2))*time.Duration(w.r.IntN(6000))*time.Millisecond)
 		}
 	case 6:
 		if c := w.some(running); c != 0 && w.ends[c].zipper < 0 && !w.ends[c].left && w.r.IntN(4) == 0 {

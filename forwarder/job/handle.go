@@ -81,7 +81,7 @@ func (e Damaged) apply(j *Job)  { j.losses.damaged(&e) }
 func (e Lost) apply(j *Job) {
 	j.gathering.leave(e.Conn)
 	if k, ok := j.links.closed(e.Conn); ok {
-		j.cross(k, bridge.Ended{Conn: e.Conn, Cause: e.Cause})
+		j.cross(k, bridge.Ended{Conn: e.Conn, Cause: e.Cause, Silent: e.Silent})
 	}
 	j.losses.ended(&e)
 }

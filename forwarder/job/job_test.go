@@ -100,7 +100,8 @@ func TestStaleByeIsIgnored(t *testing.T) {
 
 // TestDamagedLinkIsAwaitedForThePatience checks the time for which a rank is awaited. A closed link
 // may mean that the process has ended. A link that this forwarder closes because of a damaged frame
-// does not: on a busy host the rank may notice later than ComesBack.
+// does not: on a busy host the rank may notice later than ComesBack. The patience with a silent
+// rank has begun when the rank was last heard.
 func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -108,7 +109,10 @@ func TestDamagedLinkIsAwaitedForThePatience(t *testing.T) {
 		want time.Duration
 	}{
 		{"closed", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF} }, ComesBack},
-		{"silent", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF, Silent: true} }, patience * time.Millisecond},
+		{"silent", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF, Silent: 6 * time.Second} },
+			patience*time.Millisecond - 6*time.Second},
+		{"silent for the patience", func(c action.Conn) Event { return Lost{Conn: c, Cause: io.EOF, Silent: time.Minute} },
+			500 * time.Millisecond},
 		{"damaged", func(c action.Conn) Event { return Damaged{Conn: c, Reason: "checksum"} }, patience * time.Millisecond},
 	} {
 		s, conns := started(t, 0, 0)

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -21,8 +22,9 @@ import (
 // frames that were in flight are retransmitted. How long the job waits for that depends on the loss
 // (await). If the link was closed, as a process's links are when it ends, the job waits for
 // ComesBack. If nothing was heard from the rank, or this forwarder closed the link because of a
-// damaged frame, the process may be alive, and the job waits for its patience. Then it fails, or
-// goes on without the rank's cluster (deaths.go), with the cause of the loss.
+// damaged frame, the process may be alive, and the job waits for its patience, which begins when
+// the rank was last heard (bridge.Remaining). Then it fails, or goes on without the rank's cluster
+// (deaths.go), with the cause of the loss.
 //
 // In a job of several hops, RailStates also go over bridges whose ranks reach the rank through
 // here. In a job of several rows a rank that has not come back in time is refused later, because
@@ -41,53 +43,57 @@ type losses struct {
 	badFrames int              // badFrames counts the invalid frames, each of which has ended its link.
 }
 
+// loss says why a rank has lost its link.
+type loss struct {
+	reason string
+	closed bool          // closed says that the link was closed, as that of a process that ends.
+	silent time.Duration // silent is Lost.Silent.
+}
+
 // wait says since when, and why, the job waits for a rank that has lost its link to reconnect.
 type wait struct {
-	since  time.Time // since is when the link was lost.
-	reason string
-	closed bool // closed says that the link was closed, as that of a process that ends.
+	since time.Time // since is when the link was lost.
+	loss
 }
 
 // ended handles the end of a connection of the running job: of a rank or of another forwarder.
 func (l *losses) ended(e *Lost) {
 	m := l.ranks.remove(e.Conn)
 	if m != nil && m.zipper < 0 && l.ranks.unroute(m.rank, e.Conn) && l.state == Running {
-		l.linkLost(m, e.Cause, e.Silent)
+		l.linkLost(m, e)
 	}
 }
 
-// linkLost handles the end, without Bye, of a rank's link: the job goes on, or fails. silent says
-// that the other end stopped sending.
-func (l *losses) linkLost(m *member, cause error, silent bool) {
-	reason := l.lostBy(m, cause)
+// linkLost handles the end, without Bye, of a rank's link: the job goes on, or fails.
+func (l *losses) linkLost(m *member, e *Lost) {
+	reason := l.lostBy(m, e.Cause)
 	if !l.survivesLoss() {
 		l.deaths.ofRank(m.rank, reason, 0)
 		return
 	}
-	l.miss(m, reason, silent)
+	l.miss(m, loss{reason: reason, closed: e.Silent == 0, silent: e.Silent})
 }
 
-// miss records that the link of rank m is lost in a job that goes on, for a reason. patient says
-// that the loss does not show that the process has ended.
-func (l *losses) miss(m *member, reason string, patient bool) {
-	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
+// miss records that the link of rank m is lost in a job that goes on.
+func (l *losses) miss(m *member, why loss) {
+	l.log(zapcore.WarnLevel, "link lost; the job goes on", zap.Uint32("virtual_rank", m.rank), zap.String("reason", why.reason))
 	l.lost++
-	l.ranks.markUnreachable(m.rank, absence{reason: reason}, l.ranks.clusterOf[m.rank])
+	l.ranks.markUnreachable(m.rank, absence{reason: why.reason}, l.ranks.clusterOf[m.rank])
 	if l.ranks.links.several() || l.resumes() || l.outlives() {
-		l.await(m.rank, reason, patient)
+		l.await(m.rank, why)
 	}
 }
 
-// await gives rank v time to reconnect: the job's patience, or ComesBack if it is less and the loss
-// shows that the process may have ended (patient is false), or no time if all processes of its
-// cluster have ended. In a job that outlives clusters, one rank of a cluster whose links are all
-// closed gets allClosed at most.
-func (l *losses) await(v uint32, reason string, patient bool) {
-	d := l.patience()
-	if !patient {
+// await gives rank v time to reconnect: the remaining part of the job's patience, or ComesBack if
+// it is less and the link was closed, or no time if all processes of its cluster have ended. In a
+// job that outlives clusters, one rank of a cluster whose links are all closed gets allClosed at
+// most.
+func (l *losses) await(v uint32, why loss) {
+	d := bridge.Remaining(l.patience(), why.silent)
+	if why.closed {
 		d = min(d, ComesBack)
 	}
-	l.waits[v] = wait{since: l.now, reason: reason, closed: !patient}
+	l.waits[v] = wait{l.now, why}
 	cluster := l.ranks.clusterOf[v]
 	if l.over[cluster] {
 		d = 0
@@ -194,7 +200,7 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	if old := r.routes[v]; old != 0 { // the rank notices a dead link before the forwarder does
 		m := r.members[old]
 		r.unroute(v, old)
-		l.miss(m, l.lostBy(m, errAnotherLink), false)
+		l.miss(m, loss{reason: l.lostBy(m, errAnotherLink), closed: true})
 		l.do(action.End{Conn: old, Cause: errAnotherLink})
 	}
 	if _, absent := r.absent[v]; !absent {
@@ -250,7 +256,7 @@ func (l *losses) damaged(e *Damaged) {
 			fmt.Sprintf("the forwarder %s broke the protocol: %s", r.links.name(m.zipper), e.Reason), e.Conn)
 	case l.survivesLoss() && l.state == Running && l.toleratesBad(m.rank):
 		if r.unroute(m.rank, e.Conn) {
-			l.miss(m, l.lostBy(m, fmt.Errorf("data received over it were damaged: %s", e.Reason)), true)
+			l.miss(m, loss{reason: l.lostBy(m, fmt.Errorf("data received over it were damaged: %s", e.Reason))})
 		}
 	case r.unroute(m.rank, e.Conn):
 		l.deaths.ofRank(m.rank, l.lostBy(m, fmt.Errorf("it broke the protocol: %s", e.Reason)), e.Conn)

@@ -168,6 +168,6 @@ func (w *world) endsPipe(p *pipe, side int) {
 		f = p.from
 	}
 	if z := w.zips[f]; z.shell != nil {
-		z.lose(p.ends[side], nil, false)
+		z.lose(p.ends[side], nil, 0)
 	}
 }

@@ -327,7 +327,7 @@ func (s *shell) send(c action.Conn, frame []byte) {
 }
 
 // lose reports the end of a connection to the job.
-func (s *shell) lose(c action.Conn, cause error, silent bool) {
+func (s *shell) lose(c action.Conn, cause error, silent time.Duration) {
 	x := s.ends[c]
 	delete(s.ends, c)
 	if x == nil || x.role == stranger || x.role == leaving && !x.in {

@@ -328,7 +328,7 @@ func (w *world) loses(l *rankLink, cause error) {
 	c := l.conn
 	l.conn = 0
 	if z := w.zips[l.zip]; z.shell != nil {
-		z.lose(c, cause, false)
+		z.lose(c, cause, 0)
 	}
 }
 

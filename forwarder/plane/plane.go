@@ -159,11 +159,15 @@ func (p *Plane) Make() {
 }
 
 // Join makes a connection a member of the job, and gives it its route. Its other end may stay
-// silent for as long as the patience lasts.
+// silent for as long as the patience lasts. In a job that outlives clusters, a cut network is
+// noticed within the patience, because the survivors must then know of the loss.
 func (p *Plane) Join(m *Member, patience time.Duration) {
 	m.Plane = p
 	m.Route = relay.Route{Rank: m.Rank, Allowed: m.allowed, Patience: patience, Table: p.Table, Counts: p.Counts,
 		Classic: p.Classic, Memory: p.Memory}
+	if p.Outlives {
+		m.Route.Unreachable = patience
+	}
 	if m.Zipper >= 0 {
 		m.Route.Blocked = p.bridges[m.Zipper]
 	} else {

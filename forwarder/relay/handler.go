@@ -66,20 +66,21 @@ func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
 func (c *Conn) Tick(now time.Time) {
 	cfg := &c.shared.cfg
 	tickCount(c, now)
+	unreachable := unreachableAfter(c)
 	switch idle := now.Sub(c.lastRead); {
 	case c.State() == Lingering:
 		if now.After(c.deadline) {
 			c.End(errLinger)
 		}
 	case c.State() == Joining && c.ctl.EndIfLate(now):
-	case c.memory.paused.Load() && c.unheard() < cfg.Unreachable:
+	case c.memory.paused.Load() && c.unheard() < unreachable:
 		c.tickPaused(now)
 	case c.slow.Look(now.Sub(origin), c.input.read, c.input.begun(), 2*cfg.PingInterval):
 		c.Bad("a frame is incomplete: some of its bytes are missing")
 	case idle >= c.patience() && c.pinged:
-		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
-	case c.pinged && c.unheard() >= cfg.Unreachable:
-		c.End(fmt.Errorf("its host could not be reached for %v%w", cfg.Unreachable, ErrSilent))
+		c.End(&silentError{idle, fmt.Sprintf("no answer for %v", c.patience())})
+	case c.pinged && c.unheard() >= unreachable:
+		c.End(&silentError{c.unheard(), fmt.Sprintf("its host could not be reached for %v", unreachable)})
 	case idle >= pingAfter(c) && !c.pinged:
 		c.pinged = true
 		// if the queue is full, the timeout will end the connection
@@ -91,18 +92,33 @@ func (c *Conn) Tick(now time.Time) {
 
 // pingAfter returns how long the peer may send nothing before it is pinged.
 func pingAfter(c *Conn) time.Duration {
+	every := c.shared.cfg.PingInterval
 	if c.State() == Joining {
-		return joiningPings * c.shared.cfg.PingInterval
+		return joiningPings * every
 	}
-	return c.shared.cfg.PingInterval
+	if r := c.route.Load(); r != nil && r.Unreachable > 0 {
+		return min(every, r.Unreachable/pingsWithin)
+	}
+	return every
 }
 
-// ErrSilent is wrapped by the cause of an end that does not prove that the peer is dead.
-var ErrSilent = silent{}
+// silentError is the cause of an end that does not prove that the peer is dead.
+type silentError struct {
+	silence time.Duration // time for which nothing had been heard of the peer, or of its host
+	text    string
+}
 
-type silent struct{}
+func (e *silentError) Error() string { return e.text }
 
-func (silent) Error() string { return "" }
+// Silence returns the time for which nothing had been heard of a peer, or of its host, if that is
+// the cause of the end of its connection. Otherwise it returns 0.
+func Silence(cause error) time.Duration {
+	var e *silentError
+	if errors.As(cause, &e) {
+		return e.silence
+	}
+	return 0
+}
 
 // patience returns for how long the peer may send nothing, although it has been pinged, while its
 // host answers.
@@ -111,6 +127,15 @@ func (c *Conn) patience() time.Duration {
 		return max(c.shared.cfg.PeerTimeout, r.Patience)
 	}
 	return c.shared.cfg.PeerTimeout
+}
+
+// unreachableAfter returns for how long the network may not reach the other host, although the peer
+// has been pinged.
+func unreachableAfter(c *Conn) time.Duration {
+	if r := c.route.Load(); r != nil && r.Unreachable > 0 {
+		return min(c.shared.cfg.Unreachable, r.Unreachable)
+	}
+	return c.shared.cfg.Unreachable
 }
 
 // unheard returns for how long the network has not reached the other host, or 0 if the link cannot

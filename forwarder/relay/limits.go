@@ -100,6 +100,10 @@ const (
 	// s.
 	Unreachable = 6 * time.Second
 
+	// pingsWithin is the least number of pings within Route.Unreachable, 4. With fewer, a cut
+	// network is noticed later than it need be; with more, idle links carry more frames.
+	pingsWithin = 4
+
 	// Linger is the time after the last frame at which a connection is closed if the peer has not
 	// closed it, 5 s.
 	Linger = 5 * time.Second

@@ -75,7 +75,10 @@ type Route struct {
 	Blocked *atomic.Int64
 	// Patience replaces Config.PeerTimeout if it is longer.
 	Patience time.Duration
-	Classic  *Classic // the relay of a classic job; nil if frames are forwarded as they arrive
+	// Unreachable replaces Config.Unreachable if it is shorter, and shortens Config.PingInterval to
+	// its share pingsWithin; 0 does neither.
+	Unreachable time.Duration
+	Classic     *Classic // the relay of a classic job; nil if frames are forwarded as they arrive
 
 	// Allowed checks the header of a frame before the frame is handled or memory is allocated for
 	// it. An error ends the connection. It is called for each frame, except those of a type that

@@ -23,6 +23,7 @@ type controlled struct {
 	route *Route // the route that applies before Conn.Run
 	notes []string
 	late  bool
+	cause error // the reason of Ended
 }
 
 func (c *controlled) note(format string, args ...any) {
@@ -32,7 +33,7 @@ func (c *controlled) note(format string, args ...any) {
 func (c *controlled) Frame(h wire.Header, body []byte)               { c.note("%v %d", h.Type, len(body)) }
 func (c *controlled) Bad(reason string)                              { c.note("bad: %s", reason) }
 func (c *controlled) EndIfLate(time.Time) bool                       { return c.late }
-func (c *controlled) Ended(cause error)                              { c.note("ended: %v", cause) }
+func (c *controlled) Ended(cause error)                              { c.cause = cause; c.note("ended: %v", cause) }
 func (c *controlled) Route() *Route                                  { return c.route }
 func (c *controlled) MarshalLogObject(e zapcore.ObjectEncoder) error { return nil }
 
@@ -184,6 +185,50 @@ func TestPings(t *testing.T) {
 	f.now = f.now.Add(time.Minute)
 	f.settle()
 	f.ctl[0].expect(t, "ended: no answer for 1m0s")
+}
+
+// cutLink is a link whose network has not reached the other host for some time.
+type cutLink struct {
+	*memnet.Link
+	unheard time.Duration
+}
+
+func (l *cutLink) Unheard() (time.Duration, bool) { return l.unheard, true }
+
+// TestUnreachableHostIsSilent checks when a connection ends because the network does not reach the
+// other host, when it is pinged before that, and that the cause says for how long nothing has been
+// heard.
+func TestUnreachableHostIsSilent(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		route        time.Duration // Route.Unreachable
+		pinged, ends time.Duration // times since the last input
+	}{
+		{"default", 0, 2 * time.Second, 6 * time.Second},
+		{"longer", time.Minute, 2 * time.Second, 6 * time.Second},
+		{"shorter", 4 * time.Second, time.Second, 4 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t)
+			c := f.ctl[0].conn
+			c.shared.cfg.Unreachable = 6 * time.Second
+			l := &cutLink{Link: c.link.(*memnet.Link)}
+			c.link = l
+			c.Run(&Route{Allowed: onlyType(wire.TypeBye), Table: make([]atomic.Pointer[Conn], 1), Counts: NewCounts(1, []int{0}),
+				Unreachable: test.route})
+			var pinged time.Duration
+			for begin := f.now; c.State() == Running && pinged < time.Minute; l.unheard = f.now.Sub(begin) {
+				if pinged == 0 && c.pinged {
+					pinged = f.now.Sub(begin)
+				}
+				f.now = f.now.Add(500 * time.Millisecond)
+				c.Tick(f.now)
+			}
+			if Silence(f.ctl[0].cause) != test.ends || pinged != test.pinged {
+				t.Errorf("pinged after %v, then %v; want a ping after %v and the end after %v", pinged, f.ctl[0].cause, test.pinged, test.ends)
+			}
+		})
+	}
 }
 
 // TestLastFrame checks that a connection that does not read gets its last frame in place of the

@@ -148,6 +148,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	cfg.Limits.Standstill = patience
 	cfg.Limits.LastWay = max(engine.DefaultLastWay, patience)
+	if cfg.OnLoss { // the survivors are to know of the loss soon after the patience
+		cfg.Limits.Notice(patience)
+	}
 	if targets[len(targets)-1].Row == 0 && (patience == 0 || job.Protocol == jobenv.Classic) {
 		cfg.Redial = nil
 	}

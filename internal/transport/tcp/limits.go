@@ -20,9 +20,10 @@ const (
 )
 
 // repeats is the number of unanswered retransmissions of a segment after which the peer's host
-// counts as unheard. With Linux's first time-out of 200 ms the last one is after 3 s. Fewer: a
-// burst of losses is taken for a cut.
-const repeats = 4
+// counts as unheard. With Linux's first time-out of 200 ms the last one is after 0.6 s, and by then
+// three packets are lost. With fewer, a burst of losses is taken for a cut by a user of the link
+// who waits for a second or two only; with more, a cut is noticed later.
+const repeats = 2
 
 // offload is the largest size of a packet that Linux makes, in bytes, before the network card or
 // the kernel just before it cuts it into segments. It is a whole number of segments (64 KiB without

@@ -93,6 +93,16 @@ const (
 	DefaultOrphans = 1 << 16
 )
 
+// pingsWithin is the least number of pings within the time of Limits.Notice. Default 4. With fewer,
+// a cut network is noticed later than it need be; with more, idle links carry more frames.
+const pingsWithin = 4
+
+// Notice shortens Ping and Silence, where their defaults are longer, so that a link that is silent
+// for the time d is given up soon afterwards.
+func (l *Limits) Notice(d time.Duration) {
+	l.Ping, l.Silence = min(DefaultPing, d/pingsWithin), min(DefaultSilence, d)
+}
+
 // WithDefaults returns the limits with defaults for the fields that are zero, in a world of size
 // processes. Windows shrink as the world grows, because a receiver must be able to take them from
 // all others at once.
