@@ -154,14 +154,22 @@ func TestLostClusterWithFatalErrors(t *testing.T) {
 
 // TestLostClusterInFortran checks the Fortran functions.
 func TestLostClusterInFortran(t *testing.T) {
-	b := New(t)
-	program := map[string]string{}
-	for _, c := range losingOpenMPI.clusters {
-		program[c.MPI] = b.Compile(c.MPI, "test/programs/fortran/lost.f90", "-L"+b.Root+"/lib", "-lmmpi-"+c.MPI,
-			"-Wl,-rpath,"+b.Root+"/lib")
+	for _, l := range []losing{losingOpenMPI, {"2+2+1 mixed", []Cluster{A(2, OpenMPI), B(2, MPICH), C(1, OpenMPI)}}} {
+		t.Run(l.title, func(t *testing.T) {
+			b := New(t)
+			survivors, program := -1, ""
+			for _, c := range l.clusters {
+				survivors += c.Ranks
+				program = strings.ReplaceAll(b.Compile(c.MPI, "test/programs/fortran/lost.f90", "-L"+b.Root+"/lib",
+					"-lmmpi-"+c.MPI, "-Wl,-rpath,"+b.Root+"/lib"), c.MPI, "{mpi}")
+			}
+			r := b.Zipped(Job{Clusters: l.clusters, Flags: []string{"--on-loss", "continue"}}, program)
+			b.survives(r, fmt.Sprint(survivors, " ranks go on"))
+			if strings.Contains(r.Stdout, "wrong") {
+				t.Errorf("a function has a wrong result: %v", r)
+			}
+		})
 	}
-	j := Job{Clusters: losingOpenMPI.clusters, Flags: []string{"--on-loss", "continue"}}
-	b.survives(b.Zipped(j, program[OpenMPI]), "2 ranks go on")
 }
 
 // TestSurviveExample checks the example of a solver that loses a cluster.

@@ -60,6 +60,23 @@ FUNCTION(Comm_ishrink, (MPI_Comm comm, MPI_Comm *out, MPI_Request *request), (co
 #define WITH_GROUP(LOWER, NAME)                                                                          \
   FORTRAN(LOWER, (const MPI_Fint *comm, MPI_Fint *out, MPI_Fint *ierr), MPI_Group made = MPI_GROUP_NULL; \
           *ierr = P##NAME(COMM, &made); if (!*ierr) *out = MPI_Group_c2f(made);)
+/* Starts a shrink for a Fortran program, whose variable gets the new communicator when the request
+ * completes. Where Fortran's handles are not those of C, a native library stores it at once. */
+static int ishrink(int (*function)(MPI_Comm, MPI_Comm *, MPI_Request *), MPI_Comm comm, MPI_Fint *out,
+                   MPI_Fint *request) {
+  MPI_Request handle = MPI_REQUEST_NULL;
+#ifdef OPEN_MPI
+  MPI_Comm made = MPI_COMM_NULL;
+  zfailure_fortran = out;
+  int rc = function(comm, &made, &handle);
+  if (zfailure_fortran) *out = MPI_Comm_c2f(made);
+  zfailure_fortran = NULL;
+#else
+  int rc = function(comm, (MPI_Comm *)out, &handle);
+#endif
+  if (!rc) *request = MPI_Request_c2f(handle);
+  return rc;
+}
 #define BINDINGS(LOWER, UPPER)                                                                                       \
   FORTRAN(LOWER##_comm_revoke, (const MPI_Fint *comm, MPI_Fint *ierr), *ierr = P##UPPER##_Comm_revoke(COMM);)        \
   FORTRAN(LOWER##_comm_is_revoked, (const MPI_Fint *comm, MPI_Fint *flag, MPI_Fint *ierr),                           \
@@ -76,7 +93,9 @@ FUNCTION(Comm_ishrink, (MPI_Comm comm, MPI_Comm *out, MPI_Request *request), (co
           MPI_Request made = MPI_REQUEST_NULL;                                                                       \
           *ierr = P##UPPER##_Comm_iagree(COMM, flag, &made); if (!*ierr) *request = MPI_Request_c2f(made);)          \
   FORTRAN(LOWER##_comm_shrink, (const MPI_Fint *comm, MPI_Fint *out, MPI_Fint *ierr), MPI_Comm made = MPI_COMM_NULL; \
-          *ierr = P##UPPER##_Comm_shrink(COMM, &made); *out = MPI_Comm_c2f(made);)
+          *ierr = P##UPPER##_Comm_shrink(COMM, &made); *out = MPI_Comm_c2f(made);)                                   \
+  FORTRAN(LOWER##_comm_ishrink, (const MPI_Fint *comm, MPI_Fint *out, MPI_Fint *request, MPI_Fint *ierr),            \
+          *ierr = ishrink(P##UPPER##_Comm_ishrink, COMM, out, request);)
 BINDINGS(mpi, MPI)
 BINDINGS(mpix, MPIX)
 #endif

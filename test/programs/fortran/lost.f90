@@ -1,11 +1,12 @@
 ! The Fortran functions for failed processes: the last rank ends by SIGKILL, and the others shrink
-! MPI_COMM_WORLD. Rank 0 prints how many ranks go on.
+! MPI_COMM_WORLD. Rank 0 prints how many ranks go on. A line with "wrong" is an error.
 program lost
   use mpi
   use iso_c_binding
   implicit none
   external mpix_comm_revoke, mpix_comm_is_revoked, mpix_comm_get_failed, mpix_comm_ack_failed
   external mpix_comm_agree, mpix_comm_iagree, mpix_comm_shrink, mpix_comm_failure_ack
+  external mpi_comm_ishrink
   interface
     integer(c_int) function raise(signal) bind(c)
       import c_int
@@ -26,22 +27,26 @@ program lost
     call MPI_Group_size(group, n, ierr)
     call MPI_Barrier(MPI_COMM_WORLD, gone)
   end do
-  if (gone == MPI_SUCCESS) print *, 'a barrier with a lost process succeeds'
+  if (gone == MPI_SUCCESS) print *, 'wrong: a barrier with a lost process succeeds'
   call mpix_comm_failure_ack(MPI_COMM_WORLD, ierr)
   call mpix_comm_ack_failed(MPI_COMM_WORLD, n, n, ierr)
-  if (n /= 1 .or. ierr /= MPI_SUCCESS) print *, 'acknowledged:', n, ierr
+  if (n /= 1 .or. ierr /= MPI_SUCCESS) print *, 'wrong: acknowledged:', n, ierr
   flag = 5
   call mpix_comm_agree(MPI_COMM_WORLD, flag, ierr)
-  if (flag /= 5 .or. ierr /= MPI_SUCCESS) print *, 'agreed:', flag, ierr
+  if (flag /= 5 .or. ierr /= MPI_SUCCESS) print *, 'wrong: agreed:', flag, ierr
   call mpix_comm_iagree(MPI_COMM_WORLD, flag, request, ierr)
   call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
-  if (flag /= 5 .or. ierr /= MPI_SUCCESS) print *, 'agreed:', flag, ierr
+  if (flag /= 5 .or. ierr /= MPI_SUCCESS) print *, 'wrong: agreed:', flag, ierr
   call mpix_comm_revoke(MPI_COMM_WORLD, ierr)
   call mpix_comm_is_revoked(MPI_COMM_WORLD, revoked, ierr)
-  if (.not. revoked) print *, 'not revoked'
+  if (.not. revoked) print *, 'wrong: not revoked'
+  call mpi_comm_ishrink(MPI_COMM_WORLD, alive, request, ierr)
+  call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
+  call MPI_Comm_size(alive, n, ierr)
   call mpix_comm_shrink(MPI_COMM_WORLD, alive, ierr)
   call MPI_Comm_rank(alive, rank, ierr)
   call MPI_Comm_size(alive, size, ierr)
+  if (n /= size) print *, 'wrong: ishrink:', n, ierr
   call MPI_Barrier(alive, ierr)
   if (rank == 0) print '(i0,a)', size, ' ranks go on'
   call MPI_Finalize(ierr)
