@@ -348,3 +348,33 @@ func TestLossInWindow(t *testing.T) {
 	must(t, w[1].Drop())
 	f.settle()
 }
+
+// TestWindowIsFreedWhileMessageArrives checks that a window with a lost member is freed only when
+// the messages of the other members that have begun to arrive have been received. These members may
+// send until they know of the loss.
+func TestWindowIsFreedWhileMessageArrives(t *testing.T) {
+	var f *fabric
+	serve := func(rank int, cfg *Config) {
+		if cfg.OnLoss = true; rank == 0 {
+			cfg.Leave = func() bool { // while the engine waits, the others work
+				f.relay(0, 0)
+				f.engines[1].Progress(0)
+				f.relay(1, 0)
+				return false
+			}
+		}
+	}
+	f = newFabric(t, []int{1, 1, 1}, Limits{Eager: -1, Segment: 500, DataWindow: 1000}, serve)
+	w, _ := windowed(t, f, 1000)
+	must(t, w[1].Call(new(Cell), func(n *rma.Node, token any) error { return n.Lock(0, 0, token) }))
+	for f.engines[1].Progress(0) > 0 { // the message is announced, and no more
+	}
+	f.relay(1, 0)
+	f.lose(2)
+	for f.engines[0].Progress(0) > 0 {
+	}
+	must(t, w[0].Drop())
+	f.settle()
+	must(t, w[1].Drop())
+	f.settle()
+}

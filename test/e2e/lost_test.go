@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,22 +72,38 @@ func TestLostCluster(t *testing.T) {
 	}
 }
 
+// lostPhases has the calls of lost_phase.c in which a cluster is lost.
+var lostPhases = []string{"barrier", "allreduce", "large", "alltoall", "gather", "iallreduce", "ring", "ring_large", "fence",
+	"put", "dup", "create_group", "agree", "scatterv", "alltoallw", "igatherv", "neighbor_allgatherv", "neighbor_graph",
+	"pscw", "rput"}
+
+// rareLostPhases has the calls that are like one of lostPhases.
+var rareLostPhases = []string{"bcast", "allgather", "scatter", "reduce", "reduce_scatter", "scan", "exscan", "ring_small",
+	"get", "accumulate", "split", "gatherv", "allgatherv", "alltoallv", "reduce_scatter_v", "ialltoallw",
+	"neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw", "neighbor_ialltoallw",
+	"pscw_test", "flush"}
+
 // TestLostClusterPhases checks that the call returns in which the survivors are when a cluster is
-// lost, and that they can go on.
+// lost, and that they can go on. Open MPI 4 has no persistent collectives of the standard.
 func TestLostClusterPhases(t *testing.T) {
-	phases := []string{"barrier", "allreduce", "large", "alltoall", "gather", "iallreduce", "ring", "ring_large", "fence", "put",
-		"dup", "create_group", "agree"}
+	test := func(phase string, l losing) {
+		t.Run(phase+" "+l.title, func(t *testing.T) {
+			b := New(t)
+			b.survives(b.lose(l, "lost_phase", l.victims(), phase), "ok")
+		})
+	}
+	phases, persistent := slices.Clone(lostPhases), []string{"persistent_allreduce", "persistent_init"}
 	if long() {
-		phases = append(phases, "bcast", "allgather", "scatter", "reduce", "reduce_scatter", "scan", "exscan", "ring_small",
-			"get", "accumulate", "split")
+		phases = append(phases, rareLostPhases...)
+		persistent = append(persistent, "persistent_barrier", "persistent_gatherv", "persistent_alltoallw", "persistent_neighbor")
 	}
 	for _, phase := range phases {
 		for _, l := range losingAll(losingMixed) {
-			t.Run(phase+" "+l.title, func(t *testing.T) {
-				b := New(t)
-				b.survives(b.lose(l, "lost_phase", l.victims(), phase), "ok")
-			})
+			test(phase, l)
 		}
+	}
+	for _, phase := range persistent {
+		test(phase, losingMPICH)
 	}
 }
 

@@ -111,10 +111,16 @@ func (ep *Endpoint) Cancel(cell *Cell) error {
 	return nil
 }
 
+// Posted reports whether a receive is in progress and no message has matched it.
+func Posted(ep *Endpoint, cell *Cell) bool {
+	r := ep.find(cell.request)
+	return r != nil && r.state == posted
+}
+
 // Retract takes a receive back that no message has met.
 func (ep *Endpoint) Retract(cell *Cell) {
-	if r := ep.find(cell.request); r != nil && r.state == posted {
-		r.retract()
+	if Posted(ep, cell) {
+		ep.find(cell.request).retract()
 	}
 }
 

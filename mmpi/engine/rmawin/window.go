@@ -10,8 +10,10 @@
 package rmawin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leidenzipper/zipper/internal/rma"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
@@ -40,19 +42,24 @@ type slot struct {
 func (w *Window) ID() int32 { return w.c.ID() }
 
 // Drop removes a window. All processes must have called it, or have passed a barrier after their
-// last operation. It waits until all sent messages have arrived.
-func (w *Window) Drop() error {
-	h := w.set.host
-	if err := h.Await(func() bool { return w.c.Outstanding() == ringSize }); err != nil {
-		return err
-	}
-	h.Lock()
-	defer h.Unlock()
-	for i := range w.ring {
-		w.set.ep.Retract(&w.ring[i].cell)
-	}
-	w.set.remove(w)
-	return w.set.ep.DropComm(w.c)
+// last operation, unless the window has a member in a lost cluster. It waits until all sent
+// messages have arrived. Messages from others may still arrive in a window with a lost member, and
+// are answered. So the window is removed in a moment in which nothing but the posted receives is
+// outstanding, and no message has matched one of these.
+func (w *Window) Drop() (err error) {
+	awaited := w.set.host.Await(func() bool {
+		matched := func(s slot) bool { return !pt2pt.Posted(w.set.ep, &s.cell) }
+		if w.c.Outstanding() != ringSize || slices.ContainsFunc(w.ring[:], matched) {
+			return false
+		}
+		for i := range w.ring {
+			w.set.ep.Retract(&w.ring[i].cell)
+		}
+		w.set.remove(w)
+		err = w.set.ep.DropComm(w.c)
+		return true
+	})
+	return cmp.Or(awaited, err)
 }
 
 func (w *Window) post(s *slot) error {

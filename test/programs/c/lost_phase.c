@@ -1,21 +1,27 @@
 /* A cluster is lost while all processes repeat the call that the argument names. Every survivor's
  * call returns the class of a failed process. Then the survivors shrink the communicator and go on.
  * In the phases exit and finalize they end instead. */
-#include "lost.h"
+#include "lost_calls.h"
 
-enum { SOME = 1000, MANY = 300000, LAST = 30 };
-
-static int *a, *b;
-static MPI_Win win = MPI_WIN_NULL;
+enum { LAST = 30 };
 
 /* Returns whether the phase is one of epochs of single targets. */
 static int in_epochs(void) { return !strcmp(phase, "put") || !strcmp(phase, "get") || !strcmp(phase, "accumulate"); }
+
+/* Returns whether the phase needs a window. */
+static int needs_window(void) {
+  return in_epochs() || begins("pscw") || !strcmp(phase, "fence") || !strcmp(phase, "flush") || !strcmp(phase, "rput");
+}
 
 static int once(MPI_Comm comm, int n) {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Group group;
   MPI_Request request;
-  int rc = MPI_SUCCESS, peer;
+  int rc, peer;
+  if ((rc = vectors(comm, n % np)) != NOT_HERE || (rc = neighbours()) != NOT_HERE ||
+      (rc = start_persistent(comm)) != NOT_HERE || (rc = epochs()) != NOT_HERE)
+    return rc;
+  rc = MPI_SUCCESS;
   if (!strcmp(phase, "barrier")) return MPI_Barrier(comm);
   if (!strcmp(phase, "bcast")) return MPI_Bcast(a, SOME, MPI_INT, n % np, comm);
   if (!strcmp(phase, "allreduce")) return MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm);
@@ -81,12 +87,14 @@ static void repeat(MPI_Comm comm) {
 int main(int argc, char **argv) {
   begin_lost(&argc, &argv);
   MPI_Comm comm, alive;
-  a = calloc(MANY * 16, sizeof *a), b = calloc(MANY * 16, sizeof *b);
   CLASS(MPI_Comm_dup(MPI_COMM_WORLD, &comm), MPI_SUCCESS);
-  if (!strcmp(phase, "fence") || in_epochs()) {
+  prepare(comm);
+  if (needs_window()) {
     CLASS(MPI_Win_create(b, MANY * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &win), MPI_SUCCESS);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     if (!strcmp(phase, "fence")) CLASS(MPI_Win_fence(0, win), MPI_SUCCESS);
+    if (!strcmp(phase, "flush") || !strcmp(phase, "rput")) CLASS(MPI_Win_lock_all(0, win), MPI_SUCCESS);
+    MPI_Barrier(comm); /* the other ranks may need this long to make the window */
   }
   if (!strcmp(phase, "exit")) {
     perish();
@@ -96,6 +104,7 @@ int main(int argc, char **argv) {
     perish();
   } else {
     repeat(comm);
+    tidy();
     if (win != MPI_WIN_NULL) {
       await_loss(comm);
       CLASS(MPI_Win_free(&win), MPI_SUCCESS);

@@ -1,0 +1,134 @@
+/* The calls of lost_phase.c that need more than a communicator and two buffers: vectors of counts
+ * and types, neighbourhoods, persistent collectives, and epochs of windows. */
+#ifndef LOST_CALLS_H
+#define LOST_CALLS_H
+#include "lost.h"
+
+enum { SOME = 1000, MANY = 300000, MOST = 16 };
+enum { NOT_HERE = -1 }; /* the result of a function below that does not have the phase */
+
+static int *a, *b;                     /* [MANY * MOST] the sent and the received numbers */
+static int counts[MOST], displs[MOST]; /* of gatherv and the like: the same in all ranks */
+static int pairs[MOST], places[MOST];  /* of alltoallv: the same at both ends of each pair */
+static int offsets[MOST];              /* places in bytes */
+static MPI_Aint sides[2] = {0, SOME * sizeof(int)};
+static MPI_Datatype types[MOST];
+static MPI_Comm ring = MPI_COMM_NULL, graph = MPI_COMM_NULL; /* with neighbours on both sides, and one on each */
+static MPI_Win win = MPI_WIN_NULL;
+static MPI_Request persistent = MPI_REQUEST_NULL;
+
+static inline int begins(const char *prefix) { return !strncmp(phase, prefix, strlen(prefix)); }
+static inline int right(void) { return (me + 1) % np; }
+static inline int left(void) { return (me + np - 1) % np; }
+
+#define PHASE(NAME, ...) \
+  if (!strcmp(phase, NAME)) return MPI_##__VA_ARGS__
+
+static inline int wait_for(int rc, MPI_Request *request) { return rc ? rc : MPI_Wait(request, MPI_STATUS_IGNORE); }
+
+static int vectors(MPI_Comm comm, int root) {
+  MPI_Request r;
+  PHASE("gatherv", Gatherv(a, counts[me], MPI_INT, b, counts, displs, MPI_INT, root, comm));
+  PHASE("scatterv", Scatterv(a, counts, displs, MPI_INT, b, counts[me], MPI_INT, root, comm));
+  PHASE("allgatherv", Allgatherv(a, counts[me], MPI_INT, b, counts, displs, MPI_INT, comm));
+  PHASE("alltoallv", Alltoallv(a, pairs, places, MPI_INT, b, pairs, places, MPI_INT, comm));
+  PHASE("alltoallw", Alltoallw(a, pairs, offsets, types, b, pairs, offsets, types, comm));
+  PHASE("reduce_scatter_v", Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, comm));
+  if (!strcmp(phase, "igatherv"))
+    return wait_for(MPI_Igatherv(a, counts[me], MPI_INT, b, counts, displs, MPI_INT, root, comm, &r), &r);
+  if (!strcmp(phase, "ialltoallw"))
+    return wait_for(MPI_Ialltoallw(a, pairs, offsets, types, b, pairs, offsets, types, comm, &r), &r);
+  return NOT_HERE;
+}
+
+static int neighbours(void) {
+  static const int two[] = {SOME, SOME}, at[] = {0, SOME};
+  MPI_Request r;
+  PHASE("neighbor_allgather", Neighbor_allgather(a, SOME, MPI_INT, b, SOME, MPI_INT, ring));
+  PHASE("neighbor_allgatherv", Neighbor_allgatherv(a, SOME, MPI_INT, b, two, at, MPI_INT, ring));
+  PHASE("neighbor_alltoall", Neighbor_alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, ring));
+  PHASE("neighbor_alltoallv", Neighbor_alltoallv(a, two, at, MPI_INT, b, two, at, MPI_INT, ring));
+  PHASE("neighbor_alltoallw", Neighbor_alltoallw(a, two, sides, types, b, two, sides, types, ring));
+  PHASE("neighbor_graph", Neighbor_alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, graph));
+  if (!strcmp(phase, "neighbor_ialltoallw"))
+    return wait_for(MPI_Ineighbor_alltoallw(a, two, sides, types, b, two, sides, types, ring, &r), &r);
+  return NOT_HERE;
+}
+
+/* Makes the persistent collective of the phase. An MPI 3 library has none. */
+static int make_persistent(MPI_Comm comm) {
+#if MPI_VERSION >= 4
+  PHASE("persistent_barrier", Barrier_init(comm, MPI_INFO_NULL, &persistent));
+  PHASE("persistent_init", Barrier_init(comm, MPI_INFO_NULL, &persistent));
+  PHASE("persistent_allreduce", Allreduce_init(a, b, SOME, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &persistent));
+  PHASE("persistent_gatherv",
+        Gatherv_init(a, counts[me], MPI_INT, b, counts, displs, MPI_INT, 0, comm, MPI_INFO_NULL, &persistent));
+  PHASE("persistent_alltoallw",
+        Alltoallw_init(a, pairs, offsets, types, b, pairs, offsets, types, comm, MPI_INFO_NULL, &persistent));
+  PHASE("persistent_neighbor",
+        Neighbor_alltoall_init(a, SOME, MPI_INT, b, SOME, MPI_INT, ring, MPI_INFO_NULL, &persistent));
+#endif
+  failed(__FILE__, __LINE__, "no phase %s", phase);
+  (void)comm;
+  return NOT_HERE;
+}
+
+static int start_persistent(MPI_Comm comm) {
+  int rc;
+  if (!begins("persistent")) return NOT_HERE;
+  if (!strcmp(phase, "persistent_init")) { /* each round makes a new collective */
+    MPI_Request_free(&persistent);
+    if ((rc = make_persistent(comm))) return rc;
+  }
+  return wait_for(MPI_Start(&persistent), &persistent);
+}
+
+/* Puts to the right neighbour in an epoch of this pair only, or in one of all processes. */
+static int epochs(void) {
+  MPI_Group all, group;
+  MPI_Request request;
+  int rc, rank, over = 0;
+  if (!strcmp(phase, "flush")) {
+    rc = MPI_Put(a, SOME, MPI_INT, right(), 0, SOME, MPI_INT, win);
+    return rc ? rc : MPI_Win_flush(right(), win);
+  }
+  if (!strcmp(phase, "rput"))
+    return wait_for(MPI_Rput(a, SOME, MPI_INT, right(), 0, SOME, MPI_INT, win, &request), &request);
+  if (!begins("pscw")) return NOT_HERE;
+  MPI_Win_get_group(win, &all);
+  rank = left(), MPI_Group_incl(all, 1, &rank, &group);
+  rc = MPI_Win_post(group, 0, win);
+  MPI_Group_free(&group);
+  rank = right(), MPI_Group_incl(all, 1, &rank, &group);
+  if (!rc) rc = MPI_Win_start(group, 0, win);
+  MPI_Group_free(&group), MPI_Group_free(&all);
+  if (!rc) rc = MPI_Put(a, SOME, MPI_INT, rank, 0, SOME, MPI_INT, win);
+  if (!rc) rc = MPI_Win_complete(win);
+  if (strcmp(phase, "pscw_test")) return rc ? rc : MPI_Win_wait(win);
+  while (!rc && !over) rc = MPI_Win_test(win, &over);
+  return rc;
+}
+
+/* Makes what the phase needs, before a cluster is lost. */
+static void prepare(MPI_Comm comm) {
+  int l = left(), r = right(), one = 1;
+  a = calloc(MANY * MOST, sizeof *a), b = calloc(MANY * MOST, sizeof *b);
+  for (int i = 0, at = 0; i < np; i++) {
+    counts[i] = SOME + i, displs[i] = at, at += counts[i];
+    pairs[i] = SOME + me + i, places[i] = i * 2 * SOME, offsets[i] = places[i] * (int)sizeof(int);
+    types[i] = MPI_INT;
+  }
+  if (begins("neighbor") || begins("persistent")) {
+    CLASS(MPI_Cart_create(comm, 1, &np, &one, 0, &ring), MPI_SUCCESS);
+    CLASS(MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &graph), MPI_SUCCESS);
+  }
+  if (begins("persistent")) CLASS(make_persistent(comm), MPI_SUCCESS);
+}
+
+/* Frees what prepare has made, after the loss. */
+static void tidy(void) {
+  if (persistent != MPI_REQUEST_NULL) CLASS(MPI_Request_free(&persistent), MPI_SUCCESS);
+  if (ring != MPI_COMM_NULL) CLASS(MPI_Comm_free(&ring), MPI_SUCCESS);
+  if (graph != MPI_COMM_NULL) CLASS(MPI_Comm_free(&graph), MPI_SUCCESS);
+}
+#endif
