@@ -35,13 +35,14 @@ func losingAll(usual ...losing) []losing {
 }
 
 // lose runs a program of test/programs/c over a job that goes on when a cluster is lost, with the
-// arguments of lost.h.
+// arguments of lost.h. Open MPI's launcher ends soon after its processes; by default, which the
+// tests of other files use, it waits for a second.
 func (b *Bed) lose(l losing, program string, args ...string) Result {
 	b.T.Helper()
 	for _, c := range l.clusters {
 		b.Compile(c.MPI, "test/programs/c/"+program+".c")
 	}
-	j := Job{Clusters: l.clusters, Flags: []string{"--on-loss", "continue"}}
+	j := Job{Clusters: l.clusters, Flags: []string{"--on-loss", "continue"}, Env: []string{"OMPI_MCA_odls_base_sigkill_timeout=0"}}
 	return b.Zipped(j, append([]string{"build/e2e/{mpi}/" + program}, args...)...)
 }
 

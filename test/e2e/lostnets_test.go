@@ -26,9 +26,9 @@ var lossNets = []lossNet{
 
 // over starts the forwarders of an arrangement, and returns them with the flags of a job that goes
 // on when a cluster is lost.
-func (b *Bed) over(n lossNet) (forwarders []*Forwarder, flags []string) {
+func (b *Bed) over(n lossNet, patience string) (forwarders []*Forwarder, flags []string) {
 	b.T.Helper()
-	flags = []string{"--on-loss", "continue", "--patience", "4s"}
+	flags = []string{"--on-loss", "continue", "--patience", patience}
 	for _, w := range n.networks {
 		flags = append(flags, "--network", w)
 	}
@@ -51,7 +51,7 @@ func TestLostClusterOverForwarders(t *testing.T) {
 		for _, c := range calls {
 			t.Run(n.title+" "+strings.Join(c, " "), func(t *testing.T) {
 				b := New(t)
-				_, flags := b.over(n)
+				_, flags := b.over(n, "4s")
 				path := compileFor(b, losingMixed.clusters, "c/"+c[0]+".c")
 				argv := append([]string{path, losingMixed.victims()}, c[1:]...)
 				want := map[bool]string{true: "survived", false: "ok"}[c[len(c)-1] == "exit"]
@@ -66,7 +66,7 @@ func TestLostClusterOverForwarders(t *testing.T) {
 // which live, end.
 func TestLostClusterBehindCut(t *testing.T) {
 	b := New(t)
-	forwarders, flags := b.over(lossNets[2])
+	forwarders, flags := b.over(lossNets[2], "2s")
 	path := compileFor(b, losingMixed.clusters, "c/lost_shrink.c")
 	args, id := b.runArgs(Job{Clusters: losingMixed.clusters, Flags: flags})
 	p := b.Start(nil, []string{"LOST_BY=cut"}, append(args, "--", path, losingMixed.victims())...)
