@@ -51,6 +51,12 @@ func (t *connections) find(id action.Conn) *conn {
 	return nil
 }
 
+// taken reports whether a connection in use replaces one with a number: it has that number, or the
+// number is 0, which is for an other end that does not run the job.
+func (t *connections) taken(number int) bool {
+	return slices.ContainsFunc(t.inUse, func(c *conn) bool { return number == 0 || c.number == number })
+}
+
 // byeComplete reports whether the other end has said Bye over all connections in use.
 func (t *connections) byeComplete() bool {
 	return !slices.ContainsFunc(t.inUse, func(c *conn) bool { return !c.byeReceived })

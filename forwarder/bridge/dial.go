@@ -120,11 +120,18 @@ func (d *dialler) bursts() bool {
 	return false
 }
 
-// used records that the connection with a number is in use. Number 0 means that the other end has
-// gathered the job.
-func (d *dialler) used(number int) {
-	delete(d.dialling, number)
-	d.peerRestarted = d.peerRestarted && number != 0
+// used records that a connection is in use. Number 0 means that the other end has gathered the job.
+func (d *dialler) used(c *conn) {
+	d.settled(c)
+	d.peerRestarted = d.peerRestarted && c.number != 0
+}
+
+// settled records that a connection is in use, or will not be. A connection that the other end has
+// dialled says nothing about a Dial of the same number at this end.
+func (d *dialler) settled(c *conn) {
+	if !c.offered {
+		delete(d.dialling, c.number)
+	}
 }
 
 // unknown records that the other end has refused the connection with a number because it does not
@@ -133,11 +140,15 @@ func (d *dialler) used(number int) {
 func (d *dialler) unknown(number int) { d.peerRestarted = number != 0 }
 
 // dialled handles the success of a Dial: it adds the connection id, or closes the connection if it
-// is not wanted any more.
+// is not wanted any more, or one that the other end has dialled meanwhile has its place.
 func (d *dialler) dialled(id action.Conn, number int) {
 	switch {
 	case d.state == Absent:
 		d.early = id
+	case d.Wanted() && d.conns.taken(number):
+		delete(d.dialling, number)
+		d.end(id, errNotWanted)
+		return
 	case d.Wanted():
 		d.conns.addComing(&conn{id: id, number: number})
 	default:
@@ -150,6 +161,7 @@ func (d *dialler) dialled(id action.Conn, number int) {
 // dialFailed handles the failure of the Dial of the connection with a number; why is its error.
 func (d *dialler) dialFailed(number int, why error) {
 	if d.state != Absent {
+		delete(d.dialling, number)
 		d.openFailed(number, why)
 	}
 }
@@ -161,6 +173,7 @@ func (d *dialler) closedEarly(id action.Conn, cause error) {
 	switch c := t.find(id); {
 	case c != nil:
 		t.removeComing(c)
+		d.settled(c)
 		d.openFailed(c.number, cause)
 	case d.state == Absent && id == d.early:
 		d.early = 0
@@ -172,7 +185,6 @@ func (d *dialler) closedEarly(id action.Conn, cause error) {
 // openFailed handles that the connection with a number of a running job could not be opened, for
 // the reason why: it is dialled again after a pause.
 func (d *dialler) openFailed(number int, why error) {
-	delete(d.dialling, number)
 	if !d.Wanted() {
 		return
 	}

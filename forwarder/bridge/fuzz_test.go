@@ -94,6 +94,9 @@ func (w *walker) carryOut(a action.Action) {
 		if w.state == Over || len(w.dials) > maxConnections {
 			w.fault("dials in state %v, %d under way", w.state, len(w.dials))
 		}
+		if !a.Gathers && slices.ContainsFunc(w.dials, func(d Dial) bool { return d.Number == a.Number }) {
+			w.fault("dials connection %d twice at once", a.Number)
+		}
 		w.dials = append(w.dials, a)
 	case Introduce:
 		w.on(a.Conn, a).dialled = true

@@ -34,6 +34,7 @@ func (e *entry) restarted(c *conn) {
 	e.log(zapcore.InfoLevel, "another forwarder gathers a running job again")
 	coming, inUse := e.conns.restart(c)
 	for _, o := range slices.Concat(coming, inUse) {
+		e.trunk.dialler.settled(o)
 		e.end(o.id, errRestarted)
 	}
 	if len(inUse) > 0 {

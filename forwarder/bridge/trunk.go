@@ -97,12 +97,20 @@ func (l *trunkLine) ready(id action.Conn, zipper int, link trunk.Link) {
 	}
 }
 
-// unexpected ends a connection over which a frame arrives before it is in use. Joins and Notices of
-// the other end's gathering are ignored: this end knows all of them.
+// unexpected ends a connection over which a frame arrives before it is in use. Over a connection
+// with number 0, Joins and Notices of the other end's gathering are ignored: this end knows all of
+// them. So are RailStates and Losts: after a cut, each end may take the other one for a restarted
+// one (restart.go), and sends these again once the connection is in use.
 func (l *trunkLine) unexpected(id action.Conn, t wire.Type) {
 	c := l.conns.find(id)
-	if c == nil || c.number == 0 && (t == wire.TypeJoin || t == wire.TypeNotice) {
+	if c == nil {
 		return
+	}
+	switch t {
+	case wire.TypeJoin, wire.TypeNotice, wire.TypeRailState, wire.TypeLost:
+		if c.number == 0 {
+			return
+		}
 	}
 	l.end(id, fmt.Errorf("%v frame before the connection is in use", t))
 }
@@ -114,7 +122,7 @@ var errOpenedAgain = errors.New("the other forwarder has opened it again")
 func (l *trunkLine) use(c *conn) {
 	t := l.conns
 	t.removeComing(c)
-	l.dialler.used(c.number)
+	l.dialler.used(c)
 	for _, old := range t.inUse {
 		if old.number == c.number { // the other end notices first that it is dead
 			l.end(old.id, errOpenedAgain)
