@@ -1,26 +1,25 @@
 package job
 
 import (
+	"maps"
 	"reflect"
-	"testing"
+	"sync"
 	"unsafe"
 
+	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// clone returns a copy of the world that shares nothing with it that events change. It is several
-// times as fast as giving a new world the same events.
-func (w *world) clone() *world {
-	to := &world{}
-	c := cloner{}
-	c.fill(reflect.TypeFor[world](), unsafe.Pointer(to), unsafe.Pointer(w))
-	to.room = nil
-	for f, z := range to.zips {
-		if z.shell != nil {
-			to.connect(f)
-		}
+// clone returns a copy of the forwarder that shares nothing with it that events change.
+func (z *forwarder) clone() *forwarder {
+	to := *z
+	to.conns, to.out = maps.Clone(z.conns), nil
+	if z.shell != nil {
+		to.shell = &shell{}
+		cloner{}.fill(reflect.TypeFor[shell](), unsafe.Pointer(to.shell), unsafe.Pointer(z.shell))
+		to.subscribe()
 	}
-	return to
+	return &to
 }
 
 // cloner maps what is copied already to its copy.
@@ -29,46 +28,53 @@ type cloner map[unsafe.Pointer]unsafe.Pointer
 // shared are types that no event changes, so that copies may share them.
 var shared = map[reflect.Type]bool{reflect.TypeFor[*wire.Join](): true, reflect.TypeFor[*tree](): true,
 	reflect.TypeFor[[]byte](): true, reflect.TypeFor[[]wire.Cluster](): true, reflect.TypeFor[wire.Layout](): true,
-	reflect.TypeFor[Config](): true}
+	reflect.TypeFor[Config](): true, reflect.TypeFor[[]action.Action](): true}
 
-// deep caches which types hold something that has to be copied.
-var deep = map[reflect.Type]bool{}
+// byType caches a property of types. It is safe for concurrent use.
+type byType[V any] struct{ known sync.Map }
+
+// of returns the property of a type, which find determines.
+func (c *byType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
+	if v, ok := c.known.Load(t); ok {
+		return v.(V)
+	}
+	v := find(t)
+	c.known.Store(t, v)
+	return v
+}
+
+var (
+	deep   byType[bool]                  // deep caches isDeep.
+	fields byType[[]reflect.StructField] // fields caches deepFields.
+)
 
 // isDeep reports whether a shallow copy of a value would share something that events change.
 func isDeep(t reflect.Type) bool {
-	if is, ok := deep[t]; ok {
-		return is
-	}
-	is := false
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice:
-		is = !shared[t]
-	case reflect.Struct:
-		for i := range t.NumField() {
-			is = is || !shared[t] && isDeep(t.Field(i).Type)
+	return deep.of(t, func(t reflect.Type) (is bool) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Map, reflect.Slice:
+			is = !shared[t]
+		case reflect.Struct:
+			for i := range t.NumField() {
+				is = is || !shared[t] && isDeep(t.Field(i).Type)
+			}
+		case reflect.Array:
+			is = isDeep(t.Elem())
 		}
-	case reflect.Array:
-		is = isDeep(t.Elem())
-	}
-	deep[t] = is
-	return is
+		return is
+	})
 }
-
-// fields caches deepFields.
-var fields = map[reflect.Type][]reflect.StructField{}
 
 // deepFields returns the fields of a struct that have to be copied.
 func deepFields(t reflect.Type) []reflect.StructField {
-	list, ok := fields[t]
-	if !ok {
+	return fields.of(t, func(t reflect.Type) (list []reflect.StructField) {
 		for i := range t.NumField() {
 			if f := t.Field(i); isDeep(f.Type) {
 				list = append(list, f)
 			}
 		}
-		fields[t] = list
-	}
-	return list
+		return list
+	})
 }
 
 // fill copies the value of a type at from to to.
@@ -130,31 +136,5 @@ func (c cloner) deepen(t reflect.Type, at unsafe.Pointer) {
 			m.SetMapIndex(key, value)
 		}
 		v.Set(m)
-	}
-}
-
-// TestClone checks that a clone of a world goes on as the world itself, and leaves it as it is.
-func TestClone(t *testing.T) {
-	for _, kind := range []int{0, 2, 3, 7, 11} {
-		var way []choice
-		for range 60 {
-			w := replay(kind, way)
-			before := w.hash()
-			list := w.choices()
-			for _, c := range list {
-				o := w.clone()
-				o.happen(c)
-				if got, want := o.hash(), replay(kind, append(way[:len(way):len(way)], c)).hash(); got != want {
-					t.Fatalf("%s: a clone differs after %v and %v", arrangements[kind].name, way, c)
-				}
-			}
-			if w.hash() != before {
-				t.Fatalf("%s: a clone has changed its world after %v", arrangements[kind].name, way)
-			}
-			if len(list) == 0 {
-				break
-			}
-			way = append(way, list[len(way)%len(list)])
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"hash/maphash"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,22 +11,20 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// Two worlds are one state if nothing can follow in one that cannot follow in the other. So the
-// encoding of a world names a connection by its two ends: its number depends on the order in which
-// connections were opened. Fields that later events do not depend on, or that are the same in all
-// worlds of an arrangement, are left out (unused).
+// Two states of a forwarder are one if nothing can follow in one that cannot follow in the other.
+// So the encoding of a state names a connection by its two ends: its number depends on the order in
+// which connections were opened. Fields that later events do not depend on, or that are the same in
+// all states of an arrangement, are left out (unused).
 
-var seed = maphash.MakeSeed()
-
-// hash identifies the world's state.
-func (w *world) hash() uint64 {
-	e := &encoder{seen: map[uintptr]int{}, out: w.room[:0]}
-	for f, z := range w.zips {
-		if z.shell == nil {
-			e.number(-1)
-			continue
+// encode returns the encoding of a forwarder's state. It is valid until the next call.
+func (m *model) encode(z *forwarder) []byte {
+	e := &encoder{seen: map[uintptr]int{}, names: map[action.Conn]int64{0: 0}, refers: map[action.Conn]bool{},
+		out: m.code.out[:0]}
+	e.number(int64(z.index))
+	if z.shell != nil {
+		for n, c := range z.conns {
+			e.names[c] = int64(n)
 		}
-		e.names = w.names(f)
 		// the connections of the job end, by any way to that state
 		if state := z.job.State(); state >= Ending {
 			e.number(-1 - int64(state))
@@ -39,48 +36,11 @@ func (w *world) hash() uint64 {
 		e.value(reflect.ValueOf(z.shell.ends))
 		e.value(reflect.ValueOf(z.timers))
 		e.value(reflect.ValueOf(z.dials))
-		e.number(int64(len(z.asked)))
-		e.number(int64(len(z.open)))
+		e.number(int64(len(z.shell.asked)))
+		e.number(int64(len(z.shell.open)))
 	}
-	for _, p := range w.ranks {
-		if !slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 || !p.dead && !p.over && !l.bye }) {
-			e.number(-1) // it does nothing more
-			continue
-		}
-		e.value(reflect.ValueOf(p.began))
-		e.value(reflect.ValueOf(p.dead))
-		e.value(reflect.ValueOf(p.over))
-		for _, l := range p.links {
-			e.value(reflect.ValueOf(l.conn != 0))
-			e.value(reflect.ValueOf(l.bye))
-		}
-	}
-	for _, p := range w.pipes {
-		e.pipe(p)
-	}
-	w.room = e.out
-	return maphash.Bytes(seed, e.out)
-}
-
-// names returns the names of a forwarder's connections: those of ranks are below 0, those of pipes
-// are their places in the world's list, from 1.
-func (w *world) names(f int) map[action.Conn]int64 {
-	names := map[action.Conn]int64{0: 0}
-	for i, p := range w.ranks {
-		for _, l := range p.links {
-			if l.zip == f && l.conn != 0 {
-				names[l.conn] = -1 - int64(i)
-			}
-		}
-	}
-	for n, p := range w.pipes {
-		for side, at := range []int{p.from, p.to} {
-			if at == f && p.ends[side] != 0 {
-				names[p.ends[side]] = 1 + int64(n)
-			}
-		}
-	}
-	return names
+	m.code.out, m.refers = e.out, e.refers
+	return e.out
 }
 
 // encoder writes values. It writes the target of each pointer once.
@@ -89,6 +49,8 @@ type encoder struct {
 	seen  map[uintptr]int
 	names map[action.Conn]int64
 	key   bool // key says that the key of a map is written.
+	// refers has the connections that are written other than as keys.
+	refers map[action.Conn]bool
 
 	running bool // running says that the forwarder's job runs.
 }
@@ -96,7 +58,7 @@ type encoder struct {
 // unused are the fields, by type, that are the same in all worlds, or that later events do not
 // depend on: texts for people, counters that are only shown, and times, since the model orders
 // events by itself.
-var unused = map[string]bool{"core.out": true, "core.now": true, "core.cfg": true, "core.id": true,
+var unused = map[string]bool{"core.out": true, "end.code": true, "core.now": true, "core.cfg": true, "core.id": true,
 	"core.clusters": true, "ranks.layout": true, "links.tree": true, "core.Config": true, "core.wrong": true,
 	"gathering.soon": true, "gathering.notified": true, "ranks.statesSent": true, "ranks.hosts": true,
 	"ranks.namesakes": true, "ranks.clusterOf": true, "ranks.via": true, "losses.lost": true,
@@ -110,21 +72,19 @@ type usedField struct {
 	reason bool // reason says that the field is a reason.
 }
 
-// plans caches usedFields.
-var plans = map[reflect.Type][]usedField{}
+// used caches usedFields.
+var used byType[[]usedField]
 
 // usedFields returns the fields of a struct that are encoded.
 func usedFields(t reflect.Type) []usedField {
-	list, ok := plans[t]
-	if !ok {
+	return used.of(t, func(t reflect.Type) (list []usedField) {
 		for i := range t.NumField() {
 			if name := t.Field(i).Name; !unused[t.Name()+"."+name] {
 				list = append(list, usedField{i, name == "reason"})
 			}
 		}
-		plans[t] = list
-	}
-	return list
+		return list
+	})
 }
 
 func (e *encoder) number(n int64) {
@@ -200,6 +160,9 @@ func (e *encoder) value(v reflect.Value) {
 // gets one in the order of the encoding, because the job may compare what it has of such
 // connections.
 func (e *encoder) conn(c action.Conn) {
+	if !e.key {
+		e.refers[c] = true
+	}
 	n, ok := e.names[c]
 	switch {
 	case !ok && e.key:
@@ -249,21 +212,6 @@ func (e *encoder) gather(ranks reflect.Value) {
 	e.number(int64(len(in)))
 	for _, v := range in {
 		e.number(int64(v))
-	}
-}
-
-// pipe writes a connection between forwarders.
-func (e *encoder) pipe(p *pipe) {
-	e.number(int64(p.from)<<8 | int64(p.number))
-	for _, b := range []bool{p.ends[1] != 0, p.closed[0], p.closed[1], p.ending[0], p.ending[1], p.cut, p.asked,
-		p.answer != nil, p.answered} {
-		e.number(map[bool]int64{true: 1}[b])
-	}
-	for _, q := range p.queue {
-		e.number(int64(len(q)))
-		for _, frame := range q {
-			e.frame(frame)
-		}
 	}
 }
 

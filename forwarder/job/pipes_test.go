@@ -1,173 +1,163 @@
 package job
 
 import (
-	"errors"
+	"slices"
 
-	"github.com/leidenzipper/zipper/forwarder/action"
-	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// pipe is a connection between two forwarders. Its other end may not exist yet.
+// pipe is a connection between two forwarders, the dialling one (side 0) and the other one (side
+// 1), whose end may not exist yet. Queues are not changed in place, so worlds share them.
 type pipe struct {
-	from, to int // the indices of the forwarders; from has dialled
-	ends     [2]action.Conn
+	at       [2]int // at has the forwarders' indexes.
 	number   int
-	queue    [2][][]byte // queue has the frames that were sent to each end.
-	closed   [2]bool     // closed says that the end is closed, and its forwarder knows.
-	ending   [2]bool     // ending says that the end is to be closed.
+	there    bool     // there says that side 1 exists.
+	queue    [2][]int // queue has the frames that were sent to each side, by their numbers in the model.
+	closed   [2]bool  // closed says that the side is closed, and its forwarder knows.
+	ending   [2]bool  // ending says that the side is to be closed.
 	cut      bool
-	asked    bool // asked says that the other end has been asked to accept the connection.
-	answer   *bridge.Refused
+	asked    bool            // asked says that side 1 has been asked to accept the connection.
+	rejected wire.RefuseCode // rejected is the code with which side 1 has refused the connection; 0: it has not.
 	answered bool
 }
 
-// choicesOf returns the choices of a connection between forwarders.
-func (w *world) choicesOf(n int, p *pipe) (list []choice) {
-	add := func(kind string, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }
+// exists reports whether a side exists.
+func (p *pipe) exists(side int) bool { return side == 0 || p.there }
+
+// gone reports whether the connection has no use any more: both sides are closed, or the dialling
+// side is and the other one will not exist.
+func (p *pipe) gone() bool {
+	return p.closed[0] && (p.closed[1] || !p.there && (p.asked || p.ending[0] || p.cut))
+}
+
+// forget sets what no later event depends on to one value.
+func (p *pipe) forget() {
+	if p.asked {
+		p.number = 0
+	}
+	if p.closed[0] { // nothing is asked or answered any more
+		p.asked, p.answered, p.rejected = true, true, 0
+	}
+	if p.answered {
+		p.rejected = 0
+	}
+	for side := range 2 { // nothing is left to cut
+		p.cut = p.cut || p.closed[1-side] && len(p.queue[side]) == 0
+	}
+	for side := range 2 { // a side that is cut or closed is as one that is to be closed
+		p.ending[side] = p.ending[side] && !p.cut && !p.closed[side]
+	}
+}
+
+// choices appends the choices of the pipe with index n to list.
+func (p *pipe) choices(n int, list []choice) []choice {
+	add := func(kind choiceKind, b int) { list = append(list, choice{kind: kind, a: n, b: b}) }
 	switch {
-	case !p.asked && !p.ending[0]:
-		add("ask", 0)
+	case !p.asked && !p.ending[0] && !p.cut:
+		add(asks, 0)
 	case p.asked && !p.answered && !p.closed[0]:
-		add("answer", 0)
+		add(answers, 0)
 	}
 	for side := range 2 {
-		if len(p.queue[side]) > 0 && !p.closed[side] && p.ends[side] != 0 && (side == 1 || p.answered) {
-			add("deliver", side)
+		if !p.exists(side) || p.closed[side] {
+			continue
 		}
-		if !p.closed[side] && p.ends[side] != 0 && (p.ending[side] || p.cut || (p.closed[1-side] || p.ending[1-side]) && len(p.queue[side]) == 0) {
-			add("end", side)
+		if len(p.queue[side]) > 0 && (side == 1 || p.answered) {
+			add(delivers, side)
+		}
+		if p.ending[side] || p.cut || (p.closed[1-side] || p.ending[1-side]) && len(p.queue[side]) == 0 {
+			add(ends, side)
 		}
 	}
-	if !p.cut && p.ends[1] != 0 && !p.closed[0] && !p.closed[1] {
-		add("cut", 0)
+	if !p.cut && p.there {
+		add(cuts, 0)
 	}
 	return list
 }
 
-// dials opens a connection to another forwarder, or fails to.
-func (w *world) dials(c choice) {
-	z := w.zips[c.a]
-	d := z.dials[0]
-	z.dials = z.dials[1:]
-	if c.kind == "undialled" {
-		if d.Gathers {
-			z.handle(GiveUp{Code: wire.RefuseTimeout, Reason: "not reached"})
-		} else {
-			z.handle(Crossed{d.Zipper, bridge.NotDialled{Number: d.Number, Err: errors.New("no answer")}})
+// apply applies an effect of an operation on forwarder f.
+func (p *pipe) apply(f int, e effect) {
+	side := slices.Index(p.at[:], f)
+	switch e.kind {
+	case effectSent:
+		if other := 1 - side; !p.cut && !p.closed[other] && !p.ending[other] {
+			p.queue[other] = append(slices.Clip(p.queue[other]), e.frame)
 		}
-		return
+	case effectClose:
+		p.ending[side], p.queue[side] = true, nil
+	case effectAccepted:
+		p.there = true
+	case effectRejected:
+		p.rejected = e.code
 	}
-	z.next++
-	p := &pipe{from: c.a, to: d.Zipper, number: d.Number}
-	p.ends[0] = z.next
-	z.shell.ends[z.next] = &end{role: introducing, rank: -1, zipper: d.Zipper, in: true}
-	w.pipes = append(w.pipes, p)
-	z.handle(Crossed{d.Zipper, bridge.Dialled{Conn: z.next, Number: d.Number}})
 }
 
-// asks lets the other end accept a dialled connection, or refuse it.
-func (w *world) asks(p *pipe) {
-	p.asked = true
-	var first *wire.Join // the Join that the dialler shows
-	for _, r := range w.ranks {
-		for _, l := range r.links {
-			if l.zip == p.from && first == nil {
-				first = w.join(r, l)
+// restarted closes the side of a forwarder that was started again.
+func (p *pipe) restarted(f int) {
+	if f == p.at[0] {
+		p.closed[0], p.cut = true, true
+		p.closed[1] = p.closed[1] || !p.there
+	}
+	if f == p.at[1] {
+		p.closed[1], p.cut = true, true
+	}
+	if f == p.at[0] || f == p.at[1] {
+		p.queue = [2][]int{}
+	}
+}
+
+// closePipes closes the connections to other forwarders of the job before the present one.
+func (w *world) closePipes(f int) {
+	for n := range w.pipes {
+		p := &w.pipes[n]
+		for side := range 2 {
+			if p.at[side] == f && p.exists(side) {
+				p.ending[side], p.queue[side] = true, nil
 			}
 		}
 	}
-	z := w.zips[p.to]
-	begins := z.shell == nil || z.job.State() == Ended
-	if begins && p.number > 0 {
-		p.answer = &bridge.Refused{Code: wire.RefuseTaken, Reason: "not here"}
-		return
-	}
-	if !begins && z.job.Reopens(first, p.number) {
-		z.handle(GiveUp{Code: wire.RefuseShutdown, Reason: "opened again"})
-		begins = true
-	}
-	own := *first
-	own.Here = uint16(p.to)
-	if begins {
-		z = w.open(p.to, &own)
-	}
-	z.next++
-	p.ends[1] = z.next
-	z.shell.ends[z.next] = &end{rank: -1, zipper: -1}
-	z.handle(Offered{Conn: z.next, Join: first, Here: p.to, Number: p.number})
-	if z.shell.ends[p.ends[1]].role == leaving {
-		p.answer = &bridge.Refused{Code: wire.RefuseTaken, Reason: "refused"}
-	}
 }
 
-// answers reports the result to the dialler.
-func (w *world) answers(p *pipe) {
-	p.answered = true
-	z := w.zips[p.from]
-	if z.shell == nil || z.shell.ends[p.ends[0]] == nil {
-		return
-	}
-	x := z.shell.ends[p.ends[0]]
-	if x.role != introducing {
-		return
-	}
-	if p.answer != nil {
-		x.role = leaving
-		e := *p.answer
-		e.Conn = p.ends[0]
-		z.handle(Crossed{p.to, e})
-		p.ending[0], p.queue[0] = true, nil
-		return
-	}
-	x.role = bridging
-	z.handle(Crossed{p.to, bridge.Introduced{Conn: p.ends[0]}})
-}
-
-// delivers passes the next frame to an end.
-func (w *world) delivers(p *pipe, side int) {
-	b := p.queue[side][0]
-	p.queue[side] = p.queue[side][1:]
-	f, other := p.to, p.from
-	if side == 0 {
-		f, other = p.from, p.to
-	}
-	z := w.zips[f]
-	if z.shell == nil || z.shell.ends[p.ends[side]] == nil {
-		return
-	}
-	h, body, c := wire.ParsedHeader(b), b[wire.HeaderLen:], p.ends[side]
-	switch z.shell.ends[c].role {
-	case bridging:
-		if h.Type == wire.TypeJoin {
-			z.booked += int64(len(body))
+// removePipes removes the pipes that have no use any more.
+func (w *world) removePipes() {
+	for n := len(w.pipes) - 1; n >= 0; n-- {
+		if p := &w.pipes[n]; !p.gone() {
+			p.forget()
+			continue
 		}
-		z.handle(ForwarderFrame{Conn: c, Zipper: other, Type: h.Type, Body: body, Room: h.Type == wire.TypeJoin})
-	case running:
-		switch h.Type {
-		case wire.TypeBye:
-			z.handle(Crossed{other, bridge.Bye{Conn: c}})
-		case wire.TypeAbort:
-			a, _ := wire.ParseAbort(body)
-			z.handle(Aborted{Conn: c, Frame: a})
-		case wire.TypeRailState:
-			s, _ := wire.ParseRailState(body)
-			z.handle(Reported{other, s})
-		case wire.TypeLost:
-			l, _ := wire.ParseLost(body)
-			z.handle(ReportedLoss{other, l})
+		w.pipes = slices.Delete(w.pipes, n, n+1)
+		for f := range w.zips {
+			if slices.ContainsFunc(w.zips[f].ends, func(x seen) bool { return x.name > ofPipe(n) }) {
+				w.do(f, operation{kind: opRename, name: ofPipe(n)})
+			}
 		}
 	}
 }
 
-// endsPipe reports to a forwarder that its end of a connection is closed.
-func (w *world) endsPipe(p *pipe, side int) {
-	p.closed[side], p.queue[side] = true, nil
-	f := p.to
-	if side == 0 {
-		f = p.from
+// crosses performs a choice between forwarders.
+func (w *world) crosses(c choice) {
+	if c.kind == dials {
+		d := w.zips[c.a].dials[0]
+		w.pipes = append(w.pipes, pipe{at: [2]int{c.a, d.Zipper}, number: d.Number})
+		w.do(c.a, operation{kind: opDial, name: ofPipe(len(w.pipes) - 1)})
+		return
 	}
-	if z := w.zips[f]; z.shell != nil {
-		z.lose(p.ends[side], nil, 0)
+	p, name := &w.pipes[c.a], ofPipe(c.a)
+	switch c.kind {
+	case asks:
+		p.asked = true
+		w.do(p.at[1], operation{kind: opAsk, name: name, a: p.at[0], b: p.number})
+	case answers:
+		p.answered = true
+		w.do(p.at[0], operation{kind: opAnswer, name: name, a: p.at[1], b: int(p.rejected)})
+	case delivers:
+		frame := p.queue[c.b][0]
+		p.queue[c.b] = p.queue[c.b][1:]
+		w.do(p.at[c.b], operation{kind: opDeliver, name: name, a: frame, b: p.at[1-c.b]})
+	case ends:
+		p.closed[c.b], p.queue[c.b] = true, nil
+		w.do(p.at[c.b], operation{kind: opLose, name: name})
+	case cuts:
+		p.cut, p.queue = true, [2][]int{}
 	}
 }

@@ -30,8 +30,9 @@ type end struct {
 	zipper   int  // zipper is -1 for a rank.
 	in       bool // in says that it has belonged to the job.
 	left     bool
-	finished bool // finished says that a last frame was sent.
-	ended    bool // ended says that it is to be closed.
+	finished bool            // finished says that a last frame was sent.
+	ended    bool            // ended says that it is to be closed.
+	code     wire.RefuseCode // code is the code with which the connection was refused.
 }
 
 // shell carries out the actions of one job as the forwarder does, and checks that each is allowed.
@@ -222,6 +223,9 @@ func (s *shell) carryOut(actions []action.Action) {
 		case Internal:
 			s.fault("internal error: %v", a.Err)
 		case bridge.Dial:
+			if slices.ContainsFunc(s.dials, func(d bridge.Dial) bool { return d.Zipper == a.Zipper && d.Number == a.Number }) {
+				s.fault("connection %d to forwarder %d is dialled twice at once", a.Number, a.Zipper)
+			}
 			s.dials = append(s.dials, a)
 		default:
 			s.carryOutOn(a)
@@ -261,7 +265,7 @@ func (s *shell) carryOutOn(a action.Action) {
 		if x.role != stranger && x.role != waiting {
 			s.fault("connection %d is refused, and %d", a.Conn, x.role)
 		}
-		x.role = leaving
+		x.role, x.code = leaving, a.Why.Code
 		s.end(a.Conn, a)
 	case Place:
 		s.move(a.Conn, a, stranger, waiting)

@@ -1,181 +1,134 @@
 package job
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/action"
-	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// world has a few forwarders with one job, and its ranks.
+// world is a state of a few forwarders with one job, and of its ranks.
 type world struct {
-	kind   int // kind is the arrangement.
-	faults int
-	zips   []*forwarder
-	ranks  []*process
-	// pipes has the open connections between forwarders, in the order of dialling.
-	pipes []*pipe
+	*model
+	zips  []*local
+	ranks []process
+	pipes []pipe // pipes has the open connections between forwarders, in the order of dialling.
 	wrong []string
-	room  []byte // room is the buffer in which states are encoded.
-}
-
-// forwarder is a forwarder with at most one job.
-type forwarder struct {
-	*shell
-	next action.Conn
-	ends int // ends counts the jobs that have ended here.
 }
 
 // process is a process of the job, with its rank.
 type process struct {
-	cluster int
-	rank    uint32
-	links   []*rankLink // links has the links to the forwarders that it joins.
-	began   bool        // began says that it has joined a forwarder.
-	dead    bool
-	over    bool // over says that it was told that the job is over, or was refused.
+	links [2]rankLink // links has the links to the forwarders that it joins.
+	began bool        // began says that it has joined a forwarder.
+	dead  bool
+	over  bool // over says that it was told that the job is over, or was refused.
 }
 
 // rankLink is a rank's link to a forwarder.
 type rankLink struct {
-	zip  int
-	conn action.Conn // conn is the connection, or 0 if none is open.
-	bye  bool        // bye says that it has sent Bye.
+	open bool
+	bye  bool // bye says that the rank has sent Bye.
 }
 
-const modelPatience = 2000
-
-func newWorld(kind int) *world {
-	w := &world{kind: kind}
-	a := &arrangements[kind]
-	n := max(1, len(a.zippers))
-	if a.rails > 1 && len(a.zippers) == 0 {
-		n = 2
-	}
-	for range n {
-		w.zips = append(w.zips, &forwarder{})
-	}
-	for c, cl := range a.layout {
-		for r := range cl.Size {
-			p := &process{cluster: c, rank: r}
-			switch {
-			case len(a.zippers) > 0:
-				for z, on := range a.zippers {
-					if slices.Contains(on, uint16(c)) {
-						p.links = append(p.links, &rankLink{zip: z})
-					}
-				}
-			default:
-				for z := range n {
-					p.links = append(p.links, &rankLink{zip: z})
-				}
-			}
-			w.ranks = append(w.ranks, p)
-		}
-	}
-	return w
+// newWorld returns the world before the first event.
+func (m *model) newWorld() *world {
+	return &world{model: m, zips: slices.Clone(m.states[:m.zips]), ranks: make([]process, len(m.places))}
 }
 
-// join returns the Join of a rank.
-func (w *world) join(p *process, l *rankLink) *wire.Join {
-	here := uint16(0)
-	if len(arrangements[w.kind].zippers) > 0 {
-		here = uint16(l.zip)
-	}
-	return joinOf(w.kind, p.cluster, p.rank, here, modelPatience)
+// clone returns a copy. Queues of pipes are shared, because they are not changed in place.
+func (w *world) clone() *world {
+	return &world{model: w.model, zips: slices.Clone(w.zips), ranks: slices.Clone(w.ranks), pipes: slices.Clone(w.pipes)}
+}
+
+// inJob reports whether the process takes part in the job: it has a link, and has not left.
+func (p *process) inJob() bool {
+	return !p.dead && !p.over && slices.ContainsFunc(p.links[:], func(l rankLink) bool { return l.open && !l.bye })
 }
 
 // choices returns the events that can happen now.
 func (w *world) choices() (list []choice) {
-	add := func(kind string, a, b int) { list = append(list, choice{kind: kind, a: a, b: b}) }
-	for i, p := range w.ranks {
-		for k, l := range p.links {
-			z := w.zips[l.zip]
-			var x *end
-			if z.shell != nil {
-				x = z.shell.ends[l.conn]
-			}
+	add := func(kind choiceKind, a, b int) { list = append(list, choice{kind: kind, a: a, b: b}) }
+	for i := range w.ranks {
+		p := &w.ranks[i]
+		for k, f := range w.places[i].zips {
+			l, x := p.links[k], w.zips[f].end(ofRank(i))
 			switch {
-			case l.conn != 0 && (p.over || l.bye || x == nil || x.ended):
-				add("close", i, k)
+			case l.open && (p.over || l.bye || x == nil || x.ended):
+				add(closes, i, k)
 			case p.dead || p.over || l.bye:
-			case l.conn == 0 && w.turn(i):
-				add("join", i, k)
-			case l.conn != 0 && x.role == running:
-				add("bye", i, k)
-				add("lose", i, k)
-			case l.conn != 0:
-				add("lose", i, k)
+			case !l.open && w.turn(i):
+				add(joins, i, k)
+			case l.open && x.role == running:
+				add(byes, i, k)
+				add(loses, i, k)
+			case l.open:
+				add(loses, i, k)
 			}
 		}
-		if !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 && !l.bye }) {
-			add("die", i, 0)
+		if p.inJob() {
+			add(dies, i, 0)
 		}
 	}
 	for c := range arrangements[w.kind].layout {
 		if w.mayPerish(c) {
-			add("perish", c, 0)
+			add(perishes, c, 0)
 		}
 	}
 	for f, z := range w.zips {
-		if z.shell == nil {
-			continue
+		for _, t := range z.timers {
+			list = append(list, choice{kind: expires, a: f, timer: t})
 		}
-		for t := range z.timers {
-			if t.Kind != action.Notice && t.Kind != action.Measure {
-				list = append(list, choice{kind: "timer", a: f, timer: t})
-			}
+		if len(z.dials) > 0 {
+			add(dials, f, 0)
+			add(undials, f, 0)
 		}
-		for range z.dials {
-			add("dial", f, 0)
-			add("undialled", f, 0)
-			break
-		}
-		add("restart", f, 0)
+		add(restarts, f, 0)
 	}
-	for n, p := range w.pipes {
-		list = append(list, w.choicesOf(n, p)...)
+	for n := range w.pipes {
+		list = w.pipes[n].choices(n, list)
 	}
-	slices.SortFunc(list, func(a, b choice) int {
-		return cmp.Or(strings.Compare(a.kind, b.kind), a.a-b.a, a.b-b.b, int(a.timer.Kind)-int(b.timer.Kind), a.timer.Of-b.timer.Of)
-	})
 	return list
 }
 
 // turn reports whether a rank may join. The ranks of a cluster are alike, so they join for the
 // first time in their order.
 func (w *world) turn(i int) bool {
-	return w.ranks[i].began || i == 0 || w.ranks[i-1].cluster != w.ranks[i].cluster || w.ranks[i-1].began
+	return w.ranks[i].began || i == 0 || w.places[i-1].cluster != w.places[i].cluster || w.ranks[i-1].began
+}
+
+// mayPerish reports whether a cluster can be lost as a whole: its processes take part in a job that
+// outlives clusters.
+func (w *world) mayPerish(cluster int) bool {
+	if arrangements[w.kind].outlives == "" {
+		return false
+	}
+	for i := range w.ranks {
+		if w.places[i].cluster == cluster && w.ranks[i].inJob() {
+			return true
+		}
+	}
+	return false
 }
 
 // alone returns a choice that suffices to explore, if any: the end of a connection that its job
 // ignores from now on, and after which its process does nothing. The same state is reached if other
-// events happen before or after it. The last connection of a job is not among them, because the
-// forwarder forgets the job with it.
+// events happen before or after it (TestAloneCommutes). The forwarder forgets a job that has ended
+// with its last connection, which makes no difference to later events.
 func (w *world) alone(list []choice) (choice, bool) {
-	deaf := func(f int, c action.Conn) bool {
+	deaf := func(f, name int) bool {
 		z := w.zips[f]
-		if z.shell == nil {
-			return true
-		}
-		x := z.shell.ends[c]
-		return x == nil || len(z.shell.ends) > 1 && (x.role == leaving || z.job.State() == Ended)
+		x := z.end(name)
+		return !z.job || x == nil || x.deaf
 	}
 	for _, c := range list {
 		switch c.kind {
-		case "close":
-			p := w.ranks[c.a]
-			if l := p.links[c.b]; p.over && deaf(l.zip, l.conn) {
+		case closes:
+			if w.ranks[c.a].over && deaf(w.places[c.a].zips[c.b], ofRank(c.a)) {
 				return c, true
 			}
-		case "end":
-			p := w.pipes[c.a]
-			if deaf([]int{p.from, p.to}[c.b], p.ends[c.b]) && (p.cut || p.ending[c.b]) {
+		case ends:
+			if p := &w.pipes[c.a]; deaf(p.at[c.b], ofPipe(c.a)) && (p.cut || p.ending[c.b]) {
 				return c, true
 			}
 		}
@@ -185,218 +138,124 @@ func (w *world) alone(list []choice) (choice, bool) {
 
 // happen performs a choice.
 func (w *world) happen(c choice) {
-	if c.fault() {
-		w.faults++
-	}
 	switch c.kind {
-	case "join":
-		w.joins(w.ranks[c.a], w.ranks[c.a].links[c.b])
-	case "bye":
-		l := w.ranks[c.a].links[c.b]
-		l.bye = true
-		w.zips[l.zip].shell.ends[l.conn].left = true
-		w.zips[l.zip].handle(Departed{Conn: l.conn})
-	case "close", "lose":
-		w.loses(w.ranks[c.a].links[c.b], map[string]error{"lose": errors.New("reset")}[c.kind])
-	case "die":
-		p := w.ranks[c.a]
-		p.dead = true
-		for _, l := range p.links {
-			if l.conn != 0 {
-				w.loses(l, errors.New("reset"))
-			}
-		}
-	case "perish":
+	case joins:
+		w.ranks[c.a].links[c.b].open, w.ranks[c.a].began = true, true
+		w.do(w.places[c.a].zips[c.b], operation{kind: opJoin, name: ofRank(c.a), a: c.a})
+	case byes:
+		w.ranks[c.a].links[c.b].bye = true
+		w.do(w.places[c.a].zips[c.b], operation{kind: opBye, name: ofRank(c.a)})
+	case closes:
+		w.loses(c.a, c.b, 0)
+	case loses:
+		w.loses(c.a, c.b, 1)
+	case dies:
+		w.dies(c.a)
+	case perishes:
 		w.perishes(c.a)
-	case "timer":
-		w.zips[c.a].expire(c.timer)
-	case "dial", "undialled":
-		w.dials(c)
-	case "restart":
+	case expires:
+		w.do(c.a, operation{kind: opExpire, a: int(c.timer.Kind), b: c.timer.Of})
+	case restarts:
 		w.restarts(c.a)
-	case "ask":
-		w.asks(w.pipes[c.a])
-	case "answer":
-		w.answers(w.pipes[c.a])
-	case "deliver":
-		w.delivers(w.pipes[c.a], c.b)
-	case "end":
-		w.endsPipe(w.pipes[c.a], c.b)
-	case "cut":
-		p := w.pipes[c.a]
-		p.cut, p.queue = true, [2][][]byte{}
+	case undials:
+		w.do(c.a, operation{kind: opUndial})
+	default:
+		w.crosses(c)
 	}
-	w.pipes = slices.DeleteFunc(w.pipes, func(p *pipe) bool { return p.closed[0] && p.closed[1] })
-	for f, z := range w.zips {
-		if z.shell == nil {
-			continue
+	for f := range w.zips {
+		if w.zips[f].unsettled {
+			w.do(f, operation{kind: opSettle})
 		}
-		for _, s := range z.faults {
-			w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d: %s", f, s))
-		}
-		if z.job.State() >= Ending { // connections that are dialled for it are closed at once
-			z.dials = nil
-		}
-		if z.job.State() == Ended && len(z.shell.ends) == 0 && !z.closing {
-			z.shell = nil
-			z.ends++
+	}
+	w.removePipes()
+}
+
+// do performs an operation on a forwarder, and applies its effects on the ranks and the pipes.
+func (w *world) do(f int, o operation) {
+	s := w.zips[f].step(o)
+	w.zips[f] = s.to
+	for _, text := range s.wrong {
+		w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d: %s", f, text))
+	}
+	for _, e := range s.out {
+		switch {
+		case e.kind == effectOver:
+			w.ranks[-1-e.name].over = true
+		case e.kind == effectOpened:
+			w.closePipes(f)
+		default:
+			w.pipes[e.name-1].apply(f, e)
 		}
 	}
 }
 
-// mayPerish reports whether a cluster can be lost as a whole: its processes take part in a job that
-// outlives clusters.
-func (w *world) mayPerish(cluster int) bool {
-	return arrangements[w.kind].outlives != "" && slices.ContainsFunc(w.ranks, func(p *process) bool {
-		return p.cluster == cluster && !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool { return l.conn != 0 && !l.bye })
-	})
+// loses breaks a rank's link, by a reset if reset is 1.
+func (w *world) loses(rank, link, reset int) {
+	w.ranks[rank].links[link].open = false
+	if f := w.places[rank].zips[link]; w.zips[f].end(ofRank(rank)) != nil {
+		w.do(f, operation{kind: opLose, name: ofRank(rank), a: reset})
+	}
+}
+
+// dies ends a process.
+func (w *world) dies(rank int) {
+	w.ranks[rank].dead = true
+	for k := range w.places[rank].zips {
+		if w.ranks[rank].links[k].open {
+			w.loses(rank, k, 1)
+		}
+	}
 }
 
 // perishes ends all processes of a cluster. Its launcher then reports that to their forwarders.
 func (w *world) perishes(cluster int) {
-	forwarders := map[int]bool{}
-	for _, p := range w.ranks {
-		if p.cluster != cluster {
-			continue
-		}
-		p.dead = true
-		for _, l := range p.links {
-			forwarders[l.zip] = true
-			if l.conn != 0 {
-				w.loses(l, errors.New("reset"))
-			}
+	var forwarders []int
+	for i, s := range w.places {
+		if s.cluster == cluster {
+			w.dies(i)
+			forwarders = append(forwarders, s.zips...)
 		}
 	}
-	for _, f := range sorted(forwarders) {
-		z := w.zips[f]
-		if z.shell == nil {
+	slices.Sort(forwarders)
+	for _, f := range slices.Compact(forwarders) {
+		if !w.zips[f].job {
 			continue
 		}
-		others := z.job.State() == Running && slices.ContainsFunc(w.ranks, func(p *process) bool {
-			return p.cluster != cluster && !p.dead && !p.over && slices.ContainsFunc(p.links, func(l *rankLink) bool {
-				return l.zip == f && l.conn != 0 && !l.bye && !z.shell.ends[l.conn].ended && z.shell.ends[l.conn].role == running
-			})
-		})
-		z.handle(HalfEnded{Cluster: arrangements[w.kind].layout[cluster].Name, Reason: "ended", Code: 1})
-		if others && z.job.State() != Running {
+		others := w.zips[f].state == Running && w.othersLive(f, cluster)
+		w.do(f, operation{kind: opHalf, a: cluster})
+		if others && w.zips[f].state != Running {
 			w.wrong = append(w.wrong, fmt.Sprintf("forwarder %d ends its job with cluster %d, and other clusters live", f, cluster))
 		}
 	}
 }
 
-// open opens a job at a forwarder.
-func (w *world) open(f int, first *wire.Join) *forwarder {
-	z := w.zips[f]
-	if z.shell == nil || z.job.State() == Ended {
-		s, refused := newShell(time.Unix(1e9, 0), Config{Here: int(first.Here), Timeout: 20 * time.Second, Notice: time.Second, Trunk: 1}, first)
-		if refused != nil {
-			w.wrong = append(w.wrong, refused.Error())
-			return z
-		}
-		z.shell = s
-		for _, p := range w.pipes { // the connections of the job that has ended are closed
-			for side, at := range []int{p.from, p.to} {
-				if at == f && p.ends[side] != 0 {
-					p.ending[side], p.queue[side] = true, nil
-				}
-			}
-		}
-		w.connect(f)
-	}
-	return z
-}
-
-// connect subscribes the world to the frames and closed connections of a forwarder.
-func (w *world) connect(f int) {
-	s := w.zips[f].shell
-	s.sent = func(c action.Conn, frame []byte) { w.sent(f, c, frame) }
-	s.finished = func(c action.Conn) { w.finished(f, c) }
-}
-
-// joins lets a rank join a forwarder.
-func (w *world) joins(p *process, l *rankLink) {
-	z := w.open(l.zip, w.join(p, l))
-	z.next++
-	l.conn, p.began = z.next, true
-	z.shell.ends[l.conn] = &end{rank: -1, zipper: -1}
-	z.booked += 10
-	z.handle(Joined{Conn: l.conn, Link: "l", Join: w.join(p, l), Timeout: 20 * time.Second, Bytes: 10, Room: true})
-}
-
-// loses breaks a rank's link.
-func (w *world) loses(l *rankLink, cause error) {
-	c := l.conn
-	l.conn = 0
-	if z := w.zips[l.zip]; z.shell != nil {
-		z.lose(c, cause, 0)
-	}
-}
-
-// of returns the process, or the pipe and the side, at the other end of a forwarder's connection.
-func (w *world) of(f int, c action.Conn) (p *process, pi *pipe, side int) {
-	for _, p := range w.ranks {
-		for _, l := range p.links {
-			if l.zip == f && l.conn == c {
-				return p, nil, 0
+// othersLive reports whether ranks of other clusters have a link to a forwarder.
+func (w *world) othersLive(f, cluster int) bool {
+	for i := range w.ranks {
+		p := &w.ranks[i]
+		for k, at := range w.places[i].zips {
+			x := w.zips[f].end(ofRank(i))
+			if at == f && w.places[i].cluster != cluster && !p.dead && !p.over && p.links[k].open && !p.links[k].bye &&
+				x != nil && !x.ended && x.role == running {
+				return true
 			}
 		}
 	}
-	for _, pi := range w.pipes {
-		if pi.from == f && pi.ends[0] == c {
-			return nil, pi, 0
-		}
-		if pi.to == f && pi.ends[1] == c {
-			return nil, pi, 1
-		}
-	}
-	return nil, nil, 0
-}
-
-// sent handles a frame that a forwarder sends.
-func (w *world) sent(f int, c action.Conn, frame []byte) {
-	p, pi, side := w.of(f, c)
-	switch {
-	case pi != nil && !pi.cut && !pi.closed[1-side] && !pi.ending[1-side]:
-		pi.queue[1-side] = append(pi.queue[1-side], frame)
-	case p != nil && wire.ParsedHeader(frame).Type == wire.TypeAbort:
-		p.over = true
-	}
-}
-
-// finished closes a connection that the job does not need any more. A rank that was refused is
-// over; a rank whose link is closed opens another one.
-func (w *world) finished(f int, c action.Conn) {
-	p, pi, side := w.of(f, c)
-	switch {
-	case pi != nil:
-		pi.ending[side], pi.queue[side] = true, nil
-	case p != nil:
-		x := w.zips[f].shell.ends[c]
-		p.over = p.over || x.role == leaving
-	}
+	return false
 }
 
 // restarts starts a forwarder again, which forgets its job.
 func (w *world) restarts(f int) {
-	w.zips[f].shell = nil
-	for _, p := range w.ranks {
-		for _, l := range p.links {
-			if l.zip == f && l.conn != 0 {
-				l.conn = 0
+	w.do(f, operation{kind: opRestart})
+	for i := range w.ranks {
+		for k, at := range w.places[i].zips {
+			if at == f {
+				w.ranks[i].links[k].open = false
 			}
 		}
 	}
-	for _, p := range w.pipes {
-		if p.from == f {
-			p.closed[0], p.cut = true, true
-			p.closed[1] = p.closed[1] || p.ends[1] == 0
-		}
-		if p.to == f {
-			p.closed[1], p.cut = true, true
-		}
-		if p.from == f || p.to == f {
-			p.queue = [2][][]byte{}
-		}
+	for n := range w.pipes {
+		w.pipes[n].restarted(f)
 	}
 }
 
@@ -404,16 +263,66 @@ func (w *world) restarts(f int) {
 func (w *world) stuck() string {
 	var left []string
 	for f, z := range w.zips {
-		if z.shell != nil && z.job.State() != Ended {
-			left = append(left, fmt.Sprintf("forwarder %d has a job that is %v", f, z.job.State()))
+		if z.job && z.state != Ended {
+			left = append(left, fmt.Sprintf("forwarder %d has a job that is %v", f, z.state))
 		}
 	}
-	for i, p := range w.ranks {
-		for _, l := range p.links {
-			if !p.dead && !p.over && l.conn != 0 {
+	for i := range w.ranks {
+		for _, l := range w.ranks[i].links {
+			if !w.ranks[i].dead && !w.ranks[i].over && l.open {
 				left = append(left, fmt.Sprintf("rank %d waits", i))
 			}
 		}
 	}
 	return strings.Join(left, ", ")
+}
+
+// choice is a possible event in a world.
+type choice struct {
+	kind  choiceKind
+	a, b  int
+	timer action.Timer
+}
+
+// choiceKind says what happens.
+type choiceKind uint8
+
+const (
+	joins    choiceKind = iota // Rank a joins over its link b.
+	byes                       // Rank a sends Bye over its link b.
+	closes                     // Rank a closes its link b.
+	expires                    // A timer of forwarder a expires.
+	dials                      // Forwarder a opens a connection to another one.
+	asks                       // Pipe a reaches the forwarder that was dialled.
+	answers                    // The answer to pipe a reaches the forwarder that has dialled.
+	delivers                   // The first frame of pipe a reaches side b.
+	ends                       // Side b of pipe a ends.
+
+	// Faults.
+
+	loses    // Rank a loses its link b.
+	dies     // Rank a dies.
+	perishes // All ranks of cluster a die.
+	restarts // Forwarder a starts again.
+	undials  // Forwarder a does not reach another one.
+	cuts     // Pipe a is cut.
+)
+
+var choiceNames = [...]string{"join", "bye", "close", "timer", "dial", "ask", "answer", "deliver", "end", "lose", "die",
+	"perish", "restart", "undialled", "cut"}
+
+func (c choice) String() string {
+	if c.kind == expires {
+		return fmt.Sprintf("timer %v of %d at %d", c.timer.Kind, c.timer.Of, c.a)
+	}
+	return fmt.Sprintf("%s %d %d", choiceNames[c.kind], c.a, c.b)
+}
+
+// fault reports whether the event counts as a fault.
+func (c choice) fault() bool { return c.kind >= loses }
+
+// late reports whether the event is the end of a timer so long that it expires only when no other
+// event is possible.
+func (c choice) late() bool {
+	return c.kind == expires && (c.timer.Kind == action.Gathering || c.timer.Kind == action.Large)
 }
