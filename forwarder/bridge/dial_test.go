@@ -39,21 +39,21 @@ func has[A action.Action](actions []action.Action) bool {
 }
 
 var (
-	again = Expired{Timer: action.Again}
-	lost  = errors.New("reset")
+	again    = Expired{Timer: action.Again}
+	errReset = errors.New("reset")
 )
 
 // TestNumberIsDialledOnce checks that a number is not dialled while a Dial of that number is under
 // way, also if the other end has dialled a connection with that number, which ends.
 func TestNumberIsDialledOnce(t *testing.T) {
 	b := running(t)
-	if !has[Dial](after(t, b, Ended{Conn: 1, Cause: lost}, again)) {
+	if !has[Dial](after(t, b, Ended{Conn: 1, Cause: errReset}, again)) {
 		t.Fatal("the lost connection is not dialled")
 	}
-	if has[Dial](after(t, b, Offered{Conn: 2, Number: 1}, Ended{Conn: 2, Cause: lost}, again)) {
+	if has[Dial](after(t, b, Offered{Conn: 2, Number: 1}, Ended{Conn: 2, Cause: errReset}, again)) {
 		t.Error("the number is dialled twice at once")
 	}
-	if !has[Dial](after(t, b, NotDialled{Number: 1, Err: lost}, again)) {
+	if !has[Dial](after(t, b, NotDialled{Number: 1, Err: errReset}, again)) {
 		t.Error("the number is not dialled again after the Dial has failed")
 	}
 }
@@ -62,7 +62,7 @@ func TestNumberIsDialledOnce(t *testing.T) {
 // one with the same number, which is in use.
 func TestSurplusDialIsClosed(t *testing.T) {
 	b := running(t)
-	after(t, b, Ended{Conn: 1, Cause: lost}, again, Offered{Conn: 2, Number: 1})
+	after(t, b, Ended{Conn: 1, Cause: errReset}, again, Offered{Conn: 2, Number: 1})
 	actions := after(t, b, Dialled{Conn: 3, Number: 1})
 	if has[Introduce](actions) || !has[action.End](actions) || b.First() != 2 {
 		t.Errorf("%+v; connection %d is in use", actions, b.First())
@@ -73,8 +73,8 @@ func TestSurplusDialIsClosed(t *testing.T) {
 // the other end gathered the job again can be dialled again.
 func TestRestartOfPeerEndsDials(t *testing.T) {
 	b := running(t)
-	after(t, b, Ended{Conn: 1, Cause: lost}, again, Dialled{Conn: 2, Number: 1}, Offered{Conn: 3, Number: 0}, Ended{Conn: 2, Cause: lost})
-	if !has[Dial](after(t, b, Ended{Conn: 3, Cause: lost}, again)) {
+	after(t, b, Ended{Conn: 1, Cause: errReset}, again, Dialled{Conn: 2, Number: 1}, Offered{Conn: 3, Number: 0}, Ended{Conn: 2, Cause: errReset})
+	if !has[Dial](after(t, b, Ended{Conn: 3, Cause: errReset}, again)) {
 		t.Error("no connection is dialled any more")
 	}
 }
@@ -84,7 +84,7 @@ func TestRestartOfPeerEndsDials(t *testing.T) {
 func TestFramesOfGatheringAreIgnored(t *testing.T) {
 	for _, frame := range []wire.Type{wire.TypeJoin, wire.TypeNotice, wire.TypeRailState, wire.TypeLost} {
 		b := running(t)
-		actions := after(t, b, Ended{Conn: 1, Cause: lost}, Offered{Conn: 2, Number: 0}, Unexpected{Conn: 2, Type: frame})
+		actions := after(t, b, Ended{Conn: 1, Cause: errReset}, Offered{Conn: 2, Number: 0}, Unexpected{Conn: 2, Type: frame})
 		if has[action.End](actions) {
 			t.Errorf("%v ends the connection", frame)
 		}
