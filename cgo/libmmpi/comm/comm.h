@@ -52,6 +52,13 @@ int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
  * `worst` is not 0 if a process has failed, in which case *made is freed and an error is raised.
  * Returns the code for the program. */
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
+/* The variable, an MPI_Fint, of a Fortran program in which the nonblocking function that this
+ * thread calls next stores the new communicator, instead of its argument, when the request
+ * completes. The function sets it to NULL if it does so. NULL: the program is in C, or its Fortran
+ * handles are those of C. */
+extern _Thread_local void *zcomm_fortran;
+/* Stores a communicator in the variable of a Fortran program, or in *out if that is NULL. */
+void zcomm_store(MPI_Comm made, MPI_Comm *out, void *fortran);
 
 /* Makes the communicator of the ranks of c that pass the same color, in the order of key, then
  * rank, and stores it in *out; a process with a negative color gets MPI_COMM_NULL. Errors are

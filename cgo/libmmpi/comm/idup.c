@@ -11,6 +11,8 @@ typedef struct idup {
   zreq *user;
   /* the program's variable that gets the duplicate */
   MPI_Comm *out;
+  /* the MPI_Fint of a Fortran program that gets it instead, or NULL */
+  void *fortran;
   /* context is the new communicator's context id, which rank 0 has chosen. contexts is an array
    * with the number that each rank has sent in the last exchange: first the context id, where the
    * numbers of the ranks other than 0 only show that they have called the function, then the
@@ -36,6 +38,15 @@ typedef struct idup {
   MPI_Info info;
 } idup;
 
+_Thread_local void *zcomm_fortran;
+
+void zcomm_store(MPI_Comm made, MPI_Comm *out, void *fortran) {
+#ifndef Z_STANDARD_ABI /* it has no Fortran */
+  if (fortran) *(MPI_Fint *)fortran = MPI_Comm_c2f(made);
+#endif
+  if (!fortran) *out = made;
+}
+
 static int copy(idup *d, MPI_Comm from) {
 #ifdef Z_HAVE_Comm_idup_with_info
   if (d->with_info) return real.Comm_idup_with_info(from, d->info, &d->made, &d->native);
@@ -56,7 +67,7 @@ static int copied(idup *d, int *flag) {
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm;
   if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
-  if (!rc && !(rc = zcomm_add_like(d->made, d->context, c))) *d->out = d->made;
+  if (!rc && !(rc = zcomm_add_like(d->made, d->context, c))) zcomm_store(d->made, d->out, d->fortran);
   zcoll_of(d->user)->rc = rc;
   __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
   __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);
@@ -149,6 +160,7 @@ static int launch(zreq *user) {
 
 static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out,
                      MPI_Request *request) {
+  *out = MPI_COMM_NULL; /* Open MPI's Fortran functions convert it at once */
   if (z_layout.on_loss) /* a native duplication that some processes do not start never ends */
     return z_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, function,
                    "not in a job with --on-loss continue: call MPI_Comm_dup");
@@ -156,8 +168,13 @@ static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *functio
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);
   if (d) {
-    *d = (idup){
-        .out = out, .made = MPI_COMM_NULL, .native = MPI_REQUEST_NULL, .with_info = with_info, .info = MPI_INFO_NULL};
+    *d = (idup){.out = out,
+                .fortran = zcomm_fortran,
+                .made = MPI_COMM_NULL,
+                .native = MPI_REQUEST_NULL,
+                .with_info = with_info,
+                .info = MPI_INFO_NULL};
+    zcomm_fortran = NULL;
     if (info != MPI_INFO_NULL) zcoll_fail(j, real.Info_dup(info, &d->info));
   }
   j->args.recv = d;

@@ -31,8 +31,4 @@ int zfailure_agree(MPI_Comm comm, int *flag, MPI_Request *request, const char *f
 /* Makes the communicator of all living processes of comm, in the order of their ranks. `request` is
  * NULL for the blocking function. */
 int zfailure_shrink(MPI_Comm comm, MPI_Comm *out, MPI_Request *request, const char *function);
-/* The MPI_Fint of a Fortran program that the next zfailure_shrink of this thread stores the new
- * communicator in, instead of *out, when the shrink completes. The function sets it to NULL if it
- * does so. NULL: the program is in C. */
-extern _Thread_local void *zfailure_fortran;
 #endif

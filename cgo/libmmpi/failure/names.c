@@ -67,10 +67,10 @@ static int ishrink(int (*function)(MPI_Comm, MPI_Comm *, MPI_Request *), MPI_Com
   MPI_Request handle = MPI_REQUEST_NULL;
 #ifdef OPEN_MPI
   MPI_Comm made = MPI_COMM_NULL;
-  zfailure_fortran = out;
+  zcomm_fortran = out;
   int rc = function(comm, &made, &handle);
-  if (zfailure_fortran) *out = MPI_Comm_c2f(made);
-  zfailure_fortran = NULL;
+  if (zcomm_fortran) *out = MPI_Comm_c2f(made);
+  zcomm_fortran = NULL;
 #else
   int rc = function(comm, (MPI_Comm *)out, &handle);
 #endif

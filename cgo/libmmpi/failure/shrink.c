@@ -30,8 +30,6 @@ typedef struct shrink {
  * native part next */
 static uint32_t started, served;
 
-_Thread_local void *zfailure_fortran;
-
 /* Sets the context and the members to those of an agreement, whose cell is done. Returns an MPI
  * error class. */
 static int take_members(zcomm *c, const z_cell *agreed, shrink *s) {
@@ -69,10 +67,7 @@ static int complete(zcomm *c, const z_cell *confirmed, shrink *s) {
 
 static int over(shrink *s, int rc) {
   if (rc && s->made != MPI_COMM_NULL) real.Comm_free(&s->made);
-#ifndef Z_STANDARD_ABI
-  if (s->fortran) *(MPI_Fint *)s->fortran = MPI_Comm_c2f(s->made);
-#endif
-  if (!s->fortran) *s->out = s->made;
+  zcomm_store(s->made, s->out, s->fortran);
   s->rc = rc;
   __atomic_store_n(&s->user->cell.done, 1, __ATOMIC_RELEASE);
   return 1;
@@ -117,7 +112,7 @@ int zfailure_shrink(MPI_Comm comm, MPI_Comm *out, MPI_Request *request, const ch
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, function);
   shrink *s = calloc(1, sizeof *s);
   if (!s) z_no_memory("a communicator");
-  *s = (shrink){.user = user, .out = out, .fortran = zfailure_fortran, .made = MPI_COMM_NULL};
+  *s = (shrink){.user = user, .out = out, .fortran = zcomm_fortran, .made = MPI_COMM_NULL};
   user->extra = r->extra = s;
   user->finish = finish, r->poll = advance;
   int failed = Z_ENGINE(ze_shrink(c->id, 1, &r->cell));
@@ -128,7 +123,7 @@ int zfailure_shrink(MPI_Comm comm, MPI_Comm *out, MPI_Request *request, const ch
     return z_raise_engine(c, failed, function);
   }
   s->turn = __atomic_fetch_add(&started, 1, __ATOMIC_RELAXED);
-  zfailure_fortran = NULL;
+  zcomm_fortran = NULL;
   zreq_release(r);
   if (!request) return zreq_complete(user, MPI_STATUS_IGNORE);
   *request = user->handle;

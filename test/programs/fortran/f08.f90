@@ -106,6 +106,7 @@ program f08
   call MPI_Exscan(me + 1, y, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
   if (me > 0 .and. y /= me * (me + 1) / 2) failures = failures + 1
   call types_for_each(MPI_COMM_WORLD)
+  call duplicate_later(MPI_COMM_WORLD)
   call MPI_Allreduce(failures, all_failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
   if (me == 0) print '(a,i4,a,2i7,a,i4)', 'ranks', np, ' map', got, ' failures', all_failures
   call MPI_Finalize()
@@ -128,5 +129,22 @@ contains
     call MPI_Ialltoallw(MPI_IN_PLACE, counts, displs, types, in, counts, displs, types, comm, request)
     call MPI_Wait(request, MPI_STATUS_IGNORE)
     if (any(in /= out)) failures = failures + 1
+  end subroutine
+
+  ! The duplicate exists when the request has completed.
+  subroutine duplicate_later(comm)
+    type(MPI_Comm), intent(in) :: comm
+    type(MPI_Comm), asynchronous :: copies(2)
+    type(MPI_Request) :: requests(2)
+    integer :: k, n
+    do k = 1, 2
+      call MPI_Comm_idup(comm, copies(k), requests(k))
+    end do
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+    do k = 1, 2
+      call MPI_Allreduce(k, n, 1, MPI_INTEGER, MPI_SUM, copies(k))
+      if (n /= k * np) failures = failures + 1
+      call MPI_Comm_free(copies(k))
+    end do
   end subroutine
 end program

@@ -97,6 +97,7 @@ program usempi
   call MPI_Bcast(everything, 1, t, 0, dup, ierr)
   call MPI_Type_free(t, ierr)
   call types_for_each(dup)
+  call duplicate_later(dup)
   call MPI_Comm_free(dup, ierr)
   call MPI_Allreduce(failures, all_failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
   if (me == 0) print '(a,i4,a,i4)', 'ranks', np, ' failures', all_failures
@@ -120,5 +121,21 @@ contains
     call MPI_Ialltoallw(MPI_IN_PLACE, counts, displs, types, in, counts, displs, types, comm, request, ierr)
     call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
     if (any(in /= out)) failures = failures + 1
+  end subroutine
+
+  ! The duplicate exists when the request has completed.
+  subroutine duplicate_later(comm)
+    integer, intent(in) :: comm
+    integer, asynchronous :: copies(2)
+    integer :: requests(2), k, n
+    do k = 1, 2
+      call MPI_Comm_idup(comm, copies(k), requests(k), ierr)
+    end do
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, ierr)
+    do k = 1, 2
+      call MPI_Allreduce(k, n, 1, MPI_INTEGER, MPI_SUM, copies(k), ierr)
+      if (n /= k * np) failures = failures + 1
+      call MPI_Comm_free(copies(k), ierr)
+    end do
   end subroutine
 end program
