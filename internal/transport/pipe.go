@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -27,8 +28,9 @@ type Piper interface {
 // Pipe is a pipe of the kernel. Bytes that are moved to it from a socket stay where the kernel
 // received them. It is not safe for concurrent use.
 type Pipe struct {
-	in, out int // descriptors of the reading and writing end
-	n       int // number of bytes in the pipe
+	in, out int  // descriptors of the reading and writing end
+	n       int  // number of bytes in the pipe
+	quiet   bool // Drain raises no SIGPIPE (Quiet).
 }
 
 // NewPipe makes a pipe for size bytes in whole pages. The pipe has a slot for each page, but
@@ -46,6 +48,11 @@ func NewPipe(size int) (*Pipe, error) {
 	}
 	return p, nil
 }
+
+// Quiet makes Drain raise no SIGPIPE when the connection is closed. It is for a process that may
+// not ignore the signal, because other code in it decides about signals. It costs three short
+// system calls each time.
+func (p *Pipe) Quiet() { p.quiet = true }
 
 // Len returns the number of bytes in the pipe.
 func (p *Pipe) Len() int { return p.n }
@@ -116,6 +123,37 @@ func (p *Pipe) Fill(fd, n int) (int, syscall.Errno) {
 // Drain moves the bytes in the pipe to a nonblocking socket, as far as that takes them. It is for
 // transports.
 func (p *Pipe) Drain(fd int) (int, syscall.Errno) {
+	if p.quiet {
+		return p.drainQuietly(fd)
+	}
+	return p.drain(fd)
+}
+
+// drainQuietly is drain without a SIGPIPE for the process, which splice has no flag for: this
+// thread blocks the signal, and removes it if it has been raised.
+func (p *Pipe) drainQuietly(fd int) (int, syscall.Errno) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const sigpipe = 1 << (unix.SIGPIPE - 1)
+	block, before, now := uint64(sigpipe), uint64(0), unix.Timespec{}
+	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, uintptr(unsafe.Pointer(&block)),
+		uintptr(unsafe.Pointer(&before)), unsafe.Sizeof(block), 0, 0)
+	if e != 0 || before&sigpipe != 0 {
+		return p.drain(fd)
+	}
+	n, broken := p.drain(fd)
+	if broken == unix.EPIPE {
+		// If the kernel has raised no signal, there is none to remove.
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&block)), 0,
+			uintptr(unsafe.Pointer(&now)), unsafe.Sizeof(block), 0, 0)
+	}
+	// It cannot fail, because the mask is one that the thread had.
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&before)), 0,
+		unsafe.Sizeof(block), 0, 0)
+	return n, broken
+}
+
+func (p *Pipe) drain(fd int) (int, syscall.Errno) {
 	k, _, e := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(p.out), 0, uintptr(fd), 0, uintptr(p.n), nonblocking)
 	if e != 0 {
 		return 0, e

@@ -146,6 +146,7 @@ func (c *splicer) begin(head []byte) bool {
 			c.splices = false
 			return false
 		}
+		pipe.Quiet()
 		c.pipe = pipe
 	}
 	if err := c.pipe.Write(head); err != nil {
