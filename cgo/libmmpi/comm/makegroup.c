@@ -33,7 +33,9 @@ typedef struct note {
    * from a call that its receiver has given up, and is discarded. */
   uint64_t id;
   uint64_t context; /* from the first member: a new context id, for the communicator */
-  /* not 0 if the sender has failed or, from the first member, if any member has */
+  /* not Z_OK if the sender has failed or, from the first member, if any member has:
+   * Z_ERR_PROC_FAILED if a cluster is lost, of which the receiver may not know yet, otherwise
+   * Z_ERR_INTERNAL (enum z_error) */
   uint64_t failed;
 } note;
 
@@ -133,22 +135,29 @@ static int exchange_notes(const meeting *m, const int *ranks, int to_first, note
   return x.rc;
 }
 
+/* Returns the code with which this process tells others of a failure (note.failed). */
+static uint64_t cause(const meeting *m, const int *ranks) {
+  return z_layout.on_loss && is_hurt(m, ranks) ? Z_ERR_PROC_FAILED : Z_ERR_INTERNAL;
+}
+
 /* Makes the result of a call the same for all members: rc is this process's result, an MPI error
  * code. *context is set to a context id of the first member. Returns an MPI error code, which is
  * MPI_SUCCESS only if rc is in all members. */
 static int agree(const meeting *m, const int *ranks, int rc, uint64_t *context) {
   int first = m->me == 0;
-  note *all = calloc((size_t)m->g->size, sizeof *all), answer = {m->id, 0, rc != MPI_SUCCESS};
+  note *all = calloc((size_t)m->g->size, sizeof *all), answer = {m->id, 0, rc ? cause(m, ranks) : Z_OK};
   if (!all) z_no_memory("the members of a communicator");
   all[0] = answer;
   int lost = exchange_notes(m, ranks, 1, all);
-  if (first) answer.context = Z_ENGINE(ze_next_context(m->c->link)), answer.failed |= lost != MPI_SUCCESS;
-  for (int i = 1; i < m->g->size && first; i++) answer.failed |= all[i].failed;
+  if (first) answer.context = Z_ENGINE(ze_next_context(m->c->link));
+  if (first && lost) answer.failed = cause(m, ranks);
+  for (int i = 1; i < m->g->size && first; i++)
+    if (all[i].failed && answer.failed != Z_ERR_PROC_FAILED) answer.failed = all[i].failed;
   free(all);
   int rc2 = first || !lost ? exchange_notes(m, ranks, 0, &answer) : MPI_SUCCESS;
   *context = answer.context;
   if (rc || !(lost || rc2 || answer.failed)) return rc;
-  if (z_layout.on_loss && is_hurt(m, ranks)) return Z_CLASS_PROC_FAILED;
+  if (answer.failed == Z_ERR_PROC_FAILED || cause(m, ranks) == Z_ERR_PROC_FAILED) return Z_CLASS_PROC_FAILED;
   return lost ? lost : rc2 ? rc2 : MPI_ERR_OTHER;
 }
 
