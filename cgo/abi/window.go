@@ -73,7 +73,9 @@ func ze_win_drop(win int32) C.int { return window(win, (*engine.Window).Drop) }
 //export ze_win_attach
 func ze_win_attach(win int32, base uintptr, n int64, device int32) C.int {
 	return window(win, func(w *engine.Window) error {
-		return w.Call(nil, func(d *rma.Node, _ any) error { return d.Attach(uint64(base), bytes(base, n), device != 0) })
+		return w.Call(nil, func(d *rma.Node, _ any) error {
+			return d.Attach(uint64(base), bytes(base, n), device != 0)
+		})
 	})
 }
 

@@ -16,7 +16,7 @@ type search struct {
 	// later has the worlds of the next level, and laterKnown their states.
 	later      queue
 	laterKnown states
-	wrong      error          // wrong says what is wrong in a state, and what has led to it.
+	wrong      error          // wrong describes the violation in a state, and the choices that have led to it.
 	full       bool           // full says that world.alone is not used.
 	look       func(w *world) // look is called with a copy of each world that is explored, unless nil.
 	packed     []byte         // packed is the buffer for packed worlds.

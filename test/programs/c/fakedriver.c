@@ -97,6 +97,8 @@ static int attribute(void *out, int what, uintptr_t p) {
 
 static _Thread_local int contexts; /* the number of contexts on this thread's stack */
 
+/* CUDA_MEMCPY2D, declared here again and not shared with device/cuda.c: a wrong declaration there
+ * would otherwise be wrong here, too, and pass. */
 typedef struct side {
   size_t x, y;
   unsigned type;
