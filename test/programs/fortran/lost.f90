@@ -1,7 +1,9 @@
 ! The Fortran functions for failed processes: the last rank ends by SIGKILL, and the others shrink
 ! MPI_COMM_WORLD. Rank 0 prints how many ranks go on. A line with "wrong" is an error.
 program lost
-  use mpi
+  ! The functions must not come from the module, because that of MPICH 4.2 has some of these, with a
+  ! logical flag.
+  use mpi, only: MPI_COMM_WORLD, MPI_ERRORS_RETURN, MPI_STATUS_IGNORE, MPI_SUCCESS
   use iso_c_binding
   implicit none
   external mpix_comm_revoke, mpix_comm_is_revoked, mpix_comm_get_failed, mpix_comm_ack_failed
