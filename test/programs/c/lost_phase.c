@@ -96,12 +96,12 @@ int main(int argc, char **argv) {
     if (!strcmp(phase, "flush") || !strcmp(phase, "rput")) CLASS(MPI_Win_lock_all(0, win), MPI_SUCCESS);
     MPI_Barrier(comm); /* the other ranks may need this long to make the window */
   }
-  if (!strcmp(phase, "exit")) {
+  int exits = !strcmp(phase, "exit"), finalizes = !strcmp(phase, "finalize");
+  if (exits || finalizes) {
+    MPI_Barrier(comm); /* the other ranks may need this long to make the communicator */
+    usleep(finalizes && dying ? 200000 : 0);
     perish();
-    await_loss(comm);
-  } else if (!strcmp(phase, "finalize")) {
-    usleep(dying ? 200000 : 0);
-    perish();
+    if (exits) await_loss(comm);
   } else {
     repeat(comm);
     tidy();

@@ -1,6 +1,7 @@
 /* Failed processes: the functions of the program (failure/failure.c), and requests that stay
  * pending (request/request.c). Of the clusters of 2, 3 and 2 ranks the last one is lost. */
 #include "../../../../include/mmpi-ft.h"
+#include "comm/comm.h"
 #include "failure/failure.h"
 #include "requests.h"
 
@@ -45,6 +46,14 @@ TEST(functions_are_unsupported_in_a_job_that_ends) {
   zfailure_agree(MPI_COMM_WORLD, &flag, &request, "MPIX_Comm_iagree");
   CHECK(zfailure_shrink(MPI_COMM_WORLD, &comm, NULL, "MPIX_Comm_shrink") != MPI_SUCCESS);
   SAME(fake.raised, 8);
+}
+
+TEST(loss_while_processes_agree_on_a_communicator_is_a_failed_process) {
+  lossy_world();
+  MPI_Comm none = MPI_COMM_NULL;
+  fake_refuse(Z_ERR_PROC_FAILED);
+  SAME(zcomm_agree(z_whole, MPI_SUCCESS, &none, "f"), Z_CLASS_PROC_FAILED);
+  SAME(fake.raised, 1);
 }
 
 static int size_of(MPI_Group group) {
