@@ -59,6 +59,13 @@ static inline const char *name_of(int rc) {
     if (class_of(rc_) != (want)) failed(__FILE__, __LINE__, #rc " returns %s (%d)", name_of(rc_), rc_); \
   } while (0)
 
+/* Waits until all processes have come this far. The barrier of a survivor may fail, because a
+ * process that has left it may be lost already. */
+static inline void meet(void) {
+  int rc = MPI_Barrier(MPI_COMM_WORLD);
+  if (rc) CLASS(rc, MPIX_ERR_PROC_FAILED);
+}
+
 /* Waits until this process knows that the processes have failed. */
 static inline void await_loss(MPI_Comm comm) {
   for (int n = 0; n < victims;) {

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
   int flag, n = -1;
   MPI_Comm alive;
   MPI_Group lost;
-  CLASS(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS);
+  meet();
   perish();
   await_loss(MPI_COMM_WORLD);
 

@@ -7,7 +7,7 @@ int main(int argc, char **argv) {
   int size;
   MPI_Comm alive = MPI_COMM_NULL;
   MPI_Request request;
-  CLASS(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS);
+  meet();
   if (dying) {
     CLASS(MPIX_Comm_ishrink(MPI_COMM_WORLD, &alive, &request), MPI_SUCCESS);
     usleep(200000); /* the vote arrives, and no call of MPI goes on with the rest */

@@ -6,7 +6,7 @@ int main(int argc, char **argv) {
   begin_lost(&argc, &argv);
   int flag = 7;
   MPI_Comm alive;
-  CLASS(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS);
+  meet();
   perish();
   await_loss(MPI_COMM_WORLD);
   printf("rank %d knows the loss\n", me);
