@@ -42,8 +42,10 @@ type Config struct {
 	Nice int
 
 	// NAT lets the kernel forward connections between ranks; nil: all frames are relayed here.
-	NAT  NAT
-	Dial Dial // Dial opens links to other forwarders, for jobs of several hops (these are refused).
+	NAT NAT
+	// NATOff is the reason, for users, why NAT is nil; Status reports it.
+	NATOff string
+	Dial   Dial // Dial opens links to other forwarders, for jobs of several hops (these are refused).
 
 	// Trunk is the number of connections that carry bulk to another forwarder that this one has
 	// dialled, up to trunk.Most. If there are several, one more carries all other frames (one for

@@ -48,11 +48,11 @@ func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == n
 
 // Reload changes which jobs the forwarder serves, which forwarders it dials, and its bounds. It
 // takes over the fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory and all that begin
-// with Max. It ignores Listeners, Log, NAT and HostKey. All other fields are only checked: a change
-// of them takes effect at the next start. Present jobs go on and keep their JobMemory; their ranks
-// and forwarders may join and rejoin them, because Level, Secret, Jobs and MaxRanks decide only
-// which jobs are opened. A job of several hops whose Dial was removed cannot replace links that it
-// loses. On an error nothing changes. Safe for concurrent use.
+// with Max. It ignores Listeners, Log, NAT, NATOff and HostKey. All other fields are only checked:
+// a change of them takes effect at the next start. Present jobs go on and keep their JobMemory;
+// their ranks and forwarders may join and rejoin them, because Level, Secret, Jobs and MaxRanks
+// decide only which jobs are opened. A job of several hops whose Dial was removed cannot replace
+// links that it loses. On an error nothing changes. Safe for concurrent use.
 func (f *Forwarder) Reload(cfg Config) error {
 	cfg.Listeners, cfg.Log, cfg.NAT, cfg.HostKey = f.cfg.Listeners, zap.NewNop(), f.cfg.NAT, f.cfg.HostKey
 	cfg, err := cfg.withDefaults()

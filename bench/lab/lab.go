@@ -130,7 +130,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	}
 	l.awake = stayAwake()
 	for _, z := range cfg.Zippers {
-		if err := l.forwarder(z, cfg.ForwarderOptions...); err != nil {
+		if err := l.forwarder(z, append([]string{"--nat=off"}, cfg.ForwarderOptions...)...); err != nil {
 			_ = l.Down() // the first error is the cause
 			return nil, err
 		}

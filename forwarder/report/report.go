@@ -15,11 +15,15 @@ type Status struct {
 	Now       time.Time `json:"now"`
 	Addresses []string  `json:"addresses"`
 	// the forwarder's public key, in the form that users write; empty if it has no key
-	HostKey string      `json:"host_key"`
-	Loops   int         `json:"loops"`
-	Links   int         `json:"links"`
-	Jobs    []JobStatus `json:"jobs"` // the jobs that have not ended, by id
-	Past    []Summary   `json:"past"` // the last ended jobs, oldest first
+	HostKey string `json:"host_key"`
+	Loops   int    `json:"loops"`
+	// whether the kernel forwards connections between ranks if they exchange much
+	NAT bool `json:"nat"`
+	// the reason if it does not
+	NATOff string      `json:"nat_off,omitempty"`
+	Links  int         `json:"links"`
+	Jobs   []JobStatus `json:"jobs"` // the jobs that have not ended, by id
+	Past   []Summary   `json:"past"` // the last ended jobs, oldest first
 	// MoreJobs is the number of further jobs that are not in Jobs. It is 0 from Forwarder.Status,
 	// which lists all; package monitor bounds the length of its answers.
 	MoreJobs int `json:"more_jobs,omitempty"`

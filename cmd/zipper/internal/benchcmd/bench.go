@@ -56,7 +56,7 @@ func openBench(c *cli.Context) (*bench, error) {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program,
-		Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}}
+		Options: launch.Options{StartForwarder: jobforwarder.Starter(log, jobforwarder.NATOff)}}}
 	if c.Bool("lab") {
 		cfg := lab.Small()
 		cfg.Rate = c.String("rate")

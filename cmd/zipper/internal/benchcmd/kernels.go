@@ -123,7 +123,7 @@ func (r *kernelsReport) measure(c *cli.Context, dir string) error {
 	if err != nil {
 		return clikit.WithCause(ctx, err)
 	}
-	runner := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}
+	runner := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log, jobforwarder.NATOff)}}
 	say := func(what string) { fmt.Fprintln(os.Stderr, what) }
 	r.Runs, err = lab.Kernels(ctx, runner, dir, r.Rates, kernels, c.String("class"), c.Int("rounds"),
 		contend.Options{Bytes: 16 << 20, Most: 10, Within: 0.02, Say: say}, func(x contend.Recorded) {

@@ -102,7 +102,7 @@ func benchReport(c *cli.Context) error {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
-	r := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}
+	r := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log, jobforwarder.NATOff)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
 		zipped := func(protocol string) func() (*spec.Job, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/launch/doctor"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -80,6 +81,7 @@ func examine(c *cli.Context) error {
 			return clikit.Usage(errors.New("--zipper: give also the clusters that use it (--cluster or --file)"))
 		}
 		r = doctor.Host(ctx, c.Args().Slice())
+		r.Findings = append(r.Findings, kernelFinding())
 	}
 	if c.Bool("json") {
 		if err := clikit.WriteJSON(os.Stdout, r); err != nil {
@@ -96,4 +98,20 @@ func examine(c *cli.Context) error {
 	default:
 		return clikit.StatusError{Code: clikit.ExitFailure, Err: fmt.Errorf("%d problems found", n)}
 	}
+}
+
+// kernelFinding says whether the kernel of this host would forward connections between ranks for a
+// forwarder that runs as the user of this process.
+func kernelFinding() doctor.Finding {
+	f := doctor.Finding{Level: doctor.OK, Subject: "this host as a zipper node"}
+	table, err := nat.Open()
+	if err == nil {
+		err = table.Close()
+	}
+	if err == nil {
+		f.Detail = "the kernel can pass connections on between ranks (zipper forwarder --nat=auto)"
+	} else {
+		f.Detail = fmt.Sprintf("a forwarder of this user relays all messages itself: %v", err)
+	}
+	return f
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/reach"
@@ -52,8 +53,7 @@ func forwarderFlags() []cli.Flag {
 			Usage: "`HOST:PORT` at which the forwarder answers zipper status; none: not at all"},
 		&cli.BoolFlag{Name: "metrics", Usage: "also serve metrics for Prometheus at the status address (/metrics)"},
 		&cli.StringFlag{Name: "accounting", Usage: "append a record of each job that has run to `FILE`, one line of JSON (docs/howto/monitoring.md)"},
-		&cli.BoolFlag{Name: "nat",
-			Usage: "let this node's kernel forward connections between ranks (nftables; requires CAP_NET_ADMIN and IP forwarding): see docs/howto/direct-links.md"},
+		natFlag(),
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 		&cli.StringFlag{Name: "host-key",
 			Usage: "`FILE` with the key by which ranks recognize this forwarder; made if it does not exist; none: a new key at each start (default: host_key in the state directory)"},
@@ -98,6 +98,19 @@ func forwarderFlags() []cli.Flag {
 			Usage: "level of the messages on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 	}
 }
+
+// natFlag returns the flag --nat, which may be given without a value.
+func natFlag() cli.Flag {
+	mode := jobforwarder.NATAuto
+	return &cli.GenericFlag{Name: natName, Value: &mode,
+		Usage: "whether this node's kernel forwards connections between ranks, `auto|on|off`: auto does so if it can (nftables, CAP_NET_ADMIN and IP forwarding); --nat alone means on (docs/howto/direct-links.md)"}
+}
+
+// natName is the name of natFlag.
+const natName = "nat"
+
+// natMode returns the value of natFlag.
+func natMode(c *cli.Context) jobforwarder.NAT { return jobforwarder.NAT(c.String(natName)) }
 
 // dialler returns the function by which the forwarder connects to others: by the command for the
 // address, or on the networks that are allowed. Without either, jobs that hold the operator's

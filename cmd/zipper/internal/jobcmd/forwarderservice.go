@@ -23,7 +23,6 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/account"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
-	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/transport"
@@ -86,17 +85,14 @@ func serveForwarder(line *cli.Context) (err error) {
 	if cfg.Dial, err = dialler(c, &cfg, log); err != nil {
 		return clikit.Usage(err)
 	}
-	if c.Bool("nat") {
-		if cfg.Protocol == forwarder.Classic {
-			return clikit.Usage(errors.New("--nat is not supported with --protocol classic, which relays everything"))
-		}
-		table, err := nat.Open()
-		if err != nil {
-			return fmt.Errorf("--nat: %w", err)
-		}
-		defer table.Close()
-		cfg.NAT = table
+	if natMode(c) == jobforwarder.NATOn && cfg.Protocol == forwarder.Classic {
+		return clikit.Usage(errors.New("--nat is not supported with --protocol classic, which relays everything"))
 	}
+	kernel, err := natMode(c).Apply(&cfg)
+	if err != nil {
+		return err
+	}
+	defer kernel.Close()
 	jobforwarder.SetThreads(max(cfg.Loops, loop.DefaultLoops()))
 	var metrics *monitor.Metrics
 	if c.Bool("metrics") {

@@ -73,6 +73,7 @@ and 2 for wrong flags.`,
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
 			clikit.TicketFlag, clikit.HostKeysFlag,
+			natFlag(),
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},
@@ -110,7 +111,7 @@ func run(c *cli.Context) error {
 		Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Progress: progress, Tag: c.Bool("tag"),
 		RunDir:         c.String("run-dir"),
 		Record:         c.String("record"),
-		StartForwarder: jobforwarder.Starter(log),
+		StartForwarder: jobforwarder.Starter(log, natMode(c)),
 	})
 	if sig, ok := clikit.InterruptOf(ctx); ok {
 		out.Status, out.Reason = sig.Status(), sig.Error()

@@ -124,6 +124,12 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 	if s.HostKey != "" {
 		fmt.Fprintf(w, "host key %s\n", text(s.HostKey))
 	}
+	switch {
+	case s.NAT:
+		fmt.Fprintln(w, "the kernel passes connections on between ranks that exchange much")
+	case s.NATOff != "":
+		fmt.Fprintf(w, "all messages are relayed by this process: %s\n", text(s.NATOff))
+	}
 	writeTotals(w, &s.Totals)
 	for _, j := range s.Jobs {
 		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"sync"
@@ -37,6 +38,7 @@ type inProcess struct {
 	key    string
 	port   string
 	cancel context.CancelFunc
+	kernel io.Closer // what the kernel does for the forwarder
 	served chan struct{}
 	ended  chan struct{} // closed with the first summary
 
@@ -44,15 +46,16 @@ type inProcess struct {
 	summary *forwarder.Summary
 }
 
-// Starter returns the function that starts forwarders for launch.Run.
-func Starter(log *zap.Logger) func(context.Context, launch.Wanted) (launch.Forwarder, error) {
-	return func(_ context.Context, w launch.Wanted) (launch.Forwarder, error) { return start(w, log) }
+// Starter returns the function that starts forwarders for launch.Run. kernel says whether the
+// kernel forwards connections between ranks on several hosts.
+func Starter(log *zap.Logger, kernel NAT) func(context.Context, launch.Wanted) (launch.Forwarder, error) {
+	return func(_ context.Context, w launch.Wanted) (launch.Forwarder, error) { return start(w, log, kernel) }
 }
 
 // start starts a forwarder on a free port: of the loopback interface, or of all interfaces when
 // processes on other hosts have to reach it. It refuses ranks of other jobs, because a port that is
 // open for all hosts must not be a service for their users.
-func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
+func start(w launch.Wanted, log *zap.Logger, kernel NAT) (launch.Forwarder, error) {
 	addr := ":0"
 	if w.Local {
 		addr = "127.0.0.1:0"
@@ -79,8 +82,16 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 		Jobs:     []string{w.Job}, Secret: w.Secret, HostKey: private,
 		Patience: max(forwarder.Patience, w.Timeout/shareOfTimeout)}
 	SetThreads(loop.DefaultLoops())
-	if r.f, err = forwarder.New(cfg); err != nil {
+	if w.Local { // ranks do not dial ports of the loopback interface that a forwarder names
+		kernel = NATOff
+	}
+	table, err := kernel.Apply(&cfg)
+	if err != nil {
 		return nil, errors.Join(err, ln.Close())
+	}
+	r.kernel = table
+	if r.f, err = forwarder.New(cfg); err != nil {
+		return nil, errors.Join(err, table.Close(), ln.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -166,4 +177,5 @@ func (r *inProcess) Settle() {
 func (r *inProcess) Close() {
 	r.cancel()
 	<-r.served
+	_ = r.kernel.Close() // the kernel removes the table with this process in any case
 }

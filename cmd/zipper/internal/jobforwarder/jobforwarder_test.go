@@ -19,7 +19,7 @@ import (
 // job's secret, and that the end of other connections is not taken for the job's end.
 func TestForwarderServesItsJobOnly(t *testing.T) {
 	secret := jobenv.NewSecret()
-	f, err := start(launch.Wanted{Job: "j", Secret: secret, Local: true}, zap.NewNop())
+	f, err := start(launch.Wanted{Job: "j", Secret: secret, Local: true}, zap.NewNop(), NATAuto)
 	if err != nil {
 		t.Fatal(err)
 	}

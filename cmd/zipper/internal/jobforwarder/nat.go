@@ -1,0 +1,78 @@
+package jobforwarder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/nat"
+)
+
+// NAT says whether a forwarder lets its host's kernel forward connections between ranks. It is the
+// value of a command's flag, of which --nat alone means --nat=on.
+type NAT string
+
+// Values of NAT.
+const (
+	NATAuto NAT = "auto" // The kernel forwards if it can; otherwise the forwarder relays.
+	NATOn   NAT = "on"   // The kernel forwards; the forwarder fails if it cannot.
+	NATOff  NAT = "off"  // The forwarder relays everything.
+)
+
+// Set implements flag.Value.
+func (m *NAT) Set(s string) error {
+	switch s {
+	case "true": // the flag without a value
+		*m = NATOn
+	case "false":
+		*m = NATOff
+	case string(NATAuto), string(NATOn), string(NATOff):
+		*m = NAT(s)
+	default:
+		return errors.New("want auto, on or off")
+	}
+	return nil
+}
+
+// String implements flag.Value.
+func (m *NAT) String() string { return string(*m) }
+
+// Get implements flag.Getter.
+func (m *NAT) Get() any { return string(*m) }
+
+// IsBoolFlag allows the flag without a value.
+func (m *NAT) IsBoolFlag() bool { return true }
+
+// Apply sets the fields of cfg that say whether the kernel forwards connections, and logs the
+// reason if it does not although it should. The closer, which is never nil, must be closed after
+// the forwarder's end. An error means that the kernel must forward but cannot.
+func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
+	if m == NATOff {
+		cfg.NATOff = "--nat=off"
+		return nothing{}, nil
+	}
+	if cfg.Protocol == forwarder.Classic {
+		cfg.NATOff = "with --protocol classic everything is relayed"
+		return nothing{}, nil
+	}
+	table, err := nat.Open()
+	switch {
+	case err == nil:
+		cfg.NAT = table
+		return table, nil
+	case m == NATOn:
+		return nothing{}, fmt.Errorf("--nat: %w", err)
+	}
+	cfg.NATOff = err.Error()
+	cfg.Log.Info("all messages are relayed by this process; connections in the kernel would be faster (docs/howto/direct-links.md)",
+		zap.String("reason", cfg.NATOff))
+	return nothing{}, nil
+}
+
+// nothing is a closer of nothing.
+type nothing struct{}
+
+func (nothing) Close() error { return nil }
