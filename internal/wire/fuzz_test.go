@@ -112,6 +112,10 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseRailState)(body)
 			case TypeLost:
 				v, err = parser(ParseLost)(body)
+			case TypeAsk:
+				v, err = parser(ParseAsk)(body)
+			case TypeWay:
+				v, err = parser(ParseWay)(body)
 			case TypeAbort:
 				v, err = parser(ParseAbort)(body)
 			case TypePing: // its bytes have no meaning

@@ -48,7 +48,7 @@
 //	Landed      a total since its epoch began; an older epoch's is ignored
 //	Abort       ends the job; in addition to the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
-//	Bye, ByeAck, Ping, Pong, RailState, Lost, Ready, Count
+//	Bye, ByeAck, Ping, Pong, RailState, Lost, Ready, Count, Offer, Ask, Way
 //	            belong to one link, which has its own keys; a repeated one has a number that
 //	            was used before, and the next Count reveals a dropped one
 //
@@ -111,6 +111,9 @@ const (
 	TypeJointProof Type = 49 // forwarder → joiner: as Proof, with one signature for several ranks
 	TypeRailState  Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or restored
 	TypeLost       Type = 50 // any → rank or forwarder: a cluster is lost, and the job goes on
+	TypeOffer      Type = 51 // forwarder → rank: it opens ways between ranks on request (way.go)
+	TypeAsk        Type = 52 // rank → forwarder: request for a way to another rank
+	TypeWay        Type = 53 // forwarder → rank: address at which another rank can be reached
 )
 
 // MaxPing is the largest size of a Ping in bytes: enough for packets of full size.
@@ -208,7 +211,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths has for each type the smallest and largest number of bytes after the header, plus one.
-var lengths = [TypeLost + 1]struct{ min, max uint32 }{
+var lengths = [TypeWay + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -232,6 +235,9 @@ var lengths = [TypeLost + 1]struct{ min, max uint32 }{
 	TypePong:        {1, 1},
 	TypeRailState:   {1, 14 + MaxString + 1},
 	TypeLost:        {1, 12 + MaxString + 1},
+	TypeOffer:       {1, 1},
+	TypeAsk:         {AskLen + 1, AskLen + 1},
+	TypeWay:         {minWay + 1, minWay + MaxName + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
@@ -298,13 +304,14 @@ func (h Header) Opened() Header {
 // Sealable reports whether frames of this type may be sealed: those that belong to running jobs.
 func (t Type) Sealable() bool {
 	switch t {
-	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeLost, TypeReady, TypeCount:
+	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeLost, TypeReady, TypeCount,
+		TypeOffer, TypeAsk, TypeWay:
 		return true
 	}
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeLost + 1]string{
+var typeNames = [TypeWay + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply",
 	TypeChallenge: "Challenge",
@@ -313,6 +320,7 @@ var typeNames = [TypeLost + 1]string{
 	TypePing:   "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState",
 	TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
 	TypeHalf: "Half", TypeCount: "Count", TypeJointProof: "JointProof", TypeLost: "Lost",
+	TypeOffer: "Offer", TypeAsk: "Ask", TypeWay: "Way",
 }
 
 func (t Type) String() string {

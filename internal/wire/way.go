@@ -1,0 +1,61 @@
+package wire
+
+import "errors"
+
+// WaysSince is the first version of the protocol in which a forwarder opens ways on request. A way
+// is an address at which the forwarder's kernel passes connections on to a rank.
+//
+//	forwarder → rank  Offer        after the Layout: the forwarder opens ways for this rank
+//	rank → forwarder  Ask{rank}    this pair exchanges much; the frame may be repeated, and is not answered if there is no way
+//	forwarder → rank  Way{rank, …} for the rank of the pair that dials: the address at which it reaches the other one now
+const WaysSince = 13
+
+// AskLen is the size of an Ask in bytes.
+const AskLen = 4
+
+// Ask asks the forwarder for a way between the sender and another rank.
+//
+//	0  u32  rank  virtual
+type Ask struct{ Rank uint32 }
+
+// Append appends the encoded body of the frame to b and returns the extended slice.
+func (a *Ask) Append(b []byte) []byte { return le.AppendUint32(b, a.Rank) }
+
+// ParseAsk parses an Ask that fills b.
+func ParseAsk(b []byte) (Ask, error) {
+	r := reader{b: b}
+	a := Ask{r.u32()}
+	return a, r.end()
+}
+
+// minWay is the smallest size of a Way in bytes, without the address.
+const minWay = 4 + 8 + 2
+
+// Way tells a rank where it can connect to another one for a short time.
+//
+//	0   u32     rank      virtual rank at the other end
+//	4   u64     instance  of that rank, as in its Join
+//	12  string  address   IP address and port, at most MaxName bytes
+type Way struct {
+	Rank     uint32
+	Instance uint64
+	Address  string
+}
+
+// Append appends the encoded body of the frame to b and returns the extended slice.
+func (w *Way) Append(b []byte) []byte {
+	return appendString(le.AppendUint64(le.AppendUint32(b, w.Rank), w.Instance), w.Address)
+}
+
+// ParseWay parses a Way that fills b.
+func ParseWay(b []byte) (Way, error) {
+	r := reader{b: b}
+	w := Way{r.u32(), r.u64(), r.name()}
+	if err := r.end(); err != nil {
+		return Way{}, err
+	}
+	if w.Address == "" {
+		return Way{}, errors.New("wire: way without an address")
+	}
+	return w, nil
+}
