@@ -52,6 +52,8 @@ var Rules = []Rule{
 		Why: "Links know frames, no request and no MPI."},
 	{Of: []string{"mmpi/engine/link/failover"}, Only: []string{"internal/wire"}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
 		Users: []string{"mmpi/engine/link"}, Why: "A state machine, which its caller tells what has happened and when."},
+	{Of: []string{"mmpi/engine/link/demand"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
+		Users: []string{"mmpi/engine/link"}, Why: "A state machine, which its caller tells what has happened and when."},
 	{Of: []string{"mmpi/engine/pt2pt"}, Never: []string{"mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
 		Why: "Messages; their uses are in other packages."},
 	{Of: []string{"mmpi/engine/coll"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "mmpi/engine/world", "collectives"},

@@ -34,7 +34,7 @@ var larger = map[string]struct {
 	"simulation/play.run":           {37, "a played recording: what ranks do in turn"},
 	"internal/transport/verbs.link": {36, "one link over all kinds of queue pairs"},
 	"forwarder/relay":               {21, "one way of a frame a file: copied, spliced, sealed, over a trunk"},
-	"internal/wire":                 {25, "one frame a file, and the newest version in two for two builds"},
+	"internal/wire":                 {26, "one frame a file, and the newest version in two for two builds"},
 	"collectives":                   {29, "one algorithm a file, and a new one is one file more"},
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
@@ -50,6 +51,22 @@ func openers(id *handshake.Identity, layout *wire.Layout, within *reach) map[int
 		}
 	}
 	return all
+}
+
+// waysOf returns the function that opens a direct link on demand, at an address that a forwarder
+// names. reachable returns the addresses that may be dialled, which is slow; it is called once, if
+// at all.
+func waysOf(id *handshake.Identity, layout *wire.Layout, reachable func() *reach) engine.WayOpener {
+	key := handshake.Key(id.Job, id.Secret)
+	me := int(layout.Rank)
+	within := sync.OnceValue(reachable)
+	return func(ctx context.Context, w wire.Way) (transport.Link, error) {
+		if err := within().check(int(w.Rank), w.Address); err != nil {
+			return nil, err
+		}
+		at := wire.Door{Rank: w.Rank, Instance: w.Instance, Port: wire.Port{Address: w.Address}}
+		return connect(ctx, w.Address, handshake.NewInitiator(key, me, at, nonce()))
+	}
 }
 
 // connect opens a direct link to a process that listens at the address.

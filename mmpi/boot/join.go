@@ -119,8 +119,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if loc.Rank == 0 {
 		dialer.Notify = loc.Warn
 	}
-	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several forwarders share the load, and one may be lost
-		dialer.Inside = ln.inside
+	if paths == nil && job.Protocol != jobenv.Classic { // over several hops no kernel has a way to the other rank
+		dialer.Inside = ln.listenInside
 	}
 	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
@@ -137,10 +137,15 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	direct := openers(&id, &joined.layout, within)
 	wiring := engine.Wiring{Links: joined.links, Addresses: addresses(targets), Redial: joined.redial, Routes: paths,
-		Direct: direct, Level: level, Warn: loc.Warn}
+		Direct: direct, OpenWay: waysOf(&id, &joined.layout, func() *reach {
+			return reachOf(context.Background(), allow, targets, joined.links)
+		}), Level: level, Warn: loc.Warn}
 	cfg := engine.Config{World: w, Wiring: wiring, Waits: loc.Waits, Leave: loc.Leave, Native: native,
 		Embedded: loc.Embedded, Collectives: tuning, OnLoss: job.OnLoss == jobenv.LossContinues,
 		Limits: engine.Limits{Grace: grace}}
+	if paths != nil || job.Protocol == jobenv.Classic {
+		cfg.OpenWay = nil
+	}
 	cfg.Poll = pollOf(job.Poll)
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if len(targets) == 1 || paths != nil || job.Patience != "" {

@@ -22,28 +22,39 @@ import (
 // network, and sends the address when it joins. The Layout has the addresses of all listeners, and
 // the ranks of the other cluster connect.
 //
-// A forwarder with --nat asks every rank for a listener on the rank's own network (inside). It
-// makes its kernel pass on connections from a port of the forwarder's host to that listener. The
-// Layout then has that port as the rank's listener. Otherwise forwarders only carry the addresses.
+// A forwarder whose kernel passes connections on asks every rank for a listener on the rank's own
+// network (inside). For pairs of ranks that exchange much it makes the kernel pass on connections
+// from a port of the forwarder's host to that listener, for a short time.
 
 // listener accepts direct links for this process.
 type listener struct {
-	at      []transport.Listener
-	ports   []wire.Port // addresses in the Join
-	within  sync.Once
-	address string // result of inside
+	mu     sync.Mutex
+	at     []transport.Listener
+	inside map[netip.Addr]string // results of listenInside, by address of this end of the link
+	serves bool                  // connections are accepted, and there are no new listeners
+
+	ports []wire.Port // addresses in the Join
 }
 
-// inside listens on the own cluster's network, where a forwarder's kernel passes connections on. It
-// returns the address, or "" if that is impossible, so that messages take the forwarder.
-func (ln *listener) inside(here netip.Addr) string {
-	ln.within.Do(func() {
-		if l, err := dial.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
-			ln.at = append(ln.at, l)
-			ln.address = l.Addr()
-		}
-	})
-	return ln.address
+// listenInside listens on the own cluster's network, where a forwarder's kernel passes connections
+// on. here is the address of this end of the link to the forwarder. It returns the listener's
+// address, or "" if that is impossible, so that messages take the forwarder. It is safe for
+// concurrent use.
+func (ln *listener) listenInside(here netip.Addr) string {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	at, known := ln.inside[here]
+	if known || ln.serves {
+		return at
+	}
+	if l, err := dial.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
+		ln.at, at = append(ln.at, l), l.Addr()
+	}
+	if ln.inside == nil {
+		ln.inside = map[netip.Addr]string{}
+	}
+	ln.inside[here] = at
+	return at
 }
 
 // listen listens at all addresses of the job that belong to this host. A process on another node
@@ -95,22 +106,39 @@ func listenFrom(addr string) (transport.Listener, error) {
 }
 
 func (ln *listener) close() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.serves = true
 	for _, l := range ln.at {
 		l.Close()
 	}
 }
 
-// accept passes links of the ranks that are to connect (those without an Opener) to the engine
-// until the engine ends.
+// all returns the listeners, of which there are no more from now on.
+func (ln *listener) all() []transport.Listener {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.serves = true
+	return ln.at
+}
+
+// accept passes links to the engine until the engine ends: those of the ranks that are to connect
+// (those without an Opener), and of ranks that connect on demand.
 func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[int]engine.Opener) {
 	ctx := e.Context()
 	context.AfterFunc(ctx, ln.close)
 	key := handshake.Key(id.Job, id.Secret)
+	w := e.World()
+	me := w.Rank
+	mine, _ := w.Place(me)
+	onDemand := func(rank int) bool { // the engine decides whether it takes the link
+		theirs, _ := w.Place(rank)
+		return theirs >= 0 && theirs != mine
+	}
 	expected := func(rank int) bool {
 		open, ok := direct[rank]
-		return ok && open == nil
+		return ok && open == nil || !ok && onDemand(rank)
 	}
-	me := e.World().Rank
 	meet := func(ctx context.Context, l transport.Link) {
 		rank, err := dial.Meet(ctx, l, handshake.NewResponder(key, me, id.Instance, nonce(), expected))
 		if err != nil || !e.DirectUp(rank, l) {
@@ -118,7 +146,7 @@ func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[
 		}
 	}
 	unknown := &pending{limit: maxPending}
-	for _, l := range ln.at {
+	for _, l := range ln.all() {
 		go func() {
 			for {
 				link, err := l.Accept()

@@ -19,6 +19,9 @@ type Wiring = link.Wiring
 // opens the link; then Engine.DirectUp is called.
 type Opener = link.Opener
 
+// WayOpener opens the direct link to the process that a forwarder names, on demand.
+type WayOpener = link.WayOpener
+
 // Attempt has the facts that a forwarder needs when a process opens a link to it again.
 type Attempt = link.Attempt
 

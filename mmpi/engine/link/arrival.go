@@ -54,6 +54,8 @@ type input struct {
 	op   arrival // frame whose payload is being received, handled once that is complete
 	bulk bool    // The last frame was a segment, so the next head is read without the payload after it.
 
+	frames uint64 // number of frames from ranks that have arrived over the current link
+
 	read uint64 // number of bytes that have arrived over the current link
 	at   uint64 // position of the current frame's first byte in the bytes of the link
 }
@@ -67,6 +69,9 @@ func (in *input) ready() {
 		in.buf = make([]byte, inputSize)
 	}
 }
+
+// release clears the state of reading, and frees the buffer, because no link may follow.
+func (in *input) release() { *in = input{} }
 
 // filled counts n more bytes as arrived over the link.
 func (in *input) filled(n int) { in.read += uint64(n) }
@@ -139,6 +144,9 @@ func (in *input) begin() []byte {
 func (in *input) use(n int, t wire.Type) {
 	in.r += n
 	in.bulk = t == wire.TypeData
+	if t.BetweenRanks() {
+		in.frames++
+	}
 }
 
 // partOf notes that the buffer ends with an incomplete frame of type t. Unless that is a segment,

@@ -2,14 +2,17 @@ package link
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/sparse"
+	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/limits"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
@@ -73,13 +76,15 @@ type core struct {
 	Memory fault.Memory
 	// Losses has the clusters that are lost.
 	Losses Losses
+	// Demands has the state of direct links that are opened on demand.
+	Demands Demands
 
 	checked bool // Frames carry checksums of their bodies and payloads.
 	multi   bool // More than one forwarder leads to each process.
 	replays bool // The job goes on when a link to a forwarder is lost.
 	hops    bool // The job has several hops: not every forwarder leads to every process.
 	size    int  // number of ranks in the whole job, over all clusters
-	slots   int  // length of Peer.lanes: number of forwarders, plus one if there are direct links
+	slots   int  // length of Peer.lanes: number of forwarders, plus one if there may be direct links
 	turn    int  // number of bytes that a rail writes before other rails have their turn
 	// number of segment bytes that may arrive on a lane before they are acknowledged, where several
 	// rails lead to the peer, unless a message ends before; elsewhere landedLazily bytes may arrive
@@ -89,7 +94,7 @@ type core struct {
 	tracker *failover.Tracker // decides what happens when links are lost or opened
 	// all rails (paths of this process): first those to forwarders, then those directly to other
 	// processes
-	rails      []*rail
+	rails      railList
 	forwarders []*rail   // rails to forwarders; the index is rail.index
 	routes     [][]*rail // rails to forwarders that lead to each cluster, by index of the cluster
 	// other processes, by rank in the whole job; an entry is nil until it is first used
@@ -183,3 +188,85 @@ type Losses struct {
 
 // Has reports whether a cluster is lost.
 func (l *Losses) Has(cluster int) bool { return l.lost != nil && l.lost[cluster] }
+
+// railList is a list of rails.
+type railList []*rail
+
+// add appends rail r, unless the list has it. The elements of the old list stay as they are,
+// because loops over it may be under way.
+func (l *railList) add(r *rail) {
+	if !slices.Contains(*l, r) {
+		*l = append((*l)[:len(*l):len(*l)], r)
+	}
+}
+
+// remove removes rail r. The elements of the old list stay as they are, because loops over it may
+// be under way.
+func (l *railList) remove(r *rail) {
+	if i := slices.Index(*l, r); i >= 0 {
+		*l = slices.Concat((*l)[:i], (*l)[i+1:])
+	}
+}
+
+// WayOpener opens the direct link to the rank in a forwarder's Way. It makes one attempt.
+type WayOpener func(ctx context.Context, w wire.Way) (transport.Link, error)
+
+// Demands has the state of direct links that are opened on demand (direct.go). The caller must hold
+// the lock.
+type Demands struct {
+	core   *core
+	open   WayOpener  // opens a link; nil: this process has no direct links on demand
+	offers []bool     // whether the forwarder of each rail opens ways, by rail.index
+	some   bool       // At least one of offers is true.
+	due    []*Peer    // peers to which this process has sent enough, over forwarders, since the last tick
+	named  []wire.Way // Ways that have arrived since the last tick
+}
+
+// offer records whether the forwarder of the rail with an index opens ways.
+func (d *Demands) offer(index int, on bool) {
+	if d.open != nil {
+		d.offers[index] = on
+		d.some = slices.Contains(d.offers, true)
+	}
+}
+
+// relayed counts n bytes for a peer that were given to rail r. If r leads to a forwarder and the
+// pair has exchanged enough, the next tick asks for a direct link.
+func (d *Demands) relayed(p *Peer, r *rail, n int) {
+	if d.some && r.peer == nil && p.demand.Relayed(n) {
+		d.want(p)
+	}
+}
+
+// want makes the next tick ask for a direct link to a peer.
+func (d *Demands) want(p *Peer) {
+	if !slices.Contains(d.due, p) {
+		d.due = append(d.due, p)
+	}
+}
+
+// name makes the next tick open the direct link to the rank in w. It drops w if a forwarder has
+// named very many ranks since the last tick.
+func (d *Demands) name(w wire.Way) {
+	if d.open != nil && len(d.named) < demand.MaxLinks {
+		d.named = append(d.named, w)
+	}
+}
+
+// up begins to use the new link of rail r, if that is one on demand.
+func (d *Demands) up(r *rail) {
+	if r.wanted {
+		now := d.core.Now()
+		r.use.Begin(now)
+		r.peer.demand.Up(now)
+		d.core.rails.add(r)
+	}
+}
+
+// down ends the use of the link of rail r, which is lost, if that is one on demand.
+func (d *Demands) down(r *rail) {
+	if r.wanted {
+		r.peer.demand.Down(d.core.Now())
+		d.core.rails.remove(r)
+	}
+}

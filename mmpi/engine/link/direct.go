@@ -3,11 +3,15 @@ package link
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
 // A direct link leads to one process of another cluster without a forwarder. One of the two
@@ -16,6 +20,23 @@ import (
 // the frames go through the forwarders, as frames of any lost rail take another rail, and the end
 // that dialed reconnects. Both ends know from the start that they can have a direct link, so both
 // are ready for frames that overtake each other.
+
+// Direct links on demand are opened and closed while the job runs. A zipper node's kernel forwards
+// them:
+//
+//  1. A forwarder offers them (Offer).
+//  2. When this process has sent much to a peer over forwarders (package demand), it asks a forwarder
+//     that offers (Ask).
+//  3. The forwarder names an address to the rank of the pair that is to dial (Way). That rank makes
+//     one attempt (connect). The other rank accepts it (DirectUp).
+//  4. The frames of the pair take the link from then on. When it is lost, they take the forwarders
+//     again, as with every direct link, and the next demand leads to another request: the address is
+//     valid for a short time only.
+//  5. A process has demand.MaxLinks such links at most. It closes the one that was unused for longest
+//     to make room, but none in use.
+//
+// The rail of such a link is in core.rails while it has the link. Both ends become ready for frames
+// that overtake each other when they take the first link into use, before they read from it.
 
 // Opener opens the direct link (without a forwarder) to a process. A nil Opener means that the
 // other process opens the link, and that the caller hands it to DirectUp.
@@ -45,7 +66,17 @@ func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 
 // DirectUp puts link l, which leads directly to a rank, into use, in place of the previous one. It
 // returns false if the link is no longer wanted. The caller must not hold the lock.
-func (s *Set) DirectUp(rank int, l transport.Link) bool { return s.accept(s.Peer(rank).direct, l) }
+func (s *Set) DirectUp(rank int, l transport.Link) bool {
+	s.lock.Lock()
+	p := s.Peer(rank)
+	wanted := p.direct != nil && !p.direct.wanted || s.Demands.may(p) && s.Demands.makeRoom(s.Now())
+	var r *rail
+	if wanted {
+		r = s.Demands.rail(p)
+	}
+	s.lock.Unlock()
+	return wanted && s.accept(r, l)
+}
 
 // StopRedial stops this end from reconnecting the direct link to a rank after a loss.
 func (s *Set) StopRedial(rank int) { s.Peer(rank).direct.StopRedial() }
@@ -126,4 +157,100 @@ func (s *Set) missingDirect() (err error, pending bool) {
 	}
 	return fmt.Errorf("no direct link with rank %d%s: %s; messages go through the forwarder meanwhile",
 		first.peer.Rank, more, why), pending
+}
+
+// pending reports whether the next tick has links to ask for or to open.
+func (d *Demands) pending() bool { return len(d.due) > 0 || len(d.named) > 0 }
+
+// tick asks for the direct links that are due, opens those that forwarders have named, and records
+// which links are in use.
+func (d *Demands) tick(now time.Duration) {
+	for _, r := range d.core.rails[len(d.core.forwarders):] {
+		r.use.Look(now, r.in.frames)
+	}
+	due, named := d.due, d.named
+	d.due, d.named = nil, nil
+	for _, p := range due {
+		if p.demand.Request(now) && d.may(p) && d.makeRoom(now) {
+			d.ask(p)
+		}
+	}
+	for _, w := range named {
+		if p := d.core.Peer(int(w.Rank)); d.may(p) && d.makeRoom(now) {
+			d.connect(d.rail(p), w)
+		}
+	}
+}
+
+// may reports whether the pair may have a direct link on demand, and has none.
+func (d *Demands) may(p *Peer) bool {
+	c := d.core
+	mine, _ := c.world.Place(c.world.Rank)
+	theirs, _ := c.world.Place(p.Rank)
+	return d.open != nil && mine != theirs && !p.lost && !p.departed && !c.ended && !c.tracker.HasFinished() &&
+		(p.direct == nil || p.direct.wanted && p.direct.State() == failover.Down)
+}
+
+// rail returns the direct rail to a peer, which is made if there is none.
+func (d *Demands) rail(p *Peer) *rail {
+	if p.direct == nil {
+		p.direct = newRail(d.core, len(d.core.forwarders), p, nil)
+		p.direct.wanted = true
+		d.core.tracker.Direct(&p.direct.Rail, p.Rank, false)
+	}
+	return p.direct
+}
+
+// ask asks a forwarder that opens ways for one to a peer, preferably the one over which the frames
+// to the peer go.
+func (d *Demands) ask(p *Peer) {
+	for i := range p.rails {
+		r := p.rails[(p.preferred+i)%len(p.rails)]
+		if d.offers[r.index] && r.State() == failover.Up && r.Reaches(p.Rank) {
+			r.queue.push(d.core.takeControl(wire.TypeAsk, &wire.Ask{Rank: uint32(p.Rank)}))
+			return
+		}
+	}
+}
+
+// connect makes one attempt to open the link of rail r at the address that a forwarder has named.
+func (d *Demands) connect(r *rail, w wire.Way) {
+	r.open = func(ctx context.Context, _ Attempt) (transport.Link, error) {
+		l, err := d.open(ctx, w)
+		if err != nil {
+			return nil, onlyAttempt{err}
+		}
+		return l, nil
+	}
+	r.StartRedial()
+	d.core.reconnect(r)
+}
+
+// onlyAttempt is the error of the only attempt to open a direct link on demand.
+type onlyAttempt struct{ error }
+
+// Permanent returns true: the forwarder must be asked again before the next attempt.
+func (onlyAttempt) Permanent() bool { return true }
+
+// makeRoom reports whether there is room for one more direct link on demand, if necessary by
+// closing the one that was unused for longest.
+func (d *Demands) makeRoom(now time.Duration) bool {
+	n, idle, oldest := 0, time.Duration(0), (*rail)(nil)
+	for _, r := range d.core.rails[len(d.core.forwarders):] {
+		if !r.wanted {
+			continue
+		}
+		n++
+		if r.use.Look(now, r.in.frames); r.State() == failover.Up && r.use.Idle(now) >= idle {
+			idle, oldest = r.use.Idle(now), r
+		}
+	}
+	if n < demand.MaxLinks {
+		return true
+	}
+	if oldest == nil || !demand.MayClose(idle) {
+		return false
+	}
+	d.core.down(oldest, "closed to make room for another one")
+	return true
 }

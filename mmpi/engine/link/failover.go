@@ -60,6 +60,7 @@ func (c *core) down(r *rail, reason string) {
 	}
 	r.in.op.abandon()
 	r.detachLink()
+	c.Demands.down(r)
 	c.zcopy.releaseLink(r.placer)
 	for _, p := range c.peers.All() {
 		if p != nil && (r.peer == nil || r.peer == p) {

@@ -283,6 +283,10 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return malformed{err}
 		}
+	case wire.TypeOffer, wire.TypeWay:
+		if err := c.Demands.offered(r, h.Type, body); err != nil {
+			return malformed{err}
+		}
 	case wire.TypeNotice:
 		n, err := wire.ParseNotice(body)
 		if err != nil {
@@ -302,6 +306,26 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		return malformed{fmt.Errorf("unexpected %v frame", h.Type)}
 	}
 	return nil
+}
+
+// offered handles an Offer or a Way, of type t, from the forwarder of rail r. An error means that
+// the frame is malformed, or that the other end may not send it.
+func (d *Demands) offered(r *rail, t wire.Type, body []byte) error {
+	if r.peer != nil {
+		return fmt.Errorf("unexpected %v frame", t)
+	}
+	if t == wire.TypeOffer {
+		d.offer(r.index, true)
+		return nil
+	}
+	w, err := wire.ParseWay(body)
+	if err == nil && (int64(w.Rank) >= int64(d.core.size) || int(w.Rank) == d.core.world.Rank) {
+		err = fmt.Errorf("a way to rank %d", w.Rank)
+	}
+	if err == nil {
+		d.name(w)
+	}
+	return err
 }
 
 // aborted ends the job in this process with the status in a, because an Abort has arrived from a

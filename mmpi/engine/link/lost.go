@@ -194,6 +194,7 @@ func (l *Losses) close(r *rail) {
 		r.abort()
 	}
 	r.detachLink()
+	l.core.Demands.down(r)
 	l.core.zcopy.releaseLink(r.placer)
 	l.core.directChanged()
 }

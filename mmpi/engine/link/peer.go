@@ -6,6 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/limits"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
@@ -21,12 +22,13 @@ type Peer struct {
 	// index in rails of the rail for frames other than segments; another rail is used while that
 	// one does not reach the peer
 	preferred int
-	direct    *rail  // direct rail to the peer; nil: the pair cannot have one
+	direct    *rail  // direct rail to the peer; nil: the pair has had none, or cannot have one
 	lanes     []lane // state of the flow over each rail; the index is rail.index
 	distance
-	keys     keys // keys of this pair of processes at level sealed
-	departed bool // The peer has left the job: it needs nothing more, and sends nothing more.
-	lost     bool // The peer's cluster is lost: nothing is sent to it, and nothing from it is handled.
+	demand   demand.Pair // decides when this process asks for a direct link to the peer
+	keys     keys        // keys of this pair of processes at level sealed
+	departed bool        // The peer has left the job: it needs nothing more, and sends nothing more.
+	lost     bool        // The peer's cluster is lost: nothing is sent to it, and nothing from it is handled.
 
 	numbers flow.Numbers // sequence numbers of the frames to the peer
 	retained
@@ -217,6 +219,9 @@ func (p *Peer) Send(f *Frame) {
 	case r != nil:
 		f.over(r.index)
 		r.queue.push(f)
+		if f.seq != 0 {
+			p.core.Demands.relayed(p, r, len(f.Buf))
+		}
 	case f.seq == 0:
 		p.core.release(f)
 	}

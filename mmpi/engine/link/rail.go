@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
@@ -36,6 +37,13 @@ type rail struct {
 	iov       [][]byte // scratch memory for a vectored write
 
 	dialer
+	onDemand
+}
+
+// onDemand is the part of a direct rail that is used only if its links are opened on demand.
+type onDemand struct {
+	wanted bool       // The rail's links are opened on demand, and this end does not open them again.
+	use    demand.Use // records when the link was used last
 }
 
 // newRail returns a rail without a link, which the caller adds to the Tracker. direct is the
@@ -87,7 +95,12 @@ func (r *rail) detachLink() {
 	r.drop()
 	r.count = counter{}
 	r.blocked = false
+	if r.peer != nil {
+		r.in.release()
+		return
+	}
 	r.in.reset()
+	r.core.Demands.offer(r.index, false)
 }
 
 // drop discards all frames and segments that wait to be sent over the rail.

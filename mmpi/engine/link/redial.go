@@ -89,6 +89,9 @@ func (c *core) dialFailed(r *rail, err error) (over bool) {
 func (c *core) accept(r *rail, l transport.Link) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
+	if r.wanted { // The link is not opened again when it is lost.
+		r.StopRedial()
+	}
 	if r.Linked() && c.tracker.Wants(&r.Rail) { // The other end has noticed the loss first.
 		c.down(r, "opened again")
 	}
@@ -96,6 +99,7 @@ func (c *core) accept(r *rail, l transport.Link) bool {
 		return false
 	}
 	r.replace(l)
+	c.Demands.up(r)
 	for _, p := range c.peers.All() {
 		if p != nil && (r.peer == nil || r.peer == p) {
 			p.resend(nobody)

@@ -61,6 +61,9 @@ type Wiring struct {
 	// Direct has an entry for each rank to which a link without a forwarder can be made. That rank
 	// has an entry for this process.
 	Direct map[int]Opener
+	// OpenWay opens a direct link on demand, when a forwarder has named the address. nil: this
+	// process neither asks for such links nor takes any.
+	OpenWay WayOpener
 	// ZcopyFrom is the size, in bytes, from which messages are sent and received without copies,
 	// over links that support it. The memory of such messages must not be Go's. 0: all messages are
 	// copied.
@@ -118,6 +121,7 @@ func New(cfg Config) (*Set, error) {
 		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
 		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
 	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
+	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.replays = s.multi || cfg.Redial != nil
@@ -128,7 +132,7 @@ func New(cfg Config) (*Set, error) {
 	if s.seal != nil {
 		s.zcopy.from = 0
 	}
-	if len(cfg.Direct) > 0 {
+	if len(cfg.Direct) > 0 || cfg.OpenWay != nil {
 		s.slots++
 	}
 	s.addForwarders(&cfg)
@@ -265,7 +269,7 @@ func (s *Set) Abandon(src *Source) {
 // Quiet reports whether all rails have a link, nothing waits to be sent or acknowledged, and no
 // answer to a Ping or Bye is due. Then Tick has at most a Ping or a Count to send.
 func (s *Set) Quiet() bool {
-	if len(s.acks) > 0 || s.ended {
+	if len(s.acks) > 0 || s.ended || s.Demands.pending() {
 		return false
 	}
 	for _, r := range s.rails {
@@ -285,6 +289,7 @@ func (s *Set) Tick(now time.Duration) {
 		return
 	}
 	s.FlushAcks()
+	s.Demands.tick(now)
 	for _, r := range s.rails {
 		r.count.tick(now, s.limit.Ping)
 		if err := r.watch(now); err != nil {

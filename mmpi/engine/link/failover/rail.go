@@ -95,6 +95,9 @@ func (d *dialing) DialError() error { return d.err }
 // StopRedial stops this end from opening the rail's link again after a loss.
 func (d *dialing) StopRedial() { d.dials = false }
 
+// StartRedial makes this end open the rail's link.
+func (d *dialing) StartRedial() { d.dials = true }
+
 // Attempt records that an attempt to open the rail's link begins (true), or has ended (false).
 func (d *dialing) Attempt(begins bool) { d.attempts = begins }
 

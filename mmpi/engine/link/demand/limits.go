@@ -1,0 +1,34 @@
+package demand
+
+import "time"
+
+const (
+	// MaxLinks is the largest number of direct links that a process has on demand. Default 64. Each
+	// takes 64 KiB, a descriptor and the kernel's memory for a socket, and is polled. A process
+	// with more partners uses the links for those with which it exchanges most recently, and the
+	// forwarder for the others.
+	MaxLinks = 64
+
+	// enoughWeight is the weight of frames after which a pair asks for a direct link, in bytes.
+	// Default 2 MiB. Trades the time over the forwarder against links that are hardly used.
+	enoughWeight = 2 << 20
+
+	// frameWeight is the weight of a frame in addition to its length, in bytes. Default 8 KiB: 256
+	// small messages, or 2 ms of a ping-pong, are enough for a direct link.
+	frameWeight = 8 << 10
+
+	// firstPause is the pause after the first request, in nanoseconds. Default 1 s, doubled up to
+	// maxPause.
+	firstPause = time.Second
+
+	// maxPause is the longest pause between two requests, in nanoseconds. Default 1 min.
+	maxPause = time.Minute
+
+	// lasting is how long a link must last so that the pause begins anew, in nanoseconds. Default
+	// 10 s.
+	lasting = 10 * time.Second
+
+	// idleLong is the time without use after which a link may be closed to make room for another
+	// one, in nanoseconds. Default 1 s: links in use are not closed for each other.
+	idleLong = time.Second
+)
