@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -40,11 +38,8 @@ type carrier struct {
 	job    *job.Job            // job is the state machine of the job. The carrier only reads it.
 	conns  map[action.Conn]*peer
 	alarms *clock.Alarms[action.Timer]
-	plane  *plane.Plane // plane is nil until the job runs.
-	// ways has the ports that the kernel forwards, by the number of the OpenWays action that opened
-	// them.
-	ways  map[int]io.Closer
-	shown atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
+	plane  *plane.Plane          // plane is nil until the job runs.
+	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
 
 	// verified is the verified Join of the connection that the job is handling now; nil: none.
 	verified *handshake.Event
@@ -280,31 +275,21 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	for i, w := range a.Ways {
 		ways[i] = nat.Way(w)
 	}
-	var at []netip.AddrPort
-	var err error
-	f, n := c.f, a.N
-	var open io.Closer
-	f.aside(func() { at, open, err = f.cfg.NAT.OpenWays(ways) }, func() {
-		c.events.locked(func() {
-			if err == nil {
-				c.ways[n] = open
-			}
-			c.events.handle(job.Opened{N: n, At: at, Err: err})
-		})
-	})
+	var opened job.Opened
+	table := c.f.cfg.NAT
+	c.f.aside(func() { opened.At, opened.Err = table.OpenWays(ways) }, func() { c.events.take(opened) })
 }
 
-// closeWays makes the kernel forward no new connections over the ways that an OpenWays has opened.
-// The kernel may be slow, so a goroutine of its own waits for it.
+// closeWays makes the kernel forward no new connections over ways that it has opened. The kernel
+// may be slow, so a goroutine of its own waits for it.
 func (c *carrier) closeWays(a *job.CloseWays) {
-	open, last := c.ways[a.N], a.Last
-	delete(c.ways, a.N)
+	at, table := a.At, c.f.cfg.NAT
 	done := func() { c.events.take(job.Closed{}) }
-	if !last {
+	if !a.Last {
 		done = nil
 	}
 	c.f.aside(func() {
-		if err := open.Close(); err != nil {
+		if err := table.CloseWays(at); err != nil {
 			c.f.log.Warn("some connections that the kernel passes on for a job could not be removed; they end with this forwarder",
 				zap.String("job", c.id), zap.Error(err))
 		}

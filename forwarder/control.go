@@ -48,6 +48,13 @@ func (p control) fromRank(h wire.Header, body []byte) {
 		p.conn.Linger()
 	case wire.TypeAbort:
 		p.aborts(body)
+	case wire.TypeAsk:
+		a, err := wire.ParseAsk(body)
+		if err != nil {
+			p.conn.Bad(err.Error())
+			return
+		}
+		p.run.take(job.Asked{Conn: p.id, Rank: a.Rank})
 	}
 }
 

@@ -120,7 +120,7 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 		Dial: func(context.Context, string, func(error)) (transport.Link, error) {
 			return nil, errors.New("nobody is there")
 		},
-		Listeners: []transport.Listener{silent{"another"}}, NAT: scriptNAT{}, HostKey: make(ed25519.PrivateKey, 64),
+		Listeners: []transport.Listener{silent{"another"}}, NAT: scriptNAT{}, NATOff: "another", HostKey: make(ed25519.PrivateKey, 64),
 		Log: zap.NewNop(), JobEnd: func(Summary) {}, Meters: Meters{Gather: &counted{}}}
 	if err := b.f.Reload(other); err != nil {
 		t.Fatal(err)

@@ -91,10 +91,11 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 	}
 	r.room = j.Append(r.room[:0])
 	n := int64(len(r.room))
-	inside, home := p.inside(j)
+	inside, home, from := p.ends(j)
 	r.conns[p.id], r.verified = p, e
 	r.handle(job.Joined{Conn: p.id, Link: p.conn.Link().Remote(), Join: j, Ticket: e.Ticket,
-		Timeout: r.f.policy.Load().timeout(j), Bytes: n, Room: r.f.memory.Keep(n), Inside: inside, Home: home})
+		Timeout: r.f.policy.Load().timeout(j), Bytes: n, Room: r.f.memory.Keep(n), Inside: inside, Home: home,
+		From: from})
 	r.verified = nil
 	if p.run == nil { // it was refused
 		delete(r.conns, p.id)

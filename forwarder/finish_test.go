@@ -1,7 +1,6 @@
 package forwarder
 
 import (
-	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,23 +9,17 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/job"
-	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// slowClosingTable is a NAT whose Close takes as long as a kernel that is asked by netlink, so that
-// other events of the job occur while the ways are closed.
+// slowClosingTable is a NAT whose CloseWays takes as long as a kernel that is asked by netlink, so
+// that other events of the job occur while the ways are closed.
 type slowClosingTable struct{ passed }
 
-func (u *slowClosingTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
-	at, _, err = u.passed.OpenWays(ways)
-	return at, u, err
-}
-
-func (u *slowClosingTable) Close() error {
+func (u *slowClosingTable) CloseWays(at []netip.AddrPort) error {
 	time.Sleep(20 * time.Millisecond)
-	return u.passed.Close()
+	return u.passed.CloseWays(at)
 }
 
 // TestJobEndsOnceWhenItsLinksCloseTogether checks that a job whose links close together ends once:
@@ -43,9 +36,14 @@ func TestJobEndsOnceWhenItsLinksCloseTogether(t *testing.T) {
 			table := &slowClosingTable{}
 			b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
 			other := b.join("other", twoClusters...)
+			offered(other)
 			for range rounds {
-				r := b.joinInside(func(int) string { return "127.0.0.1:5000" },
+				r := b.joinInside(insideOf,
 					func(id *handshake.Identity) { id.Patience = 20 }, layout...)
+				offered(r)
+				last := uint32(len(r) - 1)
+				r[last].ask(0)
+				r[last].way()
 				var all sync.WaitGroup
 				for _, x := range r {
 					all.Go(func() { x.link.Close() })
@@ -96,14 +94,19 @@ func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
 	other := b.join("other", twoClusters...)
+	offered(other)
 	joined := make(chan []*rank)
 	go func() {
-		joined <- b.joinInside(func(int) string { return "127.0.0.1:5000" },
+		joined <- b.joinInside(insideOf,
 			func(id *handshake.Identity) { id.Patience = patience.Milliseconds() }, twoClusters...)
 	}()
+	r := <-joined
+	offered(r)
+	r[3].ask(0)
 	<-table.begun
 	table.answer <- true
-	for _, x := range <-joined {
+	r[3].way()
+	for _, x := range r {
 		x.link.Close()
 	}
 	linked := func() bool {

@@ -1,7 +1,6 @@
 package forwarder
 
 import (
-	"io"
 	"net/netip"
 
 	"go.uber.org/zap"
@@ -10,27 +9,29 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// NAT lets the kernel forward connections: a *nat.Table. Ranks of different clusters then have
-// direct links, each of which begins at a port of this host. Frames are relayed here only while
-// such a link is missing.
+// NAT lets the kernel forward connections: a *nat.Table. Ranks of different clusters that exchange
+// much then have direct links, each of which begins at a port of this host. Frames are relayed here
+// while there is no such link.
 type NAT interface {
-	// OpenWays opens ways until the closer is closed, and returns where each begins. Both calls may
-	// take as long as the kernel does: neither is made on an event loop, nor with a lock held.
-	OpenWays(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
+	// OpenWays opens ways and returns where each begins; on an error none is open. CloseWays closes
+	// those that begin at these addresses. Both may take as long as the kernel does: neither is
+	// called on an event loop, nor with a lock held.
+	OpenWays(ways []nat.Way) ([]netip.AddrPort, error)
+	CloseWays(at []netip.AddrPort) error
 }
 
-// inside returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
-// and this host's address on the rank's connection. Without such an address the kernel forwards no
-// connections to the rank.
-func (p *peer) inside(j *wire.Join) (at netip.AddrPort, here netip.Addr) {
+// ends returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
+// and the addresses of this host and of the other one on the rank's connection. Without the first
+// the kernel forwards no connections to the rank.
+func (p *peer) ends(j *wire.Join) (at netip.AddrPort, here, there netip.Addr) {
 	if p.f.cfg.NAT == nil {
-		return at, here
+		return at, here, there
 	}
-	at, here, err := nat.Inside(j.Inside, p.conn.Link())
+	at, here, there, err := nat.Inside(j.Inside, p.conn.Link())
 	if err != nil {
-		p.f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job),
+		p.f.log.Info("no connections are passed on to a rank", zap.String("job", j.Job),
 			zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside", j.Inside),
 			zap.String("reason", err.Error()))
 	}
-	return at, here
+	return at, here, there
 }

@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"context"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,8 +55,7 @@ func newRunner(f *Forwarder, e *handshake.Event, here int, opener *strangers.Str
 	if refused != nil {
 		return nil, refused
 	}
-	c := &carrier{f: f, id: j.Job, opener: opener, job: b, conns: map[action.Conn]*peer{},
-		ways: map[int]io.Closer{}}
+	c := &carrier{f: f, id: j.Job, opener: opener, job: b, conns: map[action.Conn]*peer{}}
 	r := &runner{carrier: c, key: j.PublicKey, user: e.User}
 	c.alarms = clock.NewAlarms(f.cfg.clock, r.expired)
 	c.owner, c.events = r, r

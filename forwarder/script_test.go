@@ -42,6 +42,7 @@ var update = flag.Bool("update", false, "write the transcripts again")
 //	eager RANK TO SIZE, data RANK TO SIZE          sends a frame to a virtual rank
 //	bye RANK, abort RANK CODE, garbage RANK        says so, or sends what is no frame
 //	lost RANK CLUSTER                              says that a cluster is lost
+//	ask RANK TO                                    asks for a way to a virtual rank
 //	close RANK                                     closes its link
 //	stall RANK, read RANK                          does not read any more; does again
 //	deaf RANK                                      reads, but does not answer Pings
@@ -105,8 +106,9 @@ type script struct {
 	ends   map[string]*processEnd
 	joined []string // the names of ends, in the order of their joins
 	asides []func()
-	broken error // the error of the next operations that block
-	cuts   bool  // whether dialled links break at once
+	broken error  // the error of the next operations that block
+	doors  uint16 // the number of doors that the kernel has opened
+	cuts   bool   // whether dialled links break at once
 	job    handshake.Identity
 	out    strings.Builder
 }

@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
 	"slices"
 	"time"
@@ -46,6 +45,9 @@ func describe(h wire.Header, body []byte) string {
 			who = fmt.Sprint(a.Rank)
 		}
 		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
+	case wire.TypeWay:
+		w, _ := wire.ParseWay(body)
+		return fmt.Sprintf("Way rank=%d at=%s", w.Rank, w.Address)
 	case wire.TypeLost:
 		l, _ := wire.ParseLost(body)
 		return fmt.Sprintf("Lost cluster=%d epoch=%d %s", l.Cluster, l.Epoch, l.Reason)
@@ -94,19 +96,20 @@ func (n named) Home() (here, there netip.Addr) {
 // scriptNAT is a kernel that opens all ways, or none.
 type scriptNAT struct{ s *script }
 
-func (n scriptNAT) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+func (n scriptNAT) OpenWays(ways []nat.Way) (at []netip.AddrPort, err error) {
 	n.s.printf("  kernel: open %v", ways)
 	if n.s.broken != nil {
-		return nil, nil, n.s.broken
+		return nil, n.s.broken
 	}
-	for i, w := range ways {
-		at = append(at, netip.AddrPortFrom(w.At, uint16(7001+i)))
+	for _, w := range ways {
+		n.s.doors++
+		at = append(at, netip.AddrPortFrom(w.At, 7000+n.s.doors))
 	}
-	return at, n, nil
+	return at, nil
 }
 
-func (n scriptNAT) Close() error {
-	n.s.printf("  kernel: close")
+func (n scriptNAT) CloseWays(at []netip.AddrPort) error {
+	n.s.printf("  kernel: close %v", at)
 	return nil
 }
 

@@ -55,6 +55,8 @@ func (s *script) do(w []string) {
 		c := s.cluster(p[1])
 		s.send(e, frame(wire.TypeLost, &wire.Lost{Number: e.lostsSent, Cluster: uint16(c), Epoch: 1,
 			Reason: "cluster " + p[1] + " is lost at another forwarder"}))
+	case "ask":
+		s.send(s.end(p[0]), frame(wire.TypeAsk, &wire.Ask{Rank: uint32(s.num(p[1]))}))
 	case "close":
 		s.leave(s.end(p[0]))
 	case "stall", "read":
@@ -308,7 +310,7 @@ func (s *script) join(p []string, opt map[string]string) {
 	a, b := memnet.Pipe(memnet.Options{Buffer: 8 << 10})
 	e := &processEnd{name: p[0], zip: zip, link: a, joiner: j}
 	if slices.Contains(p, "inside") {
-		e.inside = "10.0.0.1:5000"
+		e.inside = fmt.Sprintf("10.0.0.1:%d", 5000+id.Rank)
 	}
 	if old := s.ends[e.name]; old != nil && !old.gone {
 		old.name += "'"

@@ -106,7 +106,7 @@ type Kind uint8
 const (
 	Gathering Kind = iota // Gathering ends the job because not all ranks have joined in time.
 	Notice                // Notice sends waiting ranks a text about the ranks and links that are missing.
-	Opening               // Opening starts the job without the ways that the kernel was asked to open.
+	Doors                 // Doors closes the ports that the kernel has opened and ranks no longer need.
 	Return                // Return ends the wait for rank Of, whose link is lost.
 	Suspended             // Suspended ends a job whose cluster Of has been suspended for too long.
 

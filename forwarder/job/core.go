@@ -16,8 +16,7 @@ import (
 
 // State is the state of a job:
 //
-//	Gathering ─all are in→ Ready ─the kernel's ways are open, or none are wanted→ Running
-//	Ready ─a rank leaves→ Gathering
+//	Gathering ─all are in→ Running
 //	Gathering ─time-out, hopeless, or all have left→ Ended
 //	Running ─abort, a rank or a bridge is lost, release→ Ending ─last link closed→ Ended
 //	Running ─last link closed after Bye→ Ending → Ended
@@ -28,10 +27,6 @@ const (
 	// Gathering: ranks join. Their frames are for the join exchange. The forwarder sends them
 	// Notice, Refuse and Ping.
 	Gathering State = iota
-
-	// Ready: all ranks have joined, and have not been told yet. As Gathering, except that no more
-	// ranks can join.
-	Ready
 
 	// Running: frames between ranks are relayed. New links are accepted only from ranks that come
 	// back, and for bridges (package bridge).
@@ -50,14 +45,13 @@ const (
 	Ended
 )
 
-var stateNames = [...]string{"gathering", "ready", "running", "ending", "closing", "ended"}
+var stateNames = [...]string{"gathering", "running", "ending", "closing", "ended"}
 
 func (s State) String() string { return stateNames[s] }
 
 // legal[from] is the set of states that may follow.
 var legal = [...]uint8{
-	Gathering: 1<<Ready | 1<<Ended,
-	Ready:     1<<Running | 1<<Gathering,
+	Gathering: 1<<Running | 1<<Ended,
 	Running:   1 << Ending,
 	Ending:    1<<Closing | 1<<Ended,
 	Closing:   1 << Ended,

@@ -30,6 +30,7 @@ type (
 		// invalid if none.
 		Inside netip.AddrPort
 		Home   netip.Addr // Home is this host's address on the connection; invalid if unknown.
+		From   netip.Addr // From is the address of the connection's other end; invalid if unknown.
 	}
 
 	// Turned reports that the forwarder has refused a process that wanted to join the job. The
@@ -72,6 +73,11 @@ type (
 	}
 )
 
+// endpoint returns the addresses of the rank in the event.
+func (e *Joined) endpoint() endpoint {
+	return endpoint{instance: e.Join.Instance, inside: e.Inside, home: e.Home, from: e.From}
+}
+
 // Other events of the job.
 type (
 	// Expired reports the end of a timer.
@@ -88,10 +94,16 @@ type (
 	// or a stranger.
 	Another struct{}
 
-	// Opened is the kernel's answer to OpenWays number N. If Err is nil, At has, for each way, the
+	// Asked reports that the rank with a connection asks for a way between it and another Rank,
+	// given by its number in the whole job.
+	Asked struct {
+		Conn action.Conn
+		Rank uint32
+	}
+
+	// Opened is the kernel's answer to the last OpenWays. If Err is nil, At has, for each way, the
 	// address at this host where it begins.
 	Opened struct {
-		N   int
 		At  []netip.AddrPort
 		Err error
 	}
@@ -281,19 +293,18 @@ type (
 		Bytes int64
 	}
 
-	// OpenWays asks the kernel to forward connections between ranks. The event Opened with the same
-	// number N reports the result.
+	// OpenWays asks the kernel to forward connections between ranks. The event Opened reports the
+	// result, and precedes the next OpenWays.
 	OpenWays struct {
 		action.Base
-		N    int
 		Ways []Way
 	}
 
-	// CloseWays asks the kernel to forward no more new connections for OpenWays N. Last says that
-	// the event Closed must report when that is done.
+	// CloseWays asks the kernel to forward no more new connections over the ways that begin at
+	// these addresses. Last says that the event Closed must report when that is done.
 	CloseWays struct {
 		action.Base
-		N    int
+		At   []netip.AddrPort
 		Last bool
 	}
 
@@ -313,8 +324,9 @@ type (
 	}
 )
 
-// Way is a way between ranks that the kernel opens: connections to At are forwarded to To.
+// Way is a way between ranks that the kernel opens: connections from the host From to At are
+// forwarded to To.
 type Way struct {
-	At netip.Addr
-	To netip.AddrPort
+	From, At netip.Addr
+	To       netip.AddrPort
 }

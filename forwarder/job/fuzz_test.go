@@ -29,7 +29,7 @@ var arrangements = []struct {
 }{
 	{"one forwarder", abb, nil, nil, 1, false, ""},
 	{"kernel", abb, nil, nil, 1, true, ""},
-	{"side by side", abb, nil, nil, 2, false, ""},
+	{"side by side", abb, nil, nil, 2, true, ""},
 	{"row of two", abb, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 1, false, ""},
 	{"row of three", ab, []string{"u", "w"}, [][]uint16{{0, 2}, {2, 3}, {3, 1}}, 1, false, ""},
 	{"two rows", abb, []string{"w"}, [][]uint16{{0, 2}, {1, 2}}, 2, false, ""},
@@ -105,6 +105,7 @@ func walk(t *testing.T, r *rand.Rand, most int) int {
 // walker makes random events.
 type walker struct {
 	*shell
+	port     uint16 // the port of the last door
 	r        *rand.Rand
 	kind     int
 	here     uint16
@@ -185,7 +186,7 @@ func (w *walker) step() {
 	defer w.drop()
 	n := w.r.IntN(20)
 	if n >= 4 && n < 11 && n != 6 && w.r.IntN(w.calm) > 0 {
-		n = []int{0, 11, 12}[w.r.IntN(3)]
+		n = []int{0, 11, 12, 14}[w.r.IntN(4)]
 	}
 	switch n {
 	case 0, 1, 2, 3:
@@ -204,7 +205,8 @@ func (w *walker) step() {
 			w.booked += 100
 		}
 		w.give(Joined{Conn: w.fresh(stranger), Link: "link", Join: join, Timeout: 20 * time.Second, Bytes: 100, Room: room,
-			Inside: netip.MustParseAddrPort("10.0.0.1:5000"), Home: netip.MustParseAddr("10.0.0.2")})
+			Inside: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), 5000+uint16(join.Rank)),
+			Home:   netip.MustParseAddr("10.0.0.2"), From: netip.MustParseAddr("10.0.0.1")})
 	case 4, 5:
 		if c := w.some(running, running, waiting, bridging, introducing); c != 0 {
 			w.log = append(w.log, Lost{Conn: c})
@@ -231,6 +233,10 @@ func (w *walker) step() {
 		}
 	case 11:
 		w.kernel()
+	case 12, 13:
+		if c := w.some(running); c != 0 {
+			w.give(Asked{Conn: c, Rank: uint32(w.r.IntN(wire.Ranks(arrangements[w.kind].layout) + 1))})
+		}
 	default:
 		w.crossing()
 	}
@@ -284,18 +290,19 @@ func (w *walker) half() {
 
 // kernel answers a request to the kernel.
 func (w *walker) kernel() {
-	for n := range w.asked {
-		delete(w.asked, n)
+	if ways := w.asked; ways != nil {
+		w.asked = nil
 		if w.r.IntN(3) == 0 {
-			w.give(Opened{N: n, Err: errors.New("no")})
+			w.give(Opened{Err: errors.New("no")})
 			return
 		}
-		w.open[n] = true
-		at := make([]netip.AddrPort, 16)
-		for i := range at {
-			at[i] = netip.MustParseAddrPort("10.0.0.2:7000")
+		var at []netip.AddrPort
+		for range ways {
+			w.port++
+			at = append(at, netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), w.port))
+			w.open[at[len(at)-1]] = true
 		}
-		w.give(Opened{N: n, At: at})
+		w.give(Opened{At: at})
 		return
 	}
 	if w.closing {

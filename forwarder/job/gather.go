@@ -3,7 +3,6 @@ package job
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -49,12 +48,8 @@ type place struct {
 	conn action.Conn
 	link string
 	rank int // rank is the rank in the whole job, over all clusters.
-	// inside is the address at which the rank accepts connections that the kernel forwards;
-	// invalid: none.
-	inside   netip.AddrPort
-	home     netip.Addr // home is this host's address on the connection; invalid: unknown.
-	instance uint64
-	kept     int64 // kept is the number of bytes of the rank's Join that are charged to the forwarder's memory.
+	endpoint
+	kept int64 // kept is the number of bytes of the rank's Join that are charged to the forwarder's memory.
 }
 
 // inOrder returns the ranks that wait here, in ascending order.
@@ -96,8 +91,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 		g.expires = t
 		g.arm(action.Timer{Kind: action.Gathering}, e.Timeout)
 	}
-	g.addPlace(&place{conn: e.Conn, link: e.Link, rank: rank, inside: e.Inside, home: e.Home, instance: e.Join.Instance,
-		kept: e.Bytes})
+	g.addPlace(&place{conn: e.Conn, link: e.Link, rank: rank, endpoint: e.endpoint(), kept: e.Bytes})
 	if !g.soon && !g.notified { // more ranks may join shortly
 		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
 	}
@@ -160,19 +154,12 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 	if old == nil {
 		return false
 	}
-	if g.state == Ready { // the kernel opens ways to the address of the old connection
-		g.leave(old.conn)
-	} else {
-		delete(g.places, old.conn)
-	}
+	delete(g.places, old.conn)
 	g.do(Refuse{Conn: old.conn, Why: refusal(wire.RefuseTaken,
 		"rank %d of cluster %q has joined job %q over a second link: does the job name this forwarder twice?",
 		e.Join.Rank, e.Join.Cluster, g.id)})
-	if !g.gather.In(rank) { // the rank joins as if for the first time
-		return false
-	}
 	p := *old
-	p.conn, p.link, p.inside, p.home = e.Conn, e.Link, e.Inside, e.Home
+	p.conn, p.link, p.endpoint = e.Conn, e.Link, e.endpoint()
 	g.addPlace(&p)
 	return true
 }
@@ -199,7 +186,7 @@ func (g *gathering) free(n int64) {
 }
 
 // expire gives up a job that is not complete in time. others is a hint for users about other
-// gathering jobs. A job that is Ready only waits for the kernel, which has the timer Opening.
+// gathering jobs.
 func (g *gathering) expire(others string) {
 	if g.state == Gathering {
 		g.giveUp(wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", g.id,
@@ -272,7 +259,7 @@ func (g *gathering) leave(c action.Conn) {
 	}
 	delete(g.places, c)
 	switch {
-	case g.state != Gathering && g.state != Ready:
+	case g.state != Gathering:
 		return
 	case g.gaps.several():
 		cluster, native := g.place(uint32(p.rank))
@@ -282,11 +269,6 @@ func (g *gathering) leave(c action.Conn) {
 	}
 	g.gather.Remove(p.rank)
 	g.free(p.kept)
-	if g.state == Ready { // the others have to wait again
-		g.to(Gathering)
-		g.arm(action.Timer{Kind: action.Notice}, g.cfg.Notice)
-		g.arm(action.Timer{Kind: action.Gathering}, g.expires.Sub(g.now))
-	}
 	if g.gather.Joined() == 0 {
 		g.giveUp(0, "all have left")
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.uber.org/zap/zapcore"
-
 	"github.com/leidenzipper/zipper/forwarder/action"
 	"github.com/leidenzipper/zipper/forwarder/bridge"
 	"github.com/leidenzipper/zipper/handshake"
@@ -93,8 +91,8 @@ func (e Expired) apply(j *Job) {
 		j.gathering.expire(e.Others)
 	case action.Notice:
 		j.gathering.notice(e.Others)
-	case action.Opening:
-		j.kernelTimedOut()
+	case action.Doors:
+		j.ways.expire()
 	case action.Return:
 		j.losses.returnExpired(uint32(t.Of))
 	case action.Suspended:
@@ -104,19 +102,11 @@ func (e Expired) apply(j *Job) {
 	}
 }
 
-func (e Opened) apply(j *Job) {
-	if j.ways.opened(&e, j.ranks) {
-		j.start()
-	}
-}
+func (e Asked) apply(j *Job) { j.ways.ask(e.Conn, e.Rank) }
 
-// kernelTimedOut starts the job although the kernel has not opened its ways, because the ranks have
-// no time left to wait.
-func (j *Job) kernelTimedOut() {
-	if j.ways.awaited() {
-		j.log(zapcore.WarnLevel, "the kernel does not answer in time; a job starts without connections that bypass the forwarder")
-		j.ways.forget()
-		j.start()
+func (e Opened) apply(j *Job) {
+	if j.ways.opened(&e); j.state == Closing && j.ways.finish() {
+		j.conclude()
 	}
 }
 

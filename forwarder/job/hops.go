@@ -133,7 +133,7 @@ func (h *hops) checkOffer(e *Offered) *handshake.Refused {
 	case h.state == Running && (br == nil || !br.Wanted() || !h.survivesLoss() && (br.ByeSent() || e.Number == 0)):
 		return refusal(wire.RefuseTaken, "job %q needs that link no more", h.id)
 	case h.state == Running:
-	case h.state != Gathering && h.state != Ready:
+	case h.state != Gathering:
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", h.id)
 	case e.Number == 0 && h.linked(from):
 		return refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", h.id)

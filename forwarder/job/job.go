@@ -75,10 +75,10 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 		places: map[action.Conn]*place{}}
 	j.hops = &hops{links: j.links, gathering: j.gathering, gaps: j.gaps, joins: map[uint32]*wire.Join{},
 		left: map[uint32]bool{}, ready: make([]bool, len(first.Zippers))}
-	j.ways = &ways{core: c}
+	j.ways = &ways{core: c, ranks: j.ranks}
 	j.ending = &ending{core: c, ranks: j.ranks, links: j.links}
 	j.deaths = &deaths{core: c, ranks: j.ranks, links: j.links, ending: j.ending}
-	j.losses = &losses{core: c, ranks: j.ranks, deaths: j.deaths, waits: map[uint32]wait{}, bad: map[uint32]count{},
+	j.losses = &losses{core: c, ranks: j.ranks, ways: j.ways, deaths: j.deaths, waits: map[uint32]wait{}, bad: map[uint32]count{},
 		badOver: map[int]count{}, over: map[int]bool{}}
 	j.halves = &halves{core: c, deaths: j.deaths, suspended: map[string]string{}}
 	j.arm(action.Timer{Kind: action.Gathering}, cfg.Timeout)
@@ -122,9 +122,8 @@ func (j *Job) settle() {
 // the job if that is due.
 func (j *Job) follow() {
 	if j.state == Gathering {
-		j.ways.forget() // a question to the kernel from when all ranks had joined
 		if j.hops.announceReady(); j.hops.complete() {
-			j.complete()
+			j.start()
 		}
 	}
 	if j.state == Running {

@@ -44,13 +44,18 @@ const (
 	maxGapNotices = 256
 )
 
-// Bounds of the ways that the kernel opens. Each connection takes 64 KiB and kernel memory at both
-// ends, and is polled by both.
+// Bounds of the ways that the kernel opens.
 const (
-	// maxPairs is the maximum number of pairs of ranks of different clusters in a job; a job with
-	// more pairs gets no ways.
-	maxPairs = 4096
+	// maxDoors is the maximum number of ports of this host that are open for a job, 256: each is
+	// needed only while ranks connect.
+	maxDoors = 256
 
-	// maxPeers is the maximum number of ranks of other clusters for a rank with ways.
-	maxPeers = 256
+	// doorTime is the time after its last use at which a port is closed, 10 s: longer than a busy
+	// rank takes to connect. A port can be used by the host of a rank of the job.
+	doorTime = 10 * time.Second
+
+	// maxAsks is the maximum number of ways that a rank may ask for within askTime, 256 in 10 s.
+	// Further requests are ignored. Ranks ask at most once a second for each pair.
+	maxAsks = 256
+	askTime = 10 * time.Second
 )

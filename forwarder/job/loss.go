@@ -34,6 +34,7 @@ import (
 type losses struct {
 	*core
 	ranks     *ranks
+	ways      *ways
 	deaths    *deaths
 	waits     map[uint32]wait  // waits has the ranks here that have lost their links and may come back.
 	bad       map[uint32]count // bad counts the recent invalid frames over the link of each rank.
@@ -222,6 +223,7 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 	l.deaths.sendAll(e.Conn)
 	l.do(Run{Conn: e.Conn, Rank: v})
 	r.enter(e.Conn, e.Link, v)
+	l.ways.offer(v, e.Conn, e.endpoint())
 	l.logOf(e.Conn, zapcore.InfoLevel, "rank is back")
 	l.ranks.tell(wire.RailState{Rank: v, Up: true}, r.clusterOf[v])
 	for _, c := range handshake.Lost(e.Join.Settings) { // another forwarder has said so

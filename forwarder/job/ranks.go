@@ -90,18 +90,6 @@ func (r *ranks) fill(layout wire.Layout) {
 	}
 }
 
-// addDoors adds doors to the layout, if it is still short enough for a frame, and reports whether
-// it is.
-func (r *ranks) addDoors(doors []wire.Door) bool {
-	with := r.layout
-	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
-	if len(with.Append(nil)) > wire.MaxLength {
-		return false
-	}
-	r.layout = with
-	return true
-}
-
 // behind returns the ranks whose frames this forwarder sends to the neighbouring forwarder with the
 // given index, rather than to the ranks themselves.
 func (r *ranks) behind(zipper int) (list []uint32) {

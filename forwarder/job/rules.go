@@ -27,10 +27,6 @@ func (j *Job) sendByes() {
 // code. Ranks of a running job get Abort with an exit status.
 func (j *Job) stop(refusal wire.RefuseCode, status int32, reason string) {
 	switch j.state {
-	case Ready: // ways that the kernel opens later are closed again (ways.opened)
-		j.to(Gathering)
-		j.ways.forget()
-		j.gathering.giveUp(refusal, reason)
 	case Gathering:
 		j.gathering.giveUp(refusal, reason)
 	case Running:
@@ -54,10 +50,10 @@ func (j *Job) endIfOver() {
 		}
 		j.finish(Ending, r)
 	}
-	if j.ways.open == 0 {
+	if j.ways.finish() {
 		j.conclude()
-	} else if j.to(Closing) {
-		j.do(CloseWays{N: j.ways.asked, Last: true})
+	} else {
+		j.to(Closing)
 	}
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -42,9 +43,9 @@ type shell struct {
 	ends       map[action.Conn]*end
 	timers     map[action.Timer]bool
 	table      map[uint32]action.Conn
-	asked      map[int]bool // asked has the requests to the kernel that are not answered.
-	open       map[int]bool // open has the requests whose ways are open.
-	closing    bool         // closing says that the kernel closes the last ways.
+	asked      []Way                   // asked has the ways that the kernel is asked to open.
+	open       map[netip.AddrPort]bool // open has the ways that are open, by the address of the door.
+	closing    bool                    // closing says that the kernel closes the last ways.
 	dials      []bridge.Dial
 	booked     int64
 	over       int
@@ -62,7 +63,7 @@ func newShell(now time.Time, cfg Config, first *wire.Join) (*shell, *handshake.R
 		return nil, refused
 	}
 	s := &shell{job: j, now: now, ends: map[action.Conn]*end{}, timers: map[action.Timer]bool{},
-		table: map[uint32]action.Conn{}, asked: map[int]bool{}, open: map[int]bool{}}
+		table: map[uint32]action.Conn{}, open: map[netip.AddrPort]bool{}}
 	s.carryOut(actions)
 	return s, nil
 }
@@ -164,7 +165,13 @@ func (s *shell) check(e Event) {
 			s.fault("after %T: the route to rank %d is %d, the job has %d", e, v, c, s.job.ranks.routes[v])
 		}
 	}
+	if n := len(s.open) + len(s.asked); n > maxDoors {
+		s.fault("after %T: %d doors", e, n)
+	}
 	if s.job.State() == Ended {
+		if len(s.open) > 0 || s.asked != nil {
+			s.fault("after %T: the job has ended, ways %v are open, and the kernel opens %v", e, s.open, s.asked)
+		}
 		if len(s.timers) > 0 {
 			s.fault("after %T: the job has ended with timers %v", e, s.timers)
 		}
@@ -209,12 +216,17 @@ func (s *shell) carryOut(actions []action.Action) {
 		case Free:
 			s.booked -= a.Bytes
 		case OpenWays:
-			s.asked[a.N] = true
-		case CloseWays:
-			if !s.open[a.N] {
-				s.fault("ways %d are closed, and not open", a.N)
+			if s.asked != nil || len(a.Ways) == 0 {
+				s.fault("the kernel is asked for %v, while it opens %v", a.Ways, s.asked)
 			}
-			delete(s.open, a.N)
+			s.asked = a.Ways
+		case CloseWays:
+			for _, at := range a.At {
+				if !s.open[at] {
+					s.fault("the way at %v is closed, and not open", at)
+				}
+				delete(s.open, at)
+			}
 			s.closing = s.closing || a.Last
 		case Incomplete:
 			s.incomplete++

@@ -10,37 +10,24 @@ import (
 
 // How a complete job starts:
 //
-//  1. Its layout is made (complete). If it is too long for a frame all ranks are refused.
-//  2. If the kernel may open ways between its ranks (ways.go) the job asks for them. It is Ready until
-//     the answer or the time-out.
-//  3. Every rank is sent its Layout (Start), then every connection gets its route (Route, Run). The
+//  1. Its layout is made. If it is too long for a frame all ranks are refused.
+//  2. Every rank is sent its Layout (Start), then every connection gets its route (Route, Run). The
 //     forwarder does so before another loop reads frames of the job, so no frame overtakes a
 //     Layout.
+//  3. The ranks are offered ways that the kernel opens (ways.go).
 
-// complete starts the job, or asks the kernel to open ways first, because the last Join has
-// arrived.
-func (j *Job) complete() {
+// start makes the job run, because the last Join has arrived: it lets the waiting ranks in and
+// begins the trunks to other forwarders.
+func (j *Job) start() {
 	layout, refused := j.gather.Layout()
 	if refused != nil {
 		j.gathering.giveUp(refused.Code, refused.Reason)
 		return
 	}
-	if !j.to(Ready) {
-		return
-	}
-	j.ranks.fill(layout)
-	if ways, doors := j.ways.plan(j.gathering, j.ranks); len(ways) > 0 {
-		j.ways.ask(ways, doors, j.gathering.expires.Sub(j.now))
-		return
-	}
-	j.start()
-}
-
-// start makes the job run: it lets the waiting ranks in and begins the trunks to other forwarders.
-func (j *Job) start() {
 	if !j.to(Running) {
 		return
 	}
+	j.ranks.fill(layout)
 	j.disarm(action.Timer{Kind: action.Gathering})
 	j.disarm(action.Timer{Kind: action.Notice})
 	j.started = j.now
@@ -62,6 +49,7 @@ func (j *Job) start() {
 	}
 	for _, p := range places { // after all routes, because its frames are relayed from here on
 		j.do(Run{Conn: p.conn, Rank: uint32(p.rank)})
+		j.ways.offer(uint32(p.rank), p.conn, p.endpoint)
 	}
 	j.gathering.places = nil
 	for _, br := range bridges {

@@ -1,7 +1,9 @@
 package job
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,137 +13,267 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// ways are the connections between ranks that the kernel forwards, or is asked to forward. Ranks of
-// different clusters then have direct links, each of which begins at a port of this host. The
-// forwarder relays frames only while such a link is not there.
+// The kernel may forward connections between ranks, past this forwarder:
+//
+//  1. When the job starts, or a rank comes back, the rank is offered ways (offer).
+//  2. A rank that exchanges much with another one asks for a way to it (ask).
+//  3. The kernel opens a way from the host of the rank that dials to the address of the other one: a
+//     door, which is a port of this host. One request to the kernel is under way at a time, and
+//     those that come meanwhile are the next one.
+//  4. The rank that dials is told the address of the door (Way). It may fail to connect; then either
+//     rank asks again later.
+//  5. A door is needed only while ranks connect, and a connection goes on without it. So it is closed
+//     doorTime after it was last used. If the job has maxDoors, the one that was unused for longest
+//     is closed earlier. Thus the number of ports does not depend on the number of pairs.
+//
+// All frames are relayed over this forwarder while ranks have no connection.
+
+// ways are the connections between ranks that the kernel forwards, or is asked to forward.
 type ways struct {
 	*core
-	// asked is the number of OpenWays requests to the kernel so far, which is the number N of the
-	// last one.
-	asked int
-	// doors has the ports of the last OpenWays, without addresses; nil: no answer to it is awaited.
-	doors []wire.Door
-	open  int // open is the number of ports of this host whose connections the kernel forwards for the job.
+	ranks *ranks
+	ends  map[uint32]endpoint // ends has the addresses of the ranks that have a link here.
+	asks  map[uint32]count    // asks counts the recent requests of each rank.
+	doors []*door             // doors are those that are open, and those that the kernel is asked to open.
+	next  []*door             // next has the doors of the next request to the kernel.
+	// asked has the doors of the request to the kernel that is under way; nil: none is.
+	asked []*door
+	given int  // given is the number of Ways that ranks were sent.
+	timed bool // timed says that the timer Doors is armed.
+	told  bool // told says that a failure of the kernel has been logged.
 }
 
-// plan returns the ways that the kernel is to open for a complete job, and their doors in the
-// layout: for each rank that ranks of other clusters dial, one on each of their networks. Ranks
-// without such a door, or one of their own, are reached through this forwarder only.
-func (w *ways) plan(g *gathering, r *ranks) (ways []Way, doors []wire.Door) {
-	if !w.cfg.Ways || r.links.several() || w.cfg.Classic || w.gather.Rails() > 1 {
-		return nil, nil
-	}
-	pairs, peers := 0, 0
-	for _, c := range w.clusters {
-		others := len(r.hosts) - int(c.Size)
-		pairs += int(c.Size) * others
-		peers = max(peers, others)
-	}
-	if pairs /= 2; pairs > maxPairs || peers > maxPeers {
-		w.log(zapcore.InfoLevel, "too many ranks for connections that bypass the forwarder", zap.Int("pairs", pairs),
-			zap.Int("at_most", maxPairs), zap.Int("peers", peers), zap.Int("peers_at_most", maxPeers))
-		return nil, nil
-	}
-	here := homes(g, r)
-	type door struct{ rank, cluster int }
-	own := map[door]bool{} // own are the doors that ranks have themselves
-	dual := map[door]int{} // dual counts, by cluster and other cluster, the ranks that have one of their own
-	for _, d := range r.layout.Doors {
-		own[door{int(d.Rank), int(d.Network)}] = true
-		dual[door{r.clusterOf[d.Rank], int(d.Network)}]++
-	}
-	places := g.inOrder()
-	for _, p := range places {
-		for c := r.clusterOf[p.rank] + 1; c < len(w.clusters); c++ { // of each pair the higher rank dials
-			// all ranks of the other cluster have doors of their own, so they are dialled instead
-			all := dual[door{c, r.clusterOf[p.rank]}] == int(w.clusters[c].Size)
-			// A way that begins on the loopback interface must end there, and no other may.
-			possible := p.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == p.inside.Addr().IsLoopback()
-			if possible && !own[door{p.rank, c}] && !all {
-				ways = append(ways, Way{At: here[c], To: p.inside})
-				doors = append(doors, wire.Door{Rank: uint32(p.rank), Instance: p.instance,
-					Port: wire.Port{Network: uint16(c)}})
-			}
-		}
-	}
-	return ways, doors
+// endpoint has the addresses of a rank.
+type endpoint struct {
+	instance uint64
+	// inside is the address at which the rank accepts connections that the kernel forwards;
+	// invalid: none.
+	inside netip.AddrPort
+	home   netip.Addr // home is this host's address on the rank's link; invalid: unknown.
+	from   netip.Addr // from is the address from which the rank's link comes; invalid: unknown.
 }
 
-// homes returns, for each cluster, this host's address on the connections of the cluster's ranks;
-// an address is invalid if unknown.
-func homes(g *gathering, r *ranks) []netip.Addr {
-	here := make([]netip.Addr, len(g.clusters))
-	for _, p := range g.places {
-		at := &here[r.clusterOf[p.rank]]
-		if p.home.Is4() && (!at.IsValid() || better(p.home, *at)) {
-			*at = p.home
-		}
-	}
-	return here
+// door is a way that the kernel has opened, or is asked to open.
+type door struct {
+	way   Way
+	at    netip.AddrPort // at is the address of the door; invalid: it is not open yet.
+	to    uint32         // to is the rank to which the way leads.
+	waits []uint32       // waits has the ranks that are told the address once the door is open.
+	used  time.Time      // used is when a rank was last told the address, or has asked for it.
 }
 
-// better reports whether a is preferred to b as the address of this host at which the ways from a
-// cluster begin: an address that is not loopback is preferred to one that is, otherwise the lower
-// address.
-func better(a, b netip.Addr) bool {
-	if a.IsLoopback() != b.IsLoopback() {
-		return b.IsLoopback()
-	}
-	return a.Less(b)
+// allowed reports whether the kernel may forward connections for the job. Over several hops it may
+// not: a forwarder knows no address at which another network's ranks reach it.
+func (w *ways) allowed() bool {
+	return w.cfg.Ways && !w.cfg.Classic && !w.ranks.links.several() && w.ranks.layout.Version >= wire.WaysSince
 }
 
-// ask asks the kernel to forward connections between ranks. Its answer, the event Opened, must
-// arrive within a time.
-func (w *ways) ask(ways []Way, doors []wire.Door, within time.Duration) {
-	w.asked++
-	w.doors = doors
-	w.arm(action.Timer{Kind: action.Opening}, within)
-	w.do(OpenWays{N: w.asked, Ways: ways})
-}
-
-// awaited reports whether the kernel has not yet answered the last request to forward connections
-// between ranks (OpenWays).
-func (w *ways) awaited() bool { return w.doors != nil }
-
-// forget stops waiting for the kernel's answer to the last OpenWays, and has the ways closed again
-// if that answer still arrives.
-func (w *ways) forget() {
-	if w.awaited() {
-		w.doors = nil
-		w.disarm(action.Timer{Kind: action.Opening})
-	}
-}
-
-// opened handles the kernel's answer to an OpenWays, and reports whether the job waited for it. The
-// job did not if a rank has left meanwhile or the answer is late.
-func (w *ways) opened(e *Opened, r *ranks) bool {
-	switch {
-	case e.N != w.asked || !w.awaited():
-		if e.Err == nil {
-			w.do(CloseWays{N: e.N})
-		}
-		return false
-	case e.Err != nil:
-		w.log(zapcore.WarnLevel, "the kernel passes no connections on for a job", zap.Error(e.Err))
-	default:
-		w.addDoors(e.N, e.At, r)
-	}
-	w.forget()
-	return true
-}
-
-// addDoors adds the ports that the kernel has opened for OpenWays n, at the addresses at, to the
-// layout that ranks get. If the layout has no room, it has the kernel close them.
-func (w *ways) addDoors(n int, at []netip.AddrPort, r *ranks) {
-	doors := w.doors
-	for i := range doors {
-		doors[i].Address = at[i].String()
-	}
-	if !r.addDoors(doors) {
-		w.log(zapcore.InfoLevel, "no room in the layout for connections that bypass the forwarder")
-		w.do(CloseWays{N: n})
+// offer records the addresses of rank v, which has the connection c, and tells the rank that it may
+// ask for ways.
+func (w *ways) offer(v uint32, c action.Conn, e endpoint) {
+	if !w.allowed() {
 		return
 	}
-	w.open = len(doors)
-	w.log(zapcore.InfoLevel, "the kernel passes connections on", zap.Int("doors", len(doors)))
+	if w.ends == nil {
+		w.ends, w.asks = map[uint32]endpoint{}, map[uint32]count{}
+	}
+	w.ends[v] = e
+	if e.home.IsValid() {
+		w.do(action.Send{Conn: c, Frame: frame(wire.TypeOffer, nil)})
+	}
+}
+
+// ask handles the request of the rank with connection c for a way between it and rank v. It ignores
+// a request that cannot be met, or of a rank that asks too often: the rank goes on without the way.
+func (w *ways) ask(c action.Conn, v uint32) {
+	m := w.ranks.members[c]
+	if m == nil || m.zipper >= 0 || w.state != Running || !w.allowed() || !w.mayAsk(m.rank) {
+		return
+	}
+	from, to, way, ok := w.between(m.rank, v)
+	if !ok {
+		return
+	}
+	d := w.find(way, to)
+	switch {
+	case d == nil:
+		if len(w.doors) >= maxDoors && !w.closeOldest() {
+			return
+		}
+		d = &door{way: way, to: to}
+		w.doors, w.next = append(w.doors, d), append(w.next, d)
+	case d.at.IsValid():
+		w.tell(from, d)
+		return
+	}
+	if d.used = w.now; !slices.Contains(d.waits, from) {
+		d.waits = append(d.waits, from)
+	}
+	w.request()
+}
+
+// mayAsk counts a request of rank v, and reports whether its requests are few.
+func (w *ways) mayAsk(v uint32) bool {
+	n := w.asks[v]
+	if w.now.Sub(n.since) > askTime {
+		n = count{since: w.now}
+	}
+	n.n++
+	w.asks[v] = n
+	return n.n <= maxAsks
+}
+
+// between returns the way between two ranks, and which of them dials. ok is false if they are in
+// the same cluster, have no link here, or cannot be connected.
+func (w *ways) between(x, y uint32) (from, to uint32, way Way, ok bool) {
+	r := w.ranks
+	if int64(max(x, y)) >= int64(len(r.routes)) || r.clusterOf[x] == r.clusterOf[y] || r.routes[x] == 0 || r.routes[y] == 0 {
+		return 0, 0, way, false
+	}
+	for _, pair := range [][2]uint32{{max(x, y), min(x, y)}, {min(x, y), max(x, y)}} {
+		dials, listens := w.ends[pair[0]], w.ends[pair[1]]
+		// A way that begins on the loopback interface must end there, and no other may.
+		if dials.home.IsValid() && listens.inside.IsValid() && dials.home.Is4() == listens.inside.Addr().Is4() &&
+			dials.home.IsLoopback() == listens.inside.Addr().IsLoopback() {
+			return pair[0], pair[1], Way{From: dials.from, At: dials.home, To: listens.inside}, true
+		}
+	}
+	return 0, 0, way, false
+}
+
+// find returns the door of a way to a rank, or nil if the kernel has not been asked for it.
+func (w *ways) find(way Way, to uint32) *door {
+	if i := slices.IndexFunc(w.doors, func(d *door) bool { return d.way == way && d.to == to }); i >= 0 {
+		return w.doors[i]
+	}
+	return nil
+}
+
+// request asks the kernel to open the next doors, unless a request is under way.
+func (w *ways) request() {
+	if w.asked != nil || len(w.next) == 0 {
+		return
+	}
+	w.asked, w.next = w.next, nil
+	o := OpenWays{}
+	for _, d := range w.asked {
+		o.Ways = append(o.Ways, d.way)
+	}
+	w.do(o)
+}
+
+// tell sends rank v the address of a door that is open.
+func (w *ways) tell(v uint32, d *door) {
+	d.used = w.now
+	if c := w.ranks.routes[v]; c != 0 && w.state == Running {
+		w.given++
+		w.do(action.Send{Conn: c, Frame: frame(wire.TypeWay, &wire.Way{Rank: d.to, Instance: w.ends[d.to].instance,
+			Address: d.at.String()})})
+	}
+}
+
+// opened handles the kernel's answer to the request that is under way.
+func (w *ways) opened(e *Opened) {
+	asked := w.asked
+	if w.asked = nil; e.Err == nil && len(e.At) != len(asked) {
+		e.Err = fmt.Errorf("%d addresses of %d ways", len(e.At), len(asked))
+	}
+	if e.Err != nil {
+		w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return slices.Contains(asked, d) })
+		if !w.told {
+			w.log(zapcore.WarnLevel, "the kernel passes no connections on for a job (reported once)", zap.Error(e.Err))
+		}
+		w.told = true
+		asked = nil
+	}
+	for i, d := range asked {
+		d.at = e.At[i]
+		for _, v := range d.waits {
+			w.tell(v, d)
+		}
+		d.waits = nil
+	}
+	if w.state == Running {
+		w.request()
+		w.await()
+	}
+}
+
+// await arms the timer Doors if doors are open and it is not armed.
+func (w *ways) await() {
+	if !w.timed && slices.ContainsFunc(w.doors, (*door).open) {
+		w.timed = true
+		w.arm(action.Timer{Kind: action.Doors}, doorTime)
+	}
+}
+
+// expire closes the doors that have not been used for doorTime.
+func (w *ways) expire() {
+	w.timed = false
+	if w.state != Running {
+		return
+	}
+	w.close(func(d *door) bool { return d.open() && w.now.Sub(d.used) >= doorTime }, false)
+	w.await()
+}
+
+// open reports whether the kernel has opened the door.
+func (d *door) open() bool { return d.at.IsValid() }
+
+// closeOldest closes the open door that was unused for longest, and reports whether there is one.
+func (w *ways) closeOldest() bool {
+	var oldest *door
+	for _, d := range w.doors {
+		if d.open() && (oldest == nil || d.used.Before(oldest.used)) {
+			oldest = d
+		}
+	}
+	if oldest != nil {
+		w.close(func(d *door) bool { return d == oldest }, false)
+	}
+	return oldest != nil
+}
+
+// close has the kernel close the open doors for which which returns true. last says that the event
+// Closed must report when that is done.
+func (w *ways) close(which func(d *door) bool, last bool) {
+	c := CloseWays{Last: last}
+	w.doors = slices.DeleteFunc(w.doors, func(d *door) bool {
+		if !which(d) {
+			return false
+		}
+		c.At = append(c.At, d.at)
+		return true
+	})
+	if len(c.At) > 0 {
+		w.do(c)
+	}
+}
+
+// finish has the kernel close all doors, because the job has ended, and reports whether there is
+// nothing to wait for. It must be called again after the answer to a request that is under way.
+func (w *ways) finish() (over bool) {
+	if w.timed {
+		w.timed = false
+		w.disarm(action.Timer{Kind: action.Doors})
+	}
+	w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return slices.Contains(w.next, d) })
+	if w.next = nil; w.asked != nil {
+		return false
+	}
+	if len(w.doors) == 0 {
+		return true
+	}
+	w.close((*door).open, true)
+	return false
+}
+
+// count returns the number of open doors.
+func (w *ways) count() (n int) {
+	for _, d := range w.doors {
+		if d.open() {
+			n++
+		}
+	}
+	return n
 }

@@ -29,9 +29,9 @@ type Connections interface {
 func Status(j *job.Job, pl *plane.Plane, conns Connections) report.JobStatus {
 	v, g := j.View(), j.Gather()
 	s := report.JobStatus{State: stateName(j.State(), v.Reason), Level: g.Level().String(), Created: v.Created,
-		Started: v.Started, Ranks: g.Ranks(), Joined: v.Live, Reason: v.Reason, Doors: v.Doors, LostLinks: v.LostLinks,
+		Started: v.Started, Ranks: g.Ranks(), Joined: v.Live, Reason: v.Reason, Doors: v.Doors, Ways: v.Ways, LostLinks: v.LostLinks,
 		BadFrames: v.BadFrames, Traffic: traffic(j, pl)}
-	begun := j.State() > job.Ready
+	begun := j.State() > job.Gathering
 	if !begun {
 		s.Joined, s.Missing, s.Refused = g.Joined(), g.Missing(), g.Refusals()
 	}
@@ -85,10 +85,10 @@ func trunkStatus(br *bridge.Bridge, pl *plane.Plane, conns Connections) report.T
 }
 
 // stateName returns the name of a job's state in reports; reason is why it has failed, or empty. A
-// job that is ready still gathers, and a job that ends without a failure still runs.
+// job that ends without a failure still runs.
 func stateName(s job.State, reason string) string {
 	switch {
-	case s <= job.Ready:
+	case s == job.Gathering:
 		return "gathering"
 	case reason != "":
 		return "failed"

@@ -1,6 +1,7 @@
-// Package nat lets this host's kernel forward TCP connections between its networks: a client that
-// connects to a port of this host is connected to an address on another network, and each end sees
-// only this host (nftables: destination NAT and masquerading). The bytes never enter user space.
+// Package nat lets this host's kernel forward TCP connections between its networks: a client on a
+// certain host that connects to a port of this host is connected to an address on another network,
+// and each end sees only this host (nftables: destination NAT and masquerading). The bytes never
+// enter user space. A connection goes on when its way is closed.
 //
 // All rules are in one table that belongs to an open Table ("flags owner"): the kernel removes them
 // in any case when its process ends. Package nat requires CAP_NET_ADMIN, Linux 5.12 and
@@ -12,7 +13,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -26,11 +26,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is a way for connections: those to a free port of this host, at the address At, are forwarded
-// to the address and port To.
+// Way is a way for connections: those of the host From to a free port of this host, at the address
+// At, are forwarded to the address and port To.
 type Way struct {
-	At netip.Addr
-	To netip.AddrPort
+	From, At netip.Addr
+	To       netip.AddrPort
 }
 
 // Table has the connections that the kernel forwards for one process, in a table of nftables. It is
@@ -38,12 +38,12 @@ type Way struct {
 type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
-	link  *netlink.Conn          // the netlink connection that conn uses
-	lost  error                  // the error after which the table is no longer used, or nil
-	open  int                    // the number of open ways
-	doors *nftables.Set          // the kernel's map of ways: own address and port → the other host's
-	to    *nftables.Set          // the kernel's set of the other hosts' addresses and ports
-	uses  map[netip.AddrPort]int // the number of ways to each element of to
+	link  *netlink.Conn           // the netlink connection that conn uses
+	lost  error                   // the error after which the table is no longer used, or nil
+	ways  map[netip.AddrPort]*way // the open ways, by the address where they begin
+	doors *nftables.Set           // the kernel's map of ways: client, own address and port → the other host's
+	to    *nftables.Set           // the kernel's set of the other hosts' addresses and ports
+	uses  map[netip.AddrPort]int  // the number of ways to each element of to
 }
 
 const forwarding = "/proc/sys/net/ipv4/ip_forward" // in this process's network namespace
@@ -64,11 +64,12 @@ func Open() (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nftables: cannot make a table: %w (it requires CAP_NET_ADMIN and Linux 5.12)", err)
 	}
-	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
-	n := &Table{conn: conn, link: link, uses: map[netip.AddrPort]int{},
-		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key,
+	client := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr, nftables.TypeInetService)
+	place := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
+	n := &Table{conn: conn, link: link, ways: map[netip.AddrPort]*way{}, uses: map[netip.AddrPort]int{},
+		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: client, DataType: place,
 			Concatenation: true},
-		to: &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
+		to: &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: place, Concatenation: true}}
 	if err := n.rules(t); err != nil {
 		n.Close()
 		return nil, err
@@ -125,20 +126,23 @@ func (n *Table) rules(t *nftables.Table) error {
 	}
 	// A concatenation lies in consecutive registers of 4 bytes, the first of which is the whole of
 	// register 1.
-	const first, second = unix.NFT_REG_1, unix.NFT_REG32_01
-	destination := []expr.Any{
+	const first, second, third = unix.NFT_REG_1, unix.NFT_REG32_01, unix.NFT_REG32_02
+	field := func(register uint32, base expr.PayloadBase, offset, length uint32) expr.Any {
+		return &expr.Payload{DestRegister: register, Base: base, Offset: offset, Len: length}
+	}
+	tcp := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: []byte{unix.IPPROTO_TCP}},
-		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4},
-		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 	}
 	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority, then ...expr.Any) {
 		c := n.conn.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeNAT, Hooknum: hook,
 			Priority: priority})
-		n.conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: append(append([]expr.Any(nil), destination...),
-			then...)})
+		n.conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: slices.Concat(tcp, then)})
 	}
 	pass := []expr.Any{
+		field(first, expr.PayloadBaseNetworkHeader, 12, 4),  // the source's address
+		field(second, expr.PayloadBaseNetworkHeader, 16, 4), // the destination's
+		field(third, expr.PayloadBaseTransportHeader, 2, 2), // its port
 		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: n.doors.Name,
 			SetID: n.doors.ID},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: second},
@@ -151,6 +155,7 @@ func (n *Table) rules(t *nftables.Table) error {
 		&expr.Meta{Key: expr.MetaKeyOIFTYPE, Register: unix.NFT_REG_2},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2,
 			Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
+		field(first, expr.PayloadBaseNetworkHeader, 16, 4), field(second, expr.PayloadBaseTransportHeader, 2, 2),
 		&expr.Lookup{SourceRegister: first, SetName: n.to.Name, SetID: n.to.ID}, &expr.Masq{})
 	return n.flush()
 }
@@ -168,111 +173,121 @@ func (n *Table) flush() error {
 	return n.lost
 }
 
-// OpenWays opens ways and returns the entry address of each: its own address and a free port.
-// Closing lets no new connection pass; open ones stay. At most MaxWays may be open at a time. A way
-// takes less than 0.1 ms.
-func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
-	if err := forwards(); err != nil { // it may have been switched off since Open
-		return nil, nil, err
-	}
-	var at []netip.AddrPort
-	var all grants
-	for some := range slices.Chunk(ways, atOnce) {
-		p, err := n.grant(some)
-		if err != nil {
-			return nil, nil, errors.Join(err, all.Close())
-		}
-		all = append(all, p)
-		at = append(at, p.at...)
-	}
-	return at, all, nil
+// way is an open way.
+type way struct {
+	Way
+	port int // the descriptor of the socket that reserves the port
 }
 
-type grants []*grant
+// element returns the way's element of the map of ways, for connections to the address here.
+func (w *way) element(here netip.AddrPort) nftables.SetElement {
+	from := w.From.As4()
+	return nftables.SetElement{Key: append(from[:], concat(here)...), Val: concat(w.To)}
+}
 
-// Close makes the kernel forward no new connections for these ways. It returns the errors of all of
-// them.
-func (l grants) Close() (err error) {
-	for _, p := range l {
-		err = errors.Join(err, p.close())
+// OpenWays opens ways and returns the entry address of each: its own address and a free port. At
+// most MaxWays may be open at a time. On an error none of them is open. A way takes less than 0.1
+// ms.
+func (n *Table) OpenWays(ways []Way) (at []netip.AddrPort, err error) {
+	if err := forwards(); err != nil { // it may have been switched off since Open
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for some := range slices.Chunk(ways, atOnce) {
+		more, err := n.open(some)
+		if err != nil {
+			return nil, errors.Join(err, n.close(at))
+		}
+		at = append(at, more...)
+	}
+	return at, nil
+}
+
+// CloseWays lets no new connections pass over the ways that begin at these addresses; open ones go
+// on. It ignores ways that are not open, or have ended with the table.
+func (n *Table) CloseWays(at []netip.AddrPort) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.close(at)
+}
+
+// open opens at most atOnce ways. The caller holds mu.
+func (n *Table) open(ways []Way) (at []netip.AddrPort, err error) {
+	if n.lost != nil {
+		return nil, n.lost
+	}
+	if len(n.ways)+len(ways) > MaxWays {
+		return nil, fmt.Errorf("%d ways are open, and at most %d can be", len(n.ways), MaxWays)
+	}
+	var doors, to []nftables.SetElement
+	for _, w := range ways {
+		var here netip.AddrPort
+		if here, err = n.reserve(w); err != nil {
+			break
+		}
+		at = append(at, here)
+		doors, to = append(doors, n.ways[here].element(here)), append(to, n.use(w.To, 1)...)
+	}
+	if err == nil {
+		err = errors.Join(n.conn.SetAddElements(n.doors, doors), n.conn.SetAddElements(n.to, to), n.flush())
+	}
+	if err == nil {
+		return at, nil
+	}
+	for _, here := range at { // the kernel has none of them
+		n.use(n.ways[here].To, -1)
+		n.release(here)
+	}
+	return nil, err
+}
+
+// close closes ways. The caller holds mu.
+func (n *Table) close(at []netip.AddrPort) (err error) {
+	for some := range slices.Chunk(at, atOnce) {
+		var doors, to []nftables.SetElement
+		for _, here := range some {
+			if w := n.ways[here]; w != nil {
+				doors, to = append(doors, w.element(here)), append(to, n.use(w.To, -1)...)
+				n.release(here)
+			}
+		}
+		if n.lost == nil && len(doors) > 0 {
+			err = errors.Join(err, n.conn.SetDeleteElements(n.doors, doors), n.conn.SetDeleteElements(n.to, to), n.flush())
+		}
 	}
 	return err
 }
 
-// grant is a group of ways that the kernel forwards and that are closed together.
-type grant struct {
-	at    []netip.AddrPort
-	table *Table
-	ports []int // the descriptors of the sockets that reserve the ports
-	doors []nftables.SetElement
-	to    []netip.AddrPort
-}
-
-func (n *Table) grant(ways []Way) (*grant, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.lost != nil {
-		return nil, n.lost
+// reserve reserves a port for a way, and records the way as open.
+func (n *Table) reserve(w Way) (here netip.AddrPort, err error) {
+	if !w.From.Is4() || !w.At.Is4() || !w.To.Addr().Is4() {
+		return here, fmt.Errorf("from %v at %v to %v: want IPv4 addresses", w.From, w.At, w.To)
 	}
-	if n.open+len(ways) > MaxWays {
-		return nil, fmt.Errorf("%d ways are open, and at most %d can be", n.open, MaxWays)
-	}
-	p := &grant{table: n}
-	for _, w := range ways {
-		if !w.At.Is4() || !w.To.Addr().Is4() {
-			p.release()
-			return nil, fmt.Errorf("from %v to %v: want IPv4 addresses", w.At, w.To)
-		}
-		fd, here, err := reserve(w.At)
-		if err != nil {
-			p.release()
-			return nil, fmt.Errorf("a port at %v: %w", w.At, err)
-		}
-		p.ports = append(p.ports, fd)
-		p.at = append(p.at, here)
-		p.doors = append(p.doors, nftables.SetElement{Key: concat(here), Val: concat(w.To)})
-		p.to = append(p.to, w.To)
-	}
-	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, n.use(p.to, 1)), n.flush())
+	fd, here, err := reserve(w.At)
 	if err != nil {
-		p.release()
-		return nil, err
+		return here, fmt.Errorf("a port at %v: %w", w.At, err)
 	}
-	n.open += len(ways)
-	return p, nil
+	n.ways[here] = &way{w, fd}
+	return here, nil
 }
 
-func (p *grant) close() error {
-	defer p.release()
-	n := p.table
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.lost != nil {
-		return n.lost
-	}
-	n.open -= len(p.doors)
-	return errors.Join(n.conn.SetDeleteElements(n.doors, p.doors),
-		n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
+// release frees the port of a way, and forgets the way.
+func (n *Table) release(here netip.AddrPort) {
+	unix.Close(n.ways[here].port)
+	delete(n.ways, here)
 }
 
-// use adds by, 1 or -1, to the number of ways that lead to each destination. It returns the
-// destinations that are new or no longer used.
-func (n *Table) use(to []netip.AddrPort, by int) (list []nftables.SetElement) {
-	for _, a := range to {
-		if n.uses[a] += by; n.uses[a] == max(by, 0) {
-			list = append(list, nftables.SetElement{Key: concat(a)})
-		}
-		if n.uses[a] == 0 {
-			delete(n.uses, a)
-		}
+// use adds by, 1 or -1, to the number of ways that lead to a destination. It returns the element of
+// the set of destinations if that is new or no longer used.
+func (n *Table) use(to netip.AddrPort, by int) (list []nftables.SetElement) {
+	if n.uses[to] += by; n.uses[to] == max(by, 0) {
+		list = []nftables.SetElement{{Key: concat(to)}}
+	}
+	if n.uses[to] == 0 {
+		delete(n.uses, to)
 	}
 	return list
-}
-
-func (p *grant) release() {
-	for _, fd := range p.ports {
-		unix.Close(fd)
-	}
 }
 
 // Close removes the table. Connections that it has forwarded break, unless another program
@@ -282,6 +297,9 @@ func (n *Table) Close() error {
 	defer n.mu.Unlock()
 	if n.lost == nil {
 		n.lost = errors.New("the table is closed")
+	}
+	for here := range n.ways {
+		n.release(here)
 	}
 	return n.conn.CloseLasting()
 }

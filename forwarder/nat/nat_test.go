@@ -70,40 +70,55 @@ func TestInNamespace(t *testing.T) {
 
 	own, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	one, two := echo(t, other, "one"), echo(t, other, "two")
-	at, first, err := table.OpenWays([]Way{{own, one}, {own, two}, {own, one}})
+	first, err := table.OpenWays([]Way{{own, own, one}, {own, own, two}, {own, own, one}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"one", "two", "one"} {
-		if got := ask(at[i]); got != want {
-			t.Errorf("at %v there is %q, want %q", at[i], got, want)
+		if got := ask(first[i]); got != want {
+			t.Errorf("at %v there is %q, want %q", first[i], got, want)
 		}
-		if ln, err := net.Listen("tcp", at[i].String()); err == nil {
+		if got := askFrom(other, first[i]); !strings.Contains(got, "refused") {
+			t.Errorf("another host finds %q at %v", got, first[i])
+		}
+		if ln, err := net.Listen("tcp", first[i].String()); err == nil {
 			ln.Close()
-			t.Errorf("%v is still free", at[i])
+			t.Errorf("%v is still free", first[i])
 		}
 	}
-	// A second grant to one of the same places does not mind the first one's end.
-	again, second, err := table.OpenWays([]Way{{own, two}})
+	// A second way to one of the same places does not depend on the first one, and a connection
+	// goes on when its way is closed.
+	second, err := table.OpenWays([]Way{{own, own, two}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Close(); err != nil {
+	stays, err := table.OpenWays([]Way{{own, own, mirror(t, other)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := net.Dial("tcp", stays[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	reflects(t, long)
+	if err := table.CloseWays(append(first, stays...)); err != nil {
 		t.Error(err)
 	}
-	if got := ask(at[0]); !strings.Contains(got, "refused") {
-		t.Errorf("at %v, which is closed, there is %q", at[0], got)
+	reflects(t, long)
+	if got := ask(first[0]); !strings.Contains(got, "refused") {
+		t.Errorf("at %v, which is closed, there is %q", first[0], got)
 	}
-	if got := ask(again[0]); got != "two" {
-		t.Errorf("at %v there is %q, want two", again[0], got)
+	if got := ask(second[0]); got != "two" {
+		t.Errorf("at %v there is %q, want two", second[0], got)
 	}
-	if err := second.Close(); err != nil {
+	if err := table.CloseWays(append(second, first...)); err != nil { // first is closed already
 		t.Error(err)
 	}
 	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(),
+	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil || !strings.Contains(err.Error(),
 		"IP forwarding is off") {
 		t.Errorf("IP forwarding switched off: %v", err)
 	}
@@ -113,37 +128,39 @@ func TestInNamespace(t *testing.T) {
 	// As many as there can be, to as many places.
 	var ways []Way
 	for i := range MaxWays {
-		ways = append(ways, Way{own, netip.AddrPortFrom(other, uint16(20000+i))})
+		ways = append(ways, Way{own, own, netip.AddrPortFrom(other, uint16(20000+i))})
 	}
 	ways[MaxWays-1].To = two
-	many, all, err := table.OpenWays(ways)
+	many, err := table.OpenWays(ways)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
+	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
 		t.Errorf("more than there can be: %v", err)
 	}
 	if got := ask(many[MaxWays-1]); got != "two" {
 		t.Errorf("at the last of many there is %q, want two", got)
 	}
-	if err := all.Close(); err != nil {
+	for range 2 {
+		if err := table.CloseWays(many); err != nil {
+			t.Error(err)
+		}
+		if many, err = table.OpenWays(ways); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table.CloseWays(many); err != nil {
 		t.Error(err)
 	}
-	if _, all, err = table.OpenWays(ways); err != nil {
-		t.Fatal(err)
-	}
-	if err := all.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := table.OpenWays([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil ||
+	if _, err := table.OpenWays([]Way{{own, own, one}, {own, netip.MustParseAddr("::1"), one}}); err == nil ||
 		!strings.Contains(err.Error(), "want IPv4") {
 		t.Errorf("IPv6: %v", err)
 	}
-	if _, _, err := table.OpenWays([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil ||
+	if _, err := table.OpenWays([]Way{{own, netip.MustParseAddr("192.0.2.1"), one}}); err == nil ||
 		!strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("an address that is not this host's: %v", err)
 	}
-	_, third, err := table.OpenWays([]Way{{own, two}})
+	third, err := table.OpenWays([]Way{{own, own, two}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,25 +168,24 @@ func TestInNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	tables(t)
-	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil {
+	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil {
 		t.Error("a closed table passes connections on")
 	}
-	if err := third.Close(); err == nil {
-		t.Error("a way of a closed table is closed without an error")
+	if err := table.CloseWays(third); err != nil {
+		t.Errorf("a way that has ended with its table: %v", err)
 	}
 	// A kernel that refuses loses the table, rather than the answers' order.
 	if table, err = Open(); err != nil {
 		t.Fatal(err)
 	}
-	if _, third, err = table.OpenWays([]Way{{own, two}}); err != nil {
+	if third, err = table.OpenWays([]Way{{own, own, two}}); err != nil {
 		t.Fatal(err)
 	}
-	p := third.(grants)[0]
-	p.doors[0].Key = concat(one) // is not there
-	if err := third.Close(); err == nil {
+	table.ways[third[0]].From = other // the kernel has no such way
+	if err := table.CloseWays(third); err == nil {
 		t.Error("a way that is not there is closed without an error")
 	}
-	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil {
+	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil {
 		t.Error("a table that is lost passes connections on")
 	}
 	tables(t)
@@ -244,9 +260,46 @@ func echo(t *testing.T, host netip.Addr, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(ln.Addr().String())
 }
 
+// mirror listens at a free port of host, sends each byte back, and returns the address.
+func mirror(t *testing.T, host netip.Addr) netip.AddrPort {
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(c, c)
+		}
+	}()
+	return netip.MustParseAddrPort(ln.Addr().String())
+}
+
+// reflects checks that a connection leads to a mirror.
+func reflects(t *testing.T, c net.Conn) {
+	t.Helper()
+	var b [1]byte
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	_, err := c.Write([]byte("x"))
+	if err == nil {
+		_, err = io.ReadFull(c, b[:])
+	}
+	if err != nil || b[0] != 'x' {
+		t.Errorf("the connection returns %q, %v", b, err)
+	}
+}
+
 // ask returns the answer from an address, or the error.
-func ask(at netip.AddrPort) string {
-	c, err := net.DialTimeout("tcp", at.String(), 5*time.Second)
+func ask(at netip.AddrPort) string { return askFrom(netip.IPv4Unspecified(), at) }
+
+// askFrom returns the answer to a client with the address from, or the error.
+func askFrom(from netip.Addr, at netip.AddrPort) string {
+	d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	c, err := d.Dial("tcp", at.String())
 	if err != nil {
 		return err.Error()
 	}

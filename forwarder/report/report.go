@@ -60,9 +60,10 @@ type JobStatus struct {
 	// the forwarders with links to this one, in a job of several hops
 	Forwarders []string      `json:"forwarders,omitempty"`
 	Trunks     []TrunkStatus `json:"trunks,omitempty"` // the state of the links to Forwarders
-	// Doors is the number of ports whose connections the kernel forwards; that traffic is not
-	// counted.
-	Doors     int `json:"doors,omitempty"`
+	// Doors is the number of ports at which the kernel forwards new connections now.
+	Doors int `json:"doors,omitempty"`
+	// Ways is the number of times that a rank was told such a port.
+	Ways      int `json:"ways,omitempty"`
 	LostLinks int `json:"lost_links"` // the number of lost links that the job survived
 	// the number of damaged or malformed frames; each ended its link
 	BadFrames int `json:"bad_frames"`

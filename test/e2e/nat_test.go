@@ -1,96 +1,200 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestNATLab has clusters that share no network, with a forwarder whose kernel forwards connections
-// between ranks.
-func TestNATLab(t *testing.T) {
+// kernelLab is a lab of two clusters that share no network, with a forwarder whose kernel forwards
+// connections between ranks that exchange much.
+type kernelLab struct {
+	*lab
+	command []string // starts the forwarder
+	job     string   // a job of two ranks
+	prog    string   // test/programs/c/stream.c
+}
+
+// newKernelLab makes the lab, with a firewall that lets nothing else pass
+// (docs/howto/direct-links.md).
+func newKernelLab(t *testing.T) *kernelLab {
 	l := newLab(t)
 	b := l.b
-	const source = "test/programs/c/random.c"
-	random, stream := b.Compile(OpenMPI, source), b.Compile(OpenMPI, "test/programs/c/stream.c")
-	b.Compile(MPICH, source)
-	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status",
+	k := &kernelLab{lab: l, prog: b.Compile(OpenMPI, "test/programs/c/stream.c")}
+	k.command = []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--log", "info", "--listen", ":7486", "--status",
 		"127.0.0.1:7487"}
-	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
-	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	// The firewall of docs/howto/direct-links.md: no other traffic is forwarded, not even for a
-	// node that has z1 as its gateway.
-	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
-	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft",
-		"add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
+	b.Fails(b.Run(nil, l.env, append(k.command, "--nat")...), 1,
+		"--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
+	if !strings.Contains(l.fwd.Stderr(), "IP forwarding is off") {
+		t.Errorf("the forwarder that relays does not say why: %s", l.fwd.Stderr())
+	}
+	k.on("z1", "nft", "add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept")
+	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on")) // even a node that has z1 as its gateway reaches nothing
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	p := b.Serve(l.env, fwd...)
-	b.WaitFor(20*time.Second, "the forwarder with --nat",
-		func() bool { return strings.Contains(p.Stderr(), "listening") })
+	k.serve()
+	k.job = l.jobAt("7486", "login: a1, ranks: 1, mpi: openmpi", "login: b1, ranks: 1, mpi: openmpi")
+	return k
+}
 
-	job := func(a, z string) string { return l.jobAt("7486", "login: a1, "+a, "login: b1, "+z) }
-	last := l.relayed("127.0.0.1:7487")
+// serve starts the forwarder.
+func (k *kernelLab) serve() {
+	k.b.T.Helper()
+	p := k.b.Serve(k.env, k.command...)
+	k.b.WaitFor(20*time.Second, "the forwarder", func() bool { return strings.Contains(p.Stderr(), "listening") })
+	if !k.status().NAT {
+		k.b.T.Fatalf("the kernel is not used by default: %s", p.Stderr())
+	}
+}
+
+// on runs a command on a node, and returns its output.
+func (k *kernelLab) on(node string, command ...string) string {
+	k.b.T.Helper()
+	return k.b.OK(k.b.Run(nil, k.env, append([]string{"scripts/lab", "on", node}, command...)...)).Stdout
+}
+
+// status returns the forwarder's status.
+func (k *kernelLab) status() (s forwarder.Status) {
+	k.b.T.Helper()
+	if err := json.Unmarshal([]byte(k.on("z1", k.b.Zipper, "status", "--json", "127.0.0.1:7487")), &s); err != nil {
+		k.b.T.Fatal(err)
+	}
+	return s
+}
+
+// direct returns the number of connections of node b1 to the zipper node that do not lead to the
+// forwarder.
+func (k *kernelLab) direct() int {
+	k.b.T.Helper()
+	return strings.Count(k.on("b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1", "and", "dport", "!=", ":7486"),
+		"10.81.2.1:")
+}
+
+// relayed returns the payload that the forwarder has relayed for the running job.
+func (k *kernelLab) relayed() (n uint64) {
+	k.b.T.Helper()
+	for _, j := range k.status().Jobs {
+		for _, d := range j.Traffic {
+			n += d.PayloadBytes
+		}
+	}
+	return n
+}
+
+// kill kills the forwarder.
+func (k *kernelLab) kill() {
+	k.b.T.Helper()
+	pids := strings.Fields(k.on("z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u"))
+	if len(pids) != 1 {
+		k.b.T.Fatalf("forwarders %q", pids)
+	}
+	var pid int
+	fmt.Sscan(pids[0], &pid)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		k.b.T.Fatal(err)
+	}
+}
+
+// awaitDirect waits until the pair of the stream has a direct connection, and checks that the
+// forwarder then relays nothing.
+func (k *kernelLab) awaitDirect(more func(what string)) {
+	k.b.T.Helper()
+	k.b.WaitFor(30*time.Second, "a direct link", func() bool { return k.direct() == 1 })
+	more("the stream to take the direct link")
+	before := k.relayed()
+	more("the stream to go on")
+	if now := k.relayed(); now != before {
+		k.b.T.Errorf("%d bytes through the forwarder beside the direct link", now-before)
+	}
+}
+
+// TestNATLab has faults of the zipper node while two ranks exchange data over a connection that its
+// kernel forwards. Nothing is lost, and the connection comes back.
+func TestNATLab(t *testing.T) {
+	k := newKernelLab(t)
+	b := k.b
+	const source = "test/programs/c/random.c"
+	random := b.Compile(OpenMPI, source)
+	b.Compile(MPICH, source)
 
 	t.Run("random", func(t *testing.T) {
 		b := *b
 		b.T = t
 		native := b.OK(b.Native(OpenMPI, 3, random, "11", "300"))
-		spread := `ranks: 2, mpi: openmpi, hosts: /run/` + l.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
+		spread := `login: a1, ranks: 2, mpi: openmpi, hosts: /run/` + k.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
 		for _, level := range []string{"checked", "sealed"} {
-			r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--level", level, "--file",
-				job(spread, "ranks: 1, mpi: mpich"), "--",
+			r := b.OK(b.Run(nil, k.env, b.Zipper, "run", "--level", level, "--file",
+				k.jobAt("7486", spread, "login: b1, ranks: 1, mpi: mpich"), "--",
 				strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "300"))
 			b.Same(native, r, nil)
-			if n := last(); n != 0 || strings.Contains(r.Stderr, "no direct link") {
-				t.Errorf("level %s: %d bytes of payload through the forwarder\n%v", level, n, r)
+			if strings.Contains(r.Stderr, "direct link") {
+				t.Errorf("level %s: %v", level, r)
 			}
 		}
+		past := k.status().Past
+		if len(past) != 2 || !past[0].OK || !past[1].OK {
+			t.Errorf("jobs %+v", past)
+		}
 	})
-
-	one := "ranks: 1, mpi: openmpi"
-	// The forwarded connections are counted at a rank's node: those to the zipper node that do not
-	// lead to the forwarder.
-	direct := func() int {
-		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1",
-			"and", "dport", "!=", ":7486"))
-		return strings.Count(r.Stdout, "10.81.2.1:")
+	for _, fault := range []struct {
+		name        string
+		begin, mend []string // commands on the zipper node
+		survives    bool     // whether the connection survives
+	}{
+		// The kernel stops forwarding without a notice.
+		{"silent", []string{"sysctl", "-qw", "net.ipv4.ip_forward=0"}, []string{"sysctl", "-qw", "net.ipv4.ip_forward=1"}, false},
+		// Each end of a connection is told that the other one has closed it.
+		{"killed", []string{"nft", "insert rule inet guard forward reject with tcp reset"},
+			[]string{"nft", "flush chain inet guard forward; add rule inet guard forward ct status dnat accept"}, false},
+		// The forwarder's table belongs to its process, and stays.
+		{"flushed", []string{"nft", "flush ruleset"}, nil, true},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			_, more, stop := k.stream(k.prog, k.job)
+			k.awaitDirect(more)
+			before := k.relayed()
+			k.on("z1", fault.begin...)
+			if !fault.survives {
+				b.WaitFor(30*time.Second, "the forwarder to relay", func() bool { return k.relayed() > before })
+			}
+			more("the stream to go on after the fault")
+			if fault.mend != nil {
+				k.on("z1", fault.mend...)
+			}
+			b.WaitFor(time.Minute, "the direct link to be back", func() bool { return k.direct() == 1 })
+			k.awaitDirect(more)
+			r := stop()
+			t.Log(r.Stdout[max(0, strings.LastIndex(r.Stdout, "longest")):])
+		})
 	}
-	// the kernel stops forwarding without a notice: the stream goes on through the forwarder, and
-	// then returns
-	t.Run("cut", func(t *testing.T) {
-		_, more, stop := l.stream(stream, job(one, one))
-		if n := direct(); n != 1 {
-			t.Errorf("%d direct links", n)
-		}
-		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=0"))
-		b.WaitFor(30*time.Second, "the direct link to be given up", func() bool { return direct() == 0 })
-		more("the stream to go on through the forwarder")
-		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=1"))
-		b.WaitFor(30*time.Second, "the direct link to be back", func() bool { return direct() == 1 })
-		more("the stream to go on")
-		stop()
-		if n := last(); n < 8<<20 {
-			t.Errorf("%d bytes of payload through the forwarder, though nothing was passed on for a while", n)
-		}
+	t.Run("forwarder restarted", func(t *testing.T) {
+		p, more, stop := k.stream(k.prog, k.job)
+		defer func() {
+			if b.T.Failed() {
+				t.Logf("the job says: %s", p.Stderr())
+			}
+		}()
+		k.awaitDirect(more)
+		k.kill()
+		k.serve()
+		more("the stream to go on after the restart")
+		b.WaitFor(time.Minute, "the direct link to be back", func() bool { return k.direct() == 1 })
+		k.awaitDirect(more)
+		r := stop()
+		t.Log(r.Stdout[max(0, strings.LastIndex(r.Stdout, "longest")):])
 	})
-	t.Run("killed", func(t *testing.T) { // the forwarder's rules end with it, and so does the job
-		r, _, _ := l.stream(stream, job(one, one))
-		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c",
-			"ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)
-		if len(pids) != 1 {
-			t.Fatalf("forwarders %q", pids)
-		}
-		var pid int
-		fmt.Sscan(pids[0], &pid)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+	t.Run("forwarder gone", func(t *testing.T) { // its rules end with it, and so does the job
+		r, more, _ := k.stream(k.prog, k.job)
+		k.awaitDirect(more)
+		k.kill()
 		if e := r.Wait(); e.Status == 0 || !strings.Contains(e.Stderr, "forwarder") {
 			t.Errorf("%v", e)
 		}
-		b.WaitFor(10*time.Second, "the direct link to be gone", func() bool { return direct() == 0 })
+		b.WaitFor(10*time.Second, "the direct link to be gone", func() bool { return k.direct() == 0 })
 	})
 }

@@ -168,9 +168,9 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 				fmt.Fprintf(w, "  limited by %s: its links were full %.0f %% of the time\n", text(who), 100*part)
 			}
 		}
-		if j.Doors > 0 {
-			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; their messages are not counted here\n",
-				j.Doors)
+		if j.Ways > 0 {
+			fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; messages over them are not counted here\n",
+				j.Ways, j.Doors)
 		}
 		if j.LostLinks > 0 {
 			var again uint64
