@@ -48,6 +48,9 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 	c.long = min(longSegment*c.most, mostSegment(limit.DataWindow))
 	if direct { // No forwarder stores segments, and frames of other pairs do not wait behind them.
 		c.most = c.long
+		if h, ok := l.(transport.Hasty); ok { // The forwarders take over.
+			h.EndUnheard(directUnheard)
+		}
 	}
 	if p, ok := l.(transport.Packeted); ok && c.lender == nil {
 		c.packet = p.Packet()

@@ -79,6 +79,12 @@ const (
 	// more of them, one system call asks which are ready.
 	fewDirect = 2
 
+	// directUnheard is the time without an acknowledgement from the other host after which a direct
+	// link is given up, in nanoseconds. Default 700 ms: the forwarders take its frames within a
+	// second. A longer time delays them when the network fails, a shorter one gives links up when
+	// it is congested.
+	directUnheard = 700 * time.Millisecond
+
 	// poolKeep is the size of the free buffers that a Pool keeps, in bytes. Default 16 MiB.
 	poolKeep = 16 << 20
 )

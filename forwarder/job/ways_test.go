@@ -1,0 +1,181 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/action"
+	"github.com/leidenzipper/zipper/internal/wire"
+)
+
+// manyRanks is a running job of ranks in two clusters, several on each host, in which the kernel
+// answers when the test lets it.
+type manyRanks struct {
+	*shell
+	t     *testing.T
+	ports uint16
+	ways  map[action.Conn][]wire.Way // the Ways that each rank was sent
+}
+
+// newManyRanks returns a job of a cluster of a ranks and one of b.
+func newManyRanks(t *testing.T, a, b int) *manyRanks {
+	layout := []wire.Cluster{{Name: "a", Size: uint32(a)}, {Name: "b", Size: uint32(b)}}
+	m := &manyRanks{t: t, ways: map[action.Conn][]wire.Way{}}
+	for v := range a + b {
+		c, native := 0, v
+		if v >= a {
+			c, native = 1, v-a
+		}
+		j := &wire.Join{Version: wire.Version, TimeoutMS: 20000, Job: "j", Cluster: layout[c].Name, Rank: uint32(native),
+			Layout: layout, Rails: 1, Instance: uint64(v) + 1, TagUB: 1 << 20}
+		if v == 0 {
+			s, refused := newShell(time.Unix(1e9, 0), Config{Timeout: time.Hour, Notice: time.Minute, Ways: true}, j)
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			m.shell = s
+			s.sent = m.record
+		}
+		conn := action.Conn(v + 1)
+		m.ends[conn] = &end{rank: -1, zipper: -1}
+		m.booked++
+		host := netip.AddrFrom4([4]byte{10, byte(c), byte(native / 64), 1})
+		m.handle(Joined{Conn: conn, Link: "link", Join: j, Timeout: time.Hour, Bytes: 1, Room: true,
+			Inside: netip.AddrPortFrom(host, uint16(5000+native%64)), From: host,
+			Home: netip.AddrFrom4([4]byte{10, byte(c), 255, 254})})
+	}
+	if m.job.State() != Running {
+		t.Fatalf("the job is %v", m.job.State())
+	}
+	return m
+}
+
+// record records a Way that a rank is sent.
+func (m *manyRanks) record(c action.Conn, frame []byte) {
+	if h, err := wire.ParseHeader(frame); err != nil || h.Type != wire.TypeWay {
+		return
+	}
+	w, err := wire.ParseWay(frame[wire.HeaderLen:])
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.ways[c] = append(m.ways[c], w)
+}
+
+// ask lets rank v ask for a way to rank w.
+func (m *manyRanks) ask(v, w int) { m.handle(Asked{Conn: action.Conn(v + 1), Rank: uint32(w)}) }
+
+// answer lets the kernel answer, with an error or with ports of its own choice.
+func (m *manyRanks) answer(err error) {
+	ways := m.asked
+	m.asked = nil
+	var at []netip.AddrPort
+	for _, w := range ways {
+		if err == nil {
+			m.ports++
+			at = append(at, netip.AddrPortFrom(w.At, m.ports))
+			m.open[at[len(at)-1]] = true
+		}
+	}
+	m.handle(Opened{At: at, Err: err})
+}
+
+// pass lets a time pass, with the timer that is due then.
+func (m *manyRanks) pass(d time.Duration) {
+	m.now = m.now.Add(d)
+	if t := (action.Timer{Kind: action.Doors}); m.timers[t] {
+		m.expire(t)
+	}
+}
+
+// check fails the test if the job has asked for something forbidden.
+func (m *manyRanks) check() {
+	m.t.Helper()
+	if len(m.faults) > 0 {
+		m.t.Fatal(m.faults)
+	}
+}
+
+// TestThousandRanksStayWithinPorts checks that each request of a thousand ranks with random
+// partners is met, and that never more than maxDoors ports are open.
+func TestThousandRanksStayWithinPorts(t *testing.T) {
+	m := newManyRanks(t, 500, 500)
+	r := rand.New(rand.NewPCG(1, 2))
+	most := 0
+	for round := range 60 {
+		asked := map[[2]int]bool{}
+		for range 100 {
+			pair := [2]int{r.IntN(500), 500 + r.IntN(500)}
+			asked[pair] = true
+			m.ask(pair[r.IntN(2)], pair[r.IntN(2)]) // of a rank for itself at times, which has no effect
+			m.ask(pair[0], pair[1])
+		}
+		for m.asked != nil {
+			m.answer(nil)
+			most = max(most, len(m.open))
+		}
+		m.check()
+		for pair := range asked {
+			list := m.ways[action.Conn(pair[1]+1)]
+			met := false
+			for _, w := range list {
+				met = met || w.Rank == uint32(pair[0]) && w.Instance == uint64(pair[0])+1
+			}
+			if !met {
+				t.Fatalf("round %d: ranks %v get no way", round, pair)
+			}
+		}
+		m.ways = map[action.Conn][]wire.Way{}
+		m.pass(time.Duration(r.IntN(3)) * time.Second)
+	}
+	if most != maxDoors {
+		t.Errorf("%d doors at most, want the limit %d to be reached", most, maxDoors)
+	}
+	for range 3 {
+		m.pass(doorTime)
+	}
+	m.check()
+	if len(m.open) > 0 {
+		t.Errorf("%d doors are open after the last use", len(m.open))
+	}
+}
+
+// TestOldestDoorMakesRoom checks that, of maxDoors doors, the one that was unused for longest is
+// closed for another one.
+func TestOldestDoorMakesRoom(t *testing.T) {
+	m := newManyRanks(t, maxDoors+1, 1)
+	for v := range maxDoors {
+		m.ask(v, maxDoors+1)
+		m.answer(nil)
+		m.now = m.now.Add(time.Millisecond)
+	}
+	m.ask(0, maxDoors+1) // the first door is used again
+	m.ask(maxDoors, maxDoors+1)
+	m.answer(nil)
+	m.check()
+	for port := range uint16(maxDoors + 1) {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 255, 254}), port+1)
+		if want := port != 1; m.open[at] != want {
+			t.Errorf("door %d is open: %v", port, !want)
+		}
+	}
+}
+
+// TestKernelErrorKeepsJob checks that a job goes on, and asks again, when the kernel refuses.
+func TestKernelErrorKeepsJob(t *testing.T) {
+	m := newManyRanks(t, 1, 1)
+	for range 3 {
+		m.ask(0, 1)
+		m.answer(errors.New("no"))
+	}
+	m.ask(1, 0)
+	m.answer(nil)
+	m.check()
+	if got := fmt.Sprint(m.ways[2]); m.job.State() != Running || len(m.ways[2]) != 1 || len(m.ways[1]) != 0 {
+		t.Errorf("the job is %v, with ways %s", m.job.State(), got)
+	}
+}
