@@ -86,18 +86,22 @@ func (k *kernelLab) relayed() (n uint64) {
 	return n
 }
 
-// kill kills the forwarder.
-func (k *kernelLab) kill() {
+// kill sends a signal to the forwarder, and waits for its end.
+func (k *kernelLab) kill(signal syscall.Signal) {
 	k.b.T.Helper()
-	pids := strings.Fields(k.on("z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u"))
+	listeners := func() []string {
+		return strings.Fields(k.on("z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u"))
+	}
+	pids := listeners()
 	if len(pids) != 1 {
 		k.b.T.Fatalf("forwarders %q", pids)
 	}
 	var pid int
 	fmt.Sscan(pids[0], &pid)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, signal); err != nil {
 		k.b.T.Fatal(err)
 	}
+	k.b.WaitFor(20*time.Second, "the end of the forwarder", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 // awaitDirect waits until the pair of the stream has a direct connection, and checks that the
@@ -180,7 +184,7 @@ func TestNATLab(t *testing.T) {
 			}
 		}()
 		k.awaitDirect(more)
-		k.kill()
+		k.kill(syscall.SIGTERM) // after SIGKILL the ranks would give the forwarder 2 s
 		k.serve()
 		more("the stream to go on after the restart")
 		b.WaitFor(time.Minute, "the direct link to be back", func() bool { return k.direct() == 1 })
@@ -191,7 +195,7 @@ func TestNATLab(t *testing.T) {
 	t.Run("forwarder gone", func(t *testing.T) { // its rules end with it, and so does the job
 		r, more, _ := k.stream(k.prog, k.job)
 		k.awaitDirect(more)
-		k.kill()
+		k.kill(syscall.SIGKILL)
 		if e := r.Wait(); e.Status == 0 || !strings.Contains(e.Stderr, "forwarder") {
 			t.Errorf("%v", e)
 		}
