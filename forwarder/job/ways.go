@@ -37,10 +37,10 @@ type ways struct {
 	doors []*door             // doors are those that are open, and those that the kernel is asked to open.
 	next  []*door             // next has the doors of the next request to the kernel.
 	// asked has the doors of the request to the kernel that is under way; nil: none is.
-	asked []*door
-	given int  // given is the number of Ways that ranks were sent.
-	timed bool // timed says that the timer Doors is armed.
-	told  bool // told says that a failure of the kernel has been logged.
+	asked  []*door
+	given  int  // given is the number of Ways that ranks were sent.
+	timed  bool // timed says that the timer Doors is armed.
+	warned bool // warned says that a failure of the kernel has been logged.
 }
 
 // endpoint has the addresses of a rank.
@@ -180,10 +180,10 @@ func (w *ways) opened(e *Opened) {
 	}
 	if e.Err != nil {
 		w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return slices.Contains(asked, d) })
-		if !w.told {
+		if !w.warned {
 			w.log(zapcore.WarnLevel, "the kernel passes no connections on for a job (reported once)", zap.Error(e.Err))
 		}
-		w.told = true
+		w.warned = true
 		asked = nil
 	}
 	for i, d := range asked {

@@ -132,8 +132,8 @@ func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[
 	me := w.Rank
 	mine, _ := w.Place(me)
 	onDemand := func(rank int) bool { // the engine decides whether it takes the link
-		theirs, _ := w.Place(rank)
-		return theirs >= 0 && theirs != mine
+		other, _ := w.Place(rank)
+		return other >= 0 && other != mine
 	}
 	expected := func(rank int) bool {
 		open, ok := direct[rank]

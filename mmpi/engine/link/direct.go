@@ -128,7 +128,7 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 }
 
 // missingDirect returns an error that names the lowest rank without a direct link, or nil if all
-// have theirs. pending reports whether AwaitDirect must go on waiting: the job has not ended, and
+// have other. pending reports whether AwaitDirect must go on waiting: the job has not ended, and
 // there is at least one missing link that no attempt of this end has failed to open.
 func (s *Set) missingDirect() (err error, pending bool) {
 	s.lock.Lock()
@@ -186,8 +186,8 @@ func (d *Demands) tick(now time.Duration) {
 func (d *Demands) may(p *Peer) bool {
 	c := d.core
 	mine, _ := c.world.Place(c.world.Rank)
-	theirs, _ := c.world.Place(p.Rank)
-	return d.open != nil && mine != theirs && !p.lost && !p.departed && !c.ended && !c.tracker.HasFinished() &&
+	other, _ := c.world.Place(p.Rank)
+	return d.open != nil && mine != other && !p.lost && !p.departed && !c.ended && !c.tracker.HasFinished() &&
 		(p.direct == nil || p.direct.wanted && p.direct.State() == failover.Down)
 }
 

@@ -38,7 +38,7 @@ type inProcess struct {
 	key    string
 	port   string
 	cancel context.CancelFunc
-	kernel io.Closer // what the kernel does for the forwarder
+	kernel io.Closer // the kernel's rules for the forwarder
 	served chan struct{}
 	ended  chan struct{} // closed with the first summary
 

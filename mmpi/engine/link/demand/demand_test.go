@@ -23,7 +23,7 @@ func TestRequestComesAfterEnoughTraffic(t *testing.T) {
 }
 
 // TestPausesGrow checks that a pair without a link asks less and less often, and that a link which
-// has lasted begins anew, but one that has not does not.
+// has lasted begins again, but one that has not does not.
 func TestPausesGrow(t *testing.T) {
 	var p Pair
 	now, last := time.Duration(0), time.Duration(0)

@@ -24,7 +24,7 @@ const (
 	// maxPause is the longest pause between two requests, in nanoseconds. Default 1 min.
 	maxPause = time.Minute
 
-	// lasting is how long a link must last so that the pause begins anew, in nanoseconds. Default
+	// lasting is how long a link must last so that the pause begins again, in nanoseconds. Default
 	// 10 s.
 	lasting = 10 * time.Second
 
