@@ -2,6 +2,7 @@ package nat
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -52,14 +53,14 @@ func TestInNamespace(t *testing.T) {
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
+	if err := os.WriteFile(versions[0].setting, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(); err == nil || !strings.Contains(err.Error(),
 		"IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") {
 		t.Errorf("without IP forwarding: %v", err)
 	}
-	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
+	if err := os.WriteFile(versions[0].setting, []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}
 	table, err := Open()
@@ -115,14 +116,14 @@ func TestInNamespace(t *testing.T) {
 	if err := table.CloseWays(append(second, first...)); err != nil { // first is closed already
 		t.Error(err)
 	}
-	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
+	if err := os.WriteFile(versions[0].setting, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil || !strings.Contains(err.Error(),
 		"IP forwarding is off") {
 		t.Errorf("IP forwarding switched off: %v", err)
 	}
-	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
+	if err := os.WriteFile(versions[0].setting, []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}
 	// As many as there can be, to as many places.
@@ -153,8 +154,8 @@ func TestInNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := table.OpenWays([]Way{{own, own, one}, {own, netip.MustParseAddr("::1"), one}}); err == nil ||
-		!strings.Contains(err.Error(), "want IPv4") {
-		t.Errorf("IPv6: %v", err)
+		!strings.Contains(err.Error(), "want addresses of one version") {
+		t.Errorf("of two versions: %v", err)
 	}
 	if _, err := table.OpenWays([]Way{{own, netip.MustParseAddr("192.0.2.1"), one}}); err == nil ||
 		!strings.Contains(err.Error(), "192.0.2.1") {
@@ -190,6 +191,8 @@ func TestInNamespace(t *testing.T) {
 	}
 	tables(t)
 
+	t.Run("IPv6", overIPv6)
+
 	// The table of a process that is killed goes with it.
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestInNamespace$")
 	cmd.Env = append(os.Environ(), role+"=die")
@@ -208,6 +211,56 @@ func TestInNamespace(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	tables(t)
+}
+
+// overIPv6 checks that ways of IPv6 are forwarded like those of IPv4, and beside them.
+func overIPv6(t *testing.T) {
+	own, other := netip.MustParseAddr("::1"), netip.MustParseAddr("fd00::2")
+	if out, err := exec.Command("ip", "addr", "add", other.String()+"/128", "dev", "lo", "nodad").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	one := echo(t, other, "one")
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := []Way{{own, own, one}}
+	if _, err := table.OpenWays(ways); err == nil || !strings.Contains(err.Error(), "IPv6 forwarding is off") {
+		t.Errorf("IPv6 is not forwarded: %v", err)
+	}
+	if err := errors.Join(table.Close(), os.WriteFile(versions[1].setting, []byte("1"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if table, err = Open(); err != nil {
+		t.Fatal(err)
+	}
+	tables(t, os.Getpid(), os.Getpid())
+	four := netip.MustParseAddr("127.0.0.1")
+	at, err := table.OpenWays(append(ways, Way{four, four, echo(t, netip.MustParseAddr("127.0.0.2"), "two")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"one", "two"} {
+		if got := ask(at[i]); got != want {
+			t.Errorf("at %v there is %q, want %q", at[i], got, want)
+		}
+	}
+	if got := askFrom(other, at[0]); !strings.Contains(got, "refused") {
+		t.Errorf("another host finds %q", got)
+	}
+	if err := table.CloseWays(at); err != nil {
+		t.Error(err)
+	}
+	if got := ask(at[0]); !strings.Contains(got, "refused") {
+		t.Errorf("at a closed door there is %q", got)
+	}
+	if err := table.Close(); err != nil {
+		t.Error(err)
+	}
+	tables(t)
+	if err := os.WriteFile(versions[1].setting, []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tables checks whose tables there are.
@@ -294,7 +347,12 @@ func reflects(t *testing.T, c net.Conn) {
 }
 
 // ask returns the answer from an address, or the error.
-func ask(at netip.AddrPort) string { return askFrom(netip.IPv4Unspecified(), at) }
+func ask(at netip.AddrPort) string {
+	if at.Addr().Is6() {
+		return askFrom(netip.IPv6Unspecified(), at)
+	}
+	return askFrom(netip.IPv4Unspecified(), at)
+}
 
 // askFrom returns the answer to a client with the address from, or the error.
 func askFrom(from netip.Addr, at netip.AddrPort) string {
