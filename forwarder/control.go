@@ -55,6 +55,13 @@ func (p control) fromRank(h wire.Header, body []byte) {
 			return
 		}
 		p.run.take(job.Asked{Conn: p.id, Rank: a.Rank})
+	case wire.TypeMoved:
+		x, err := wire.ParseMoved(body)
+		if err != nil {
+			p.conn.Bad(err.Error())
+			return
+		}
+		p.run.take(job.Moved{Conn: p.id, Sent: x})
 	}
 }
 

@@ -164,6 +164,29 @@ func TestWaysLeadToRanks(t *testing.T) {
 	}
 }
 
+// TestReportedTrafficIsSummed checks that the traffic over ways that ranks report is in the status,
+// the summary and the totals, and that a lower report has no effect.
+func TestReportedTrafficIsSummed(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = &passed{} })
+	r := b.joinInside(insideOf, nil, twoClusters...)
+	offered(r)
+	for _, m := range []wire.Moved{{Messages: 1, Bytes: 10}, {Messages: 3, Bytes: 30}, {Messages: 2, Bytes: 20}} {
+		r[0].send(wire.AppendFrame(nil, wire.Control(wire.TypeMoved), &m))
+	}
+	r[2].send(wire.AppendFrame(nil, wire.Control(wire.TypeMoved), &wire.Moved{Messages: 4, Bytes: 400}))
+	pingPong(t, r[0], r[2]) // after the reports
+	want := KernelTraffic{Messages: 7, PayloadBytes: 430}
+	if got := b.f.Status(); got.Jobs[0].Kernel != want || got.Totals.Kernel != want {
+		t.Errorf("status %+v, totals %+v", got.Jobs[0].Kernel, got.Totals.Kernel)
+	}
+	for _, x := range r {
+		x.bye()
+	}
+	if s := b.ended(); s.Kernel != want || b.f.Status().Totals.Kernel != want {
+		t.Errorf("summary %+v, totals %+v", s.Kernel, b.f.Status().Totals.Kernel)
+	}
+}
+
 // TestWaysEndWithAbortedJob checks that the ways of a job that is aborted are closed.
 func TestWaysEndWithAbortedJob(t *testing.T) {
 	table := &passed{}

@@ -22,6 +22,7 @@ type (
 	Memory        = report.Memory
 	Summary       = report.Summary
 	Traffic       = report.Traffic
+	KernelTraffic = report.KernelTraffic
 )
 
 // Status returns the present state of the forwarder and its jobs. Safe for concurrent use.

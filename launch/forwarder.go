@@ -60,6 +60,15 @@ type View struct {
 	// Lost has the clusters that a job which outlives clusters has lost, in order.
 	Lost    []LostCluster
 	Traffic []Traffic
+	// Kernel is the traffic over connections between ranks that the forwarder's kernel forwards.
+	Kernel KernelTraffic
+}
+
+// KernelTraffic counts the messages, and their data in bytes, over connections that the kernel of
+// the forwarder's host forwards.
+type KernelTraffic struct {
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
 }
 
 // LostCluster is a forwarder's report of a lost cluster.

@@ -77,6 +77,9 @@ type Outcome struct {
 	Lost []Lost `json:"lost,omitempty"`
 	// Traffic is known if this run has started the forwarder.
 	Traffic []Traffic `json:"traffic,omitempty"`
+	// Kernel is the traffic over connections in the kernel, known if this run has started the
+	// forwarder.
+	Kernel KernelTraffic `json:"kernel,omitzero"`
 	// Untimed is the number of recorded messages that are in the matrix only.
 	Untimed int `json:"untimed,omitempty"`
 	// Launcher is the framed output of the failed cluster's launcher about the failure, which is
@@ -181,7 +184,7 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	out.Launcher = w.boxes(out.Status)
 	if fwd != nil {
 		v := fwd.View()
-		out.Traffic = v.Traffic
+		out.Traffic, out.Kernel = v.Traffic, v.Kernel
 		out.Reason = v.Reason
 	}
 	if err == nil {

@@ -101,6 +101,12 @@ type (
 		Rank uint32
 	}
 
+	// Moved reports how much the rank with a connection has sent over ways so far.
+	Moved struct {
+		Conn action.Conn
+		Sent wire.Moved
+	}
+
 	// Opened is the kernel's answer to the last OpenWays. If Err is nil, At has, for each way, the
 	// address at this host where it begins.
 	Opened struct {

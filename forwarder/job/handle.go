@@ -104,6 +104,8 @@ func (e Expired) apply(j *Job) {
 
 func (e Asked) apply(j *Job) { j.ways.ask(e.Conn, e.Rank) }
 
+func (e Moved) apply(j *Job) { j.ways.moves(e.Conn, e.Sent) }
+
 func (e Opened) apply(j *Job) {
 	if j.ways.opened(&e); j.state == Closing && j.ways.finish() {
 		j.conclude()

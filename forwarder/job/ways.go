@@ -38,9 +38,10 @@ type ways struct {
 	next  []*door             // next has the doors of the next request to the kernel.
 	// asked has the doors of the request to the kernel that is under way; nil: none is.
 	asked  []*door
-	given  int  // given is the number of Ways that ranks were sent.
-	timed  bool // timed says that the timer Doors is armed.
-	warned bool // warned says that a failure of the kernel has been logged.
+	moved  map[uint32]wire.Moved // moved has the last report of each rank.
+	given  int                   // given is the number of Ways that ranks were sent.
+	timed  bool                  // timed says that the timer Doors is armed.
+	warned bool                  // warned says that a failure of the kernel has been logged.
 }
 
 // endpoint has the addresses of a rank.
@@ -266,6 +267,29 @@ func (w *ways) finish() (over bool) {
 	}
 	w.close((*door).open, true)
 	return false
+}
+
+// moves records how much the rank with connection c has sent over ways so far. Reports are claims
+// of ranks about their own job, for statistics; the amounts only grow.
+func (w *ways) moves(c action.Conn, sent wire.Moved) {
+	m := w.ranks.members[c]
+	if m == nil || m.zipper >= 0 || !w.allowed() {
+		return
+	}
+	if w.moved == nil {
+		w.moved = map[uint32]wire.Moved{}
+	}
+	last := w.moved[m.rank]
+	w.moved[m.rank] = wire.Moved{Messages: max(last.Messages, sent.Messages), Bytes: max(last.Bytes, sent.Bytes)}
+}
+
+// total returns the sum of all ranks' traffic over ways.
+func (w *ways) total() (sum wire.Moved) {
+	for _, m := range w.moved {
+		sum.Messages += m.Messages
+		sum.Bytes += m.Bytes
+	}
+	return sum
 }
 
 // count returns the number of open doors.

@@ -66,12 +66,12 @@ func (m *Metrics) of(f Source) *prometheus.Registry {
 type collector struct {
 	f Source
 
-	links, jobs, ranks, queued, memory, limit           *prometheus.Desc
-	accepted, lost, gone, bad, refused, ended, internal *prometheus.Desc
-	messages, payload, header, frames                   *prometheus.Desc
-	again, passed, placed                               *prometheus.Desc
-	trunk, rtt, trunkLost                               *prometheus.Desc
-	info, jobMessages, jobPayload, jobQueued, unlisted  *prometheus.Desc
+	links, jobs, ranks, queued, memory, limit            *prometheus.Desc
+	accepted, lost, gone, bad, refused, ended, internal  *prometheus.Desc
+	messages, payload, header, frames                    *prometheus.Desc
+	again, passed, placed, kernelMessages, kernelPayload *prometheus.Desc
+	trunk, rtt, trunkLost                                *prometheus.Desc
+	info, jobMessages, jobPayload, jobQueued, unlisted   *prometheus.Desc
 }
 
 func newCollector(f Source) *collector {
@@ -103,6 +103,10 @@ func newCollector(f Source) *collector {
 			"Bytes of the programs' data that were relayed without a copy (over verbs, or through pipes)."),
 		placed: desc("placed_bytes_total",
 			"Bytes of passed_bytes that were written directly into the receiving program's memory (verbs)."),
+		kernelMessages: desc("kernel_messages_total",
+			"Messages over connections between ranks that the kernel forwards, as the ranks report them; not in messages_total."),
+		kernelPayload: desc("kernel_payload_bytes_total",
+			"Bytes of the programs' data over such connections; not in payload_bytes_total."),
 		trunk:     desc("trunk_connections", "Connections in use to another forwarder; 0 if the link is cut.", "peer"),
 		rtt:       desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder, in seconds; 0 if unknown.", "peer"),
 		trunkLost: desc("trunk_connections_lost_total", "Connections to other forwarders that were lost."),
@@ -157,6 +161,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ch.count(c.again, t.Traffic.ResentFrames)
 	ch.count(c.passed, t.Traffic.PassedBytes)
 	ch.count(c.placed, t.Traffic.PlacedBytes)
+	ch.count(c.kernelMessages, t.Kernel.Messages)
+	ch.count(c.kernelPayload, t.Kernel.PayloadBytes)
 	c.sums(&s, ch)
 	c.eachJob(s.Jobs, ch)
 }

@@ -74,7 +74,7 @@ func (m *Member) allowed(h wire.Header) error {
 	}
 	switch {
 	case h.Type == wire.TypeAbort, h.Type == wire.TypeBye, h.Type == wire.TypePing, h.Type == wire.TypePong,
-		h.Type == wire.TypeCount, h.Type == wire.TypeAsk:
+		h.Type == wire.TypeCount, h.Type == wire.TypeAsk, h.Type == wire.TypeMoved:
 		return nil
 	case h.Type == wire.TypeLost && m.Outlives:
 		return nil

@@ -63,8 +63,10 @@ type JobStatus struct {
 	// Doors is the number of ports at which the kernel forwards new connections now.
 	Doors int `json:"doors,omitempty"`
 	// Ways is the number of times that a rank was told such a port.
-	Ways      int `json:"ways,omitempty"`
-	LostLinks int `json:"lost_links"` // the number of lost links that the job survived
+	Ways int `json:"ways,omitempty"`
+	// Kernel is the traffic over connections that the kernel forwards. It is not in Traffic.
+	Kernel    KernelTraffic `json:"kernel,omitzero"`
+	LostLinks int           `json:"lost_links"` // the number of lost links that the job survived
 	// the number of damaged or malformed frames; each ended its link
 	BadFrames int `json:"bad_frames"`
 	// the bytes that wait for destinations that do not accept them
@@ -72,6 +74,19 @@ type JobStatus struct {
 	// the greatest number of bytes that the forwarder held for the job's links at one time
 	PeakBytes int64     `json:"peak_bytes"`
 	Traffic   []Traffic `json:"traffic"`
+}
+
+// KernelTraffic is the traffic over connections between ranks that the kernel forwards, as the
+// ranks report it every second.
+type KernelTraffic struct {
+	Messages     uint64 `json:"messages"`
+	PayloadBytes uint64 `json:"payload_bytes"`
+}
+
+// add adds more traffic.
+func (k *KernelTraffic) add(more KernelTraffic) {
+	k.Messages += more.Messages
+	k.PayloadBytes += more.PayloadBytes
 }
 
 // ClusterStatus is the state of the ranks of one cluster of a job.

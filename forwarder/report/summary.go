@@ -69,6 +69,9 @@ type Summary struct {
 	// used, in the order of the clusters. With many clusters it has only used ones, and of many
 	// used ones the greatest (Bounded).
 	Traffic []Traffic `json:"traffic"`
+	// Kernel is the traffic over connections that the kernel forwards. It is not in the other
+	// counts.
+	Kernel KernelTraffic `json:"kernel,omitzero"`
 
 	key [wire.PublicKeyLen]byte // key is the public key of the job.
 }
@@ -77,7 +80,8 @@ type Summary struct {
 func Summarize(last *JobStatus, key [wire.PublicKeyLen]byte, code int32, now time.Time) Summary {
 	s := Summary{Job: last.Job, Key: last.Key, User: last.User, Level: last.Level, Ranks: last.Ranks, Clusters: last.Clusters,
 		Created: last.Created, Started: last.Started, Ended: now, OK: last.Reason == "", Code: code, Reason: last.Reason, Lost: last.Lost,
-		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic, key: key}
+		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic, Kernel: last.Kernel,
+		key: key}
 	for i := range s.Traffic {
 		s.Messages += s.Traffic[i].Messages
 		s.Bytes += s.Traffic[i].PayloadBytes

@@ -24,6 +24,8 @@ type Totals struct {
 	Internal uint64 `json:"internal_errors"`
 	// the traffic of all jobs; From and To are empty
 	Traffic Traffic `json:"traffic"`
+	// the traffic of all jobs over connections that the kernel forwards
+	Kernel KernelTraffic `json:"kernel"`
 }
 
 // NewTotals returns totals with a count for each reason, so that each is present before its first
@@ -62,6 +64,7 @@ func (t *Totals) add(j *JobStatus) {
 	t.LostLinks += uint64(j.LostLinks)
 	t.Lost += uint64(len(j.Lost))
 	t.BadFrames += uint64(j.BadFrames)
+	t.Kernel.add(j.Kernel)
 	for i := range j.Trunks {
 		t.LostTrunks += uint64(j.Trunks[i].Lost)
 	}

@@ -114,6 +114,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseLost)(body)
 			case TypeAsk:
 				v, err = parser(ParseAsk)(body)
+			case TypeMoved:
+				v, err = parser(ParseMoved)(body)
 			case TypeWay:
 				v, err = parser(ParseWay)(body)
 			case TypeAbort:

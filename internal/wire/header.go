@@ -48,7 +48,7 @@
 //	Landed      a total since its epoch began; an older epoch's is ignored
 //	Abort       ends the job; in addition to the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
-//	Bye, ByeAck, Ping, Pong, RailState, Lost, Ready, Count, Offer, Ask, Way
+//	Bye, ByeAck, Ping, Pong, RailState, Lost, Ready, Count, Offer, Ask, Way, Moved
 //	            belong to one link, which has its own keys; a repeated one has a number that
 //	            was used before, and the next Count reveals a dropped one
 //
@@ -114,6 +114,7 @@ const (
 	TypeOffer      Type = 51 // forwarder → rank: it opens ways between ranks on request (way.go)
 	TypeAsk        Type = 52 // rank → forwarder: request for a way to another rank
 	TypeWay        Type = 53 // forwarder → rank: address at which another rank can be reached
+	TypeMoved      Type = 54 // rank → forwarder: amount that was sent over ways
 )
 
 // MaxPing is the largest size of a Ping in bytes: enough for packets of full size.
@@ -211,7 +212,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths has for each type the smallest and largest number of bytes after the header, plus one.
-var lengths = [TypeWay + 1]struct{ min, max uint32 }{
+var lengths = [TypeMoved + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -238,6 +239,7 @@ var lengths = [TypeWay + 1]struct{ min, max uint32 }{
 	TypeOffer:       {1, 1},
 	TypeAsk:         {AskLen + 1, AskLen + 1},
 	TypeWay:         {minWay + 1, minWay + MaxName + 1},
+	TypeMoved:       {MovedLen + 1, MovedLen + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
@@ -305,13 +307,13 @@ func (h Header) Opened() Header {
 func (t Type) Sealable() bool {
 	switch t {
 	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeLost, TypeReady, TypeCount,
-		TypeOffer, TypeAsk, TypeWay:
+		TypeOffer, TypeAsk, TypeWay, TypeMoved:
 		return true
 	}
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeWay + 1]string{
+var typeNames = [TypeMoved + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply",
 	TypeChallenge: "Challenge",
@@ -320,7 +322,7 @@ var typeNames = [TypeWay + 1]string{
 	TypePing:   "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState",
 	TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
 	TypeHalf: "Half", TypeCount: "Count", TypeJointProof: "JointProof", TypeLost: "Lost",
-	TypeOffer: "Offer", TypeAsk: "Ask", TypeWay: "Way",
+	TypeOffer: "Offer", TypeAsk: "Ask", TypeWay: "Way", TypeMoved: "Moved",
 }
 
 func (t Type) String() string {

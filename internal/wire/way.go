@@ -7,6 +7,7 @@ import "errors"
 //
 //	forwarder → rank  Offer        after the Layout: the forwarder opens ways for this rank
 //	rank → forwarder  Ask{rank}    this pair exchanges much; the frame may be repeated, and is not answered if there is no way
+//	rank → forwarder  Moved{…}     the amount that this rank has sent over such ways so far
 //	forwarder → rank  Way{rank, …} for the rank of the pair that dials: the address at which it reaches the other one now
 const WaysSince = 13
 
@@ -58,4 +59,26 @@ func ParseWay(b []byte) (Way, error) {
 		return Way{}, errors.New("wire: way without an address")
 	}
 	return w, nil
+}
+
+// MovedLen is the size of a Moved in bytes.
+const MovedLen = 16
+
+// Moved reports how much the sender has sent to other ranks over ways so far, which no forwarder
+// can count. It is only for statistics.
+//
+//	0  u64  messages
+//	8  u64  bytes     of payload
+type Moved struct{ Messages, Bytes uint64 }
+
+// Append appends the encoded body of the frame to b and returns the extended slice.
+func (m *Moved) Append(b []byte) []byte {
+	return le.AppendUint64(le.AppendUint64(b, m.Messages), m.Bytes)
+}
+
+// ParseMoved parses a Moved that fills b.
+func ParseMoved(b []byte) (Moved, error) {
+	r := reader{b: b}
+	m := Moved{r.u64(), r.u64()}
+	return m, r.end()
 }

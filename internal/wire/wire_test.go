@@ -138,6 +138,7 @@ var samples = []sample{
 	{"rail state, cut", TypeRailState, &RailState{7, 6, false, false, true, "why"}, "07000000" + "06000000" + "03000000" + "0300" + "776879", parser(ParseRailState), false},
 	{"lost", TypeLost, &Lost{7, 3, 2, "why"}, "07000000" + "0300" + "02000000" + "0300" + "776879", parser(ParseLost), false},
 	{"ask", TypeAsk, &Ask{3}, "03000000", parser(ParseAsk), false},
+	{"moved", TypeMoved, &Moved{3, 0x0102030405060708}, "0300000000000000" + "0807060504030201", parser(ParseMoved), false},
 	{"way", TypeWay, &Way{3, 0x0102030405060708, "10.1.0.9:7"}, "03000000" + "0807060504030201" + "0a00" + "31302e312e302e393a37", parser(ParseWay), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why", 2, ramp[[16]byte](0)}, "ffffffff" + "03000000" + "0300" + "776879" + "02000000" + ramp32[:32], parser(ParseAbort), false},
 }
@@ -209,7 +210,7 @@ func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen,
 		TypeCredit: CreditLen, TypeAck: 0,
 		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0,
-		TypeByeAck: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen, TypeOffer: 0, TypeAsk: AskLen}
+		TypeByeAck: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen, TypeOffer: 0, TypeAsk: AskLen, TypeMoved: MovedLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))

@@ -139,6 +139,16 @@ func TestPairWithMuchTrafficGoesDirect(t *testing.T) {
 					defer e.unlock()
 					return e.check()
 				})
+				moved := uint64(0)
+				for _, f := range all {
+					for end := time.Now().Add(20 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
+						time.Sleep(time.Millisecond)
+					}
+					moved += f.Status().Totals.Kernel.PayloadBytes
+				}
+				if least := uint64(20 * (1<<20 + 8)); moved < least {
+					t.Errorf("%d bytes past the forwarders are reported, want at least the %d of the last streams", moved, least)
+				}
 			})
 		}
 	}

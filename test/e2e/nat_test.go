@@ -173,6 +173,10 @@ func TestNATLab(t *testing.T) {
 			b.WaitFor(time.Minute, "the direct link to be back", func() bool { return k.direct() == 1 })
 			k.awaitDirect(more)
 			r := stop()
+			past := k.status().Past
+			if n := past[len(past)-1].Kernel.PayloadBytes; n < 8<<20 {
+				t.Errorf("%d bytes past the forwarder are counted", n)
+			}
 			t.Log(r.Stdout[max(0, strings.LastIndex(r.Stdout, "longest")):])
 		})
 	}

@@ -156,7 +156,7 @@ function showJob (j, v, order) {
   if (j.state !== 'gathering') {
     list.push(['data', rate(j.rate)], ['messages', amount(j.message_rate, '/s')], ['over a minute', rate(j.minute_rate)],
       ['wait here', bytes(j.queued_bytes)], ['at most', bytes(j.peak_bytes)])
-    if (j.ways) list.push(['ports told to ranks (kernel; not counted)', j.ways])
+    if (j.ways) list.push(['by the kernel', bytes(j.kernel?.payload_bytes ?? 0)])
     if (j.lost_links || j.bad_frames) list.push(['links lost', j.lost_links], ['bad frames', j.bad_frames])
   }
   facts(card.facts, list)

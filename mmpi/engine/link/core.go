@@ -220,6 +220,10 @@ type Demands struct {
 	some   bool       // At least one of offers is true.
 	due    []*Peer    // peers to which this process has sent enough, over forwarders, since the last tick
 	named  []wire.Way // Ways that have arrived since the last tick
+
+	moved    wire.Moved    // amount that was sent over links on demand
+	reported wire.Moved    // value of moved in the last report to a forwarder
+	at       time.Duration // time of that report
 }
 
 // offer records whether the forwarder of the rail with an index opens ways.
@@ -235,6 +239,40 @@ func (d *Demands) offer(index int, on bool) {
 func (d *Demands) relayed(p *Peer, r *rail, n int) {
 	if d.some && r.peer == nil && p.demand.Relayed(n) {
 		d.want(p)
+	}
+}
+
+// sent counts a new sequenced frame to a peer that was given to rail r.
+func (d *Demands) sent(p *Peer, r *rail, f *Frame) {
+	switch {
+	case r.peer == nil:
+		d.relayed(p, r, len(f.Buf))
+	case r.wanted:
+		switch wire.Type(f.Buf[0]) {
+		case wire.TypeEager:
+			d.moved.Messages++
+			d.moved.Bytes += uint64(len(f.Buf) - wire.HeaderLen - wire.EnvelopeLen)
+		case wire.TypeRTS:
+			d.moved.Messages++
+		}
+	}
+}
+
+// sentBulk counts n new bytes of a large message to a peer that were given to rail r.
+func (d *Demands) sentBulk(p *Peer, r *rail, n int) {
+	if d.relayed(p, r, n); r.wanted {
+		d.moved.Bytes += uint64(n)
+	}
+}
+
+// report tells a forwarder that opens ways how much was sent over links on demand, if that has
+// changed.
+func (d *Demands) report() {
+	for _, r := range d.core.forwarders {
+		if d.moved != d.reported && d.offers[r.index] && r.State() == failover.Up {
+			d.reported, d.at = d.moved, d.core.Now()
+			r.queue.push(d.core.takeControl(wire.TypeMoved, &d.reported))
+		}
 	}
 }
 

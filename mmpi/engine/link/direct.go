@@ -168,6 +168,9 @@ func (d *Demands) tick(now time.Duration) {
 	for _, r := range d.core.rails[len(d.core.forwarders):] {
 		r.use.Look(now, r.in.frames)
 	}
+	if now-d.at >= reportEvery {
+		d.report()
+	}
 	due, named := d.due, d.named
 	d.due, d.named = nil, nil
 	for _, p := range due {

@@ -165,6 +165,7 @@ func (c *core) leave(r *rail) {
 			r.queue.push(f)
 		}
 	}
+	c.Demands.report()
 	r.queue.push(c.takeControl(wire.TypeBye, nil))
 	r.ByeSent()
 	r.live.awaits(c.Now())

@@ -85,6 +85,10 @@ const (
 	// it is congested.
 	directUnheard = 700 * time.Millisecond
 
+	// reportEvery is the shortest time between two reports of the traffic over direct links to a
+	// forwarder, in nanoseconds. Default 1 s.
+	reportEvery = time.Second
+
 	// poolKeep is the size of the free buffers that a Pool keeps, in bytes. Default 16 MiB.
 	poolKeep = 16 << 20
 )

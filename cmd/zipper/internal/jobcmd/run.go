@@ -176,6 +176,9 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From,
 			t.To, t.Messages, t.Bytes, t.Overhead)
 	}
+	if k := out.Kernel; k.Messages > 0 {
+		fmt.Fprintf(w, "  crossed in the kernel: %d messages, %d bytes of data\n", k.Messages, k.Bytes)
+	}
 	if len(forwarders) > 0 && len(out.Clusters) > 1 {
 		fmt.Fprintln(w, "  crossed: the forwarders know, since they were not started by this command: run zipper status on their hosts")
 	}

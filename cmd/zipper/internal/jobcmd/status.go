@@ -169,8 +169,8 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			}
 		}
 		if j.Ways > 0 {
-			fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; messages over them are not counted here\n",
-				j.Ways, j.Doors)
+			fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; %d messages with %d bytes went over them, by the ranks' count\n",
+				j.Ways, j.Doors, j.Kernel.Messages, j.Kernel.PayloadBytes)
 		}
 		if j.LostLinks > 0 {
 			var again uint64
@@ -196,6 +196,9 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		fmt.Fprintf(w, "past job %s, %v ago: %s\n", text(p.Job), s.Now.Sub(p.Ended).Round(time.Second), how)
 		writeLost(w, p.Lost, s.Now)
 		writeTraffic(w, p.Traffic, nil)
+		if k := p.Kernel; k.Messages > 0 {
+			fmt.Fprintf(w, "  over connections in the kernel: %d messages, %d bytes of data\n", k.Messages, k.PayloadBytes)
+		}
 	}
 	if s.MorePast > 0 {
 		fmt.Fprintf(w, "and %d more past jobs\n", s.MorePast)

@@ -133,14 +133,14 @@ func (r *inProcess) View() launch.View {
 	r.mu.Unlock()
 	if s != nil {
 		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
-			Lost: lost(s.Lost), Traffic: traffic(s.Traffic)}
+			Lost: lost(s.Lost), Traffic: traffic(s.Traffic), Kernel: kernel(s.Kernel)}
 	}
 	for _, j := range r.f.Status().Jobs {
 		if j.Job != r.job {
 			continue
 		}
 		return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
-			Lost: lost(j.Lost), Traffic: traffic(j.Traffic)}
+			Lost: lost(j.Lost), Traffic: traffic(j.Traffic), Kernel: kernel(j.Kernel)}
 	}
 	return launch.View{}
 }
@@ -150,6 +150,10 @@ func lost(in []forwarder.LostCluster) (out []launch.LostCluster) {
 		out = append(out, launch.LostCluster(l))
 	}
 	return out
+}
+
+func kernel(k forwarder.KernelTraffic) launch.KernelTraffic {
+	return launch.KernelTraffic{Messages: k.Messages, Bytes: k.PayloadBytes}
 }
 
 func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
