@@ -80,10 +80,10 @@ const (
 	fewDirect = 2
 
 	// directUnheard is the time without an acknowledgement from the other host after which a direct
-	// link is given up, in nanoseconds. Default 700 ms: the forwarders take its frames within a
+	// link is given up, in nanoseconds. Default 500 ms: the forwarders take its frames within a
 	// second. A longer time delays them when the network fails, a shorter one gives links up when
 	// it is congested.
-	directUnheard = 700 * time.Millisecond
+	directUnheard = 500 * time.Millisecond
 
 	// reportEvery is the shortest time between two reports of the traffic over direct links to a
 	// forwarder, in nanoseconds. Default 1 s.
