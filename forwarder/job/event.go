@@ -107,8 +107,9 @@ type (
 		Sent wire.Moved
 	}
 
-	// Opened is the kernel's answer to the last OpenWays. If Err is nil, At has, for each way, the
-	// address at this host where it begins.
+	// Opened is the kernel's answer to the last OpenWays. At has, for each way, the address at this
+	// host where it begins, or an invalid one if it could not be opened. At is empty if no way was
+	// opened. Err is nil if all were.
 	Opened struct {
 		At  []netip.AddrPort
 		Err error

@@ -302,7 +302,12 @@ func (w *walker) kernel() {
 			at = append(at, netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), w.port))
 			w.open[at[len(at)-1]] = true
 		}
-		w.give(Opened{At: at})
+		opened := Opened{At: at}
+		if len(ways) > 1 && w.r.IntN(3) == 0 {
+			delete(w.open, at[0])
+			at[0], opened.Err = netip.AddrPort{}, errors.New("not the first one")
+		}
+		w.give(opened)
 		return
 	}
 	if w.closing {

@@ -47,15 +47,23 @@ const (
 // Bounds of the ways that the kernel opens.
 const (
 	// maxDoors is the maximum number of ports of this host that are open for a job, 256: each is
-	// needed only while ranks connect.
+	// needed only while ranks connect. Further requests wait in the queue.
 	maxDoors = 256
 
-	// doorTime is the time after its last use at which a port is closed, 10 s: longer than a busy
-	// rank takes to connect. A port can be used by the host of a rank of the job.
-	doorTime = 10 * time.Second
+	// doorTime is the time at which a port is closed after a rank was told its address, 3 s: longer
+	// than a rank tries to connect. A port can be used by the host of a rank of the job.
+	doorTime = 3 * time.Second
+
+	// doorRest is the minimum time between two occasions at which ports are closed, 200 ms: those
+	// of many requests are closed together.
+	doorRest = 200 * time.Millisecond
+
+	// maxQueue is the maximum number of pairs of ranks of a job that wait for a port, 1024: they
+	// are served within about 12 s. Further requests are ignored.
+	maxQueue = 1024
 
 	// maxAsks is the maximum number of ways that a rank may ask for within askTime, 256 in 10 s.
-	// Further requests are ignored. Ranks ask at most once a second for each pair.
+	// Further requests are ignored. An honest rank asks for at most 64 in 3 s.
 	maxAsks = 256
 	askTime = 10 * time.Second
 )

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -23,8 +24,9 @@ import (
 //  4. The rank that dials is told the address of the door (Way). It may fail to connect; then either
 //     rank asks again later.
 //  5. A door is needed only while ranks connect, and a connection goes on without it. So it is closed
-//     doorTime after it was last used. If the job has maxDoors, the one that was unused for longest
-//     is closed earlier. Thus the number of ports does not depend on the number of pairs.
+//     doorTime after a rank was last told its address, and not earlier. Further requests wait in a
+//     queue while the job has maxDoors. Thus the number of ports does not depend on the number of
+//     pairs.
 //
 // All frames are relayed over this forwarder while ranks have no connection.
 
@@ -36,6 +38,8 @@ type ways struct {
 	asks  map[uint32]count    // asks counts the recent requests of each rank.
 	doors []*door             // doors are those that are open, and those that the kernel is asked to open.
 	next  []*door             // next has the doors of the next request to the kernel.
+	// queue has the pairs of ranks that wait for one of maxDoors to be closed, the first one first.
+	queue []pair
 	// asked has the doors of the request to the kernel that is under way; nil: none is.
 	asked  []*door
 	moved  map[uint32]wire.Moved // moved has the last report of each rank.
@@ -60,8 +64,11 @@ type door struct {
 	at    netip.AddrPort // at is the address of the door; invalid: it is not open yet.
 	to    uint32         // to is the rank to which the way leads.
 	waits []uint32       // waits has the ranks that are told the address once the door is open.
-	used  time.Time      // used is when a rank was last told the address, or has asked for it.
+	used  time.Time      // used is when a rank was last told the address.
 }
+
+// pair is a pair of ranks of which one has asked for a way, lower first.
+type pair struct{ low, high uint32 }
 
 // allowed reports whether the kernel may forward connections for the job. Over several hops it may
 // not: a forwarder knows no address at which another network's ranks reach it.
@@ -91,24 +98,45 @@ func (w *ways) ask(c action.Conn, v uint32) {
 	if m == nil || m.zipper >= 0 || w.state != Running || !w.allowed() || !w.mayAsk(m.rank) {
 		return
 	}
-	from, to, way, ok := w.between(m.rank, v)
+	if x := (pair{min(m.rank, v), max(m.rank, v)}); !w.serve(x) && len(w.queue) < maxQueue && !slices.Contains(w.queue, x) {
+		w.queue = append(w.queue, x)
+	}
+	w.request()
+}
+
+// serve tells the address of a door to the rank of the pair that dials, or adds a door to the next
+// request to the kernel. It returns false if the pair must wait because the job has maxDoors. A
+// pair that cannot be connected needs nothing.
+func (w *ways) serve(x pair) bool {
+	from, to, way, ok := w.between(x.low, x.high)
 	if !ok {
-		return
+		return true
 	}
 	d := w.find(way, to)
 	switch {
+	case d == nil && len(w.doors) >= maxDoors:
+		return false
 	case d == nil:
-		if len(w.doors) >= maxDoors && !w.closeOldest() {
-			return
-		}
 		d = &door{way: way, to: to}
 		w.doors, w.next = append(w.doors, d), append(w.next, d)
-	case d.at.IsValid():
+	case d.open():
 		w.tell(from, d)
-		return
+		return true
 	}
-	if d.used = w.now; !slices.Contains(d.waits, from) {
+	if !slices.Contains(d.waits, from) {
 		d.waits = append(d.waits, from)
+	}
+	return true
+}
+
+// serveQueue serves the pairs in the queue that need not wait any more.
+func (w *ways) serveQueue() {
+	queue := w.queue
+	w.queue = nil
+	for _, x := range queue {
+		if !w.serve(x) {
+			w.queue = append(w.queue, x)
+		}
 	}
 	w.request()
 }
@@ -173,38 +201,49 @@ func (w *ways) tell(v uint32, d *door) {
 	}
 }
 
-// opened handles the kernel's answer to the request that is under way.
+// opened handles the kernel's answer to the request that is under way. Ranks that wait for a way
+// that could not be opened go on without it.
 func (w *ways) opened(e *Opened) {
 	asked := w.asked
-	if w.asked = nil; e.Err == nil && len(e.At) != len(asked) {
-		e.Err = fmt.Errorf("%d addresses of %d ways", len(e.At), len(asked))
-	}
-	if e.Err != nil {
-		w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return slices.Contains(asked, d) })
-		if !w.warned {
-			w.log(zapcore.WarnLevel, "the kernel passes no connections on for a job (reported once)", zap.Error(e.Err))
+	if w.asked = nil; len(e.At) != len(asked) {
+		if len(e.At) > 0 {
+			e.Err = errors.Join(e.Err, fmt.Errorf("%d addresses of %d ways", len(e.At), len(asked)))
 		}
+		e.At = make([]netip.AddrPort, len(asked))
+	}
+	if e.Err != nil && !w.warned {
 		w.warned = true
-		asked = nil
+		w.log(zapcore.WarnLevel, "the kernel does not forward some connections between ranks of a job, whose messages are relayed (reported once)",
+			zap.Error(e.Err))
 	}
 	for i, d := range asked {
 		d.at = e.At[i]
 		for _, v := range d.waits {
-			w.tell(v, d)
+			if d.open() {
+				w.tell(v, d)
+			}
 		}
 		d.waits = nil
 	}
+	w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return !d.open() && slices.Contains(asked, d) })
 	if w.state == Running {
-		w.request()
+		w.serveQueue()
 		w.await()
 	}
 }
 
-// await arms the timer Doors if doors are open and it is not armed.
+// await arms the timer Doors, if doors are open and it is not armed, for the time at which the
+// first of them must be closed.
 func (w *ways) await() {
-	if !w.timed && slices.ContainsFunc(w.doors, (*door).open) {
+	after := doorTime + 1
+	for _, d := range w.doors {
+		if d.open() {
+			after = min(after, doorTime-w.now.Sub(d.used))
+		}
+	}
+	if !w.timed && after <= doorTime {
 		w.timed = true
-		w.arm(action.Timer{Kind: action.Doors}, doorTime)
+		w.arm(action.Timer{Kind: action.Doors}, max(after, doorRest))
 	}
 }
 
@@ -215,32 +254,19 @@ func (w *ways) expire() {
 		return
 	}
 	w.close(func(d *door) bool { return d.open() && w.now.Sub(d.used) >= doorTime }, false)
+	w.serveQueue()
 	w.await()
 }
 
 // open reports whether the kernel has opened the door.
 func (d *door) open() bool { return d.at.IsValid() }
 
-// closeOldest closes the open door that was unused for longest, and reports whether there is one.
-func (w *ways) closeOldest() bool {
-	var oldest *door
-	for _, d := range w.doors {
-		if d.open() && (oldest == nil || d.used.Before(oldest.used)) {
-			oldest = d
-		}
-	}
-	if oldest != nil {
-		w.close(func(d *door) bool { return d == oldest }, false)
-	}
-	return oldest != nil
-}
-
-// close has the kernel close the open doors for which which returns true. last says that the event
+// close has the kernel close the open doors for which chosen returns true. last says that the event
 // Closed must report when that is done.
-func (w *ways) close(which func(d *door) bool, last bool) {
+func (w *ways) close(chosen func(d *door) bool, last bool) {
 	c := CloseWays{Last: last}
 	w.doors = slices.DeleteFunc(w.doors, func(d *door) bool {
-		if !which(d) {
+		if !chosen(d) {
 			return false
 		}
 		c.At = append(c.At, d.at)
@@ -259,7 +285,7 @@ func (w *ways) finish() (over bool) {
 		w.disarm(action.Timer{Kind: action.Doors})
 	}
 	w.doors = slices.DeleteFunc(w.doors, func(d *door) bool { return slices.Contains(w.next, d) })
-	if w.next = nil; w.asked != nil {
+	if w.next, w.queue = nil, nil; w.asked != nil {
 		return false
 	}
 	if len(w.doors) == 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,15 +70,17 @@ func (m *manyRanks) record(c action.Conn, frame []byte) {
 // ask lets rank v ask for a way to rank w.
 func (m *manyRanks) ask(v, w int) { m.handle(Asked{Conn: action.Conn(v + 1), Rank: uint32(w)}) }
 
-// answer lets the kernel answer, with an error or with ports of its own choice.
-func (m *manyRanks) answer(err error) {
+// answer lets the kernel answer, with an error or with ports of its own choice. With an error it
+// opens only the ways to the addresses in but.
+func (m *manyRanks) answer(err error, but ...netip.AddrPort) {
 	ways := m.asked
 	m.asked = nil
 	var at []netip.AddrPort
 	for _, w := range ways {
-		if err == nil {
+		at = append(at, netip.AddrPort{})
+		if err == nil || slices.Contains(but, w.To) {
 			m.ports++
-			at = append(at, netip.AddrPortFrom(w.At, m.ports))
+			at[len(at)-1] = netip.AddrPortFrom(w.At, m.ports)
 			m.open[at[len(at)-1]] = true
 		}
 	}
@@ -100,37 +103,47 @@ func (m *manyRanks) check() {
 	}
 }
 
-// TestThousandRanksStayWithinPorts checks that each request of a thousand ranks with random
-// partners is met, and that never more than maxDoors ports are open.
+// TestThousandRanksStayWithinPorts lets a thousand ranks with random partners ask, more than
+// maxDoors of them before the kernel's first answer. It checks that each request is met, by a door
+// that stays open for as long as a rank tries to connect, and that maxDoors ports are open at most.
 func TestThousandRanksStayWithinPorts(t *testing.T) {
+	const connecting = 2 * time.Second
 	m := newManyRanks(t, 500, 500)
 	r := rand.New(rand.NewPCG(1, 2))
 	most := 0
-	for round := range 60 {
+	for round := range 8 {
 		asked := map[[2]int]bool{}
-		for range 100 {
+		for range 600 {
 			pair := [2]int{r.IntN(500), 500 + r.IntN(500)}
 			asked[pair] = true
 			m.ask(pair[r.IntN(2)], pair[r.IntN(2)]) // of a rank for itself at times, which has no effect
 			m.ask(pair[0], pair[1])
 		}
-		for m.asked != nil {
-			m.answer(nil)
+		until := map[string]time.Time{} // the time until which a door must stay open
+		for begun := m.now; m.now.Sub(begun) < 4*doorTime; m.pass(200 * time.Millisecond) {
+			for m.asked != nil {
+				m.answer(nil)
+			}
 			most = max(most, len(m.open))
-		}
-		m.check()
-		for pair := range asked {
-			list := m.ways[action.Conn(pair[1]+1)]
-			met := false
-			for _, w := range list {
-				met = met || w.Rank == uint32(pair[0]) && w.Instance == uint64(pair[0])+1
+			for v, list := range m.ways {
+				for _, w := range list {
+					until[w.Address] = m.now.Add(connecting)
+					if w.Instance == uint64(w.Rank)+1 {
+						delete(asked, [2]int{int(w.Rank), int(v) - 1})
+					}
+				}
 			}
-			if !met {
-				t.Fatalf("round %d: ranks %v get no way", round, pair)
+			clear(m.ways)
+			for at, end := range until {
+				if m.now.Before(end) && !m.open[netip.MustParseAddrPort(at)] {
+					t.Fatalf("round %d: door %s is closed %v too early", round, at, end.Sub(m.now))
+				}
 			}
+			m.check()
 		}
-		m.ways = map[action.Conn][]wire.Way{}
-		m.pass(time.Duration(r.IntN(3)) * time.Second)
+		if len(asked) > 0 {
+			t.Fatalf("round %d: %d pairs get no way", round, len(asked))
+		}
 	}
 	if most != maxDoors {
 		t.Errorf("%d doors at most, want the limit %d to be reached", most, maxDoors)
@@ -144,24 +157,22 @@ func TestThousandRanksStayWithinPorts(t *testing.T) {
 	}
 }
 
-// TestOldestDoorMakesRoom checks that, of maxDoors doors, the one that was unused for longest is
-// closed for another one.
-func TestOldestDoorMakesRoom(t *testing.T) {
-	m := newManyRanks(t, maxDoors+1, 1)
-	for v := range maxDoors {
-		m.ask(v, maxDoors+1)
-		m.answer(nil)
-		m.now = m.now.Add(time.Millisecond)
-	}
-	m.ask(0, maxDoors+1) // the first door is used again
-	m.ask(maxDoors, maxDoors+1)
+// TestWayThatFailsFailsAlone checks that ranks get those ways of a request that the kernel can
+// open.
+func TestWayThatFailsFailsAlone(t *testing.T) {
+	m := newManyRanks(t, 3, 1)
+	m.ask(0, 3)
+	m.ask(1, 3) // This request and the next one wait for the first answer.
+	m.ask(2, 3)
 	m.answer(nil)
+	m.answer(errors.New("the other one"), m.asked[0].To)
 	m.check()
-	for port := range uint16(maxDoors + 1) {
-		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 255, 254}), port+1)
-		if want := port != 1; m.open[at] != want {
-			t.Errorf("door %d is open: %v", port, !want)
-		}
+	var to []uint32
+	for _, w := range m.ways[4] {
+		to = append(to, w.Rank)
+	}
+	if !slices.Equal(to, []uint32{0, 1}) || m.job.State() != Running || m.asked != nil {
+		t.Errorf("the job is %v, and rank 3 gets ways to the ranks %v", m.job.State(), to)
 	}
 }
 
