@@ -13,16 +13,20 @@ import (
 // much then have direct links, each of which begins at a port of this host. Frames are relayed here
 // while there is no such link.
 type NAT interface {
-	// OpenWays opens ways and returns where each begins; on an error none is open. CloseWays closes
-	// those that begin at these addresses. Both may take as long as the kernel does: neither is
-	// called on an event loop, nor with a lock held.
+	// Forwards reports whether ways may begin at an address of this host. It does not wait for the
+	// kernel.
+	Forwards(at netip.Addr) bool
+	// OpenWays opens ways and returns where each begins, or an invalid address for one that could
+	// not be opened, of which the error has the reason. CloseWays closes those that begin at these
+	// addresses. Both may take as long as the kernel does: neither is called on an event loop, nor
+	// with a lock held.
 	OpenWays(ways []nat.Way) ([]netip.AddrPort, error)
 	CloseWays(at []netip.AddrPort) error
 }
 
 // ends returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
 // and the addresses of this host and of the other one on the rank's connection. Without the first
-// the kernel forwards no connections to the rank.
+// the kernel forwards no connections to the rank. The second is invalid if no ways can begin there.
 func (p *peer) ends(j *wire.Join) (at netip.AddrPort, here, there netip.Addr) {
 	if p.f.cfg.NAT == nil {
 		return at, here, there
@@ -32,6 +36,9 @@ func (p *peer) ends(j *wire.Join) (at netip.AddrPort, here, there netip.Addr) {
 		p.f.log.Info("no connections are passed on to a rank", zap.String("job", j.Job),
 			zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside", j.Inside),
 			zap.String("reason", err.Error()))
+	}
+	if !p.f.cfg.NAT.Forwards(here) {
+		here = netip.Addr{}
 	}
 	return at, here, there
 }

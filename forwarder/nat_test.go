@@ -21,7 +21,10 @@ type passed struct {
 	ways   []nat.Way
 	closed []netip.AddrPort
 	err    error
+	off    bool // this host does not forward packets
 }
+
+func (p *passed) Forwards(netip.Addr) bool { return !p.off }
 
 func (p *passed) OpenWays(ways []nat.Way) (at []netip.AddrPort, err error) {
 	p.mu.Lock()
@@ -215,6 +218,19 @@ func TestNothingIsOffered(t *testing.T) {
 	pingPong(t, r[0], r[2])
 }
 
+// TestUnroutedAddressesAreNotOffered checks that a forwarder offers no ways over a version of IP
+// whose packets its host does not forward.
+func TestUnroutedAddressesAreNotOffered(t *testing.T) {
+	table := &passed{off: true}
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	r := b.joinInside(insideOf, nil, twoClusters...)
+	r[2].ask(0) // has no effect
+	pingPong(t, r[0], r[2])
+	if len(table.opened()) > 0 {
+		t.Errorf("ways %v", table.opened())
+	}
+}
+
 // TestUnsupportedNATIsDeclined checks that ranks that accept no connections are offered ways, in
 // which they would dial, and that none is opened.
 func TestUnsupportedNATIsDeclined(t *testing.T) {
@@ -243,8 +259,8 @@ func TestTooManyRequestsAreIgnored(t *testing.T) {
 	}
 	r[2].send(eager(2, 0, 1, nil))
 	r[0].expect(wire.TypeEager)
-	if n := b.f.Status().Jobs[0].Ways; n < 2 || n > 256 {
-		t.Errorf("%d of 1001 requests are met", n)
+	if n := b.f.Status().Jobs[0].Ways; n != 256 {
+		t.Errorf("%d of 1001 requests are met, want 256", n)
 	}
 }
 

@@ -96,6 +96,8 @@ func (n named) Home() (here, there netip.Addr) {
 // scriptNAT is a kernel that opens all ways, or none.
 type scriptNAT struct{ s *script }
 
+func (n scriptNAT) Forwards(netip.Addr) bool { return true }
+
 func (n scriptNAT) OpenWays(ways []nat.Way) (at []netip.AddrPort, err error) {
 	n.s.printf("  kernel: open %v", ways)
 	if n.s.broken != nil {

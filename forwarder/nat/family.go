@@ -116,7 +116,10 @@ func create(c *netlink.Conn, t *nftables.Table) error {
 	return err
 }
 
-const tableOwner = 0x2 // NFT_TABLE_F_OWNER, linux/netfilter/nf_tables.h
+const (
+	tableOwner = 0x2  // NFT_TABLE_F_OWNER, linux/netfilter/nf_tables.h
+	statusDNAT = 0x20 // IPS_DST_NAT of Linux
+)
 
 // rules makes the sets and rules of the table.
 func (f *family) rules(t *nftables.Table) error {
@@ -159,6 +162,11 @@ func (f *family) rules(t *nftables.Table) error {
 		&expr.Meta{Key: expr.MetaKeyOIFTYPE, Register: unix.NFT_REG_2},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2,
 			Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
+		// Other connections to the same address and port keep their source.
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: first},
+		&expr.Bitwise{SourceRegister: first, DestRegister: first, Len: 4,
+			Mask: binary.NativeEndian.AppendUint32(nil, statusDNAT), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: first, Data: make([]byte, 4)},
 		address(first, f.version.to), port(second),
 		&expr.Lookup{SourceRegister: first, SetName: f.to.Name, SetID: f.to.ID}, &expr.Masq{})
 	return f.flush()

@@ -12,8 +12,12 @@ const (
 	atOnce = 256
 
 	// answerTime is the time-out of the kernel's answers, 2 s. It usually answers at once. A table
-	// without an answer is given up, and the jobs that wait for it start without ways.
+	// without an answer is lost, with the connections that it forwards, and the next request makes
+	// another one.
 	answerTime = 2 * time.Second
+
+	// retryTime is the pause after a failure to make a table, 1 s.
+	retryTime = time.Second
 )
 
 // lowestPort is the lowest port to which ways may lead: lower ports are for a system's services.

@@ -11,9 +11,11 @@ package nat
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,11 +28,20 @@ type Way struct {
 }
 
 // Table has the connections that the kernel forwards for one process, in tables of nftables. It is
-// safe for concurrent use.
+// safe for concurrent use. The kernel's tables are made when the first way is opened: from then on
+// the kernel tracks all connections of this host. A table that is lost is made again.
 type Table struct {
 	mu       sync.Mutex
-	families [len(versions)]*family  // nil: this host does not forward packets of that version
+	closed   bool
+	families [len(versions)]*family  // nil: the kernel has no table for that version
+	failures [len(versions)]failure  // the last failures to make tables
 	ways     map[netip.AddrPort]*way // the open ways, by the address where they begin
+}
+
+// failure is a failure to make a table.
+type failure struct {
+	err error
+	at  time.Time
 }
 
 // way is an open way.
@@ -39,98 +50,141 @@ type way struct {
 	port int // the descriptor of the socket that reserves the port
 }
 
-// Open makes a table that forwards no connections yet. The caller must close it. It returns an
-// error if this host forwards packets of no version of IP.
+// Open returns a table without ways. The caller must close it. It returns an error with the reason
+// for each version of IP if this host can forward packets of none. To find out, it makes a table in
+// the kernel and removes it.
 func Open() (*Table, error) {
-	n := &Table{ways: map[netip.AddrPort]*way{}}
-	var failed [len(versions)]error
-	for i, v := range versions {
-		n.families[i], failed[i] = openFamily(v)
+	var failed []error
+	for _, v := range versions {
+		f, err := openFamily(v)
+		if err == nil {
+			err = f.close()
+		}
+		if err != nil {
+			failed = append(failed, err)
+		}
 	}
-	if n.families == [len(versions)]*family{} {
-		return nil, failed[0] // the other reason is most likely the same
+	if len(failed) == len(versions) {
+		return nil, errors.Join(failed...)
 	}
-	return n, nil
+	return &Table{ways: map[netip.AddrPort]*way{}}, nil
 }
 
-// of returns the family of a way's addresses, or an error if this host does not forward its
-// packets, which may have changed since Open.
-func (n *Table) of(w *Way) (*family, error) {
-	i := 0
-	if w.At.Is6() {
-		i = 1
+// Forwards reports whether ways may begin at an address of this host: it forwards packets of that
+// version of IP now, and the address is not a link-local one.
+func (n *Table) Forwards(at netip.Addr) bool {
+	return at.IsValid() && !at.IsLinkLocalUnicast() && versions[index(at)].forwards() == nil
+}
+
+// index returns the index of an address's version of IP in versions.
+func index(at netip.Addr) int {
+	if at.Is6() {
+		return 1
 	}
-	if w.From.Is6() != w.At.Is6() || w.To.Addr().Is6() != w.At.Is6() || w.At.Is4In6() || w.At.Zone() != "" || !w.At.IsValid() {
+	return 0
+}
+
+// of returns the family of a way's addresses, whose table it makes if there is none. It returns an
+// error if this host does not forward its packets.
+func (n *Table) of(w *Way) (*family, error) {
+	i := index(w.At)
+	if w.From.Is6() != w.At.Is6() || w.To.Addr().Is6() != w.At.Is6() || w.At.Is4In6() || w.At.Zone() != "" ||
+		!w.At.IsValid() || !w.From.IsValid() || !w.To.IsValid() {
 		return nil, fmt.Errorf("from %v at %v to %v: want addresses of one version of IP", w.From, w.At, w.To)
 	}
 	if err := versions[i].forwards(); err != nil {
 		return nil, err
 	}
-	if n.families[i] == nil {
-		return nil, fmt.Errorf("%s was not forwarded when the forwarder started", versions[i].name)
+	if f := n.families[i]; f != nil && f.lost == nil {
+		return f, nil
 	}
-	return n.families[i], n.families[i].lost
+	if n.closed {
+		return nil, errors.New("nftables: the table is closed")
+	}
+	if last := &n.failures[i]; last.err != nil && time.Since(last.at) < retryTime {
+		return nil, last.err
+	}
+	f, err := openFamily(versions[i])
+	n.families[i], n.failures[i] = f, failure{err, time.Now()}
+	return f, err
+}
+
+// forget forgets a family whose table is lost, and its ways.
+func (n *Table) forget(i int) {
+	var at []netip.AddrPort
+	for here := range n.ways {
+		if index(here.Addr()) == i {
+			at = append(at, here)
+		}
+	}
+	n.release(at)
+	n.families[i] = nil
 }
 
 // OpenWays opens ways and returns the entry address of each: its own address and a free port. At
-// most MaxWays may be open at a time. On an error none of them is open. A way takes less than 0.1
-// ms.
+// most MaxWays may be open at a time. A way that could not be opened has an invalid address, and
+// the error has the reason, or several different ones. A way takes less than 0.1 ms.
 func (n *Table) OpenWays(ways []Way) (at []netip.AddrPort, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.ways)+len(ways) > MaxWays {
-		return nil, fmt.Errorf("%d ways are open, and at most %d can be", len(n.ways), MaxWays)
-	}
-	for _, w := range ways {
+	at = make([]netip.AddrPort, len(ways))
+	var opened []netip.AddrPort
+	reasons := map[string]error{}
+	for i, w := range ways {
 		here, err := n.reserve(w)
 		if err != nil {
-			n.release(at)
-			return nil, err
+			reasons[err.Error()] = err
+			continue
 		}
-		at = append(at, here)
+		at[i], opened = here, append(opened, here)
 	}
-	for i, some := range n.divide(at) {
-		if err := n.change(1, some); err != nil {
-			for _, before := range n.divide(at)[:i] {
-				err = errors.Join(err, n.change(-1, before))
-			}
-			n.release(at)
-			return nil, err
+	for _, some := range n.divide(opened) {
+		if n.ways[some[0]] == nil { // The table was lost with an earlier part.
+			continue
+		}
+		if err := n.change(1, some); err != nil { // The kernel's table is lost, with all its ways.
+			reasons[err.Error()] = err
+			n.forget(index(some[0].Addr()))
 		}
 	}
-	return at, nil
+	for i, here := range at {
+		if n.ways[here] == nil {
+			at[i] = netip.AddrPort{}
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		err = errors.Join(err, reasons[why])
+	}
+	return at, err
 }
 
 // CloseWays lets no new connections pass over the ways that begin at these addresses; open ones go
-// on. It ignores ways that are not open, or have ended with the table.
+// on. It ignores ways that are not open, or have ended with the kernel's table.
 func (n *Table) CloseWays(at []netip.AddrPort) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at = slices.DeleteFunc(slices.Clone(at), func(here netip.AddrPort) bool { return n.ways[here] == nil })
 	for _, some := range n.divide(at) {
-		if n.familyAt(some[0]).lost == nil {
-			err = errors.Join(err, n.change(-1, some))
+		if n.ways[some[0]] == nil { // The table was lost with an earlier part.
+			continue
 		}
+		if e := n.change(-1, some); e != nil {
+			err = errors.Join(err, e)
+			n.forget(index(some[0].Addr()))
+			continue
+		}
+		n.release(some)
 	}
-	n.release(at)
 	return err
 }
 
 // divide returns the addresses of open ways in lists of one family and at most atOnce elements.
 func (n *Table) divide(at []netip.AddrPort) (lists [][]netip.AddrPort) {
-	for _, is6 := range []bool{false, true} {
-		some := slices.DeleteFunc(slices.Clone(at), func(here netip.AddrPort) bool { return here.Addr().Is6() != is6 })
+	for i := range versions {
+		some := slices.DeleteFunc(slices.Clone(at), func(here netip.AddrPort) bool { return index(here.Addr()) != i })
 		lists = slices.AppendSeq(lists, slices.Chunk(some, atOnce))
 	}
 	return lists
-}
-
-// familyAt returns the family of an address at which a way is open.
-func (n *Table) familyAt(here netip.AddrPort) *family {
-	if here.Addr().Is6() {
-		return n.families[1]
-	}
-	return n.families[0]
 }
 
 // change has the kernel add (by is 1) or remove (-1) the ways that begin at addresses of one
@@ -140,11 +194,14 @@ func (n *Table) change(by int, at []netip.AddrPort) error {
 	for _, here := range at {
 		ways = append(ways, &n.ways[here].Way)
 	}
-	return n.familyAt(at[0]).change(by, ways, at)
+	return n.families[index(at[0].Addr())].change(by, ways, at)
 }
 
 // reserve reserves a port for a way, and records the way as open.
 func (n *Table) reserve(w Way) (here netip.AddrPort, err error) {
+	if len(n.ways) >= MaxWays {
+		return here, fmt.Errorf("%d ways are open, which is the most that can be", MaxWays)
+	}
 	if _, err := n.of(&w); err != nil {
 		return here, err
 	}
@@ -169,8 +226,9 @@ func (n *Table) release(at []netip.AddrPort) {
 func (n *Table) Close() (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.closed = true
 	for _, f := range n.families {
-		if f != nil {
+		if f != nil && f.lost == nil {
 			err = errors.Join(err, f.close())
 		}
 	}

@@ -44,11 +44,30 @@ func TestInNamespace(t *testing.T) {
 	case "":
 		t.Skip("is run by TestTable")
 	case "die": // with a table
-		if _, err := Open(); err != nil {
+		table, err := Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := netip.MustParseAddr("127.0.0.1")
+		if _, err := table.OpenWays([]Way{{own, own, netip.AddrPortFrom(own, 5000)}}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("ready")
 		select {}
+	case "sources": // tells each client its address
+		ln, err := net.Listen("tcp", ":7000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("ready")
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().String())
+			c.Close()
+		}
 	}
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -57,7 +76,7 @@ func TestInNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(); err == nil || !strings.Contains(err.Error(),
-		"IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") {
+		"IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") || !strings.Contains(err.Error(), "IPv6 forwarding is off") {
 		t.Errorf("without IP forwarding: %v", err)
 	}
 	if err := os.WriteFile(versions[0].setting, []byte("1"), 0); err != nil {
@@ -67,7 +86,7 @@ func TestInNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables(t, os.Getpid())
+	tables(t) // The kernel tracks no connections before there is a way.
 
 	own, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	one, two := echo(t, other, "one"), echo(t, other, "two")
@@ -75,6 +94,7 @@ func TestInNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables(t, os.Getpid())
 	for i, want := range []string{"one", "two", "one"} {
 		if got := ask(first[i]); got != want {
 			t.Errorf("at %v there is %q, want %q", first[i], got, want)
@@ -136,7 +156,7 @@ func TestInNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
+	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil || !strings.Contains(err.Error(), "1024 ways are open") {
 		t.Errorf("more than there can be: %v", err)
 	}
 	if got := ask(many[MaxWays-1]); got != "two" {
@@ -153,13 +173,20 @@ func TestInNamespace(t *testing.T) {
 	if err := table.CloseWays(many); err != nil {
 		t.Error(err)
 	}
-	if _, err := table.OpenWays([]Way{{own, own, one}, {own, netip.MustParseAddr("::1"), one}}); err == nil ||
-		!strings.Contains(err.Error(), "want addresses of one version") {
-		t.Errorf("of two versions: %v", err)
-	}
-	if _, err := table.OpenWays([]Way{{own, netip.MustParseAddr("192.0.2.1"), one}}); err == nil ||
+	// Each way that cannot be opened fails alone.
+	some, err := table.OpenWays([]Way{{own, own, one}, {own, netip.MustParseAddr("::1"), one},
+		{own, netip.MustParseAddr("192.0.2.1"), one}, {netip.Addr{}, own, one}, {own, own, two}})
+	if err == nil || !strings.Contains(err.Error(), "want addresses of one version") ||
 		!strings.Contains(err.Error(), "192.0.2.1") {
-		t.Errorf("an address that is not this host's: %v", err)
+		t.Errorf("ways of two versions, and at an address that is not this host's: %v", err)
+	}
+	for i, want := range []string{"one", "", "", "", "two"} {
+		if some[i].IsValid() != (want != "") || want != "" && ask(some[i]) != want {
+			t.Errorf("way %d is at %v, want %q there", i, some[i], want)
+		}
+	}
+	if err := table.CloseWays(append(some[:1], some[4])); err != nil {
+		t.Error(err)
 	}
 	third, err := table.OpenWays([]Way{{own, own, two}})
 	if err != nil {
@@ -175,7 +202,8 @@ func TestInNamespace(t *testing.T) {
 	if err := table.CloseWays(third); err != nil {
 		t.Errorf("a way that has ended with its table: %v", err)
 	}
-	// A kernel that refuses loses the table, rather than the answers' order.
+	// A kernel that refuses loses the table, rather than the answers' order. The next way makes
+	// another one.
 	if table, err = Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +214,16 @@ func TestInNamespace(t *testing.T) {
 	if err := table.CloseWays(third); err == nil {
 		t.Error("a way that is not there is closed without an error")
 	}
-	if _, err := table.OpenWays([]Way{{own, own, one}}); err == nil {
-		t.Error("a table that is lost passes connections on")
+	tables(t)
+	if third, err = table.OpenWays([]Way{{own, own, two}}); err != nil || ask(third[0]) != "two" {
+		t.Errorf("after the loss of the table: %v, %v", third, err)
+	}
+	if err := table.Close(); err != nil {
+		t.Error(err)
 	}
 	tables(t)
 
+	t.Run("strangers", keepSources)
 	t.Run("IPv6", overIPv6)
 
 	// The table of a process that is killed goes with it.
@@ -211,6 +244,56 @@ func TestInNamespace(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	tables(t)
+}
+
+// keepSources checks that a connection through a way has an address of this host as its source, and
+// that another connection to the same address and port keeps its own.
+func keepSources(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestInNamespace$")
+	cmd.Env = append(os.Environ(), role+"=sources")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the other process: %q, %v", line, err)
+	}
+	pid := fmt.Sprint(cmd.Process.Pid)
+	for _, c := range [][]string{
+		{"ip", "link", "add", "here", "type", "veth", "peer", "name", "there", "netns", pid},
+		{"ip", "addr", "add", "10.9.0.1/24", "dev", "here"}, {"ip", "addr", "add", "10.9.0.3/24", "dev", "here"},
+		{"ip", "link", "set", "here", "up"},
+		{"nsenter", "-t", pid, "-n", "ip", "addr", "add", "10.9.0.2/24", "dev", "there"},
+		{"nsenter", "-t", pid, "-n", "ip", "link", "set", "there", "up"},
+	} {
+		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", c, err, out)
+		}
+	}
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	own, client := netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("10.9.0.3")
+	there := netip.MustParseAddrPort("10.9.0.2:7000")
+	at, err := table.OpenWays([]Way{{client, own, there}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := askFrom(client, at[0]); got != own.String() {
+		t.Errorf("through the way the source is %s, want %v", got, own)
+	}
+	if got := askFrom(client, there); got != client.String() {
+		t.Errorf("beside the way the source is %s, want %v", got, client)
+	}
 }
 
 // overIPv6 checks that ways of IPv6 are forwarded like those of IPv4, and beside them.
@@ -234,12 +317,12 @@ func overIPv6(t *testing.T) {
 	if table, err = Open(); err != nil {
 		t.Fatal(err)
 	}
-	tables(t, os.Getpid(), os.Getpid())
 	four := netip.MustParseAddr("127.0.0.1")
 	at, err := table.OpenWays(append(ways, Way{four, four, echo(t, netip.MustParseAddr("127.0.0.2"), "two")}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables(t, os.Getpid(), os.Getpid())
 	for i, want := range []string{"one", "two"} {
 		if got := ask(at[i]); got != want {
 			t.Errorf("at %v there is %q, want %q", at[i], got, want)

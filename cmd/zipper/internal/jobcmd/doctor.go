@@ -109,7 +109,7 @@ func kernelFinding() doctor.Finding {
 		err = table.Close()
 	}
 	if err == nil {
-		f.Detail = "the kernel can pass connections on between ranks (zipper forwarder --nat=auto)"
+		f.Detail = "the kernel can forward connections between ranks (zipper forwarder --nat=auto), unless a firewall drops forwarded packets (docs/howto/direct-links.md)"
 	} else {
 		f.Detail = fmt.Sprintf("a forwarder of this user relays all messages itself: %v", err)
 	}
