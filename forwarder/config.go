@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/loglimit"
 	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/internal/transport"
@@ -42,7 +43,7 @@ type Config struct {
 	Nice int
 
 	// NAT lets the kernel forward connections between ranks; nil: all frames are relayed here.
-	NAT NAT
+	NAT nat.Kernel
 	// NATOff is the reason, for users, why NAT is nil; Status reports it.
 	NATOff string
 	Dial   Dial // Dial opens links to other forwarders, for jobs of several hops (these are refused).

@@ -9,21 +9,6 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// NAT lets the kernel forward connections: a *nat.Table. Ranks of different clusters that exchange
-// much then have direct links, each of which begins at a port of this host. Frames are relayed here
-// while there is no such link.
-type NAT interface {
-	// Forwards reports whether ways may begin at an address of this host. It does not wait for the
-	// kernel.
-	Forwards(at netip.Addr) bool
-	// OpenWays opens ways and returns where each begins, or an invalid address for one that could
-	// not be opened, of which the error has the reason. CloseWays closes those that begin at these
-	// addresses. Both may take as long as the kernel does: neither is called on an event loop, nor
-	// with a lock held.
-	OpenWays(ways []nat.Way) ([]netip.AddrPort, error)
-	CloseWays(at []netip.AddrPort) error
-}
-
 // ends returns the address at which a rank takes connections, if it can be trusted (nat.Inside),
 // and the addresses of this host and of the other one on the rank's connection. Without the first
 // the kernel forwards no connections to the rank. The second is invalid if no ways can begin there.

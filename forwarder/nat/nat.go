@@ -20,6 +20,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Kernel forwards connections of ranks: a *Table. Ranks of different clusters that exchange much
+// then have direct links, each of which begins at a port of this host. It is safe for concurrent
+// use.
+type Kernel interface {
+	// Forwards reports whether ways may begin at an address of this host. It does not wait for the
+	// kernel.
+	Forwards(at netip.Addr) bool
+	// OpenWays opens ways and returns where each begins, or an invalid address for one that could
+	// not be opened, of which the error has the reason. It may take as long as the kernel does: it
+	// is not called on an event loop, nor with a lock held.
+	OpenWays(ways []Way) ([]netip.AddrPort, error)
+	// CloseWays closes the ways that begin at these addresses. It may take as long as OpenWays.
+	CloseWays(at []netip.AddrPort) error
+}
+
 // Way is a way for connections: those of the host From to a free port of this host, at the address
 // At, are forwarded to the address and port To.
 type Way struct {

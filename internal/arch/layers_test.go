@@ -22,7 +22,7 @@ var moreUpward = map[string]int{
 	"bench/transfer":           4,
 	"contention/platform":      3,
 	"contention/solve":         9,
-	"forwarder":                15,
+	"forwarder":                14,
 	"forwarder/relay":          11,
 	"internal/jobenv":          7,
 	"internal/transport/verbs": 13,

@@ -2,6 +2,8 @@ package link
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -211,57 +213,60 @@ func (l *railList) remove(r *rail) {
 // WayOpener opens the direct link to the rank in a forwarder's Way. It makes one attempt.
 type WayOpener func(ctx context.Context, w wire.Way) (transport.Link, error)
 
-// Demands has the state of direct links that are opened on demand (direct.go). The caller must hold
-// the lock.
+// Demands has the state of direct links that are opened on demand. The caller must hold the lock.
 type Demands struct {
-	core   *core
-	open   WayOpener  // opens a link; nil: this process has no direct links on demand
-	offers []bool     // whether the forwarder of each rail opens ways, by rail.index
-	some   bool       // At least one of offers is true.
-	due    []*Peer    // peers to which this process has sent enough, over forwarders, since the last tick
-	named  []wire.Way // Ways that have arrived since the last tick
+	core    *core
+	open    WayOpener  // opens a link; nil: this process has no direct links on demand
+	offers  []bool     // whether the forwarder of each rail opens ways, by rail.index
+	offered bool       // At least one of offers is true.
+	due     []*Peer    // peers to which this process has sent enough, over forwarders, since the last tick
+	ways    []wire.Way // Ways that have arrived since the last tick
+	// claims has the peers for which a place among the links is taken although there is no link
+	// yet, with the times at which the places are free again.
+	claims   map[*Peer]time.Duration
+	failures int // number of attempts in a row that have failed; maxFailures: the user was told
 
-	moved    wire.Moved    // amount that was sent over links on demand
-	reported wire.Moved    // value of moved in the last report to a forwarder
-	at       time.Duration // time of that report
+	traffic    wire.Moved    // amount that was sent over links on demand
+	reported   wire.Moved    // value of traffic in the last report to a forwarder
+	reportedAt time.Duration // time of that report
 }
 
 // offer records whether the forwarder of the rail with an index opens ways.
 func (d *Demands) offer(index int, on bool) {
 	if d.open != nil {
 		d.offers[index] = on
-		d.some = slices.Contains(d.offers, true)
+		d.offered = slices.Contains(d.offers, true)
 	}
 }
 
 // relayed counts n bytes for a peer that were given to rail r. If r leads to a forwarder and the
 // pair has exchanged enough, the next tick asks for a direct link.
 func (d *Demands) relayed(p *Peer, r *rail, n int) {
-	if d.some && r.peer == nil && p.demand.Relayed(n) {
-		d.want(p)
+	if d.offered && r.peer == nil && p.demand.Relayed(n) {
+		d.due = append(d.due, p)
 	}
 }
 
-// sent counts a new sequenced frame to a peer that was given to rail r.
-func (d *Demands) sent(p *Peer, r *rail, f *Frame) {
+// countFrame counts a new sequenced frame to a peer that was given to rail r.
+func (d *Demands) countFrame(p *Peer, r *rail, f *Frame) {
 	switch {
 	case r.peer == nil:
 		d.relayed(p, r, len(f.Buf))
 	case r.wanted:
 		switch wire.Type(f.Buf[0]) {
 		case wire.TypeEager:
-			d.moved.Messages++
-			d.moved.Bytes += uint64(len(f.Buf) - wire.HeaderLen - wire.EnvelopeLen)
+			d.traffic.Messages++
+			d.traffic.Bytes += uint64(len(f.Buf) - wire.HeaderLen - wire.EnvelopeLen)
 		case wire.TypeRTS:
-			d.moved.Messages++
+			d.traffic.Messages++
 		}
 	}
 }
 
-// sentBulk counts n new bytes of a large message to a peer that were given to rail r.
-func (d *Demands) sentBulk(p *Peer, r *rail, n int) {
+// countBulk counts n new bytes of a large message to a peer that were given to rail r.
+func (d *Demands) countBulk(p *Peer, r *rail, n int) {
 	if d.relayed(p, r, n); r.wanted {
-		d.moved.Bytes += uint64(n)
+		d.traffic.Bytes += uint64(n)
 	}
 }
 
@@ -269,25 +274,10 @@ func (d *Demands) sentBulk(p *Peer, r *rail, n int) {
 // changed.
 func (d *Demands) report() {
 	for _, r := range d.core.forwarders {
-		if d.moved != d.reported && d.offers[r.index] && r.State() == failover.Up {
-			d.reported, d.at = d.moved, d.core.Now()
+		if d.traffic != d.reported && d.offers[r.index] && r.State() == failover.Up {
+			d.reported, d.reportedAt = d.traffic, d.core.Now()
 			r.queue.push(d.core.takeControl(wire.TypeMoved, &d.reported))
 		}
-	}
-}
-
-// want makes the next tick ask for a direct link to a peer.
-func (d *Demands) want(p *Peer) {
-	if !slices.Contains(d.due, p) {
-		d.due = append(d.due, p)
-	}
-}
-
-// name makes the next tick open the direct link to the rank in w. It drops w if a forwarder has
-// named very many ranks since the last tick.
-func (d *Demands) name(w wire.Way) {
-	if d.open != nil && len(d.named) < demand.MaxLinks {
-		d.named = append(d.named, w)
 	}
 }
 
@@ -297,6 +287,8 @@ func (d *Demands) up(r *rail) {
 		now := d.core.Now()
 		r.use.Begin(now)
 		r.peer.demand.Up(now)
+		delete(d.claims, r.peer)
+		d.failures = 0
 		d.core.rails.add(r)
 	}
 }
@@ -307,4 +299,38 @@ func (d *Demands) down(r *rail) {
 		r.peer.demand.Down(d.core.Now())
 		d.core.rails.remove(r)
 	}
+}
+
+// failed records that an attempt to open the link of rail r has failed, if that is one on demand.
+// The first rank of a cluster tells the user when several have failed in a row.
+func (d *Demands) failed(r *rail, err error) {
+	if !r.wanted || d.core.ended {
+		return
+	}
+	delete(d.claims, r.peer)
+	if d.failures == maxFailures || errors.Is(err, errNoRoom) {
+		return
+	}
+	if d.failures++; d.failures == maxFailures {
+		d.core.tracker.Say(fmt.Sprintf("no direct link to rank %d: %v; messages go through the forwarder (reported once; docs/howto/direct-links.md has the conditions for the zipper node's kernel)",
+			r.peer.Rank, err))
+	}
+}
+
+// room reports whether a direct link to a peer can be taken, if necessary in place of an idle one.
+func (d *Demands) room(now time.Duration, p *Peer) bool {
+	n := 0
+	for _, r := range d.core.rails[len(d.core.forwarders):] {
+		if r.wanted && r.peer != p && !demand.MayClose(r.use.Idle(now)) {
+			n++
+		}
+	}
+	for o, end := range d.claims {
+		if now >= end {
+			delete(d.claims, o)
+		} else if o != p {
+			n++
+		}
+	}
+	return n < demand.MaxLinks
 }

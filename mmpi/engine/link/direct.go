@@ -19,7 +19,7 @@ import (
 // that only frames of this pair take, and while it is up it carries all of them. When it is lost,
 // the frames go through the forwarders, as frames of any lost rail take another rail, and the end
 // that dialed reconnects. Both ends know from the start that they can have a direct link, so both
-// are ready for frames that overtake each other.
+// are ready for frames that overtake each other. Direct links on demand differ in this.
 
 // Direct links on demand are opened and closed while the job runs. A zipper node's kernel forwards
 // them:
@@ -32,8 +32,9 @@ import (
 //  4. The frames of the pair take the link from then on. When it is lost, they take the forwarders
 //     again, as with every direct link, and the next demand leads to another request: the address is
 //     valid for a short time only.
-//  5. A process has demand.MaxLinks such links at most. It closes the one that was unused for longest
-//     to make room, but none in use.
+//  5. A process has demand.MaxLinks such links at most. Each Ask, and each attempt to open a link,
+//     takes a place among them (claims). A new link is taken in place of the one that was unused for
+//     longest, but of none in use.
 //
 // The rail of such a link is in core.rails while it has the link. Both ends become ready for frames
 // that overtake each other when they take the first link into use, before they read from it.
@@ -69,13 +70,14 @@ func (s *Set) newDirect(openers map[int]Opener) (rails []*rail, err error) {
 func (s *Set) DirectUp(rank int, l transport.Link) bool {
 	s.lock.Lock()
 	p := s.Peer(rank)
-	wanted := p.direct != nil && !p.direct.wanted || s.Demands.may(p) && s.Demands.makeRoom(s.Now())
-	var r *rail
-	if wanted {
+	r := p.direct
+	if (r == nil || r.wanted) && s.Demands.may(p) {
 		r = s.Demands.rail(p)
+	} else if r != nil && r.wanted {
+		r = nil
 	}
 	s.lock.Unlock()
-	return wanted && s.accept(r, l)
+	return r != nil && s.accept(r, l)
 }
 
 // StopRedial stops this end from reconnecting the direct link to a rank after a loss.
@@ -127,8 +129,8 @@ func (s *Set) AwaitDirect(ctx context.Context) error {
 	}
 }
 
-// missingDirect returns an error that names the lowest rank without a direct link, or nil if all
-// have other. pending reports whether AwaitDirect must go on waiting: the job has not ended, and
+// missingDirect returns an error that names the lowest rank without a direct link, or nil if each
+// rank has one. pending reports whether AwaitDirect must go on waiting: the job has not ended, and
 // there is at least one missing link that no attempt of this end has failed to open.
 func (s *Set) missingDirect() (err error, pending bool) {
 	s.lock.Lock()
@@ -160,7 +162,7 @@ func (s *Set) missingDirect() (err error, pending bool) {
 }
 
 // pending reports whether the next tick has links to ask for or to open.
-func (d *Demands) pending() bool { return len(d.due) > 0 || len(d.named) > 0 }
+func (d *Demands) pending() bool { return len(d.due) > 0 || len(d.ways) > 0 }
 
 // tick asks for the direct links that are due, opens those that forwarders have named, and records
 // which links are in use.
@@ -168,31 +170,60 @@ func (d *Demands) tick(now time.Duration) {
 	for _, r := range d.core.rails[len(d.core.forwarders):] {
 		r.use.Look(now, r.in.frames)
 	}
-	if now-d.at >= reportEvery {
+	if now-d.reportedAt >= reportEvery {
 		d.report()
 	}
-	due, named := d.due, d.named
-	d.due, d.named = nil, nil
+	due, ways := d.due, d.ways
+	d.due, d.ways = nil, nil
 	for _, p := range due {
-		if p.demand.Request(now) && d.may(p) && d.makeRoom(now) {
-			d.ask(p)
-		}
+		d.ask(now, p)
 	}
-	for _, w := range named {
-		if p := d.core.Peer(int(w.Rank)); d.may(p) && d.makeRoom(now) {
+	for _, w := range ways {
+		if p := d.core.Peer(int(w.Rank)); d.may(p) && p.direct.unlinked() && d.room(now, p) {
+			d.claims[p] = now + demand.ClaimTime
 			d.connect(d.rail(p), w)
 		}
 	}
 }
 
-// may reports whether the pair may have a direct link on demand, and has none.
+// ask asks a forwarder that opens ways for one to a peer, preferably the one over which the frames
+// to the peer go, if the pair may have a link now. Otherwise the pair must first exchange as much
+// again.
+func (d *Demands) ask(now time.Duration, p *Peer) {
+	r := d.forwarder(p)
+	if r == nil || !d.may(p) || !p.direct.unlinked() || !d.room(now, p) {
+		p.demand.Skip()
+		return
+	}
+	if p.demand.Request(now) {
+		d.claims[p] = now + demand.ClaimTime
+		r.queue.push(d.core.takeControl(wire.TypeAsk, &wire.Ask{Rank: uint32(p.Rank)}))
+	}
+}
+
+// forwarder returns the rail to the forwarder that is asked for a way to a peer, or nil.
+func (d *Demands) forwarder(p *Peer) *rail {
+	for i := range p.rails {
+		r := p.rails[(p.preferred+i)%len(p.rails)]
+		if d.offers[r.index] && r.State() == failover.Up && r.Reaches(p.Rank) {
+			return r
+		}
+	}
+	return nil
+}
+
+// may reports whether the pair may have a direct link on demand, or another one in place of it.
 func (d *Demands) may(p *Peer) bool {
 	c := d.core
 	mine, _ := c.world.Place(c.world.Rank)
 	other, _ := c.world.Place(p.Rank)
 	return d.open != nil && mine != other && !p.lost && !p.departed && !c.ended && !c.tracker.HasFinished() &&
-		(p.direct == nil || p.direct.wanted && p.direct.State() == failover.Down)
+		(p.direct == nil || p.direct.wanted && (p.direct.State() == failover.Down || p.direct.State() == failover.Up))
 }
+
+// unlinked reports whether rail r, nil if there is none, has no link and no attempt to open one is
+// in progress.
+func (r *rail) unlinked() bool { return r == nil || r.State() == failover.Down }
 
 // rail returns the direct rail to a peer, which is made if there is none.
 func (d *Demands) rail(p *Peer) *rail {
@@ -202,18 +233,6 @@ func (d *Demands) rail(p *Peer) *rail {
 		d.core.tracker.Direct(&p.direct.Rail, p.Rank, false)
 	}
 	return p.direct
-}
-
-// ask asks a forwarder that opens ways for one to a peer, preferably the one over which the frames
-// to the peer go.
-func (d *Demands) ask(p *Peer) {
-	for i := range p.rails {
-		r := p.rails[(p.preferred+i)%len(p.rails)]
-		if d.offers[r.index] && r.State() == failover.Up && r.Reaches(p.Rank) {
-			r.queue.push(d.core.takeControl(wire.TypeAsk, &wire.Ask{Rank: uint32(p.Rank)}))
-			return
-		}
-	}
 }
 
 // connect makes one attempt to open the link of rail r at the address that a forwarder has named.
@@ -227,33 +246,4 @@ func (d *Demands) connect(r *rail, w wire.Way) {
 	}
 	r.StartRedial()
 	d.core.reconnect(r)
-}
-
-// onlyAttempt is the error of the only attempt to open a direct link on demand.
-type onlyAttempt struct{ error }
-
-// Permanent returns true: the forwarder must be asked again before the next attempt.
-func (onlyAttempt) Permanent() bool { return true }
-
-// makeRoom reports whether there is room for one more direct link on demand, if necessary by
-// closing the one that was unused for longest.
-func (d *Demands) makeRoom(now time.Duration) bool {
-	n, idle, oldest := 0, time.Duration(0), (*rail)(nil)
-	for _, r := range d.core.rails[len(d.core.forwarders):] {
-		if !r.wanted {
-			continue
-		}
-		n++
-		if r.use.Look(now, r.in.frames); r.State() == failover.Up && r.use.Idle(now) >= idle {
-			idle, oldest = r.use.Idle(now), r
-		}
-	}
-	if n < demand.MaxLinks {
-		return true
-	}
-	if oldest == nil || !demand.MayClose(idle) {
-		return false
-	}
-	d.core.down(oldest, "closed to make room for another one")
-	return true
 }

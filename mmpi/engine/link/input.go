@@ -7,6 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
@@ -284,7 +285,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 			return malformed{err}
 		}
 	case wire.TypeOffer, wire.TypeWay:
-		if err := c.Demands.offered(r, h.Type, body); err != nil {
+		if err := c.Demands.hear(r, h.Type, body); err != nil {
 			return malformed{err}
 		}
 	case wire.TypeNotice:
@@ -308,9 +309,10 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	return nil
 }
 
-// offered handles an Offer or a Way, of type t, from the forwarder of rail r. An error means that
-// the frame is malformed, or that the other end may not send it.
-func (d *Demands) offered(r *rail, t wire.Type, body []byte) error {
+// hear handles an Offer or a Way, of type t, from the forwarder of rail r. An error means that the
+// frame is malformed, or that the other end may not send it. Ways beyond demand.MaxLinks since the
+// last tick are dropped.
+func (d *Demands) hear(r *rail, t wire.Type, body []byte) error {
 	if r.peer != nil {
 		return fmt.Errorf("unexpected %v frame", t)
 	}
@@ -322,8 +324,8 @@ func (d *Demands) offered(r *rail, t wire.Type, body []byte) error {
 	if err == nil && (int64(w.Rank) >= int64(d.core.size) || int(w.Rank) == d.core.world.Rank) {
 		err = fmt.Errorf("a way to rank %d", w.Rank)
 	}
-	if err == nil {
-		d.name(w)
+	if err == nil && d.open != nil && len(d.ways) < demand.MaxLinks {
+		d.ways = append(d.ways, w)
 	}
 	return err
 }

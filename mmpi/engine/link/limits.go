@@ -85,6 +85,10 @@ const (
 	// it is congested.
 	directUnheard = 500 * time.Millisecond
 
+	// maxFailures is the number of failed attempts to open direct links on demand, in a row, at
+	// which the user is told. Default 3: single ones fail on a busy host.
+	maxFailures = 3
+
 	// reportEvery is the shortest time between two reports of the traffic over direct links to a
 	// forwarder, in nanoseconds. Default 1 s.
 	reportEvery = time.Second

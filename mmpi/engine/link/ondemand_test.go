@@ -5,24 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
 // wayNet is a job whose forwarders offer ways. The test opens the links that they name.
 type wayNet struct {
 	*testNet
-	dialled chan wire.Way       // the Ways at which ranks dial
-	links   chan transport.Link // the results of dialling; nil: it fails
+	dialled  chan wire.Way       // the Ways at which ranks dial
+	links    chan transport.Link // the results of dialling; nil: it fails
+	warnings []string            // texts for the user
 }
 
 func newWayNet(t *testing.T, rows int, sizes ...uint32) *wayNet {
-	w := &wayNet{dialled: make(chan wire.Way, 8), links: make(chan transport.Link)}
+	w := &wayNet{dialled: make(chan wire.Way, 256), links: make(chan transport.Link)}
 	w.testNet = newTestNet(t, sizes, netOptions{rows: rows}, 1, func(c *Config) {
+		c.Warn = func(text string) { w.warnings = append(w.warnings, text) }
 		c.OpenWay = func(_ context.Context, x wire.Way) (transport.Link, error) {
 			w.dialled <- x
 			if l := <-w.links; l != nil {
@@ -94,6 +99,38 @@ func (w *wayNet) directs(rank int) (peers []int) {
 	return peers
 }
 
+// until waits until done returns true.
+func (w *wayNet) until(what string, done func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// demands makes a rank find that it has sent much to another one.
+func (w *wayNet) demands(from, to int) {
+	r := w.ranks[from]
+	r.locked(func() {
+		s := r.set
+		s.Demands.relayed(s.Peer(to), s.forwarders[0], 1<<30)
+	})
+}
+
+// dialling returns how many attempts to open direct links a rank has in progress.
+func (w *wayNet) dialling(rank int) (n int) {
+	r := w.ranks[rank]
+	r.locked(func() {
+		for _, p := range r.set.peers.All() {
+			if p != nil && p.direct != nil && p.direct.State() == failover.Dialing {
+				n++
+			}
+		}
+	})
+	return n
+}
+
 // TestRequestsGoWhereWaysAreOffered checks that a rank asks only a forwarder that has offered ways,
 // preferably the one over which the pair's frames go, and not again at once.
 func TestRequestsGoWhereWaysAreOffered(t *testing.T) {
@@ -146,17 +183,12 @@ func TestFailedAttemptLeavesPairWithForwarder(t *testing.T) {
 			if !w.ranks[0].set.DirectUp(1, here) {
 				t.Error("the link is not taken")
 			}
-			if w.ranks[0].set.DirectUp(1, here) {
-				t.Error("a second link is taken")
-			}
-			for len(w.directs(1)) == 0 {
-				time.Sleep(100 * time.Microsecond)
-			}
-		} else {
-			for dialling := true; dialling; time.Sleep(100 * time.Microsecond) {
-				w.ranks[1].locked(func() { dialling = w.ranks[1].set.Peer(0).direct.State().String() == "dialling" })
-			}
 		}
+		w.until("the attempt ends", func() bool {
+			state := ""
+			w.ranks[1].locked(func() { state = w.ranks[1].set.Peer(0).direct.State().String() })
+			return state != "dialling" && (len(w.directs(1)) > 0) == works
+		})
 		w.ranks[1].locked(func() { w.ranks[1].sendEager(0, []byte("x")) })
 		w.settle()
 	}
@@ -203,8 +235,8 @@ func TestStrangeWaysAreRefused(t *testing.T) {
 		w := newWayNet(t, 1, 2, 1)
 		w.control(w.ranks[0].rails[0], wire.TypeWay, &c.way)
 		w.tickQuietly(0)
-		if up := w.state(w.ranks[0].rails[0]).Up; up == c.ends || len(w.dialled) > 0 {
-			t.Errorf("%s: the link is up: %v, and %d were dialled", name, up, len(w.dialled))
+		if up := w.state(w.ranks[0].rails[0]).Up; up == c.ends || w.dialling(0) > 0 {
+			t.Errorf("%s: the link is up: %v, and %d are dialled", name, up, w.dialling(0))
 		}
 	}
 	w := newWayNet(t, 1, 1, 1)
@@ -214,7 +246,7 @@ func TestStrangeWaysAreRefused(t *testing.T) {
 	}
 	w.settle()
 	w.ranks[0].locked(func() {
-		if n := len(w.ranks[0].set.Demands.named); n > 64 {
+		if n := len(w.ranks[0].set.Demands.ways); n > 64 {
 			t.Errorf("%d Ways are kept", n)
 		}
 	})
@@ -223,4 +255,93 @@ func TestStrangeWaysAreRefused(t *testing.T) {
 // tickQuietly lets a rank tick once.
 func (w *wayNet) tickQuietly(rank int) {
 	w.ranks[rank].locked(func() { w.ranks[rank].set.Tick(time.Second) })
+}
+
+// TestPlacesLimitDiallers checks that a rank that dials all its peers asks for no more links than
+// it may have, makes no more attempts, and has no more links afterwards.
+func TestPlacesLimitDiallers(t *testing.T) {
+	const peers = demand.MaxLinks + 36
+	w := newWayNet(t, 1, peers, 1)
+	s := w.ranks[peers].rails[0]
+	w.control(s, wire.TypeOffer, nil)
+	for v := range peers {
+		w.demands(peers, v)
+	}
+	if got := w.tick(peers, time.Second); len(got) != demand.MaxLinks {
+		t.Errorf("asked for %d links", len(got))
+	}
+	for v := range peers { // also for those that have asked themselves
+		w.control(s, wire.TypeWay, &wire.Way{Rank: uint32(peers - 1 - v), Address: "z:1"})
+		w.tick(peers, time.Second+demand.ClaimTime)
+	}
+	if got := w.dialling(peers); got != demand.MaxLinks {
+		t.Errorf("%d attempts", got)
+	}
+	for range demand.MaxLinks {
+		<-w.dialled
+		_, there := must(memnet.Pipe(memnet.Options{}))
+		w.links <- there
+	}
+	w.until("all links are up", func() bool { return len(w.directs(peers)) == demand.MaxLinks })
+}
+
+// TestNoRoomCostsNoPause checks that a pair for which there is no room asks as soon as there is.
+func TestNoRoomCostsNoPause(t *testing.T) {
+	w := newWayNet(t, 1, demand.MaxLinks+1, 1)
+	const rank = demand.MaxLinks + 1
+	w.control(w.ranks[rank].rails[0], wire.TypeOffer, nil)
+	for v := range demand.MaxLinks {
+		w.demands(rank, v)
+	}
+	w.tick(rank, time.Second)
+	for range 3 {
+		w.demands(rank, demand.MaxLinks)
+		if got := w.tick(rank, time.Second); len(got) > 0 {
+			t.Fatalf("asked %q without room", got)
+		}
+	}
+	w.demands(rank, demand.MaxLinks)
+	if got := w.tick(rank, time.Second+demand.ClaimTime); len(got) != 1 {
+		t.Errorf("asked %q once there is room", got)
+	}
+}
+
+// TestNewLinkReplacesLostOne checks that a rank takes another link of a peer that has noticed the
+// loss of the last one first.
+func TestNewLinkReplacesLostOne(t *testing.T) {
+	w := newWayNet(t, 1, 1, 1)
+	_, old := must(memnet.Pipe(memnet.Options{}))
+	_, replacing := must(memnet.Pipe(memnet.Options{}))
+	for i, l := range []transport.Link{old, replacing} {
+		if !w.ranks[0].set.DirectUp(1, l) {
+			t.Fatalf("link %d is not taken", i)
+		}
+		if got := w.directs(0); !slices.Equal(got, []int{1}) {
+			t.Errorf("direct links %v", got)
+		}
+	}
+	w.ranks[0].locked(func() {
+		if w.ranks[0].set.Peer(1).direct.link != replacing {
+			t.Error("the old link is in use")
+		}
+	})
+}
+
+// TestUserHearsOfFailures checks that the first rank of a cluster warns the user once that links
+// cannot be opened.
+func TestUserHearsOfFailures(t *testing.T) {
+	w := newWayNet(t, 1, 1, 1)
+	for i := range 2 * maxFailures {
+		if want := min(i/maxFailures, 1); len(w.warnings) != want {
+			t.Errorf("after %d failures: %q", i, w.warnings)
+		}
+		w.control(w.ranks[1].rails[0], wire.TypeWay, &wire.Way{Rank: 0, Address: "z:1"})
+		w.tick(1, time.Second)
+		<-w.dialled
+		w.links <- nil
+		w.until("the attempt ends", func() bool { return w.dialling(1) == 0 })
+	}
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "no direct link to rank 0: unreachable; messages go through the forwarder") {
+		t.Errorf("warnings %q", w.warnings)
+	}
 }

@@ -200,7 +200,7 @@ func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 		return nil, s, false
 	}
 	p.lanes[r.index].sent(s, r.core.Now(), r.tracked)
-	p.core.Demands.sentBulk(p, r, s.Bytes)
+	p.core.Demands.countBulk(p, r, s.Bytes)
 	return src, s, true
 }
 

@@ -220,7 +220,7 @@ func (p *Peer) Send(f *Frame) {
 		f.over(r.index)
 		r.queue.push(f)
 		if f.seq != 0 {
-			p.core.Demands.sent(p, r, f)
+			p.core.Demands.countFrame(p, r, f)
 		}
 	case f.seq == 0:
 		p.core.release(f)

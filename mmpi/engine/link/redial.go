@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
@@ -50,6 +51,9 @@ func (c *core) attempt(r *rail) error {
 	}
 	if !c.accept(r, l) {
 		l.Close()
+		if r.wanted {
+			return errNoRoom
+		}
 	}
 	c.lock.Lock()
 	r.Attempt(false)
@@ -75,6 +79,7 @@ func (c *core) dialFailed(r *rail, err error) (over bool) {
 	over, end := c.tracker.DialFailed(c.Now(), &r.Rail, f)
 	switch {
 	case r.peer != nil:
+		c.Demands.failed(r, err)
 		c.directChanged()
 	case end != nil:
 		c.end(end)
@@ -89,8 +94,11 @@ func (c *core) dialFailed(r *rail, err error) (over bool) {
 func (c *core) accept(r *rail, l transport.Link) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if r.wanted { // The link is not opened again when it is lost.
-		r.StopRedial()
+	if r.wanted {
+		r.StopRedial() // The link is not opened again when it is lost.
+		if !c.Demands.admit(r) {
+			return false
+		}
 	}
 	if r.Linked() && c.tracker.Wants(&r.Rail) { // The other end has noticed the loss first.
 		c.down(r, "opened again")
@@ -113,5 +121,40 @@ func (c *core) accept(r *rail, l transport.Link) bool {
 		c.leave(r)
 	}
 	c.wake()
+	return true
+}
+
+// onlyAttempt is the error of the only attempt to open a direct link on demand.
+type onlyAttempt struct{ error }
+
+// Permanent returns true: the forwarder must be asked again before the next attempt.
+func (onlyAttempt) Permanent() bool { return true }
+
+// errNoRoom is the error of an attempt whose link is not taken.
+var errNoRoom = onlyAttempt{errors.New("all direct links that this process may have are in use")}
+
+// admit makes room for a new link of rail r, if necessary by closing the one that was unused for
+// longest, and reports whether there is room.
+func (d *Demands) admit(r *rail) bool {
+	now := d.core.Now()
+	n, oldest := 0, (*rail)(nil)
+	for _, o := range d.core.rails[len(d.core.forwarders):] {
+		if !o.wanted || o == r {
+			continue
+		}
+		n++
+		if o.use.Look(now, o.in.frames); o.State() == failover.Up && (oldest == nil || o.use.Idle(now) > oldest.use.Idle(now)) {
+			oldest = o
+		}
+	}
+	switch {
+	case !d.room(now, r.peer):
+		return false
+	case n < demand.MaxLinks:
+		return true
+	case oldest == nil || !demand.MayClose(oldest.use.Idle(now)):
+		return false
+	}
+	d.core.down(oldest, "closed to make room for another one")
 	return true
 }

@@ -11,22 +11,31 @@ import "time"
 // of a pair that has exchanged nothing.
 type Pair struct {
 	weight int           // weight of the frames since the last request or link, in bytes
+	due    bool          // Relayed has returned true, and the caller has not called Request or Skip since.
 	next   time.Duration // time before which there is no further request
 	pause  time.Duration // pause after the last request; 0: none was made since a link lasted
 	upAt   time.Duration // time at which the last direct link came up
 }
 
-// Relayed counts a frame of n bytes that was sent over a forwarder, and reports whether the pair
-// has exchanged enough for a direct link. The caller then calls Request.
+// Relayed counts a frame of n bytes that was sent over a forwarder. It returns true, once, if the
+// pair has exchanged enough for a direct link. The caller then calls Request or Skip.
 func (p *Pair) Relayed(n int) (enough bool) {
 	p.weight += n + frameWeight
-	return p.weight >= enoughWeight
+	if p.weight < enoughWeight || p.due {
+		return false
+	}
+	p.due = true
+	return true
 }
+
+// Skip records that the caller asks for no direct link now. The pair must first exchange as much
+// again.
+func (p *Pair) Skip() { p.weight, p.due = 0, false }
 
 // Request reports whether the caller must ask for a direct link at the time now. If it returns
 // false, the pair must first exchange as much again.
 func (p *Pair) Request(now time.Duration) bool {
-	p.weight = 0
+	p.Skip()
 	if now < p.next {
 		return false
 	}

@@ -9,6 +9,11 @@ const (
 	// forwarder for the others.
 	MaxLinks = 64
 
+	// ClaimTime is how long a request, or an attempt to open a link, takes a place among MaxLinks,
+	// in nanoseconds. Default 3 s: an attempt takes less. A request that is met later takes another
+	// place then.
+	ClaimTime = 3 * time.Second
+
 	// enoughWeight is the weight of frames after which a pair asks for a direct link, in bytes.
 	// Default 2 MiB. Trades the time over the forwarder against links that are hardly used.
 	enoughWeight = 2 << 20

@@ -13,6 +13,13 @@ import (
 // cluster's first rank, Config.Warn is set, and it has not finished.
 func (t *Tracker) speaks() bool { return t.Warn != nil && !t.ignoring && t.Rank == t.First }
 
+// Say shows the user a warning if this process is the first rank of its cluster.
+func (t *Tracker) Say(text string) {
+	if t.speaks() {
+		t.Warn(text)
+	}
+}
+
 // warnLost warns the user that the forwarder of rail r is not in use, for the reason why.
 func (t *Tracker) warnLost(r *Rail, why string) {
 	switch {

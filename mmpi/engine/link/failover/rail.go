@@ -247,7 +247,7 @@ func (r *Rail) Redial() (pause time.Duration, ok bool) {
 	}
 	r.to(Dialing)
 	if r.strikes > 1 {
-		pause = min(firstRedial<<(r.strikes-1), maxRedial)
+		pause = min(firstRedial<<min(r.strikes-1, maxStrikes), maxRedial)
 	}
 	return pause, true
 }
