@@ -69,17 +69,6 @@ type Listening interface {
 	Unheard() (d time.Duration, known bool)
 }
 
-// Hasty is a Link that its system can end soon after the network has stopped carrying it, for a
-// user that has another link.
-type Hasty interface {
-	Link
-
-	// EndUnheard makes reads and writes fail once something that was sent has not been acknowledged
-	// by the other end's system for so long, as far as the system permits. It must be called before
-	// the link is used by several threads.
-	EndUnheard(after time.Duration)
-}
-
 // Packeted is a Link whose system cuts written bytes into packets with a cost of their own,
 // whatever their length.
 type Packeted interface {

@@ -209,16 +209,6 @@ func (l *link) UseLongPath() {
 	}
 }
 
-// EndUnheard sets TCP_USER_TIMEOUT. It also ends a connection whose other end reads nothing for so
-// long, although the buffers are full.
-func (l *link) EndUnheard(after time.Duration) {
-	if l.ref.Acquire() {
-		// If this fails the link is given up later, after pings without an answer.
-		_ = unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds()))
-		l.ref.Release()
-	}
-}
-
 func (l *link) fail(op string, e syscall.Errno) error {
 	return fmt.Errorf("%s %s: %w", op, l.remote, e)
 }

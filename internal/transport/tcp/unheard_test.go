@@ -32,25 +32,3 @@ func TestStoppedPeerIsNotCutOff(t *testing.T) {
 		t.Errorf("closed: unheard for %v", d)
 	}
 }
-
-// TestEndUnheard checks that a link ends with an error if what was sent over it is not
-// acknowledged.
-func TestEndUnheard(t *testing.T) {
-	l, other := pair(t)
-	l.(transport.Hasty).EndUnheard(100 * time.Millisecond)
-	b := make([]byte, 1<<20)
-	if _, err := l.TryRead(b); !errors.Is(err, transport.ErrAgain) {
-		t.Fatal(err)
-	}
-	// The other end reads nothing, so that its system takes no more.
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		_, err := l.TryWrite(b)
-		if err != nil && !errors.Is(err, transport.ErrAgain) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the link stays")
-		}
-	}
-	other.Close()
-}

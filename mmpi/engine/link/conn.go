@@ -48,9 +48,6 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 	c.long = min(longSegment*c.most, mostSegment(limit.DataWindow))
 	if direct { // No forwarder stores segments, and frames of other pairs do not wait behind them.
 		c.most = c.long
-		if h, ok := l.(transport.Hasty); ok { // The forwarders take over.
-			h.EndUnheard(directUnheard)
-		}
 	}
 	if p, ok := l.(transport.Packeted); ok && c.lender == nil {
 		c.packet = p.Packet()
@@ -112,12 +109,32 @@ func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 	return limit.Silence
 }
 
+// cutOff reports whether the other host has not acknowledged what was sent for longer than
+// directUnheard, or four round trips. The host of a process that is stopped, or reads nothing,
+// acknowledges.
+func (c *conn) cutOff() bool {
+	limit := directUnheard
+	if l, ok := c.link.(transport.Distant); ok {
+		if path, known := l.Path(); known {
+			limit = max(limit, 4*path.RoundTrip)
+		}
+	}
+	l, ok := c.link.(transport.Listening)
+	if !ok {
+		return false
+	}
+	unheard, known := l.Unheard()
+	return known && unheard > limit
+}
+
 // opener is a function that opens a rail's link, unless ctx ends before.
 type opener func(ctx context.Context, a Attempt) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {
-	open   opener // function that opens the link, never nil; called only if Rail.Dials returns true
+	// open opens the link. It is called only if Rail.Dials returns true; nil: this end has opened
+	// no link on demand yet.
+	open   opener
 	cancel func() // cancels the last attempt to open the link; nil: no attempt was made
 }
 

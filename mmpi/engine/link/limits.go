@@ -80,10 +80,14 @@ const (
 	fewDirect = 2
 
 	// directUnheard is the time without an acknowledgement from the other host after which a direct
-	// link is given up, in nanoseconds. Default 500 ms: the forwarders take its frames within a
-	// second. A longer time delays them when the network fails, a shorter one gives links up when
-	// it is congested.
+	// link on demand is given up, in nanoseconds. Default 500 ms, or four round trips if that is
+	// more: the forwarders take its frames within a second. A longer time delays them when the
+	// network fails, a shorter one gives links up when it is congested.
 	directUnheard = 500 * time.Millisecond
+
+	// listenEvery is the shortest time between two system calls that ask whether a silent link is
+	// cut off, in nanoseconds. Default 100 ms.
+	listenEvery = 100 * time.Millisecond
 
 	// maxFailures is the number of failed attempts to open direct links on demand, in a row, at
 	// which the user is told. Default 3: single ones fail on a busy host.

@@ -345,3 +345,34 @@ func TestUserHearsOfFailures(t *testing.T) {
 		t.Errorf("warnings %q", w.warnings)
 	}
 }
+
+// deafLink is a link whose network says for how long the other host has not acknowledged anything.
+type deafLink struct {
+	transport.Link
+	unheard time.Duration
+}
+
+func (l *deafLink) Unheard() (time.Duration, bool) { return l.unheard, true }
+
+// TestCutOffLinkIsGivenUp checks that a direct link on demand is given up when the other host does
+// not acknowledge what was sent, but not when it only sends nothing because the process is stopped.
+func TestCutOffLinkIsGivenUp(t *testing.T) {
+	w := newWayNet(t, 1, 1, 1)
+	_, there := must(memnet.Pipe(memnet.Options{}))
+	l := &deafLink{Link: there}
+	if !w.ranks[0].set.DirectUp(1, l) {
+		t.Fatal("the link is not taken")
+	}
+	begin := w.ranks[0].set.Now()
+	for i, step := range []struct {
+		at, unheard time.Duration
+		up          bool
+	}{{0, 0, true}, {2 * directUnheard, 0, true}, {3 * directUnheard, directUnheard, true},
+		{4 * directUnheard, directUnheard + 1, false}} {
+		l.unheard = step.unheard
+		w.tick(0, begin+step.at)
+		if up := len(w.directs(0)) > 0; up != step.up {
+			t.Errorf("step %d: the link is up: %v", i, up)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
@@ -42,8 +43,9 @@ type rail struct {
 
 // onDemand is the part of a direct rail that is used only if its links are opened on demand.
 type onDemand struct {
-	wanted bool       // The rail's links are opened on demand, and this end does not open them again.
-	use    demand.Use // records when the link was used last
+	wanted   bool          // The rail's links are opened on demand, and this end does not open them again.
+	use      demand.Use    // records when the link was used last
+	listened time.Duration // time at which a silent link was last asked whether it is cut off
 }
 
 // newRail returns a rail without a link, which the caller adds to the Tracker. direct is the

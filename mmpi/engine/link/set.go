@@ -320,6 +320,11 @@ func (r *rail) watch(now time.Duration) error {
 			return fault.New(fault.Link, "no good-bye for %v", limit)
 		}
 	case failover.Up, failover.Leaving:
+		if r.wanted && r.live.silent(now) >= directUnheard && now-r.listened >= listenEvery {
+			if r.listened = now; r.cutOff() { // The forwarders take over.
+				return fault.New(fault.Link, "the other host does not acknowledge what was sent")
+			}
+		}
 		mustPing, overdue := r.live.tick(now, limit.Ping)
 		if mustPing {
 			r.queue.push(r.core.takeControl(wire.TypePing, nil))

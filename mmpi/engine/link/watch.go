@@ -84,6 +84,14 @@ func (l *liveness) reset(now time.Duration) { *l = liveness{fresh: true, lastArr
 // arrived records that bytes have arrived over the link since the last tick.
 func (l *liveness) arrived() { l.fresh = true }
 
+// silent returns for how long nothing has arrived over the link at the time now.
+func (l *liveness) silent(now time.Duration) time.Duration {
+	if l.fresh {
+		return 0
+	}
+	return now - l.lastArrival
+}
+
 // awaits records that a Ping or Bye was sent at time now, which the other end must answer.
 func (l *liveness) awaits(now time.Duration) { l.pinged = now }
 
