@@ -66,4 +66,14 @@ const (
 	// Further requests are ignored. An honest rank asks for at most 64 in 3 s.
 	maxAsks = 256
 	askTime = 10 * time.Second
+
+	// unusedTime is the time without traffic over ways, after a rank was told the first one, at
+	// which an administrator is told, 20 s, if ranks were told at least manyWays.
+	unusedTime = 20 * time.Second
+	manyWays   = 4
+
+	// fastestMessages and fastestBytes bound the traffic over ways that a rank can report, to 1
+	// message and 100 bytes for each nanosecond: 100 GB/s.
+	fastestMessages = 1
+	fastestBytes    = 100
 )

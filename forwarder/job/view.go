@@ -59,7 +59,9 @@ type View struct {
 	// Doors is the number of ports of this host whose connections the kernel forwards for the job.
 	Doors int
 	// Ways is the number of times that a rank was told such a port.
-	Ways      int
+	Ways int
+	// Unused says that ranks seem unable to use such ports.
+	Unused    bool
 	Moved     wire.Moved // Moved is the traffic over them, as the ranks report it.
 	LostLinks int
 	BadFrames int
@@ -73,7 +75,8 @@ type View struct {
 // View returns a snapshot of the job's state.
 func (j *Job) View() View {
 	v := View{Created: j.gathering.created, Started: j.started, Live: j.ranks.live,
-		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.count(), Ways: j.ways.given, Moved: j.ways.total(), LostLinks: j.losses.lost, BadFrames: j.losses.badFrames,
+		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.count(), Ways: j.ways.given,
+		Unused: j.ways.unused, Moved: j.ways.total(), LostLinks: j.losses.lost, BadFrames: j.losses.badFrames,
 		Deaths: slices.Clone(j.dead), Bridges: j.links.list()}
 	for rank, c := range j.ranks.routes {
 		if c != 0 && j.ranks.here(uint32(rank)) {

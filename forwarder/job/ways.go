@@ -34,6 +34,7 @@ import (
 type ways struct {
 	*core
 	ranks *ranks
+	begun time.Time           // begun is when the first rank was offered ways.
 	ends  map[uint32]endpoint // ends has the addresses of the ranks that have a link here.
 	asks  map[uint32]count    // asks counts the recent requests of each rank.
 	doors []*door             // doors are those that are open, and those that the kernel is asked to open.
@@ -44,6 +45,8 @@ type ways struct {
 	asked  []*door
 	moved  map[uint32]wire.Moved // moved has the last report of each rank.
 	given  int                   // given is the number of Ways that ranks were sent.
+	since  time.Time             // since is when the first of them was sent.
+	unused bool                  // unused says that no traffic over ways was reported for unusedTime.
 	timed  bool                  // timed says that the timer Doors is armed.
 	warned bool                  // warned says that a failure of the kernel has been logged.
 }
@@ -83,7 +86,7 @@ func (w *ways) offer(v uint32, c action.Conn, e endpoint) {
 		return
 	}
 	if w.ends == nil {
-		w.ends, w.asks = map[uint32]endpoint{}, map[uint32]count{}
+		w.ends, w.asks, w.begun = map[uint32]endpoint{}, map[uint32]count{}, w.now
 	}
 	w.ends[v] = e
 	if e.home.IsValid() {
@@ -195,7 +198,9 @@ func (w *ways) request() {
 func (w *ways) tell(v uint32, d *door) {
 	d.used = w.now
 	if c := w.ranks.routes[v]; c != 0 && w.state == Running {
-		w.given++
+		if w.given++; w.since.IsZero() {
+			w.since = w.now
+		}
 		w.do(action.Send{Conn: c, Frame: frame(wire.TypeWay, &wire.Way{Rank: d.to, Instance: w.ends[d.to].instance,
 			Address: d.at.String()})})
 	}
@@ -256,6 +261,18 @@ func (w *ways) expire() {
 	w.close(func(d *door) bool { return d.open() && w.now.Sub(d.used) >= doorTime }, false)
 	w.serveQueue()
 	w.await()
+	w.judge()
+}
+
+// judge logs once that ranks cannot use ways, if no rank has reported traffic over any for
+// unusedTime.
+func (w *ways) judge() {
+	if w.unused || len(w.moved) > 0 || w.given < manyWays || w.now.Sub(w.since) < unusedTime {
+		return
+	}
+	w.unused = true
+	w.log(zapcore.WarnLevel, "no rank of a job has used the ports that the kernel forwards; its messages are relayed. Firewalls must accept forwarded connections on this node (nft: ct status dnat accept), and those to ephemeral ports on the nodes of ranks (docs/howto/direct-links.md)",
+		zap.Int("ports", w.given))
 }
 
 // open reports whether the kernel has opened the door.
@@ -296,7 +313,8 @@ func (w *ways) finish() (over bool) {
 }
 
 // moves records how much the rank with connection c has sent over ways so far. Reports are claims
-// of ranks about their own job, for statistics; the amounts only grow.
+// of ranks about their own job, for statistics; the amounts only grow. Of a claim that no network
+// can carry since the job has run, only that much is recorded.
 func (w *ways) moves(c action.Conn, sent wire.Moved) {
 	m := w.ranks.members[c]
 	if m == nil || m.zipper >= 0 || !w.allowed() {
@@ -305,15 +323,17 @@ func (w *ways) moves(c action.Conn, sent wire.Moved) {
 	if w.moved == nil {
 		w.moved = map[uint32]wire.Moved{}
 	}
+	w.unused = false
+	most := uint64(max(w.now.Sub(w.begun), 0)) // in nanoseconds
 	last := w.moved[m.rank]
-	w.moved[m.rank] = wire.Moved{Messages: max(last.Messages, sent.Messages), Bytes: max(last.Bytes, sent.Bytes)}
+	w.moved[m.rank] = wire.Moved{Messages: max(last.Messages, min(sent.Messages, most*fastestMessages)),
+		Bytes: max(last.Bytes, min(sent.Bytes, most*fastestBytes))}
 }
 
-// total returns the sum of all ranks' traffic over ways.
+// total returns the sum of all ranks' traffic over ways, or the largest number if it is larger.
 func (w *ways) total() (sum wire.Moved) {
 	for _, m := range w.moved {
-		sum.Messages += m.Messages
-		sum.Bytes += m.Bytes
+		sum = sum.Plus(m)
 	}
 	return sum
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -189,4 +190,49 @@ func TestKernelErrorKeepsJob(t *testing.T) {
 	if got := fmt.Sprint(m.ways[2]); m.job.State() != Running || len(m.ways[2]) != 1 || len(m.ways[1]) != 0 {
 		t.Errorf("the job is %v, with ways %s", m.job.State(), got)
 	}
+}
+
+// TestUnusedWaysAreReportedOnce checks that an administrator is told once that no rank can use the
+// ports, unless a rank has reported traffic over one.
+func TestUnusedWaysAreReportedOnce(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		m := newManyRanks(t, 1, 1)
+		logged := 0
+		for range 3 * unusedTime / time.Second {
+			m.ask(0, 1)
+			if m.asked != nil {
+				m.answer(nil)
+			}
+			if used {
+				m.handle(Moved{Conn: 1, Sent: wire.Moved{Messages: 1}})
+			}
+			before := m.job.View().Unused
+			m.pass(time.Second)
+			if v := m.job.View(); v.Unused && !before {
+				logged++
+			}
+		}
+		m.check()
+		if want := map[bool]int{false: 1}[used]; logged != want {
+			t.Errorf("used %v: reported %d times, want %d", used, logged, want)
+		}
+	}
+}
+
+// TestReportedTrafficIsBounded checks that ranks cannot report more than a network carries, and
+// that sums do not wrap around.
+func TestReportedTrafficIsBounded(t *testing.T) {
+	m := newManyRanks(t, 2, 1)
+	m.now = m.now.Add(time.Second)
+	for c := range action.Conn(3) {
+		m.handle(Moved{Conn: c + 1, Sent: wire.Moved{Messages: math.MaxUint64, Bytes: math.MaxUint64}})
+	}
+	if got := m.job.View().Moved; got != (wire.Moved{Messages: 3e9, Bytes: 3e11}) {
+		t.Errorf("after a second three ranks have sent %+v", got)
+	}
+	most := wire.Moved{Messages: math.MaxUint64, Bytes: 5}
+	if got := most.Plus(most); got != (wire.Moved{Messages: math.MaxUint64, Bytes: 10}) {
+		t.Errorf("the sum is %+v", got)
+	}
+	m.check()
 }

@@ -29,7 +29,9 @@ type Connections interface {
 func Status(j *job.Job, pl *plane.Plane, conns Connections) report.JobStatus {
 	v, g := j.View(), j.Gather()
 	s := report.JobStatus{State: stateName(j.State(), v.Reason), Level: g.Level().String(), Created: v.Created,
-		Started: v.Started, Ranks: g.Ranks(), Joined: v.Live, Reason: v.Reason, Doors: v.Doors, Ways: v.Ways, Kernel: report.KernelTraffic{Messages: v.Moved.Messages, PayloadBytes: v.Moved.Bytes}, LostLinks: v.LostLinks,
+		Started: v.Started, Ranks: g.Ranks(), Joined: v.Live, Reason: v.Reason, Doors: v.Doors, Ways: v.Ways,
+		WaysUnused: v.Unused, LostLinks: v.LostLinks,
+		Kernel:    report.KernelTraffic{Messages: v.Moved.Messages, PayloadBytes: v.Moved.Bytes},
 		BadFrames: v.BadFrames, Traffic: traffic(j, pl)}
 	begun := j.State() > job.Gathering
 	if !begun {

@@ -1,7 +1,11 @@
 // Package report has the reports of a forwarder about itself and its jobs.
 package report
 
-import "time"
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/internal/wire"
+)
 
 // Status is a snapshot of a forwarder and its jobs.
 type Status struct {
@@ -64,6 +68,9 @@ type JobStatus struct {
 	Doors int `json:"doors,omitempty"`
 	// Ways is the number of times that a rank was told such a port.
 	Ways int `json:"ways,omitempty"`
+	// WaysUnused says that ranks seem unable to use such ports, for example because a firewall
+	// drops forwarded connections.
+	WaysUnused bool `json:"ways_unused,omitempty"`
 	// Kernel is the traffic over connections that the kernel forwards. It is not in Traffic.
 	Kernel    KernelTraffic `json:"kernel,omitzero"`
 	LostLinks int           `json:"lost_links"` // the number of lost links that the job survived
@@ -77,16 +84,17 @@ type JobStatus struct {
 }
 
 // KernelTraffic is the traffic over connections between ranks that the kernel forwards, as the
-// ranks report it every second.
+// ranks report it every second. The forwarder cannot verify it: it only bounds what a rank can have
+// sent.
 type KernelTraffic struct {
 	Messages     uint64 `json:"messages"`
 	PayloadBytes uint64 `json:"payload_bytes"`
 }
 
-// add adds more traffic.
+// add adds more traffic; the largest number stays.
 func (k *KernelTraffic) add(more KernelTraffic) {
-	k.Messages += more.Messages
-	k.PayloadBytes += more.PayloadBytes
+	sum := wire.Moved{Messages: k.Messages, Bytes: k.PayloadBytes}.Plus(wire.Moved{Messages: more.Messages, Bytes: more.PayloadBytes})
+	k.Messages, k.PayloadBytes = sum.Messages, sum.Bytes
 }
 
 // ClusterStatus is the state of the ranks of one cluster of a job.

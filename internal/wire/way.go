@@ -1,14 +1,19 @@
 package wire
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // WaysSince is the first version of the protocol in which a forwarder opens ways on request. A way
 // is an address at which the forwarder's kernel passes connections on to a rank.
 //
 //	forwarder → rank  Offer        after the Layout: the forwarder opens ways for this rank
-//	rank → forwarder  Ask{rank}    this pair exchanges much; the frame may be repeated, and is not answered if there is no way
+//	rank → forwarder  Ask{rank}    this pair exchanges much; the frame may be repeated
 //	rank → forwarder  Moved{…}     the amount that this rank has sent over such ways so far
-//	forwarder → rank  Way{rank, …} for the rank of the pair that dials: the address at which it reaches the other one now
+//	forwarder → rank  Way{rank, …} for the rank of the pair that dials: the address of the other one
+//
+// A forwarder that cannot open a way, or need not, answers nothing.
 const WaysSince = 13
 
 // AskLen is the size of an Ask in bytes.
@@ -70,6 +75,19 @@ const MovedLen = 16
 //	0  u64  messages
 //	8  u64  bytes     of payload
 type Moved struct{ Messages, Bytes uint64 }
+
+// Plus returns the sum of two amounts, or the largest number for a sum that is larger.
+func (m Moved) Plus(more Moved) Moved {
+	return Moved{Messages: saturated(m.Messages, more.Messages), Bytes: saturated(m.Bytes, more.Bytes)}
+}
+
+// saturated returns a + b, or the largest number if the sum is larger.
+func saturated(a, b uint64) uint64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxUint64
+}
 
 // Append appends the encoded body of the frame to b and returns the extended slice.
 func (m *Moved) Append(b []byte) []byte {

@@ -172,6 +172,9 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 			fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; %d messages with %d bytes went over them, by the ranks' count\n",
 				j.Ways, j.Doors, j.Kernel.Messages, j.Kernel.PayloadBytes)
 		}
+		if j.WaysUnused {
+			fmt.Fprintln(w, "  no rank can use these ports: does a firewall drop forwarded connections? (docs/howto/direct-links.md)")
+		}
 		if j.LostLinks > 0 {
 			var again uint64
 			for i := range j.Traffic {
