@@ -103,7 +103,7 @@ func forwarderFlags() []cli.Flag {
 func natFlag() cli.Flag {
 	mode := jobforwarder.NATAuto
 	return &cli.GenericFlag{Name: natName, Value: &mode,
-		Usage: "whether this node's kernel forwards connections between ranks, `auto|on|off`: auto does so if it can (nftables, CAP_NET_ADMIN and IP forwarding); --nat alone means on (docs/howto/direct-links.md)"}
+		Usage: "--nat=auto, --nat=on or --nat=off, with =: whether this node's kernel forwards connections between ranks; auto does so if it can (nftables, CAP_NET_ADMIN and IP forwarding); --nat alone means on (docs/howto/direct-links.md)"}
 }
 
 // natName is the name of natFlag.
@@ -111,6 +111,16 @@ const natName = "nat"
 
 // natMode returns the value of natFlag.
 func natMode(c *cli.Context) jobforwarder.NAT { return jobforwarder.NAT(c.String(natName)) }
+
+// natMistaken returns an error if --nat was given without a value, and the program has the name of
+// one: --nat off PROGRAM.
+func natMistaken(mode jobforwarder.NAT, program string) error {
+	var value jobforwarder.NAT
+	if mode == jobforwarder.NATOn && value.Set(program) == nil {
+		return fmt.Errorf("--nat %s: write --nat=%s", program, program)
+	}
+	return nil
+}
 
 // dialler returns the function by which the forwarder connects to others: by the command for the
 // address, or on the networks that are allowed. Without either, jobs that hold the operator's

@@ -65,3 +65,17 @@ func TestForwarderWithoutKernelRelays(t *testing.T) {
 		}
 	}
 }
+
+// TestNATValueNeedsEqualsSign checks that a value of --nat after a space is not taken for the
+// program.
+func TestNATValueNeedsEqualsSign(t *testing.T) {
+	if err := natMistaken(jobforwarder.NATOn, "off"); err == nil || err.Error() != "--nat off: write --nat=off" {
+		t.Errorf("--nat off: %v", err)
+	}
+	for mode, program := range map[jobforwarder.NAT]string{jobforwarder.NATOn: "prog", jobforwarder.NATOff: "on",
+		jobforwarder.NATAuto: ""} {
+		if err := natMistaken(mode, program); err != nil {
+			t.Errorf("%s, program %q: %v", mode, program, err)
+		}
+	}
+}

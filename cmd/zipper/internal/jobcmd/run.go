@@ -99,6 +99,9 @@ func run(c *cli.Context) error {
 	if err := job.Normalize(); err != nil {
 		return clikit.Usage(err)
 	}
+	if err := natMistaken(natMode(c), c.Args().First()); err != nil {
+		return clikit.Usage(err)
+	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	inherited.Ignore(ours...)

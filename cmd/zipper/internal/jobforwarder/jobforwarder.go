@@ -83,6 +83,10 @@ func start(w launch.Wanted, log *zap.Logger, kernel NAT) (launch.Forwarder, erro
 		Patience: max(forwarder.Patience, w.Timeout/shareOfTimeout)}
 	SetThreads(loop.DefaultLoops())
 	if w.Local { // ranks do not dial ports of the loopback interface that a forwarder names
+		if kernel == NATOn {
+			return nil, errors.Join(errors.New("--nat=on: all ranks run on this host, where messages are relayed; use --nat=auto"),
+				ln.Close())
+		}
 		kernel = NATOff
 	}
 	table, err := kernel.Apply(&cfg)

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
 // NAT says whether a forwarder lets its host's kernel forward connections between ranks. It is the
@@ -59,6 +61,11 @@ func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
 		return nothing{}, nil
 	}
 	table, err := nat.Open()
+	if err == nil && m == NATOn {
+		if at := unforwarded(cfg.Listeners, table); at != "" {
+			return nothing{}, fmt.Errorf("--nat=on: this host does not forward packets for %s: is IP forwarding on for both versions of IP? (docs/howto/direct-links.md)", at)
+		}
+	}
 	switch {
 	case err == nil:
 		cfg.NAT = table
@@ -70,6 +77,18 @@ func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
 	cfg.Log.Info("all messages are relayed by this process; connections in the kernel would be faster (docs/howto/direct-links.md)",
 		zap.String("reason", cfg.NATOff))
 	return nothing{}, nil
+}
+
+// unforwarded returns the first address of a listener at which no ways can begin, because this host
+// does not forward packets of that version of IP, or "".
+func unforwarded(listeners []transport.Listener, kernel interface{ Forwards(netip.Addr) bool }) string {
+	for _, ln := range listeners {
+		at, err := netip.ParseAddrPort(ln.Addr())
+		if err == nil && !at.Addr().IsUnspecified() && !at.Addr().IsLinkLocalUnicast() && !kernel.Forwards(at.Addr().Unmap().WithZone("")) {
+			return ln.Addr()
+		}
+	}
+	return ""
 }
 
 // nothing is a closer of nothing.

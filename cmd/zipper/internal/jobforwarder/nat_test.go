@@ -1,0 +1,51 @@
+package jobforwarder
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// TestKernelCannotForwardOnOneHost checks that --nat=on fails, and --nat=auto does not, if all
+// ranks run on one host.
+func TestKernelCannotForwardOnOneHost(t *testing.T) {
+	w := launch.Wanted{Job: "j", Secret: "s", Local: true}
+	if _, err := start(w, zap.NewNop(), NATOn); err == nil || !strings.Contains(err.Error(), "use --nat=auto") {
+		t.Errorf("--nat=on: %v", err)
+	}
+	f, err := start(w, zap.NewNop(), NATAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+// onlyIPv4 is a kernel that forwards packets of IPv4.
+type onlyIPv4 struct{}
+
+func (onlyIPv4) Forwards(at netip.Addr) bool { return at.Is4() }
+
+// at is a listener at an address.
+type at struct {
+	transport.Listener
+	addr string
+}
+
+func (l at) Addr() string { return l.addr }
+
+// TestEachListenerMustBeForwarded checks that an address is found for whose version of IP the host
+// forwards no packets.
+func TestEachListenerMustBeForwarded(t *testing.T) {
+	for addr, want := range map[string]string{"192.0.2.1:1": "", "[::ffff:192.0.2.1]:1": "", "[2001:db8::1]:1": "[2001:db8::1]:1",
+		"[::]:1": "", "[fe80::1%eth0]:1": "", "verbs:x": ""} {
+		list := []transport.Listener{at{addr: "192.0.2.2:1"}, at{addr: addr}}
+		if got := unforwarded(list, onlyIPv4{}); got != want {
+			t.Errorf("%s: %q, want %q", addr, got, want)
+		}
+	}
+}
