@@ -227,7 +227,8 @@ type Demands struct {
 	failures int // number of attempts in a row that have failed; maxFailures: the user was told
 
 	traffic    wire.Moved    // amount that was sent over links on demand
-	reported   wire.Moved    // value of traffic in the last report to a forwarder
+	reported   wire.Moved    // value of traffic at the last report to a forwarder
+	shares     []wire.Moved  // part of reported that each forwarder was told, by rail.index
 	reportedAt time.Duration // time of that report
 }
 
@@ -271,12 +272,16 @@ func (d *Demands) countBulk(p *Peer, r *rail, n int) {
 }
 
 // report tells a forwarder that opens ways how much was sent over links on demand, if that has
-// changed.
+// changed. Each forwarder is told only what no other one was told, so that sums over all of them
+// count nothing twice.
 func (d *Demands) report() {
 	for _, r := range d.core.forwarders {
 		if d.traffic != d.reported && d.offers[r.index] && r.State() == failover.Up {
+			share := &d.shares[r.index]
+			share.Messages += d.traffic.Messages - d.reported.Messages
+			share.Bytes += d.traffic.Bytes - d.reported.Bytes
 			d.reported, d.reportedAt = d.traffic, d.core.Now()
-			r.queue.push(d.core.takeControl(wire.TypeMoved, &d.reported))
+			r.queue.push(d.core.takeControl(wire.TypeMoved, share))
 		}
 	}
 }

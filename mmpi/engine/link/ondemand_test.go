@@ -376,3 +376,26 @@ func TestCutOffLinkIsGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// TestForwardersShareReports checks that each of several forwarders is told only that traffic over
+// direct links of which no other one was told.
+func TestForwardersShareReports(t *testing.T) {
+	w := newWayNet(t, 2, 1, 1)
+	for _, s := range w.ranks[0].rails {
+		w.control(s, wire.TypeOffer, nil)
+	}
+	d, now := &w.ranks[0].set.Demands, time.Second
+	var told []wire.Moved
+	for i, moved := range []wire.Moved{{Messages: 3, Bytes: 30}, {Messages: 4, Bytes: 70}, {Messages: 9, Bytes: 90}} {
+		w.ranks[0].locked(func() {
+			d.offer(0, i != 1) // the first forwarder is lost for a while
+			d.traffic = moved
+			now += reportEvery
+			w.ranks[0].set.Tick(now)
+			told = append([]wire.Moved{}, d.shares...)
+		})
+	}
+	if want := []wire.Moved{{Messages: 8, Bytes: 50}, {Messages: 1, Bytes: 40}}; !slices.Equal(told, want) {
+		t.Errorf("told %+v, want %+v", told, want)
+	}
+}

@@ -121,7 +121,8 @@ func New(cfg Config) (*Set, error) {
 		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
 		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
 	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
-	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n), claims: map[*Peer]time.Duration{}}
+	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n),
+		shares: make([]wire.Moved, n), claims: map[*Peer]time.Duration{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.replays = s.multi || cfg.Redial != nil
