@@ -176,12 +176,19 @@ func TestLostLinkOnDemandComesBack(t *testing.T) {
 }
 
 // TestCutLinksOnDemandLoseNothing checks that no message is lost, doubled or put out of order while
-// direct links are opened on demand and cut again and again.
+// direct links are opened on demand and cut again and again: over one forwarder or several, and in
+// jobs that end with a link to the forwarder, or outlive clusters.
 func TestCutLinksOnDemandLoseNothing(t *testing.T) {
-	for _, n := range []int{1, 2} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			engines, _, kernel := onDemand(t, n, jobenv.Job{}, 2, 2, 1)
-			exchangeWhileCut(t, engines, uint64(n), func(r *rand.Rand) { sever(engines[r.IntN(len(engines))], r) })
+	for name, c := range map[string]struct {
+		forwarders int
+		job        jobenv.Job
+	}{
+		"one": {1, jobenv.Job{}}, "two": {2, jobenv.Job{}}, "impatient": {1, jobenv.Job{Patience: "0s"}},
+		"outlives": {2, jobenv.Job{OnLoss: jobenv.LossContinues}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engines, _, kernel := onDemand(t, c.forwarders, c.job, 2, 2, 1)
+			exchangeWhileCut(t, engines, uint64(c.forwarders), func(r *rand.Rand) { sever(engines[r.IntN(len(engines))], r) })
 			if kernel.openings() == 0 {
 				t.Error("no direct link was opened")
 			}

@@ -34,7 +34,7 @@ import (
 //     valid for a short time only.
 //  5. A process has demand.MaxLinks such links at most. Each Ask, and each attempt to open a link,
 //     takes a place among them (claims). A new link is taken in place of the one that was unused for
-//     longest, but of none in use.
+//     longest, but of none in use. A link that is unused for minutes is closed.
 //
 // The rail of such a link is in core.rails while it has the link. Both ends become ready for frames
 // that overtake each other when they take the first link into use, before they read from it.
@@ -169,6 +169,9 @@ func (d *Demands) pending() bool { return len(d.due) > 0 || len(d.ways) > 0 }
 func (d *Demands) tick(now time.Duration) {
 	for _, r := range d.core.rails[len(d.core.forwarders):] {
 		r.use.Look(now, r.in.frames)
+		if r.wanted && r.State() == failover.Up && demand.Forgotten(r.use.Idle(now)) {
+			d.core.down(r, "closed because it was not used")
+		}
 	}
 	if now-d.reportedAt >= reportEvery {
 		d.report()

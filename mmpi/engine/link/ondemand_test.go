@@ -399,3 +399,28 @@ func TestForwardersShareReports(t *testing.T) {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
 }
+
+// TestForgottenLinkIsClosed checks that a link without use is closed after minutes, and that the
+// pair goes on through the forwarder.
+func TestForgottenLinkIsClosed(t *testing.T) {
+	w := newWayNet(t, 1, 1, 1)
+	_, there := must(memnet.Pipe(memnet.Options{}))
+	if !w.ranks[0].set.DirectUp(1, &deafLink{Link: there}) {
+		t.Fatal("the link is not taken")
+	}
+	begin := w.ranks[0].set.Now()
+	for _, c := range []struct {
+		after time.Duration
+		links int
+	}{{time.Minute, 1}, {time.Hour, 0}} {
+		w.ranks[0].locked(func() { w.ranks[0].set.Demands.tick(begin + c.after) })
+		if got := w.directs(0); len(got) != c.links {
+			t.Errorf("after %v: direct links %v", c.after, got)
+		}
+	}
+	w.ranks[0].locked(func() { w.ranks[0].sendEager(1, []byte("x")) })
+	w.settle()
+	if got := len(w.ranks[1].got[0]); got != 1 {
+		t.Errorf("%d messages have arrived", got)
+	}
+}

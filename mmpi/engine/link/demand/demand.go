@@ -78,3 +78,6 @@ func (u *Use) Idle(now time.Duration) time.Duration { return now - u.at }
 // MayClose reports whether a link that is idle for so long may be closed to make room for another
 // one.
 func MayClose(idle time.Duration) bool { return idle >= idleLong }
+
+// Forgotten reports whether a link that is idle for so long must be closed.
+func Forgotten(idle time.Duration) bool { return idle >= idleLongest }

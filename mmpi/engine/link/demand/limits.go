@@ -36,4 +36,8 @@ const (
 	// idleLong is the time without use after which a link may be closed to make room for another
 	// one, in nanoseconds. Default 1 s: links in use are not closed for each other.
 	idleLong = time.Second
+
+	// idleLongest is the time without use after which a link is closed, in nanoseconds. Default 5
+	// min: an unused link costs memory, and a ping every 2 s in both directions.
+	idleLongest = 5 * time.Minute
 )

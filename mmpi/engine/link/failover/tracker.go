@@ -5,7 +5,8 @@
 //
 //  1. Lost counts a loss as a strike. A rail to a forwarder that is lost again and again without
 //     progress ends the job, and so does the only rail if it cannot be opened again. A direct rail
-//     that is lost so often is given up: its messages take the forwarders.
+//     that is lost so often is given up: its messages take the forwarders. One on demand takes
+//     another link as soon as the pair asks for one again.
 //  2. Otherwise Down takes the rail out of use. The caller sends the rail's frames and segments
 //     again over the other rails, and reconnects the rail (Redial, DialFailed, Up).
 //  3. A forwarder that has lost another rank's link reports that (Reachable). For that rank the
