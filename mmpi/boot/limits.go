@@ -19,7 +19,7 @@ const (
 
 	// maxPending is the largest number of connections whose other end is not known yet. Beyond it
 	// the oldest one is closed. It bounds the resources that strangers can take. Ranks that connect
-	// all at once and are closed for it retry.
+	// all at once and are closed for it retry; those with a link on demand ask again.
 	maxPending = 64
 
 	// redialLimit is the time limit of one attempt to reconnect to the only forwarder, and of the
