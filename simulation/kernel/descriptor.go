@@ -207,6 +207,17 @@ func (s System) Hold(set []unix.PollFd, d time.Duration) {
 // With a d of 0 or less it does not sleep. The bool has no effect.
 func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d) }
 
+// Epoll makes an epoll descriptor and returns its number, as Kernel.Epoll does.
+func (s System) Epoll() (int, error) { return s.k.Epoll() }
+
+// Control changes the interest of an epoll descriptor, as Kernel.Control does.
+func (s System) Control(epfd, op, fd int, e *unix.EpollEvent) error {
+	return s.k.Control(epfd, op, fd, e)
+}
+
+// Ready is Kernel.Wait without a wait.
+func (s System) Ready(epfd int, events []unix.EpollEvent) int { return s.k.Wait(epfd, events, 0) }
+
 // Event makes an event and returns its descriptor number, as Kernel.Event does.
 func (s System) Event() (int, error) { return s.k.Event() }
 

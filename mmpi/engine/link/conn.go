@@ -18,7 +18,9 @@ type conn struct {
 	lender transport.Lender // the link if it sends a segment as one piece; otherwise nil
 	placer transport.Placer // the link if it sends and receives registered memory without copies; otherwise nil
 	narrow transport.Narrow // the link if it knows the rate of its bottleneck; otherwise nil
-	seal   sealing.Link     // at level sealed: keys for frames between this process and the forwarder
+	// readers has the registration of the link, or is nil.
+	readers *readers
+	seal    sealing.Link // at level sealed: keys for frames between this process and the forwarder
 
 	most   int // largest payload of a segment in bytes, unless the flow is fast
 	long   int // largest payload of a segment of a fast flow, in bytes
@@ -59,6 +61,10 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 // close closes the link, if there is one, and its pipe.
 func (c *conn) close() {
 	if c.link != nil {
+		if c.readers != nil {
+			c.readers.forget(c.link)
+			c.readers = nil
+		}
 		c.link.Close()
 		c.link = nil
 	}

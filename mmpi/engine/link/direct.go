@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
@@ -84,27 +82,12 @@ func (s *Set) DirectUp(rank int, l transport.Link) bool {
 func (s *Set) StopRedial(rank int) { s.Peer(rank).direct.StopRedial() }
 
 // stepDirect reads and writes direct links once, and returns how many bytes it moved. If there are
-// more than fewDirect, one poll finds those with something to read.
+// more than fewDirect, one system call finds those with something to read.
 func (s *Set) stepDirect() (n int) {
 	direct := s.rails[len(s.forwarders):]
-	if len(direct) <= fewDirect {
-		for _, r := range direct {
-			n += r.step()
-		}
-		return n
-	}
-	set := s.polled[:0]
+	all := len(direct) <= fewDirect || !s.readers.look(direct)
 	for _, r := range direct {
-		fd := int32(-1) // Poll ignores a negative descriptor.
-		if r.Linked() {
-			fd = int32(r.link.FD())
-		}
-		set = append(set, unix.PollFd{Fd: fd, Events: unix.POLLIN})
-	}
-	s.polled = set
-	s.system.Poll(set, 0, true)
-	for i, r := range direct {
-		if set[i].Revents != 0 || r.pending() {
+		if all || r.readable || r.pending() {
 			n += r.step()
 		}
 	}

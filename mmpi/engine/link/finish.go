@@ -86,6 +86,7 @@ func (s *Set) Close() {
 		r.detachLink()
 		r.seg.reset()
 	}
+	s.readers.close()
 }
 
 // Check recounts the frames and bytes for which running counters are kept, and returns an error if

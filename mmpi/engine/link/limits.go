@@ -75,9 +75,9 @@ const (
 	// sender retains.
 	ackEvery = 64
 
-	// fewDirect is the largest number of direct links that are read one by one. Default 2; with
+	// fewDirect is the largest number of direct links that are read one by one. Default 1; with
 	// more of them, one system call asks which are ready.
-	fewDirect = 2
+	fewDirect = 1
 
 	// directUnheard is the time without an acknowledgement from the other host after which a direct
 	// link on demand is given up, in nanoseconds. Default 500 ms, or four round trips if that is

@@ -91,7 +91,7 @@ func (u *testProcess) send(other *testProcess, handle uint64, from, to []byte) *
 
 // newProcess starts the Set of a rank in a job whose clusters have so many processes each. Lost
 // links are not opened again, unless edit sets that.
-func newProcess(t *testing.T, rank int, sizes []uint32, edit func(*Config)) *testProcess {
+func newProcess(t testing.TB, rank int, sizes []uint32, edit func(*Config)) *testProcess {
 	t.Helper()
 	u := &testProcess{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{},
 		filled: map[uint64]bool{}, got: map[int][][]byte{}}
@@ -114,9 +114,8 @@ func newProcess(t *testing.T, rank int, sizes []uint32, edit func(*Config)) *tes
 	return u
 }
 
-// tcpPair joins two Sets by one socket, for tests of splice and of access to the program's memory,
-// which only sockets support.
-func tcpPair(t *testing.T) (u [2]*testProcess) {
+// tcpLinks returns the two ends of a TCP connection. The caller closes them.
+func tcpLinks(t testing.TB) (a, b transport.Link) {
 	t.Helper()
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
@@ -125,14 +124,22 @@ func tcpPair(t *testing.T) (u [2]*testProcess) {
 	defer ln.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	a, err := tcp.Dialer{}.Dial(ctx, ln.Addr())
+	a, err = tcp.Dialer{}.Dial(ctx, ln.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ln.Accept()
+	b, err = ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a, b
+}
+
+// tcpPair joins two Sets by one socket, for tests of splice and of access to the program's memory,
+// which only sockets support.
+func tcpPair(t *testing.T) (u [2]*testProcess) {
+	t.Helper()
+	a, b := tcpLinks(t)
 	for i, l := range []transport.Link{a, b} {
 		u[i] = newProcess(t, i, []uint32{1, 1}, func(c *Config) { c.Links = []transport.Link{l} })
 	}

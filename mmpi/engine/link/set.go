@@ -101,7 +101,7 @@ type Config struct {
 // exchange with each peer.
 type Set struct {
 	core
-	polled []unix.PollFd // scratch memory of stepDirect
+	readers readers // finds the direct links with something to read
 }
 
 // New returns a Set over links that have been joined. The caller calls Start once the upper layers
@@ -120,6 +120,7 @@ func New(cfg Config) (*Set, error) {
 		landedEvery: min(landedEvery, minOnWay/2*cfg.Limits.Segment),
 		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
 		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
+	s.readers.system = cfg.System
 	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
 	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n),
 		shares: make([]wire.Moved, n), claims: map[*Peer]time.Duration{}}

@@ -34,6 +34,12 @@ type System interface {
 	Signal(fd int)
 	Drain(fd int)
 	SetTimer(fd int)
+	// Epoll makes a descriptor for a set of others, which Control changes as epoll_ctl does.
+	Epoll() (fd int, err error)
+	Control(epfd, op, fd int, e *unix.EpollEvent) error
+	// Ready fills in events of the set that hold, without a wait, and returns their number. It
+	// returns -1 if epfd is no descriptor of a set (any more).
+	Ready(epfd int, events []unix.EpollEvent) int
 	// Close closes one of these descriptors.
 	Close(fd int)
 	// Poll sleeps until one of the descriptors is ready, for up to d. keep is that of Ppoll.
@@ -126,6 +132,24 @@ func (Linux) Signal(fd int) { _, _ = unix.Write(fd, one[:]) }
 func (Linux) Drain(fd int) {
 	var b [8]byte
 	_, _ = unix.Read(fd, b[:])
+}
+
+// Epoll makes an epoll descriptor.
+func (Linux) Epoll() (fd int, err error) { return raised(unix.EpollCreate1(unix.EPOLL_CLOEXEC)) }
+
+// Control calls epoll_ctl.
+func (Linux) Control(epfd, op, fd int, e *unix.EpollEvent) error {
+	return unix.EpollCtl(epfd, op, fd, e)
+}
+
+// Ready calls epoll_pwait, which Go's scheduler does not see because it does not block.
+func (Linux) Ready(epfd int, events []unix.EpollEvent) int {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if e != 0 && e != unix.EINTR {
+		return -1
+	}
+	return max(int(n), 0)
 }
 
 // Close closes a descriptor.
