@@ -1,6 +1,7 @@
 // Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks
-// with zipper nodes between them, on one Linux machine. Targets to compare in it: zipped; nat (the
-// zipper node's kernel passes connections on); classic (the original's protocol); routed (the
+// with zipper nodes between them, on one Linux machine. Targets to compare in it: zipped (the
+// forwarder relays everything); nat (the default settings on a zipper node that forwards IP: its
+// kernel passes connections on); classic (the original's protocol); routed (the
 // zipper node routes IP, and one ordinary MPI job covers both clusters); native (one cluster
 // alone). It requires root.
 package lab
@@ -129,7 +130,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		}
 	}
 	l.awake = stayAwake()
-	for _, z := range cfg.Zippers {
+	for _, z := range cfg.Zippers { // They relay, also while the node routes for other targets.
 		if err := l.forwarder(z, append([]string{"--nat=off"}, cfg.ForwarderOptions...)...); err != nil {
 			_ = l.Down() // the first error is the cause
 			return nil, err
@@ -361,7 +362,8 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 }
 
 // NAT returns the same target over a forwarder on the first zipper node that has the kernel pass
-// connections on, and runs for such jobs only.
+// connections on, and runs for such jobs only. That is what a forwarder does by default on a node
+// that forwards IP. The target fails if it cannot.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
 	return drive.Target{Name: "nat", Job: func() (*spec.Job, error) {
@@ -372,7 +374,7 @@ func (l *Lab) NAT(a, b int) drive.Target {
 		if err := l.route("nat"); err != nil {
 			return nil, err
 		}
-		if err := l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat"); err != nil {
+		if err := l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat=on"); err != nil {
 			return nil, err
 		}
 		l.nat = l.running[len(l.running)-1]
