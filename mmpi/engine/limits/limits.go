@@ -16,6 +16,7 @@ type Limits struct {
 	EagerPool   int // the unconsumed eager payload granted to all others together, beyond first windows
 	Segment     int // the payload of a Data frame
 	Orphans     int // the number of envelopes kept per peer for communicators that are not known here yet
+	DirectAfter int // the weight of the frames after which a pair asks for a direct link (package demand)
 
 	Ping       time.Duration // the silence after which a link is pinged
 	Silence    time.Duration // the time without an answer after which a link is lost
@@ -23,6 +24,10 @@ type Limits struct {
 	NoRail     time.Duration // the time that a job goes on without any rail, or without any to some rank
 	Standstill time.Duration // the time that all processes wait before the user is warned
 	LongPath   time.Duration // the round-trip time from which a path is long; -1: paths are not measured
+
+	// DirectPause is the pause after the first request of a pair for a direct link. It doubles with
+	// each request, until a link lasts.
+	DirectPause time.Duration
 
 	// Grace is the time that the cluster's own launcher has to end this process when a rank of the
 	// cluster ends the job. 0: the process ends at once.
@@ -88,6 +93,14 @@ const (
 	// Default 1 KiB. Longer messages ask the first time, and the answer widens the window (widen).
 	MinEagerWindow = 1 << 10
 
+	// DefaultDirectAfter is the weight of frames after which a pair asks for a direct link, in
+	// bytes. Default 2 MiB. Trades the time over the forwarder against links that are hardly used.
+	DefaultDirectAfter = 2 << 20
+
+	// DefaultDirectPause is the pause after a pair's first request for a direct link, in
+	// nanoseconds. Default 1 s.
+	DefaultDirectPause = time.Second
+
 	// DefaultOrphans is the number of envelopes kept per peer for communicators not known here yet.
 	// Default 65536.
 	DefaultOrphans = 1 << 16
@@ -124,12 +137,14 @@ func (l Limits) WithDefaults(size int) Limits {
 	set(&l.EagerPool, receiverPool/2)
 	set(&l.Segment, DefaultSegment)
 	set(&l.Orphans, DefaultOrphans)
+	set(&l.DirectAfter, DefaultDirectAfter)
 	last(&l.Ping, DefaultPing)
 	last(&l.Silence, DefaultSilence)
 	last(&l.LastWay, DefaultLastWay)
 	last(&l.NoRail, DefaultNoRail)
 	last(&l.Standstill, DefaultStandstill)
 	last(&l.LongPath, DefaultLongPath)
+	last(&l.DirectPause, DefaultDirectPause)
 	l.Eager = min(l.Eager, wire.MaxPayload)
 	l.Segment = min(l.Segment, wire.MaxPayload, l.DataWindow/2)
 	return l

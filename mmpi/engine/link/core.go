@@ -243,7 +243,7 @@ func (d *Demands) offer(index int, on bool) {
 // relayed counts n bytes for a peer that were given to rail r. If r leads to a forwarder and the
 // pair has exchanged enough, the next tick asks for a direct link.
 func (d *Demands) relayed(p *Peer, r *rail, n int) {
-	if d.offered && r.peer == nil && p.demand.Relayed(n) {
+	if d.offered && r.peer == nil && p.demand.Relayed(n, d.core.limit.DirectAfter) {
 		d.due = append(d.due, p)
 	}
 }

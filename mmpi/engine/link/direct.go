@@ -181,7 +181,7 @@ func (d *Demands) ask(now time.Duration, p *Peer) {
 		p.demand.Skip()
 		return
 	}
-	if p.demand.Request(now) {
+	if p.demand.Request(now, d.core.limit.DirectPause, d.core.world.Rank, p.Rank) {
 		d.claims[p] = now + demand.ClaimTime
 		r.queue.push(d.core.takeControl(wire.TypeAsk, &wire.Ask{Rank: uint32(p.Rank)}))
 	}

@@ -18,10 +18,11 @@ type Pair struct {
 }
 
 // Relayed counts a frame of n bytes that was sent over a forwarder. It returns true, once, if the
-// pair has exchanged enough for a direct link. The caller then calls Request or Skip.
-func (p *Pair) Relayed(n int) (enough bool) {
+// frames of the pair weigh at least as much as a direct link requires (least, in bytes). The caller
+// then calls Request or Skip.
+func (p *Pair) Relayed(n, least int) (enough bool) {
 	p.weight += n + frameWeight
-	if p.weight < enoughWeight || p.due {
+	if p.weight < least || p.due {
 		return false
 	}
 	p.due = true
@@ -32,16 +33,26 @@ func (p *Pair) Relayed(n int) (enough bool) {
 // again.
 func (p *Pair) Skip() { p.weight, p.due = 0, false }
 
-// Request reports whether the caller must ask for a direct link at the time now. If it returns
-// false, the pair must first exchange as much again.
-func (p *Pair) Request(now time.Duration) bool {
+// Request reports whether the caller, the process of rank mine, must ask for a direct link to a
+// peer at the time now. If it returns false, the pair must first exchange as much again. first is
+// the pause after the first request, which doubles with each one.
+func (p *Pair) Request(now, first time.Duration, mine, peer int) bool {
 	p.Skip()
 	if now < p.next {
 		return false
 	}
-	p.pause = min(max(2*p.pause, firstPause), maxPause)
-	p.next = now + p.pause
+	p.pause = min(max(2*p.pause, first), maxPause)
+	p.next = now + shorter(p.pause, mine, peer)
 	return true
+}
+
+// shorter returns a pause of half of d at least, and d at most, which depends on the pair of ranks:
+// pairs that have asked at the same time, such as those of a collective, do not ask again at the
+// same time.
+func shorter(d time.Duration, mine, peer int) time.Duration {
+	hash := (uint64(mine)<<32 ^ uint64(peer) + 1) * 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	hash = (hash ^ hash>>29) * 0xbf58476d1ce4e5b9                      // the multiplier of SplitMix64
+	return d - time.Duration(hash>>44)*(d/2)>>20
 }
 
 // Up records that a direct link came up at the time now.

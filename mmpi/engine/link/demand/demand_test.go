@@ -3,11 +3,15 @@ package demand
 import (
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 )
+
+const firstPause = limits.DefaultDirectPause
 
 // exchange counts frames of n bytes until the pair has exchanged enough, and returns their number.
 func exchange(p *Pair, n int) (frames int) {
-	for frames = 1; !p.Relayed(n); frames++ {
+	for frames = 1; !p.Relayed(n, limits.DefaultDirectAfter); frames++ {
 	}
 	return frames
 }
@@ -29,7 +33,7 @@ func TestPausesGrow(t *testing.T) {
 	now, last := time.Duration(0), time.Duration(0)
 	for i := range 12 {
 		exchange(&p, 8)
-		if !p.Request(now) {
+		if !p.Request(now, firstPause, 1, 2) {
 			t.Fatalf("request %d is refused", i)
 		}
 		if p.weight != 0 {
@@ -39,23 +43,23 @@ func TestPausesGrow(t *testing.T) {
 		if pause < last || pause > maxPause {
 			t.Errorf("a pause of %v after one of %v", pause, last)
 		}
-		if p.Request(p.next - 1) {
+		if p.Request(p.next-1, firstPause, 1, 2) {
 			t.Error("asked within the pause")
 		}
 		last, now = pause, p.next
 	}
-	if last != maxPause {
+	if last < maxPause/2 || last > maxPause {
 		t.Errorf("the last pause is %v", last)
 	}
 	now-- // within the last pause
 	p.Up(now - lasting + 1)
 	p.Down(now)
-	if p.Request(now) {
+	if p.Request(now, firstPause, 1, 2) {
 		t.Error("a link that has not lasted ends the pause")
 	}
 	p.Up(now - lasting)
 	p.Down(now)
-	if !p.Request(now) || p.pause != firstPause {
+	if !p.Request(now, firstPause, 1, 2) || p.pause != firstPause {
 		t.Errorf("after a link that has lasted: a pause of %v", p.pause)
 	}
 }
@@ -71,5 +75,29 @@ func TestIdleLinksMayClose(t *testing.T) {
 	u.Look(5+2*idleLong, 1)
 	if !MayClose(u.Idle(5 + 2*idleLong)) {
 		t.Error("an idle link may not be closed")
+	}
+}
+
+// TestPausesOfPairsDiffer checks that pairs of a large job that ask for links at the same time do
+// not ask again at the same time: of all pairs of 32 + 32 ranks, at most twice their share ask
+// within any 64th of the time.
+func TestPausesOfPairsDiffer(t *testing.T) {
+	var slots [64]int
+	for mine := range 32 {
+		for peer := 32; peer < 64; peer++ {
+			var p Pair
+			if !p.Request(0, firstPause, mine, peer) {
+				t.Fatal("refused")
+			}
+			if p.next < firstPause/2 || p.next > firstPause {
+				t.Fatalf("a pause of %v", p.next)
+			}
+			slots[min(int((p.next-firstPause/2)*64/(firstPause/2)), 63)]++
+		}
+	}
+	for i, n := range slots {
+		if n > 2*32*32/64 {
+			t.Errorf("%d pairs ask in part %d", n, i)
+		}
 	}
 }

@@ -14,17 +14,10 @@ const (
 	// place then.
 	ClaimTime = 3 * time.Second
 
-	// enoughWeight is the weight of frames after which a pair asks for a direct link, in bytes.
-	// Default 2 MiB. Trades the time over the forwarder against links that are hardly used.
-	enoughWeight = 2 << 20
-
 	// frameWeight is the weight of a frame in addition to its length, in bytes. Default 8 KiB: 256
-	// small messages, or 2 ms of a ping-pong, are enough for a direct link.
+	// small messages, or 2 ms of a ping-pong, are enough for a direct link
+	// (limits.DefaultDirectAfter).
 	frameWeight = 8 << 10
-
-	// firstPause is the pause after the first request, in nanoseconds. Default 1 s, doubled up to
-	// maxPause.
-	firstPause = time.Second
 
 	// maxPause is the longest pause between two requests, in nanoseconds. Default 1 min.
 	maxPause = time.Minute
