@@ -73,5 +73,5 @@ func TestAgreeTakesTwoWays(t *testing.T) {
 		m.Proc.Kill()
 		m.Engine.Discard()
 	}
-	zip.Proc.Kill()
+	zip.Kill()
 }

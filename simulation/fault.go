@@ -35,11 +35,13 @@ const (
 	Abort               // a rank aborts the job
 	Lose                // all ranks of a cluster are killed
 	Freeze              // a rank is stopped for longer than the patience, and goes on then
+	Flush               // the kernel of a forwarder's host loses its table, and makes none for a while
+	Drop                // the same, but the ends of its connections get no error
 )
 
 var kinds = [...]string{"cut a connection", "stall a connection", "stop a process", "restart a forwarder",
 	"change a bit", "kill a rank", "abort by a rank", "kill a cluster",
-	"freeze a rank"}
+	"freeze a rank", "flush a kernel's table", "drop the packets of a kernel's connections"}
 
 // String returns the fault as text for people: its kind, start, victim number and duration.
 func (f Fault) String() string {
@@ -115,8 +117,12 @@ func (j *job) inject(f Fault) {
 		if j.plan.OnLoss && !j.knowsLost(z) { // the ranks will wait for a cluster that is lost
 			j.excused = true
 		}
-		z.Proc.Kill()
+		z.Kill()
 		k.After(f.For, z.Start)
+	case Flush, Drop:
+		z := j.zips[pick(len(j.zips))]
+		j.say("fault: %v: %s with %d connections", f, z.Addr, z.NAT.Connections())
+		z.NAT.Lose(f.For, f.Kind == Drop)
 	case Lose:
 		c := pick(len(j.clusters))
 		j.say("fault: %v: cluster %s", f, cluster(c))

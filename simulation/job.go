@@ -57,6 +57,7 @@ type Outcome struct {
 	Err     error         // violation of an invariant; nil if the run is correct
 	Failed  bool          // whether a rank ended with an error; Err is set if no fault allows it
 	Lost    int           // number of clusters that were lost, in a job that outlives clusters
+	Direct  int           // number of connections that kernels of forwarders' hosts have forwarded
 	Virtual time.Duration // virtual duration of the run
 	Steps   uint64        // number of events that the kernel handled
 	Trace   uint64        // hash of the events; equal in runs that did the same
@@ -70,7 +71,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 	if tell {
 		j.history = new(strings.Builder)
 	}
-	j.world = process.World{K: j.k, Dial: j.dial}
+	j.world = process.World{K: j.k, Dial: j.dial, NAT: p.Ways}
 	if !p.Naps {
 		j.world.Together = together
 	}
@@ -118,6 +119,11 @@ func Run(p Plan, tell bool) (o Outcome) {
 	}
 	o.Err, o.Failed = j.judge()
 	o.Lost = len(j.gone)
+	for _, z := range j.zips {
+		if z.NAT != nil {
+			o.Direct += z.NAT.Made
+		}
+	}
 	for _, p := range j.processes() {
 		p.Kill()
 	}

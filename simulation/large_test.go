@@ -156,7 +156,7 @@ func (l *large) run() error {
 			m.Engine.Discard()
 		}
 	}
-	l.zip.Proc.Kill()
+	l.zip.Kill()
 	return l.err
 }
 

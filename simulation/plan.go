@@ -42,6 +42,12 @@ type Plan struct {
 	OnLoss bool // the job goes on when a cluster is lost
 	Alone  bool // in such a job, ranks neither send messages nor revoke communicators
 	Naps   bool // ranks take each nap separately, in place of one long sleep
+	// Ways says that the kernels of forwarders' hosts forward connections between ranks. A pair of
+	// ranks asks for one after frames that weigh WaysAfter bytes, and then not for the time
+	// WaysPause.
+	Ways      bool
+	WaysAfter int
+	WaysPause time.Duration
 }
 
 // cluster returns the name of the cluster with index i: a letter, from "a".
@@ -70,6 +76,7 @@ func Draw(seed uint64) Plan {
 		p.Trunk = 1 + trunks.IntN(3)
 	}
 	p.Naps = rand.New(rand.NewPCG(seed, 0x4a95)).IntN(16) == 0
+	p.drawWays()
 	return p
 }
 
@@ -117,7 +124,26 @@ func DrawLosses(seed uint64) Plan {
 		p.Faults = append(p.Faults, Fault{At: time.Duration(r.IntN(1 << (10 + r.IntN(18)))), Who: r.IntN(1 << 16),
 			Kind: Freeze, For: 14*time.Second + time.Duration(r.IntN(1<<(10+r.IntN(24))))})
 	}
+	p.drawWays()
 	return p
+}
+
+// drawWays decides whether pairs of ranks of plan p get direct links on demand, as half of the
+// plans without hops have, and adds faults of the kernels that forward them.
+func (p *Plan) drawWays() {
+	r := rand.New(rand.NewPCG(p.Seed, 0x3a75))
+	if p.Ways = p.Zippers == nil && r.IntN(2) == 0; !p.Ways {
+		return
+	}
+	p.WaysAfter, p.WaysPause = r.IntN(100_000), time.Duration(1+r.IntN(1<<(20+r.IntN(8))))
+	if r.IntN(2) == 0 {
+		return
+	}
+	for range 1 + r.IntN(3) {
+		p.Faults = append(p.Faults, Fault{At: time.Duration(r.IntN(1 << (16 + r.IntN(14)))), Who: r.IntN(1 << 16),
+			Kind: []Kind{Flush, Drop}[r.IntN(2)], For: time.Duration(r.IntN(1 << (10 + r.IntN(20))))})
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 }
 
 // drawNet sets the forwarders between the clusters of plan p with random numbers from r.
@@ -174,8 +200,8 @@ func (p *Plan) forwarders() (list []string) {
 // String returns the plan, with its faults, as text for people.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: on loss %v, clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",
-		p.Seed, p.OnLoss, p.Sizes, p.Net, p.Rows, p.Trunk, p.Direct, p.Checked, p.Small, p.Naps, p.Rounds, p.Path)
+	fmt.Fprintf(&b, "seed %d: on loss %v, clusters of %v, %s, %d rows, trunk %d, direct %v, ways %v after %d B, checked %v, small %v, naps %v, %d rounds; %+v\n",
+		p.Seed, p.OnLoss, p.Sizes, p.Net, p.Rows, p.Trunk, p.Direct, p.Ways, p.WaysAfter, p.Checked, p.Small, p.Naps, p.Rounds, p.Path)
 	if p.Late {
 		b.WriteString("> when the first rank ends:\n")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -30,11 +31,15 @@ type rank struct {
 	checked   uint64        // Proc.Turns at the last check of the engine's counters
 }
 
+// ranksOfHost is the number of ranks on a host.
+const ranksOfHost = 2
+
 // newRank creates rank number in the whole job, which has index in for its cluster, native rank
 // local and native MPI b. It starts its main thread, which joins the job and runs the program.
 func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 	r := &rank{job: j, in: in, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
 		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
+	r.Proc.Address = netip.AddrFrom4([4]byte{10, 1, byte(in), byte(local / ranksOfHost)})
 	r.Proc.Go(func() {
 		r.err = r.main(in, local)
 		r.ended, r.left = true, j.k.Now()
@@ -85,6 +90,7 @@ func (r *rank) enter(in, local int) error {
 		Timeout: timeout, Patience: patience, Silence: rejoinSilence, Direct: r.directs(), OnLoss: p.OnLoss,
 		Limits: engine.Limits{Ping: ping, Silence: silence, LastWay: silence, NoRail: patience}}
 	e.Job.Cluster = cluster(in)
+	e.Limits.DirectAfter, e.Limits.DirectPause = p.WaysAfter, p.WaysPause
 	if p.Small {
 		e.Limits.Eager, e.Limits.EagerWindow, e.Limits.DataWindow, e.Limits.Segment = 500, 3000, 16000, 1500
 	}

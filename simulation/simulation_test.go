@@ -42,14 +42,16 @@ const memoryLimit = 1 << 30
 // TestSeeds checks for each seed that every result is right, that all ranks end or get an error,
 // and that nothing is left behind or counted wrong.
 func TestSeeds(t *testing.T) {
-	var failed, faults atomic.Int64
+	var failed, faults, direct atomic.Int64
 	runs := runSeeds(t, Draw, func(p Plan, o Outcome) {
+		direct.Add(int64(o.Direct))
 		faults.Add(int64(len(p.Faults)))
 		if o.Failed {
 			failed.Add(1)
 		}
 	})
-	t.Logf("%s; %d faults, %d jobs failed as they may", runs, faults.Load(), failed.Load())
+	t.Logf("%s; %d faults, %d jobs failed as they may, %d links on demand", runs, faults.Load(), failed.Load(),
+		direct.Load())
 }
 
 // runSeeds runs the plan that draw draws for each seed of the range (which), on all processors, and

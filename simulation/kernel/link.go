@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +38,10 @@ type End struct {
 }
 
 var (
-	_ transport.Narrow  = (*End)(nil)
-	_ transport.Distant = (*End)(nil)
+	_ transport.Narrow    = (*End)(nil)
+	_ transport.Distant   = (*End)(nil)
+	_ transport.Homed     = (*End)(nil)
+	_ transport.Listening = (*End)(nil)
 )
 
 // pipe is one direction of a connection.
@@ -55,6 +58,8 @@ type pipe struct {
 	eof     bool          // the reader gets the end of the stream after the bytes in here
 	stuck   bool          // nothing arrives for a while
 	cut     bool          // nothing arrives any more
+	muted   bool          // nothing arrives any more, and neither end gets an error
+	lostAt  time.Duration // time at which the first bytes were sent that a muted pipe has lost; 0: none were
 	corrupt func([]byte)  // changes the next bytes that are sent; nil if none are to change
 	unread  []unread      // sizes of the packets in here
 	flow
@@ -173,6 +178,9 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 		q.corrupt = nil
 	}
 	q.k.spendOn(n)
+	if q.muted && q.lostAt == 0 {
+		q.lostAt = q.k.now
+	}
 	q.send(m)
 	q.wrote(n, false)
 	return n, nil
@@ -324,6 +332,37 @@ func (e *End) Cut(mine, other time.Duration) {
 	e.k.After(mine, func() { e.fail() })
 	e.k.After(other, func() { peer.fail() })
 }
+
+// Mute makes the network drop all bytes of the connection from now on, in both directions. Neither
+// end gets an error.
+func (e *End) Mute() {
+	if e.closed {
+		return
+	}
+	for _, q := range []*pipe{e.in, e.out} {
+		if q.bytes > 0 && q.lostAt == 0 {
+			q.lostAt = q.k.now
+		}
+		q.air, q.bytes, q.pending = nil, 0, nil
+		q.stuck, q.cut, q.muted = true, true, true
+	}
+}
+
+// Unheard implements transport.Listening. It is known only of a muted connection: since when the
+// network has dropped bytes of this end.
+func (e *End) Unheard() (d time.Duration, known bool) {
+	q := e.out
+	if !q.muted {
+		return 0, false
+	}
+	if q.lostAt == 0 {
+		return 0, true
+	}
+	return q.k.now - q.lostAt, true
+}
+
+// Home implements transport.Homed: it returns the addresses of the hosts of both ends' processes.
+func (e *End) Home() (here, there netip.Addr) { return e.p.Address, e.out.to.p.Address }
 
 // Stall holds back all bytes from this end to the other one for the time d, both those in flight
 // and those written later. It does nothing if they are held back already.

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"iter"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -10,8 +11,10 @@ import (
 
 // Process is a group of threads that end together.
 type Process struct {
-	k       *Kernel   // kernel that runs the threads
-	Name    string    // name of the process for people
+	k    *Kernel // kernel that runs the threads
+	Name string  // name of the process for people
+	// Address is the address of the process's host, which Home returns; invalid: none is needed.
+	Address netip.Addr
 	host    *Host     // nil if its threads take no processor time
 	threads []*Thread // threads that have not ended
 	onCore  int       // number of threads on a core

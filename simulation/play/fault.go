@@ -111,7 +111,7 @@ func (r *run) inject(f Fault, draw *rand.Rand) {
 		for i, n := 0, draw.IntN(max(1, len(r.forwarders))); i < len(r.forwarders); i++ {
 			z := r.forwarders[(i+n)%len(r.forwarders)]
 			if f.Who == "" || f.Who == z.Addr {
-				z.Proc.Kill()
+				z.Kill()
 				r.k.After(f.For, z.Start)
 				done(z.Addr)
 				return

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/clock"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 )
@@ -18,6 +20,8 @@ import (
 type Forwarder struct {
 	Addr  string            // address that identifies the forwarder
 	Proc  *kernel.Process   // current process; a restart replaces it
+	NAT   *NAT              // kernel of its host; nil unless World.NAT is set
+	home  netip.Addr        // address of its host; invalid unless World.NAT is set
 	at    []string          // addresses at which it listens
 	world *World            // environment of the simulation
 	host  *kernel.Host      // host whose cores it uses; nil if it takes no processor time
@@ -30,8 +34,22 @@ type Forwarder struct {
 // threads take no processor time. The listeners, log and dialer in cfg are not used.
 func (w *World) NewForwarder(addr string, host *kernel.Host, cfg forwarder.Config, more ...string) *Forwarder {
 	z := &Forwarder{Addr: addr, at: append([]string{addr}, more...), world: w, host: host, cfg: cfg}
+	w.forwarders = append(w.forwarders, z)
+	if w.NAT {
+		z.home = netip.AddrFrom4([4]byte{10, 0, 0, byte(len(w.forwarders))})
+		z.NAT = &NAT{world: w, ways: map[netip.AddrPort]nat.Way{}}
+		z.cfg.NAT = z.NAT
+	}
 	z.Start()
 	return z
+}
+
+// Kill ends the forwarder's process. The kernel removes its table with it.
+func (z *Forwarder) Kill() {
+	z.Proc.Kill()
+	if z.NAT != nil {
+		z.NAT.Lose(0, false)
+	}
 }
 
 // Status returns the forwarder's status report.
@@ -68,6 +86,7 @@ func (z *Forwarder) Start() {
 	z.lives++
 	proc := z.world.K.Process(fmt.Sprintf("%s.%d", z.Addr, z.lives))
 	proc.On(z.host)
+	proc.Address = z.home
 	cfg := z.cfg
 	cfg.Listeners, cfg.Log = []transport.Listener{place(z.Addr)}, zap.New(forwarderLog{z})
 	cfg.Dial = func(ctx context.Context, addr string, _ func(error)) (transport.Link, error) {

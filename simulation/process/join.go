@@ -37,18 +37,29 @@ func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Ident
 	if err != nil {
 		return err
 	}
+	return r.converse(ctx, l, m, silence, func(e handshake.Event) (over bool, err error) {
+		switch e.Kind {
+		case handshake.Ended:
+			return false, e.Err
+		case handshake.Asked:
+			m.Inside(r.inside())
+		case handshake.Joined:
+			return true, nil
+		}
+		return false, nil
+	})
+}
+
+// converse drives handshake m on connection l until handle, which gets its events, returns true or
+// an error. It returns an error if nothing arrives for the time silence.
+func (r *Member) converse(ctx context.Context, l *kernel.End, m handshake.Machine, silence time.Duration,
+	handle func(handshake.Event) (over bool, err error)) error {
 	over := false
 	for {
 		err := handshake.Drive(m, func(frame []byte) error { return r.write(ctx, l, frame, silence) }, func(e handshake.Event) error {
-			switch e.Kind {
-			case handshake.Ended:
-				return e.Err
-			case handshake.Asked:
-				m.Inside("")
-			case handshake.Joined:
-				over = true
-			}
-			return nil
+			done, err := handle(e)
+			over = over || done
+			return err
 		})
 		if err != nil || over {
 			return err

@@ -1,11 +1,13 @@
 // Package process has the processes of a zipped job, running on package kernel: forwarders
-// (forwarder.go), ranks with their engines (member.go, join.go), and a native MPI for each cluster
-// (native.go). Engine, forwarder and handshake are the product's code. The caller provides the
-// program of a rank. The package does no I/O.
+// (forwarder.go), ranks with their engines (member.go, join.go), direct links between ranks
+// (direct.go) that the kernels of forwarders' hosts forward (nat.go), and a native MPI for each
+// cluster (native.go). Engine, forwarder and handshake are the product's code. The caller provides
+// the program of a rank. The package does no I/O.
 package process
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"time"
@@ -32,16 +34,22 @@ type World struct {
 	// Together is the longest sleep that replaces a sequence of naps in which nothing can happen to
 	// a rank (nap.go). With 0 ranks take each nap.
 	Together time.Duration
+
+	// NAT says that the kernels of forwarders' hosts forward connections between ranks.
+	NAT        bool
+	forwarders []*Forwarder // forwarders of the world, in the order of their creation
 }
 
 // Member is the part that one process has in a job.
 type Member struct {
-	Rank   int             // rank in the whole job, over all clusters
-	Proc   *kernel.Process // process that has the member
-	System kernel.System   // operating system of the engine
-	Native *Native         // view of the cluster's native MPI
-	Engine *engine.Engine  // nil until Enter has started it
-	world  *World          // environment of the simulation
+	Rank    int                // rank in the whole job, over all clusters
+	Proc    *kernel.Process    // process that has the member
+	System  kernel.System      // operating system of the engine
+	Native  *Native            // view of the cluster's native MPI
+	Engine  *engine.Engine     // nil until Enter has started it
+	world   *World             // environment of the simulation
+	key     ed25519.PrivateKey // key of the job, which proves that a process belongs to it
+	listens bool               // the process accepts connections that a kernel forwards
 
 	progress *kernel.Thread // progress thread of the engine
 	wakeup   int            // event that ends a long sleep; 0 until it is made
@@ -88,10 +96,11 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	id := handshake.Identity{Job: e.Job.ID, Secret: e.Job.Secret, Cluster: e.Job.Cluster, Rank: e.Local,
 		Layout: w.Clusters, TagUB: w.TagUB, Library: "simulated", Host: e.Host,
 		TimeoutMS: e.Timeout.Milliseconds(), Patience: e.Patience.Milliseconds(),
-		Instance: uint64(r.Rank + 1), Level: e.Level}
+		Instance: instance(r.Rank), Level: e.Level}
 	if e.OnLoss {
 		id.Settings = handshake.SettingOnLoss + "=continue"
 	}
+	r.key = handshake.Key(id.Job, id.Secret)
 	targets, routes, err := dial.Targets(e.Job, id)
 	if err != nil {
 		return err
@@ -122,6 +131,9 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 			return r.join(ctx, t, e.Silence)
 		},
 		Direct: e.Direct}
+	if r.world.NAT && routes == nil {
+		wiring.OpenWay = r.openWay
+	}
 	cfg := engine.Config{World: w, Native: r.Native, Wiring: wiring, Limits: e.Limits, OnLoss: e.OnLoss}
 	if r.world.Say != nil {
 		cfg.Trace = func(s string) { r.world.Say("rank %d: %s", r.Rank, s) }
