@@ -19,6 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/reach"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/role"
+	"github.com/leidenzipper/zipper/forwarder/serial"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
@@ -40,6 +41,9 @@ type carrier struct {
 	alarms *clock.Alarms[action.Timer]
 	plane  *plane.Plane          // plane is nil until the job runs.
 	shown  atomic.Pointer[shown] // shown is nil until a rank has shown a pass. Any thread.
+	// kernel has the requests to the kernel. Ways are closed before later ones are opened, so that
+	// the job has no more of them than it counts.
+	kernel serial.Queue
 
 	// verified is the verified Join of the connection that the job is handling now; nil: none.
 	verified *handshake.Event
@@ -269,7 +273,7 @@ func (c *carrier) spread(p *peer, with []action.Conn) {
 }
 
 // openWays asks the kernel to forward connections between ranks. The kernel may be slow, so a
-// goroutine of its own waits for it.
+// goroutine of the job's requests waits for it.
 func (c *carrier) openWays(a *job.OpenWays) {
 	ways := make([]nat.Way, len(a.Ways))
 	for i, w := range a.Ways {
@@ -277,18 +281,18 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	}
 	var opened job.Opened
 	table := c.f.cfg.NAT
-	c.f.aside(func() { opened.At, opened.Err = table.OpenWays(ways) }, func() { c.events.take(opened) })
+	c.kernel.Do(c.f.aside, func() { opened.At, opened.Err = table.OpenWays(ways) }, func() { c.events.take(opened) })
 }
 
 // closeWays makes the kernel forward no new connections over ways that it has opened. The kernel
-// may be slow, so a goroutine of its own waits for it.
+// may be slow, so a goroutine of the job's requests waits for it.
 func (c *carrier) closeWays(a *job.CloseWays) {
 	at, table := a.At, c.f.cfg.NAT
 	done := func() { c.events.take(job.Closed{}) }
 	if !a.Last {
 		done = nil
 	}
-	c.f.aside(func() {
+	c.kernel.Do(c.f.aside, func() {
 		if err := table.CloseWays(at); err != nil {
 			c.f.log.Warn("some connections that the kernel passes on for a job could not be removed; they end with this forwarder",
 				zap.String("job", c.id), zap.Error(err))
