@@ -309,7 +309,7 @@ func (d *Demands) down(r *rail) {
 // failed records that an attempt to open the link of rail r has failed, if that is one on demand.
 // The first rank of a cluster tells the user when several have failed in a row.
 func (d *Demands) failed(r *rail, err error) {
-	if !r.wanted || d.core.ended {
+	if !r.wanted || d.core.ended || r.Linked() { // The other end may have opened the link meanwhile.
 		return
 	}
 	delete(d.claims, r.peer)

@@ -26,7 +26,8 @@ import (
 //  2. When this process has sent much to a peer over forwarders (package demand), it asks a forwarder
 //     that offers (Ask).
 //  3. The forwarder names an address to the rank of the pair that is to dial (Way). That rank makes
-//     one attempt (connect). The other rank accepts it (DirectUp).
+//     one attempt (connect). The other rank accepts it (DirectUp). If different forwarders let both
+//     ranks dial, the attempt of the lower rank counts: that rank refuses the link of the other one.
 //  4. The frames of the pair take the link from then on. When it is lost, they take the forwarders
 //     again, as with every direct link, and the next demand leads to another request: the address is
 //     valid for a short time only.
@@ -75,7 +76,7 @@ func (s *Set) DirectUp(rank int, l transport.Link) bool {
 		r = nil
 	}
 	s.lock.Unlock()
-	return r != nil && s.accept(r, l)
+	return r != nil && s.accept(s.ctx, r, l)
 }
 
 // StopRedial stops this end from reconnecting the direct link to a rank after a loss.
@@ -198,13 +199,21 @@ func (d *Demands) forwarder(p *Peer) *rail {
 	return nil
 }
 
-// may reports whether the pair may have a direct link on demand, or another one in place of it.
+// may reports whether the pair may have a direct link on demand, or another one in place of it. An
+// attempt of this end gives way to the link of a lower rank.
 func (d *Demands) may(p *Peer) bool {
 	c := d.core
 	mine, _ := c.world.Place(c.world.Rank)
 	other, _ := c.world.Place(p.Rank)
-	return d.open != nil && mine != other && !p.lost && !p.departed && !c.ended && !c.tracker.HasFinished() &&
-		(p.direct == nil || p.direct.wanted && (p.direct.State() == failover.Down || p.direct.State() == failover.Up))
+	if d.open == nil || mine == other || p.lost || p.departed || c.ended || c.tracker.HasFinished() {
+		return false
+	}
+	if p.direct == nil {
+		return true
+	}
+	state := p.direct.State()
+	return p.direct.wanted && (state == failover.Down || state == failover.Up ||
+		state == failover.Dialing && p.Rank < c.world.Rank)
 }
 
 // unlinked reports whether rail r, nil if there is none, has no link and no attempt to open one is

@@ -41,6 +41,10 @@ func (c *core) attempt(r *rail) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	c.lock.Lock()
+	if r.wanted && r.Linked() {
+		c.lock.Unlock()
+		return errNotNeeded
+	}
 	a := Attempt{Leaves: r.OwesBye(), Lost: c.Losses.list()}
 	r.cancel = cancel
 	r.Attempt(true)
@@ -49,7 +53,7 @@ func (c *core) attempt(r *rail) error {
 	if err != nil {
 		return err // dialFailed ends the attempt, and records the error.
 	}
-	if !c.accept(r, l) {
+	if !c.accept(ctx, r, l) {
 		l.Close()
 		if r.wanted {
 			return errNoRoom
@@ -89,16 +93,18 @@ func (c *core) dialFailed(r *rail, err error) (over bool) {
 	return over
 }
 
-// accept puts link l, which has been opened, into use in place of the previous one. It returns
-// false if the rail takes no link any more. The caller must not hold the lock.
-func (c *core) accept(r *rail, l transport.Link) bool {
+// accept puts link l, which has been opened, into use in place of the previous one. ctx is that of
+// this end's attempt to open it, or of the Set. It returns false if the rail takes no link any
+// more. The caller must not hold the lock.
+func (c *core) accept(ctx context.Context, r *rail, l transport.Link) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if r.wanted {
 		r.StopRedial() // The link is not opened again when it is lost.
-		if !c.Demands.admit(r) {
+		if ctx.Err() != nil || !c.Demands.admit(r) {
 			return false
 		}
+		r.abort() // The link of the other end, which has the lower rank, replaces an attempt of this end.
 	}
 	if r.Linked() && c.tracker.Wants(&r.Rail) { // The other end has noticed the loss first.
 		c.down(r, "opened again")
@@ -132,6 +138,10 @@ func (onlyAttempt) Permanent() bool { return true }
 
 // errNoRoom is the error of an attempt whose link is not taken.
 var errNoRoom = onlyAttempt{errors.New("all direct links that this process may have are in use")}
+
+// errNotNeeded is the error of an attempt that is not made, because the other end has opened the
+// link.
+var errNotNeeded = onlyAttempt{errors.New("the other end has opened the link")}
 
 // admit makes room for a new link of rail r, if necessary by closing the one that was unused for
 // longest, and reports whether there is room.

@@ -172,8 +172,8 @@ func (t *Tracker) DialFailed(now time.Duration, r *Rail, f Failure) (over bool, 
 		r.attemptFailed(f)
 		if f.Permanent && r.state == Dialing {
 			r.giveUp()
-			return true, nil
 		}
+		return f.Permanent, nil // The other process may have opened the link meanwhile.
 	case !t.resumes && !r.owesBye:
 		r.attemptFailed(f)
 		if t.OnLoss && t.reach.dismissed() {
