@@ -281,7 +281,7 @@ func (c *carrier) openWays(a *job.OpenWays) {
 	}
 	var opened job.Opened
 	table := c.f.cfg.NAT
-	c.kernel.Do(c.f.aside, func() { opened.At, opened.Err = table.OpenWays(ways) }, func() { c.events.take(opened) })
+	c.kernel.Do(c.f.aside, func() { opened.At, opened.Err = c.f.opened.Open(table, ways) }, func() { c.events.take(opened) })
 }
 
 // closeWays makes the kernel forward no new connections over ways that it has opened. The kernel

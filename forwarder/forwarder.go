@@ -57,6 +57,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/index"
 	"github.com/leidenzipper/zipper/forwarder/job"
 	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
@@ -84,6 +85,7 @@ type Forwarder struct {
 	workers relay.Workers
 	works   chan struct{} // works is closed when the event loops have been made.
 	asides  sync.WaitGroup
+	opened  nat.Record // opened records whether the kernel opens ways.
 	born    time.Time
 
 	mu    sync.Mutex

@@ -44,7 +44,7 @@ func (f *Forwarder) ownStatus() (Status, []*runner) {
 	defer f.mu.Unlock()
 	s := Status{Protocol: wire.Version, PID: os.Getpid(), Config: f.cfg.File, Draining: f.drain.on, Started: f.born,
 		Now: f.cfg.clock.Now(), Loops: f.cfg.Loops, NAT: f.cfg.NAT != nil, NATOff: f.cfg.NATOff,
-		Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
+		NATFailure: f.opened.Failure(), Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
 	if k := f.cfg.HostKey; k != nil {
 		s.HostKey = wire.FormatHostKey([wire.PublicKeyLen]byte(k.Public().(ed25519.PublicKey)))
 	}

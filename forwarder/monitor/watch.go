@@ -37,6 +37,7 @@ type View struct {
 	Version   string           `json:"version"`
 	Addresses []string         `json:"addresses"`
 	Links     int              `json:"links"`
+	Kernel    string           `json:"kernel"` // whether the kernel forwards connections between ranks
 	Memory    forwarder.Memory `json:"memory"`
 	Totals    forwarder.Totals `json:"totals"`
 	Step      float64          `json:"step"`  // the time between two views in seconds
@@ -154,10 +155,22 @@ func (w *watch) subscribe() (next <-chan []byte, leave func()) {
 	}
 }
 
+// kernel returns a text about the connections between ranks that the kernel forwards: whether it
+// forwards any, or why not.
+func kernel(s *forwarder.Status) string {
+	switch {
+	case s.NAT && s.NATFailure != "":
+		return "forwards no new connections: " + s.NATFailure
+	case s.NAT:
+		return "forwards connections of ranks"
+	}
+	return "forwards nothing: " + s.NATOff
+}
+
 // view returns the data for the page, as of the last step, as JSON. The caller holds w.mu.
 func (w *watch) view() []byte {
 	s := &w.now
-	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links,
+	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links, Kernel: kernel(s),
 		Memory: s.Memory,
 		Totals: s.Totals, Step: step.Seconds(), Rates: append([]float64{}, w.rates...), Jobs: []JobView{},
 		Past: []PastView{}}

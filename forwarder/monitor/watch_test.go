@@ -119,3 +119,19 @@ func TestEvents(t *testing.T) {
 		t.Error("a page is let in after the end")
 	}
 }
+
+// TestPageTellsWhetherKernelForwards checks the text of the page about the kernel.
+func TestPageTellsWhetherKernelForwards(t *testing.T) {
+	for _, c := range []struct {
+		status forwarder.Status
+		want   string
+	}{
+		{forwarder.Status{NAT: true}, "forwards connections of ranks"},
+		{forwarder.Status{NAT: true, NATFailure: "no buffer space"}, "forwards no new connections: no buffer space"},
+		{forwarder.Status{NATOff: "--nat=off"}, "forwards nothing: --nat=off"},
+	} {
+		if got := kernel(&c.status); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

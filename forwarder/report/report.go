@@ -24,10 +24,13 @@ type Status struct {
 	// whether the kernel forwards connections between ranks if they exchange much
 	NAT bool `json:"nat"`
 	// the reason if it does not
-	NATOff string      `json:"nat_off,omitempty"`
-	Links  int         `json:"links"`
-	Jobs   []JobStatus `json:"jobs"` // the jobs that have not ended, by id
-	Past   []Summary   `json:"past"` // the last ended jobs, oldest first
+	NATOff string `json:"nat_off,omitempty"`
+	// the reason if the kernel could forward no connection when it was asked last
+	NATFailure string `json:"nat_failure,omitempty"`
+
+	Links int         `json:"links"`
+	Jobs  []JobStatus `json:"jobs"` // the jobs that have not ended, by id
+	Past  []Summary   `json:"past"` // the last ended jobs, oldest first
 	// MoreJobs is the number of further jobs that are not in Jobs. It is 0 from Forwarder.Status,
 	// which lists all; package monitor bounds the length of its answers.
 	MoreJobs int `json:"more_jobs,omitempty"`

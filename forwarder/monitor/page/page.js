@@ -156,7 +156,10 @@ function showJob (j, v, order) {
   if (j.state !== 'gathering') {
     list.push(['data', rate(j.rate)], ['messages', amount(j.message_rate, '/s')], ['over a minute', rate(j.minute_rate)],
       ['wait here', bytes(j.queued_bytes)], ['at most', bytes(j.peak_bytes)])
-    if (j.ways) list.push(['by the kernel', bytes(j.kernel?.payload_bytes ?? 0)])
+    if (j.ways) {
+      list.push(['past this process', bytes(j.kernel?.payload_bytes ?? 0) + ' in ' + (j.kernel?.messages ?? 0)],
+        ['open ports', (j.doors ?? 0) + ' of ' + j.ways + ' told' + (j.ways_unused ? ', unused: a firewall?' : '')])
+    }
     if (j.lost_links || j.bad_frames) list.push(['links lost', j.lost_links], ['bad frames', j.bad_frames])
   }
   facts(card.facts, list)
@@ -193,7 +196,7 @@ function show (v) {
     ['links', v.links], ['data', rate(v.rates.at(-1) || 0)],
     ['kept here', bytes(v.memory.used) + ' of ' + bytes(v.memory.limit)],
     ['jobs so far', v.totals.jobs_ok + ' well, ' + v.totals.jobs_failed + ' failed'],
-    ['data so far', bytes(v.totals.traffic.payload_bytes)],
+    ['data so far', bytes(v.totals.traffic.payload_bytes)], ['the kernel', v.kernel],
     ...(v.more_jobs ? [['jobs not shown', v.more_jobs]] : [])])
   chart(v)
   v.jobs.forEach((j, i) => showJob(j, v, i))

@@ -125,6 +125,8 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		fmt.Fprintf(w, "host key %s\n", text(s.HostKey))
 	}
 	switch {
+	case s.NAT && s.NATFailure != "":
+		fmt.Fprintf(w, "the kernel passes no new connections on between ranks: %s\n", text(s.NATFailure))
 	case s.NAT:
 		fmt.Fprintln(w, "the kernel passes connections on between ranks that exchange much")
 	case s.NATOff != "":

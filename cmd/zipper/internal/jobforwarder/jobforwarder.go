@@ -74,7 +74,8 @@ func start(w launch.Wanted, log *zap.Logger, kernel NAT) (launch.Forwarder, erro
 	}
 	r := &inProcess{job: w.Job, port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)),
 		served: make(chan struct{}), ended: make(chan struct{})}
-	if !log.Core().Enabled(zap.InfoLevel) {
+	shown, quiet := log, !log.Core().Enabled(zap.InfoLevel)
+	if quiet {
 		log = zap.NewNop() // the run itself reports failures of the job
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
@@ -93,7 +94,9 @@ func start(w launch.Wanted, log *zap.Logger, kernel NAT) (launch.Forwarder, erro
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	r.kernel = table
+	if r.kernel = table; quiet {
+		kernel.advises(&cfg, shown, mayForward())
+	}
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, table.Close(), ln.Close())
 	}

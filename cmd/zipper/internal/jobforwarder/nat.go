@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/nat"
@@ -77,6 +78,24 @@ func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
 	cfg.Log.Info("all messages are relayed by this process; connections in the kernel would be faster (docs/howto/direct-links.md)",
 		zap.String("reason", cfg.NATOff))
 	return nothing{}, nil
+}
+
+// advises logs, for the user of a forwarder that serves one job, why the kernel forwards no
+// connections although it may. It does that only if this process has the privileges, because other
+// users can change nothing.
+func (m NAT) advises(cfg *forwarder.Config, log *zap.Logger, privileged bool) {
+	if m == NATAuto && cfg.NATOff != "" && cfg.Protocol != forwarder.Classic && privileged {
+		log.Warn("all messages are relayed by the forwarder in this process; connections in the kernel would be faster, and --nat=off asks for none (docs/howto/direct-links.md)",
+			zap.String("reason", cfg.NATOff))
+	}
+}
+
+// mayForward reports whether this process has the privilege that package nat requires,
+// CAP_NET_ADMIN.
+func mayForward() bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_NET_ADMIN) != 0
 }
 
 // unforwarded returns the first address of a listener at which no ways can begin, because this host

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/launch"
 )
@@ -46,6 +48,29 @@ func TestEachListenerMustBeForwarded(t *testing.T) {
 		list := []transport.Listener{at{addr: "192.0.2.2:1"}, at{addr: addr}}
 		if got := unforwarded(list, onlyIPv4{}); got != want {
 			t.Errorf("%s: %q, want %q", addr, got, want)
+		}
+	}
+}
+
+// TestUserIsAdvisedIfPrivileged checks that the user of a job's own forwarder gets the reason why
+// messages are relayed, as a warning, only if this process could be allowed to have the kernel
+// forward them.
+func TestUserIsAdvisedIfPrivileged(t *testing.T) {
+	for _, c := range []struct {
+		mode       NAT
+		off        string
+		privileged bool
+		want       int
+	}{
+		{NATAuto, "IP forwarding is off", true, 1},
+		{NATAuto, "IP forwarding is off", false, 0},
+		{NATAuto, "", true, 0},
+		{NATOff, "--nat=off", true, 0},
+	} {
+		core, logs := observer.New(zap.WarnLevel)
+		c.mode.advises(&forwarder.Config{NATOff: c.off}, zap.New(core), c.privileged)
+		if got := logs.FilterField(zap.String("reason", c.off)).Len(); got != c.want || logs.Len() != c.want {
+			t.Errorf("%+v: %d warnings, want %d", c, logs.Len(), c.want)
 		}
 	}
 }
