@@ -21,12 +21,18 @@ type wayNet struct {
 	*testNet
 	dialled  chan wire.Way       // the Ways at which ranks dial
 	links    chan transport.Link // the results of dialling; nil: it fails
+	handles  uint64              // number of large messages that stream has sent
 	warnings []string            // texts for the user
 }
 
 func newWayNet(t *testing.T, rows int, sizes ...uint32) *wayNet {
+	return newWayNetWith(t, netOptions{rows: rows}, func(*Config) {}, sizes...)
+}
+
+func newWayNetWith(t *testing.T, opt netOptions, edit func(*Config), sizes ...uint32) *wayNet {
 	w := &wayNet{dialled: make(chan wire.Way, 256), links: make(chan transport.Link)}
-	w.testNet = newTestNet(t, sizes, netOptions{rows: rows}, 1, func(c *Config) {
+	w.testNet = newTestNet(t, sizes, opt, 1, func(c *Config) {
+		edit(c)
 		c.Warn = func(text string) { w.warnings = append(w.warnings, text) }
 		c.OpenWay = func(_ context.Context, x wire.Way) (transport.Link, error) {
 			w.dialled <- x
@@ -385,18 +391,18 @@ func TestForwardersShareReports(t *testing.T) {
 		w.control(s, wire.TypeOffer, nil)
 	}
 	d, now := &w.ranks[0].set.Demands, time.Second
-	var told []wire.Moved
+	var shares []wire.Moved
 	for i, moved := range []wire.Moved{{Messages: 3, Bytes: 30}, {Messages: 4, Bytes: 70}, {Messages: 9, Bytes: 90}} {
 		w.ranks[0].locked(func() {
 			d.offer(0, i != 1) // the first forwarder is lost for a while
 			d.traffic = moved
 			now += reportEvery
 			w.ranks[0].set.Tick(now)
-			told = append([]wire.Moved{}, d.shares...)
+			shares = slices.Clone(d.shares)
 		})
 	}
-	if want := []wire.Moved{{Messages: 8, Bytes: 50}, {Messages: 1, Bytes: 40}}; !slices.Equal(told, want) {
-		t.Errorf("told %+v, want %+v", told, want)
+	if want := []wire.Moved{{Messages: 8, Bytes: 50}, {Messages: 1, Bytes: 40}}; !slices.Equal(shares, want) {
+		t.Errorf("reported %+v, want %+v", shares, want)
 	}
 }
 
