@@ -156,8 +156,11 @@ type late struct {
 }
 
 func (e *late) Error() string {
-	return fmt.Sprintf("not reachable within %v (is it running, is the address right?): %v",
-		e.limit.Round(10*time.Millisecond), e.last)
+	advice := "(is it running, is the address right?)"
+	if n, ok := errors.AsType[net.Error](e.last); ok && n.Timeout() { // nothing has answered, not even to refuse
+		advice = "(is its node running, is the address right, does a firewall drop packets, or is the node's table of connections full?)"
+	}
+	return fmt.Sprintf("not reachable within %v %s: %v", e.limit.Round(10*time.Millisecond), advice, e.last)
 }
 
 func (e *late) Unwrap() []error {

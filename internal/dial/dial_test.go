@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -240,6 +241,29 @@ func dead(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr()
+}
+
+// silent is a network on which nothing answers.
+type silent struct{}
+
+func (silent) Dial(ctx context.Context, _ string) (transport.Link, error) {
+	<-ctx.Done()
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+}
+
+// TestErrorNamesReasonsForSilence checks that the error names other reasons for a time-out than for
+// a refusal.
+func TestErrorNamesReasonsForSilence(t *testing.T) {
+	id := identity(100*time.Millisecond, alone)
+	_, _, silence := (&Dialer{Transport: silent{}}).Dial(t.Context(), "x", id)
+	_, _, refusal := new(Dialer).Dial(t.Context(), dead(t), id)
+	const advice = "is the node's table of connections full?"
+	if silence == nil || !strings.Contains(silence.Error(), advice) {
+		t.Errorf("time-out: %v", silence)
+	}
+	if refusal == nil || strings.Contains(refusal.Error(), advice) {
+		t.Errorf("refusal: %v", refusal)
+	}
 }
 
 func TestNotReachable(t *testing.T) {
