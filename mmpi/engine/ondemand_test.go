@@ -11,6 +11,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/forwarder/report"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/demand"
@@ -115,6 +116,19 @@ func payload(all []*forwarder.Forwarder) (n uint64) {
 	return n
 }
 
+// moved waits until forwarders have seen the end of their only job, and returns the traffic over
+// direct links that its ranks have reported to them.
+func moved(all []*forwarder.Forwarder) (sum report.KernelTraffic) {
+	for _, f := range all {
+		for end := time.Now().Add(20 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		k := f.Status().Totals.Kernel
+		sum.Messages, sum.PayloadBytes = sum.Messages+k.Messages, sum.PayloadBytes+k.PayloadBytes
+	}
+	return sum
+}
+
 // TestPairWithMuchTrafficGoesDirect checks that a pair gets a direct link once it has exchanged
 // much, at each level, over one forwarder and several, and that the forwarders carry nothing from
 // then on.
@@ -141,15 +155,8 @@ func TestPairWithMuchTrafficGoesDirect(t *testing.T) {
 					defer e.unlock()
 					return e.check()
 				})
-				moved := uint64(0)
-				for _, f := range all {
-					for end := time.Now().Add(20 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
-						time.Sleep(time.Millisecond)
-					}
-					moved += f.Status().Totals.Kernel.PayloadBytes
-				}
-				if least := uint64(20 * (1<<20 + 8)); moved < least {
-					t.Errorf("%d bytes past the forwarders are reported, want at least the %d of the last streams", moved, least)
+				if n, least := moved(all).PayloadBytes, uint64(20*(1<<20+8)); n < least {
+					t.Errorf("%d bytes past the forwarders are reported, want at least the %d of the last streams", n, least)
 				}
 			})
 		}
@@ -187,10 +194,23 @@ func TestCutLinksOnDemandLoseNothing(t *testing.T) {
 		"outlives": {2, jobenv.Job{OnLoss: jobenv.LossContinues}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			engines, _, kernel := onDemand(t, c.forwarders, c.job, 2, 2, 1)
+			engines, all, kernel := onDemand(t, c.forwarders, c.job, 2, 2, 1)
+			comms := make([]*Comm, len(engines))
+			for i, e := range engines {
+				comms[i] = spanAll(t, e)
+			}
+			goDirect(t, engines, comms, 0, 2)
+			swapBoth(t, engines, comms, 0, 2)
+			for i, e := range engines { // the exchange makes its own
+				must(t, e.DropComm(comms[i]))
+			}
+			before := kernel.openings()
 			exchangeWhileCut(t, engines, uint64(c.forwarders), func(r *rand.Rand) { sever(engines[r.IntN(len(engines))], r) })
-			if kernel.openings() == 0 {
-				t.Error("no direct link was opened")
+			if kernel.openings() == before {
+				t.Error("no direct link was opened during the exchange")
+			}
+			if n := moved(all).Messages; n < 2 {
+				t.Errorf("%d messages past the forwarders are reported", n)
 			}
 		})
 	}
@@ -213,22 +233,9 @@ func TestIdleLinkMakesRoom(t *testing.T) {
 		return n
 	}
 	for v := 1; v < len(engines); v++ {
-		for end := time.Now().Add(20 * time.Second); !directTo(engines[0], v); {
-			if time.Now().After(end) {
-				t.Fatalf("no direct link to rank %d", v)
-			}
-			var both sync.WaitGroup
-			for _, pair := range [][2]int{{0, v}, {v, 0}} {
-				both.Go(func() {
-					if err := swap(engines[pair[0]], comms[pair[0]], pair[1], 1<<20); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			both.Wait()
-			if n := links(); n > demand.MaxLinks {
-				t.Fatalf("%d direct links", n)
-			}
+		goDirect(t, engines, comms, 0, v)
+		if n := links(); n > demand.MaxLinks {
+			t.Fatalf("%d direct links", n)
 		}
 	}
 	if n := links(); n != demand.MaxLinks {
@@ -239,6 +246,31 @@ func TestIdleLinkMakesRoom(t *testing.T) {
 		defer e.unlock()
 		return e.check()
 	})
+}
+
+// goDirect lets two ranks exchange messages until they have a direct link.
+func goDirect(t *testing.T, engines []*Engine, comms []*Comm, a, b int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !directTo(engines[a], b) || !directTo(engines[b], a); {
+		if time.Now().After(end) {
+			t.Fatalf("no direct link of rank %d to rank %d", a, b)
+		}
+		swapBoth(t, engines, comms, a, b)
+	}
+}
+
+// swapBoth lets two ranks send each other a message of 1 MiB.
+func swapBoth(t *testing.T, engines []*Engine, comms []*Comm, a, b int) {
+	t.Helper()
+	var both sync.WaitGroup
+	for _, pair := range [][2]int{{a, b}, {b, a}} {
+		both.Go(func() {
+			if err := swap(engines[pair[0]], comms[pair[0]], pair[1], 1<<20); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
 }
 
 // swap sends a message of size bytes to another rank, and receives one from it.
