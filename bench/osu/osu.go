@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leidenzipper/zipper/bench/stat"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	Warmup     int
 	RepSeconds float64
 	Rule       stat.Rule
+	// Init is the time that MPI_Init took in this process, for the benchmark init.
+	Init time.Duration
 }
 
 // Defaults returns the original's options where it has them.
@@ -82,7 +85,7 @@ func (r *Result) Table(w io.Writer) error {
 }
 
 // sized tells whether the table has a column of sizes; the original's barrier has none.
-func (r *Result) sized() bool { return !strings.HasSuffix(r.Name, "barrier") }
+func (r *Result) sized() bool { return !strings.HasSuffix(r.Name, "barrier") && r.Name != startup }
 
 // TableHead returns the title and the names of the columns.
 func (r *Result) TableHead() string {
@@ -169,6 +172,9 @@ func (r *Result) collective() bool {
 
 func (r *Result) nonblocking() bool { return r.collective() && strings.HasPrefix(r.Name, "i") }
 
+// startup is the benchmark of MPI_Init.
+const startup = "init"
+
 var (
 	pointToPoint    = []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat"}
 	collectiveNames = map[string]bool{"barrier": true, "bcast": true, "reduce": true, "allreduce": true,
@@ -176,14 +182,14 @@ var (
 		"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
 )
 
-// Names returns all benchmarks: point to point, collectives, and the collectives with an i in front
-// for their nonblocking forms.
+// Names returns all benchmarks: point to point, collectives, the collectives with an i in front for
+// their nonblocking forms, and that of MPI_Init.
 func Names() []string {
 	var blocking, nonblocking []string
 	for _, n := range slices.Sorted(maps.Keys(collectiveNames)) {
 		blocking, nonblocking = append(blocking, n), append(nonblocking, "i"+n)
 	}
-	return slices.Concat(pointToPoint, blocking, nonblocking)
+	return slices.Concat(pointToPoint, blocking, nonblocking, []string{startup})
 }
 
 // Known returns an error for an unknown benchmark.

@@ -13,6 +13,8 @@ func benchmarks() map[string]benchmark {
 		"bw":        {unit: "MB/s", maxSize: largestToOne, room: oneMessage, measure: bandwidth(1, false), convert: rate(1)},
 		"bibw":      {unit: "MB/s", maxSize: largestToOne, room: oneMessage, measure: bandwidth(1, true), convert: rate(2)},
 		"mbw_mr":    {unit: "MB/s", maxSize: largestToOne, even: true, room: oneMessage, measure: bandwidth(0, false), convert: pairRate},
+		startup: {unit: "us", noSize: true, room: func(*runner) int { return 0 }, convert: microseconds,
+			measure: func(r *runner, _ int) (float64, error) { return r.init() }},
 	}
 	for name, c := range collectives() {
 		b[name] = c
@@ -21,6 +23,14 @@ func benchmarks() map[string]benchmark {
 }
 
 func oneMessage(r *runner) int { return r.size }
+
+// init returns the time that MPI_Init took in the process in which it was shortest. That process
+// was the last one to start, so it has waited for no other one to start.
+func (r *runner) init() (float64, error) {
+	all := []float64{0}
+	err := mmpi.Allreduce(r.w, []float64{r.o.Init.Seconds()}, all, mmpi.Min)
+	return all[0], err
+}
 
 // pair returns this rank's partner: rank 0 and the last one if pairs is 1, else rank i and i +
 // Size/2. first tells that this rank sends; partner is -1 for a rank that takes no part.

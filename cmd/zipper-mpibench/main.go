@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/leidenzipper/zipper/bench/netgauge"
 	"github.com/leidenzipper/zipper/bench/netgauge/mpimod"
@@ -106,7 +107,9 @@ func main() {
 					if format == "table" {
 						progress = tableSoFar
 					}
+					begin := time.Now()
 					return onRanks(func(p *mmpi.Process) error {
+						o.Init = time.Since(begin)
 						var mem osu.Memory
 						for _, name := range c.Args().Slice() {
 							r, err := osu.Run(p, &mem, name, o, progress)

@@ -14,7 +14,7 @@ import (
 func osuCommand() *cli.Command {
 	return &cli.Command{
 		Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME",
-		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap.",
+		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap; init: MPI_Init, the shortest of all ranks.",
 		Flags:       slices.Concat([]cli.Flag{modeFlag}, targetFlags, osuFlags),
 		Action: func(c *cli.Context) error {
 			name, err := osuName(c)
