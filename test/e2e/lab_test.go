@@ -21,15 +21,15 @@ type lab struct {
 }
 
 // newLab sets up the lab, checks that the clusters cannot reach each other, and starts a forwarder
-// on the zipper node.
-func newLab(t *testing.T) *lab {
+// on the zipper node z1. There may be more zipper nodes.
+func newLab(t *testing.T, more ...string) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
 		t.Skip("the isolated lab needs root")
 	}
 	name := fmt.Sprintf("ze%d", os.Getpid())
 	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2",
-		"ZIPPERS=z1"}}
+		strings.Join(append([]string{"ZIPPERS=z1"}, more...), " ")}}
 	b.OK(b.Run(nil, l.env, "scripts/lab", "up"))
 	t.Cleanup(func() { b.OK(b.Run(nil, l.env, "scripts/lab", "down")) })
 	r := b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
@@ -50,9 +50,20 @@ func (l *lab) job(a, b string) string { return l.jobAt("7475", "login: a1, "+a, 
 
 // jobAt does the same for a forwarder at another port, with clusters that may begin on other nodes.
 func (l *lab) jobAt(port, a, b string) string {
+	return l.jobOf([]string{fmt.Sprintf("{a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[1]s\"}", port)}, "name: a, "+a, "name: b, "+b)
+}
+
+// jobOf writes a job file for forwarders with the given addresses, and clusters.
+func (l *lab) jobOf(zippers []string, clusters ...string) string {
+	text := "rsh: " + l.b.Root + "/scripts/lab-rsh\nzippers:\n"
+	for _, z := range zippers {
+		text += "- addresses: " + z + "\n"
+	}
+	text += "clusters:\n"
+	for _, c := range clusters {
+		text += "- {" + c + "}\n"
+	}
 	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
-	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[2]s\"}\nclusters:\n- {name: a, %s}\n- {name: b, %s}\n",
-		l.b.Root, port, a, b)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		l.b.T.Fatal(err)
 	}
@@ -84,6 +95,11 @@ func (l *lab) stream(prog, job string) (p *Proc, more func(what string), stop fu
 	file := filepath.Join(l.b.T.TempDir(), "stop")
 	p = l.b.Start(nil, l.env, l.b.Zipper, "run", "--file", job, "--", prog, file)
 	rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+	l.b.T.Cleanup(func() {
+		if l.b.T.Failed() {
+			l.b.T.Logf("the job has made %d rounds, and says: %s", rounds(), p.Stderr())
+		}
+	})
 	more = func(what string) {
 		from := rounds()
 		l.b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })

@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// connTable is the kernel's table of connections (conntrack) of one network namespace. Its limit,
+// net.netfilter.nf_conntrack_max, applies to each namespace, but only the first one can change it.
+type connTable struct {
+	t    *testing.T
+	link *netlink.Conn
+	made uint32 // the number of connections that were added
+}
+
+// openConnTable opens the table of a namespace, which requires root.
+func openConnTable(t *testing.T, namespace string) *connTable {
+	t.Helper()
+	f, err := os.Open("/run/netns/" + namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	link, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: int(f.Fd())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { link.Close() })
+	return &connTable{t: t, link: link}
+}
+
+// Messages, attributes and flags of Linux's ctnetlink.
+const (
+	ctNew, ctDelete                                   = unix.NFNL_SUBSYS_CTNETLINK << 8, unix.NFNL_SUBSYS_CTNETLINK<<8 | 2
+	ctaOrig, ctaReply, ctaStatus, ctaTimeout          = 1, 2, 3, 7
+	ctaIP, ctaProto, ctaSource6, ctaDestination6      = 1, 2, 3, 4
+	ctaProtoNumber, ctaSourcePort, ctaDestinationPort = 1, 2, 3
+	repliedAssuredConfirmed                           = 2 | 4 | 8
+)
+
+// request sends messages about connections over IPv6 and returns the errors of the kernel.
+func (c *connTable) request(kind netlink.HeaderType, version byte, bodies ...[]byte) (failed []error) {
+	c.t.Helper()
+	var all []netlink.Message
+	for _, b := range bodies {
+		all = append(all, netlink.Message{
+			Header: netlink.Header{Type: kind, Flags: netlink.Request | netlink.Create | netlink.Excl | netlink.Acknowledge},
+			Data:   append([]byte{unix.AF_INET6, version, 0, 0}, b...)})
+	}
+	if _, err := c.link.SendMessages(all); err != nil {
+		c.t.Fatal(err)
+	}
+	for range all {
+		if _, err := c.link.Receive(); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// connection returns a new connection of this table, as the kernel expects it. It does not exist
+// outside of the table, and the kernel keeps it for an hour: an assured one gives way to no other.
+func (c *connTable) connection() []byte {
+	c.made++
+	tuple := func(source, destination uint32) func(*netlink.AttributeEncoder) error {
+		address := func(n uint32) []byte {
+			return append([]byte{0xfd, 11: 0}, binary.BigEndian.AppendUint32(nil, n)...)
+		}
+		return func(e *netlink.AttributeEncoder) error {
+			e.Nested(ctaIP, func(e *netlink.AttributeEncoder) error {
+				e.Bytes(ctaSource6, address(source))
+				e.Bytes(ctaDestination6, address(destination))
+				return nil
+			})
+			e.Nested(ctaProto, func(e *netlink.AttributeEncoder) error {
+				e.Uint8(ctaProtoNumber, unix.IPPROTO_UDP)
+				e.Bytes(ctaSourcePort, []byte{4, 0})
+				e.Bytes(ctaDestinationPort, []byte{4, 0})
+				return nil
+			})
+			return nil
+		}
+	}
+	e := netlink.NewAttributeEncoder()
+	e.Nested(ctaOrig, tuple(c.made, 0))
+	e.Nested(ctaReply, tuple(0, c.made))
+	e.Bytes(ctaStatus, []byte{0, 0, 0, repliedAssuredConfirmed})
+	e.Bytes(ctaTimeout, binary.BigEndian.AppendUint32(nil, 3600))
+	b, err := e.Encode()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return b
+}
+
+// fill adds connections until the kernel takes no more.
+func (c *connTable) fill() {
+	c.t.Helper()
+	for {
+		bodies := make([][]byte, 100)
+		for i := range bodies {
+			bodies[i] = c.connection()
+		}
+		failed := c.request(ctNew, 0, bodies...)
+		for _, err := range failed {
+			if !errors.Is(err, unix.ENOMEM) {
+				c.t.Fatalf("connection %d: %v", c.made, err)
+			}
+		}
+		if failed != nil {
+			return
+		}
+	}
+}
+
+// empty removes all connections over IPv6: those that fill has added.
+func (c *connTable) empty() {
+	c.t.Helper()
+	if failed := c.request(ctDelete, 1, nil); failed != nil {
+		c.t.Fatal(failed)
+	}
+}
+
+// TestNATLabTableFull fills the zipper node's table of connections while two ranks exchange data
+// over a direct link. The link goes on. Ranks that join get a clear error, unless the forwarder's
+// port is exempted as docs/howto/direct-links.md says: then they join, and their pairs are relayed.
+// Once there is room, they get direct links as well.
+func TestNATLabTableFull(t *testing.T) {
+	k := newKernelLab(t)
+	b := k.b
+	exempt := func(in, out string) {
+		k.on("z1", "nft", "add table inet exempt; add chain inet exempt in { type filter hook prerouting priority raw; }; "+
+			"add chain inet exempt out { type filter hook output priority raw; }; "+
+			"add rule inet exempt in tcp "+in+" notrack; add rule inet exempt out tcp "+out+" notrack")
+	}
+	exempt("dport 7487", "sport 7487") // this test asks for the forwarder's status
+	exempt("sport 7487", "dport 7487") // on that node
+	_, more, stop := k.stream(k.prog, k.job)
+	k.awaitDirect(more)
+
+	table := openConnTable(t, k.name()+"-z1")
+	table.fill()
+	before := k.relayed()
+	more("the stream to go on while the table is full")
+	r := b.Run(nil, k.env, b.Zipper, "run", "--timeout", "10s", "--file", k.job, "--", k.prog, t.TempDir())
+	if r.Status == 0 || !strings.Contains(r.Stderr, "is the node's table of connections full?") {
+		t.Errorf("a job that cannot reach the forwarder: %v", r)
+	}
+	more("the stream to go on beside a job that fails")
+	if now := k.relayed(); now != before || k.direct() != 1 {
+		t.Errorf("%d bytes through the forwarder, %d direct links", now-before, k.direct())
+	}
+
+	exempt("dport 7486", "sport 7486")
+	_, more2, stop2 := k.stream(k.prog, k.job)
+	table.fill()
+	before = k.relayed()
+	more2("the second job to go on through the forwarder")
+	if now := k.relayed(); now == before || k.direct() != 1 {
+		t.Errorf("%d bytes through the forwarder, %d direct links", now-before, k.direct())
+	}
+	more("the stream to go on beside another job")
+	table.empty()
+	b.WaitFor(2*time.Minute, "the second job's direct link", func() bool { return k.direct() == 2 })
+	more2("the second job to take the direct link")
+	before = k.relayed()
+	more("the first stream to go on")
+	more2("the second stream to go on")
+	if now := k.relayed(); now != before {
+		t.Errorf("%d bytes through the forwarder beside the direct links", now-before)
+	}
+	stop()
+	stop2()
+}
