@@ -77,11 +77,15 @@ func (k *kernelLab) killRank(node, prog string) {
 	}
 }
 
-// TestNATLabRankKilled checks that a job with a direct link ends with the same error as one that is
-// relayed when a rank is killed. It logs how long both take.
+// killedRank is the error of a job of which rank 1, alone in cluster b, was killed: the launcher
+// has reported that, or the forwarder has lost the rank first.
+var killedRank = regexp.MustCompile(`(?s)MMPI: virtual rank 0: job ended [^\n]*(cluster b ended with exit status 137|` +
+	`virtual rank 1 \(rank 0 of cluster b [^\n]* is lost).*zipper: cluster b ended with exit status 137 \(SIGKILL\)`)
+
+// TestNATLabRankKilled checks that a job with a direct link ends as one that is relayed when a rank
+// is killed. It logs how long both take.
 func TestNATLabRankKilled(t *testing.T) {
 	k := newKernelLab(t)
-	ends, varies := map[string]string{}, regexp.MustCompile(`job [0-9a-f]+|[0-9.m]+s after`)
 	for _, c := range []struct {
 		name, port string
 		direct     int
@@ -93,18 +97,10 @@ func TestNATLabRankKilled(t *testing.T) {
 		begin := time.Now()
 		k.killRank("b1", k.prog)
 		r := p.Wait()
-		t.Logf("%s: the job has ended after %v: %v", c.name, time.Since(begin).Round(10*time.Millisecond), r)
-		if r.Status == 0 {
+		t.Logf("%s: the job has ended after %v", c.name, time.Since(begin).Round(10*time.Millisecond))
+		if r.Status != 137 || !killedRank.MatchString(r.Stderr) || strings.Contains(r.Stderr, "direct link") {
 			t.Errorf("%s: %v", c.name, r)
 		}
-		for _, l := range strings.Split(r.Stderr, "\n") {
-			if strings.HasPrefix(l, "MMPI:") || strings.HasPrefix(l, "zipper:") {
-				ends[c.name] += varies.ReplaceAllString(l, "") + "\n"
-			}
-		}
-	}
-	if ends["relayed"] == "" || ends["relayed"] != ends["direct"] {
-		t.Errorf("the relayed job ends with\n%s and the direct one with\n%s", ends["relayed"], ends["direct"])
 	}
 }
 

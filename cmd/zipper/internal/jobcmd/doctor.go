@@ -82,6 +82,9 @@ func examine(c *cli.Context) error {
 		}
 		r = doctor.Host(ctx, c.Args().Slice())
 		r.Findings = append(r.Findings, kernelFinding())
+		if n, most, err := nat.Tracked(); err == nil && crowded(n, most) {
+			r.Findings = append(r.Findings, crowdedFinding(n, most))
+		}
 	}
 	if c.Bool("json") {
 		if err := clikit.WriteJSON(os.Stdout, r); err != nil {
@@ -114,4 +117,14 @@ func kernelFinding() doctor.Finding {
 		f.Detail = fmt.Sprintf("a forwarder of this user relays all messages itself: %v", err)
 	}
 	return f
+}
+
+// crowded reports whether the kernel tracks nearly as many connections as it can.
+func crowded(n, most int) bool { return most > 0 && n >= most-most/10 }
+
+// crowdedFinding warns that ranks may soon be unable to reach a forwarder on this host.
+func crowdedFinding(n, most int) doctor.Finding {
+	return doctor.Finding{Level: doctor.Warn, Subject: "this host as a zipper node",
+		Detail: fmt.Sprintf("the kernel tracks %d of at most %d connections: when its table is full, ranks that join cannot reach a forwarder here", n, most),
+		Advice: "sysctl -w net.netfilter.nf_conntrack_max=NUMBER, or exempt the forwarder's port (docs/howto/direct-links.md)"}
 }
