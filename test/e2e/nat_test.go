@@ -151,12 +151,12 @@ func TestNATLab(t *testing.T) {
 	t.Run("random", func(t *testing.T) {
 		b := *b
 		b.T = t
-		native := b.OK(b.Native(OpenMPI, 3, random, "11", "3000"))
+		native := b.OK(b.Native(OpenMPI, 3, random, "11", "1000"))
 		spread := `login: a1, ranks: 2, mpi: openmpi, hosts: /run/` + k.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
 		for _, level := range []string{"checked", "sealed"} {
 			r := b.OK(b.Run(nil, k.env, b.Zipper, "run", "--level", level, "--file",
 				k.jobAt("7486", spread, "login: b1, ranks: 1, mpi: mpich"), "--",
-				strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "3000"))
+				strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "1000"))
 			b.Same(native, r, nil)
 			if strings.Contains(r.Stderr, "direct link") {
 				t.Errorf("level %s: %v", level, r)
