@@ -362,8 +362,8 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 }
 
 // NAT returns the same target over a forwarder on the first zipper node that has the kernel pass
-// connections on, and runs for such jobs only. That is what a forwarder does by default on a node
-// that forwards IP. The target fails if it cannot.
+// connections on, and runs for such jobs only. A forwarder does so by default on a node that
+// forwards IP. The target fails if the forwarder cannot.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
 	return drive.Target{Name: "nat", Job: func() (*spec.Job, error) {

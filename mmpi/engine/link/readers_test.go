@@ -63,7 +63,7 @@ type fewDescriptors struct{ wait.Linux }
 func (fewDescriptors) Epoll() (int, error) { return -1, errors.New("too many open files") }
 
 // BenchmarkStepOfIdleLinks measures a look at all links of a rank, none of which has anything to
-// read: what a rank with one partner in use pays for the others.
+// read. A rank with one partner in use takes that time for its other links.
 func BenchmarkStepOfIdleLinks(b *testing.B) {
 	for _, links := range []int{0, 1, 2, 4, 16, 64} {
 		b.Run(fmt.Sprint(links), func(b *testing.B) {
