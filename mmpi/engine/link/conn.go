@@ -7,6 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/limits"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/ready"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 )
 
@@ -18,9 +19,9 @@ type conn struct {
 	lender transport.Lender // the link if it sends a segment as one piece; otherwise nil
 	placer transport.Placer // the link if it sends and receives registered memory without copies; otherwise nil
 	narrow transport.Narrow // the link if it knows the rate of its bottleneck; otherwise nil
-	// readers has the registration of the link, or is nil.
-	readers *readers
-	seal    sealing.Link // at level sealed: keys for frames between this process and the forwarder
+	seal   sealing.Link     // at level sealed: keys for frames between this process and the forwarder
+	// watched is the link's membership in Set.ready.
+	watched ready.Entry
 
 	most   int // largest payload of a segment in bytes, unless the flow is fast
 	long   int // largest payload of a segment of a fast flow, in bytes
@@ -61,10 +62,7 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 // close closes the link, if there is one, and its pipe.
 func (c *conn) close() {
 	if c.link != nil {
-		if c.readers != nil {
-			c.readers.forget(c.link)
-			c.readers = nil
-		}
+		c.watched.Remove()
 		c.link.Close()
 		c.link = nil
 	}

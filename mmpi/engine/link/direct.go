@@ -86,9 +86,17 @@ func (s *Set) StopRedial(rank int) { s.Peer(rank).direct.StopRedial() }
 // more than fewDirect, one system call finds those with something to read.
 func (s *Set) stepDirect() (n int) {
 	direct := s.rails[len(s.forwarders):]
-	all := len(direct) <= fewDirect || !s.readers.look(direct)
+	all := len(direct) <= fewDirect
+	if !all {
+		for _, r := range direct {
+			if r.Linked() {
+				s.ready.Add(&r.watched, r.link.FD())
+			}
+		}
+		all = !s.ready.Look()
+	}
 	for _, r := range direct {
-		if all || r.readable || r.pending() {
+		if all || r.watched.MayRead() || r.pending() {
 			n += r.step()
 		}
 	}

@@ -86,7 +86,7 @@ func (s *Set) Close() {
 		r.detachLink()
 		r.seg.reset()
 	}
-	s.readers.close()
+	s.ready.Close()
 }
 
 // Check recounts the frames and bytes for which running counters are kept, and returns an error if

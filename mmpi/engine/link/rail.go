@@ -24,15 +24,13 @@ type rail struct {
 	tracked bool // Segments are acknowledged, because the job goes on when the rail is lost.
 	shares  bool // Segments to a peer may take other rails as well.
 
-	live  liveness // detects that the link has been silent for too long
-	count counter  // counts of the bytes sent and received over the link
-	in    input    // bytes that have arrived over the link and are not handled, and the payload being received
-	queue queue    // frames to send, other than segments; they overtake segments, but do not interrupt one
-	bulk  ring     // peers with segments to send over the rail; the first has the next turn
-	seg   segment  // segment that is being written
-	// readable says that the link may have something to read (readers).
-	readable bool
-	blocked  bool // The link takes no more bytes at the moment.
+	live    liveness // detects that the link has been silent for too long
+	count   counter  // counts of the bytes sent and received over the link
+	in      input    // bytes that have arrived over the link and are not handled, and the payload being received
+	queue   queue    // frames to send, other than segments; they overtake segments, but do not interrupt one
+	bulk    ring     // peers with segments to send over the rail; the first has the next turn
+	seg     segment  // segment that is being written
+	blocked bool     // The link takes no more bytes at the moment.
 	// saysLost has the clusters that the forwarder has said to be lost over the current link, with
 	// the reasons, by index of the cluster.
 	saysLost  map[int]string

@@ -31,6 +31,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/ready"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -101,7 +102,7 @@ type Config struct {
 // exchange with each peer.
 type Set struct {
 	core
-	readers readers // finds the direct links with something to read
+	ready ready.Set // finds the direct links with something to read
 }
 
 // New returns a Set over links that have been joined. The caller calls Start once the upper layers
@@ -120,7 +121,7 @@ func New(cfg Config) (*Set, error) {
 		landedEvery: min(landedEvery, minOnWay/2*cfg.Limits.Segment),
 		pathTo:      make([]flow.Path, len(cfg.World.Clusters)), peers: sparse.New[*Peer](size),
 		zcopy: zcopy{from: cfg.ZcopyFrom, warn: cfg.Warn}, changed: make(chan struct{}, 1)}}
-	s.readers.system = cfg.System
+	s.ready = ready.New(cfg.System)
 	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
 	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n),
 		shares: make([]wire.Moved, n), claims: map[*Peer]time.Duration{}}

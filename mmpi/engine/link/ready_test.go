@@ -14,23 +14,25 @@ import (
 // TestManyDirectLinksAreRead checks that a rank with many direct links reads all of them, also
 // without the descriptor that tells which have something to read.
 func TestManyDirectLinksAreRead(t *testing.T) {
-	for name, c := range map[string]struct {
-		system wait.System
-		fault  func(d *readers)
-	}{
-		"all":                {wait.NewLinux(), func(*readers) {}},
-		"no descriptor":      {fewDescriptors{wait.NewLinux()}, func(*readers) {}},
-		"closed":             {wait.NewLinux(), func(d *readers) { unix.Close(d.set) }},
-		"replaced by a file": {wait.NewLinux(), func(d *readers) { unix.Dup3(0, d.set, unix.O_CLOEXEC) }},
+	for name, fault := range map[string]func(fd int){
+		"all":                func(int) {},
+		"no descriptor":      nil,
+		"closed":             func(fd int) { unix.Close(fd) },
+		"replaced by a file": func(fd int) { unix.Dup3(0, fd, unix.O_CLOEXEC) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const peers = 5
+			system := &epolls{Linux: wait.NewLinux(), fails: fault == nil}
 			var pairs [][2]int
 			for peer := 1; peer <= peers; peer++ {
 				pairs = append(pairs, [2]int{0, peer})
 			}
 			n := newTestNet(t, []uint32{1, peers}, netOptions{rows: 1, direct: pairs}, 1,
-				func(x *Config) { x.System = c.system })
+				func(c *Config) {
+					if c.World.Rank == 0 {
+						c.System = system
+					}
+				})
 			send := func(what string, from ...int) {
 				for _, peer := range from {
 					n.ranks[peer].locked(func() { n.ranks[peer].sendEager(0, fmt.Append(nil, what, peer)) })
@@ -47,7 +49,9 @@ func TestManyDirectLinksAreRead(t *testing.T) {
 				n.meet(p[0], p[1])
 			}
 			send("first", 1, 2, 3, 4, 5)
-			c.fault(&n.ranks[0].set.readers)
+			if fault != nil {
+				fault(system.fd)
+			}
 			send("second", 1, 3)
 			n.part(0, 3)
 			send("over the forwarder", 3)
@@ -57,10 +61,20 @@ func TestManyDirectLinksAreRead(t *testing.T) {
 	}
 }
 
-// fewDescriptors is a system that has no descriptor for a set.
-type fewDescriptors struct{ wait.Linux }
+// epolls is a system that notes the descriptor of a set, or has none.
+type epolls struct {
+	wait.Linux
+	fails bool
+	fd    int
+}
 
-func (fewDescriptors) Epoll() (int, error) { return -1, errors.New("too many open files") }
+func (s *epolls) Epoll() (fd int, err error) {
+	if s.fails {
+		return -1, errors.New("too many open files")
+	}
+	s.fd, err = s.Linux.Epoll()
+	return s.fd, err
+}
 
 // BenchmarkStepOfIdleLinks measures a look at all links of a rank, none of which has anything to
 // read. A rank with one partner in use takes that time for its other links.
