@@ -134,7 +134,7 @@ func benchReport(c *cli.Context) error {
 			return []drive.Target{l.Zipped("zipped", a, b, nil), l.NAT(a, b), classic, l.Routed(a, b), l.Native(a + b)}
 		}
 		shaping = c.String("rate")
-		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Nat: the same, the kernel of the forwarder's node passes connections between ranks on (zipper forwarder --nat). Classic: zipped with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
+		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Nat: the same, the kernel of the forwarder's node passes connections between ranks on. Classic: zipped with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
 	}
 	d.Environment = drive.Describe(shaping)
 	m := &reportMeasurement{ctx: ctx, runner: r, set: set, targets: targets, begin: time.Now(), data: d}

@@ -29,7 +29,7 @@ var targetFlags = []cli.Flag{
 	clikit.TuningFlag, clikit.LogFlag,
 }
 
-const modes = "zipped, plain, checked or sealed (zipped at that level), classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"
+const modes = "zipped, plain, checked or sealed (zipped at that level), classic (the original's protocol), native (one cluster, no zipper), nat (lab only: the zipper node's kernel passes connections on), routed (lab only: the zipper node routes IP)"
 
 // modeFlag belongs to commands that measure on one target, modesFlag to those that compare.
 var (
