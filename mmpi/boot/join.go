@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -120,7 +121,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		dialer.Notify = loc.Warn
 	}
 	if paths == nil && job.Protocol != jobenv.Classic { // over several hops no kernel has a way to the other rank
-		dialer.Inside = ln.listenInside
+		dialer.Inside = func(here netip.Addr) string { return ln.listenInside(here, &allow) }
 	}
 	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
@@ -138,7 +139,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	direct := openers(&id, &joined.layout, within)
 	wiring := engine.Wiring{Links: joined.links, Addresses: addresses(targets), Redial: joined.redial, Routes: paths,
 		Direct: direct, OpenWay: waysOf(&id, &joined.layout, func() *reach {
-			return reachOf(context.Background(), allow, targets, joined.links)
+			ctx, cancel := context.WithTimeout(context.Background(), meetingTime)
+			defer cancel()
+			return reachOf(ctx, allow, targets, joined.links)
 		}), Level: level, Warn: loc.Warn}
 	cfg := engine.Config{World: w, Wiring: wiring, Waits: loc.Waits, Leave: loc.Leave, Native: native,
 		Embedded: loc.Embedded, Collectives: tuning, OnLoss: job.OnLoss == jobenv.LossContinues,

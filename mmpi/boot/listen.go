@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -38,9 +39,15 @@ type listener struct {
 
 // listenInside listens on the own cluster's network, where a forwarder's kernel passes connections
 // on. here is the address of this end of the link to the forwarder. It returns the listener's
-// address, or "" if that is impossible, so that messages take the forwarder. It is safe for
-// concurrent use.
-func (ln *listener) listenInside(here netip.Addr) string {
+// address, or "" if that is impossible, so that messages take the forwarder: so do those of ranks
+// at a loopback address, to which no rank connects unless it is allowed. It is safe for concurrent
+// use.
+func (ln *listener) listenInside(here netip.Addr, allow *jobenv.DirectAllow) string {
+	allowed := slices.Contains(allow.Hosts, here.String()) ||
+		slices.ContainsFunc(allow.Networks, func(p netip.Prefix) bool { return p.Contains(here) })
+	if here.IsLoopback() && !allowed {
+		return ""
+	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	at, known := ln.inside[here]

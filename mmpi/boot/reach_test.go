@@ -62,3 +62,21 @@ func TestDoorElsewhereIsNotDialled(t *testing.T) {
 	}
 	handshaketest.NotDialled(t, probe)
 }
+
+// TestNoListenerAtLoopback checks that a rank that has joined over the loopback interface listens
+// for no connections that a forwarder's kernel passes on, because no rank dials such an address,
+// unless that is allowed.
+func TestNoListenerAtLoopback(t *testing.T) {
+	here := netip.MustParseAddr("127.0.0.1")
+	for allow, listens := range map[string]bool{"": false, "127.0.0.2": false, "127.0.0.1": true, "127.0.0.0/8": true} {
+		d, err := jobenv.ParseDirectAllow(allow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln := &listener{}
+		if at := ln.listenInside(here, &d); (at != "") != listens {
+			t.Errorf("with %q it listens at %q", allow, at)
+		}
+		ln.close()
+	}
+}
