@@ -54,8 +54,8 @@ func openers(id *handshake.Identity, layout *wire.Layout, within *reach) map[int
 }
 
 // waysOf returns the function that opens a direct link on demand, at an address that a forwarder
-// names. reachable returns the addresses that may be dialled, which may take up to meetingTime; it is
-// called once, if at all.
+// names. reachable returns the addresses that may be dialled, which may take up to meetingTime; it
+// is called once, if at all.
 func waysOf(id *handshake.Identity, layout *wire.Layout, reachable func() *reach) engine.WayOpener {
 	key := handshake.Key(id.Job, id.Secret)
 	me := int(layout.Rank)

@@ -101,11 +101,12 @@ func fullPackets(n, packet, head int) int {
 	return (n+head)/packet*packet - head
 }
 
-// patience returns how long a ping may stay unanswered before the link is given up. It is longer
-// for the only remaining link (alone) while the network still reaches the other host: then the
-// process there is stopped, or waits for a core.
-func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
-	if l, ok := c.link.(transport.Listening); ok && alone {
+// patience returns how long a ping may stay unanswered before the link is given up. It may be
+// longer (waits) while the network still reaches the other host: then the process there is stopped,
+// or waits for a core. That holds for the only remaining link, and for those on demand, which are
+// given up when the network fails (cutOff).
+func (c *conn) patience(limit *limits.Limits, waits bool) time.Duration {
+	if l, ok := c.link.(transport.Listening); ok && waits {
 		if unheard, known := l.Unheard(); known && unheard < limit.Silence {
 			return max(limit.Silence, limit.LastWay)
 		}
@@ -117,18 +118,20 @@ func (c *conn) patience(limit *limits.Limits, alone bool) time.Duration {
 // directUnheard, or four round trips. The host of a process that is stopped, or reads nothing,
 // acknowledges.
 func (c *conn) cutOff() bool {
-	limit := directUnheard
-	if l, ok := c.link.(transport.Distant); ok {
-		if path, known := l.Path(); known {
-			limit = max(limit, 4*path.RoundTrip)
-		}
-	}
 	l, ok := c.link.(transport.Listening)
 	if !ok {
 		return false
 	}
 	unheard, known := l.Unheard()
-	return known && unheard > limit
+	if !known || unheard <= directUnheard {
+		return false
+	}
+	if l, ok := c.link.(transport.Distant); ok {
+		if path, known := l.Path(); known {
+			return unheard > 4*path.RoundTrip
+		}
+	}
+	return true
 }
 
 // opener is a function that opens a rail's link, unless ctx ends before.
@@ -136,8 +139,8 @@ type opener func(ctx context.Context, a Attempt) (transport.Link, error)
 
 // dialer opens a rail's link, and cancels attempts to open it.
 type dialer struct {
-	// open opens the link. It is called only if Rail.Dials returns true; nil: this end has opened
-	// no link on demand yet.
+	// open opens the link. It is called only if Rail.Dials returns true; nil: the links are opened
+	// on demand (Demands.connect).
 	open   opener
 	cancel func() // cancels the last attempt to open the link; nil: no attempt was made
 }

@@ -228,14 +228,20 @@ type Demands struct {
 
 	traffic    wire.Moved    // amount that was sent over links on demand
 	reported   wire.Moved    // value of traffic at the last report to a forwarder
-	shares     []wire.Moved  // part of reported that each forwarder was told, by rail.index
+	shares     []share       // reports to each forwarder, by rail.index
 	reportedAt time.Duration // time of that report
+}
+
+// share is the part of a process's traffic over links on demand that one forwarder was told.
+type share struct {
+	wire.Moved
+	informed bool // A report was sent over the current link.
 }
 
 // offer records whether the forwarder of the rail with an index opens ways.
 func (d *Demands) offer(index int, on bool) {
 	if d.open != nil {
-		d.offers[index] = on
+		d.offers[index], d.shares[index].informed = on, false
 		d.offered = slices.Contains(d.offers, true)
 	}
 }
@@ -273,16 +279,22 @@ func (d *Demands) countBulk(p *Peer, r *rail, n int) {
 
 // report tells a forwarder that opens ways how much was sent over links on demand, if that has
 // changed. Each forwarder is told only what no other one was told, so that sums over all of them
-// count nothing twice.
+// count nothing twice. A forwarder of which that is nothing is told so once: it knows by that that
+// ranks can use ways.
 func (d *Demands) report() {
+	if d.traffic == (wire.Moved{}) {
+		return
+	}
 	for _, r := range d.core.forwarders {
-		if d.traffic != d.reported && d.offers[r.index] && r.State() == failover.Up {
-			share := &d.shares[r.index]
-			share.Messages += d.traffic.Messages - d.reported.Messages
-			share.Bytes += d.traffic.Bytes - d.reported.Bytes
-			d.reported, d.reportedAt = d.traffic, d.core.Now()
-			r.queue.push(d.core.takeControl(wire.TypeMoved, share))
+		share := &d.shares[r.index]
+		if !d.offers[r.index] || r.State() != failover.Up || share.informed && d.traffic == d.reported {
+			continue
 		}
+		share.Messages += d.traffic.Messages - d.reported.Messages
+		share.Bytes += d.traffic.Bytes - d.reported.Bytes
+		share.informed = true
+		d.reported, d.reportedAt = d.traffic, d.core.Now()
+		r.queue.push(d.core.takeControl(wire.TypeMoved, &share.Moved))
 	}
 }
 
@@ -313,7 +325,7 @@ func (d *Demands) failed(r *rail, err error) {
 		return
 	}
 	delete(d.claims, r.peer)
-	if d.failures == maxFailures || errors.Is(err, errNoRoom) {
+	if d.failures == maxFailures || errors.Is(err, errNotTaken) || errors.Is(err, context.Canceled) {
 		return
 	}
 	if d.failures++; d.failures == maxFailures {

@@ -2,11 +2,14 @@ package link
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/memnet"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/link/failover"
 )
 
 // TestAttemptOfLowerRankWins checks that two ranks that dial each other at the same time, because
@@ -73,5 +76,69 @@ func TestAttemptOfLowerRankWins(t *testing.T) {
 		if a, b := w.directs(0), w.directs(1); len(a) != 1 || len(b) != 1 {
 			t.Errorf("direct links %v, %v", a, b)
 		}
+	}
+}
+
+// TestLateAttemptChangesNothing checks that an attempt that was cancelled, and returns when another
+// attempt has begun, does not end that attempt.
+func TestLateAttemptChangesNothing(t *testing.T) {
+	for _, succeeds := range []bool{false, true} {
+		first, second := make(chan transport.Link), make(chan transport.Link)
+		begun := make(chan string)
+		w := &wayNet{testNet: newTestNet(t, []uint32{1, 1}, netOptions{rows: 1}, 1, func(c *Config) {
+			c.OpenWay = func(_ context.Context, x wire.Way) (transport.Link, error) {
+				begun <- x.Address
+				from := first
+				if x.Address == "z:2" {
+					from = second
+				}
+				if l := <-from; l != nil {
+					return l, nil
+				}
+				return nil, errors.New("unreachable")
+			}
+		})}
+		way := func(address string) {
+			w.control(w.ranks[1].rails[0], wire.TypeWay, &wire.Way{Rank: 0, Address: address})
+			w.tickQuietly(1)
+			if got := <-begun; got != address {
+				t.Fatalf("an attempt at %s", got)
+			}
+		}
+		way("z:1")
+		fromLower, atHigher := must(memnet.Pipe(memnet.Options{}))
+		if !w.ranks[1].set.DirectUp(0, atHigher) {
+			t.Fatal("the link of the lower rank is refused")
+		}
+		fromLower.Close()
+		w.until("the link to be lost", func() bool {
+			w.settle()
+			return len(w.directs(1)) == 0
+		})
+		way("z:2")
+		dials := func() (yes bool) {
+			r := w.ranks[1]
+			r.locked(func() { yes = r.set.Peer(0).direct.State() == failover.Dialing })
+			return yes
+		}
+		var late transport.Link
+		if succeeds {
+			late, _ = must(memnet.Pipe(memnet.Options{}))
+		}
+		first <- late
+		for range 100 { // The attempt that is late has returned, and ends soon.
+			if !dials() {
+				t.Fatal("the second attempt has ended")
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		here, _ := must(memnet.Pipe(memnet.Options{}))
+		second <- here
+		w.until("the second link", func() bool { return len(w.directs(1)) == 1 })
+		w.ranks[1].locked(func() {
+			if w.ranks[1].set.Peer(0).direct.link != here {
+				t.Error("another link is in use")
+			}
+		})
 	}
 }

@@ -240,13 +240,39 @@ func (d *Demands) rail(p *Peer) *rail {
 
 // connect makes one attempt to open the link of rail r at the address that a forwarder has named.
 func (d *Demands) connect(r *rail, w wire.Way) {
-	r.open = func(ctx context.Context, _ Attempt) (transport.Link, error) {
-		l, err := d.open(ctx, w)
-		if err != nil {
-			return nil, onlyAttempt{err}
-		}
-		return l, nil
-	}
+	c := d.core
 	r.StartRedial()
-	d.core.reconnect(r)
+	pause, _ := r.Redial()
+	ctx, cancel := context.WithCancel(c.ctx)
+	r.attempts++
+	number := r.attempts
+	r.cancel = cancel
+	r.Attempt(true)
+	c.system.Go(func() {
+		defer cancel()
+		var l transport.Link
+		err := context.Canceled
+		if c.system.Pause(ctx, pause) {
+			l, err = d.open(ctx, w)
+		}
+		if err == nil && !c.accept(ctx, r, l) {
+			l.Close()
+			err = errNotTaken
+		}
+		d.attempted(r, number, err)
+	}, false)
+}
+
+// attempted ends the attempt to open the link of rail r that has this number. It does nothing if
+// that attempt was cancelled, and another one has begun since.
+func (d *Demands) attempted(r *rail, number int, err error) {
+	d.core.lock.Lock()
+	defer d.core.lock.Unlock()
+	switch {
+	case r.attempts != number:
+	case err != nil:
+		d.core.attemptFailed(r, onlyAttempt{err})
+	default:
+		r.Attempt(false)
+	}
 }

@@ -364,6 +364,7 @@ func (l *deafLink) Unheard() (time.Duration, bool) { return l.unheard, true }
 // not acknowledge what was sent, but not when it only sends nothing because the process is stopped.
 func TestCutOffLinkIsGivenUp(t *testing.T) {
 	w := newWayNet(t, 1, 1, 1)
+	w.ranks[0].set.Limit().Ping = time.Second
 	_, there := must(memnet.Pipe(memnet.Options{}))
 	l := &deafLink{Link: there}
 	if !w.ranks[0].set.DirectUp(1, l) {
@@ -373,13 +374,46 @@ func TestCutOffLinkIsGivenUp(t *testing.T) {
 	for i, step := range []struct {
 		at, unheard time.Duration
 		up          bool
-	}{{0, 0, true}, {2 * directUnheard, 0, true}, {3 * directUnheard, directUnheard, true},
-		{4 * directUnheard, directUnheard + 1, false}} {
+	}{{0, 0, true}, {2 * directUnheard, 0, true}, {3 * directUnheard, directUnheard, true}, {10 * time.Second, 0, true},
+		{20 * time.Second, 0, true}, {20*time.Second + 2*directUnheard, directUnheard + 1, false}} {
 		l.unheard = step.unheard
 		w.tick(0, begin+step.at)
+		w.settle() // The forwarder answers a Ping.
 		if up := len(w.directs(0)) > 0; up != step.up {
 			t.Errorf("step %d: the link is up: %v", i, up)
 		}
+	}
+}
+
+// TestEachForwarderIsToldOfTraffic checks that a forwarder learns that ranks use ways, although
+// another one is told of all the traffic, and that it is told once.
+func TestEachForwarderIsToldOfTraffic(t *testing.T) {
+	w := newWayNet(t, 2, 1, 1)
+	for _, s := range w.ranks[0].rails {
+		w.control(s, wire.TypeOffer, nil)
+	}
+	d, now := &w.ranks[0].set.Demands, time.Second
+	report := func() (all [2]bool) {
+		w.ranks[0].locked(func() {
+			now += reportEvery
+			w.ranks[0].set.Tick(now)
+			all = [2]bool{d.shares[0].informed, d.shares[1].informed}
+		})
+		return all
+	}
+	if got := report(); got != [2]bool{} {
+		t.Errorf("without traffic: told %v", got)
+	}
+	w.ranks[0].locked(func() { d.traffic = wire.Moved{Messages: 3, Bytes: 30} })
+	if got := report(); got != [2]bool{true, true} {
+		t.Errorf("told %v", got)
+	}
+	if d.shares[0].Moved != d.traffic || d.shares[1].Moved != (wire.Moved{}) {
+		t.Errorf("told %+v", d.shares)
+	}
+	w.control(w.ranks[0].rails[1], wire.TypeOffer, nil) // another forwarder, which knows nothing
+	if got := [2]bool{d.shares[0].informed, d.shares[1].informed}; got != [2]bool{true, false} {
+		t.Errorf("after an Offer: told %v", got)
 	}
 }
 
@@ -391,7 +425,7 @@ func TestForwardersShareReports(t *testing.T) {
 		w.control(s, wire.TypeOffer, nil)
 	}
 	d, now := &w.ranks[0].set.Demands, time.Second
-	var shares []wire.Moved
+	var shares []share
 	for i, moved := range []wire.Moved{{Messages: 3, Bytes: 30}, {Messages: 4, Bytes: 70}, {Messages: 9, Bytes: 90}} {
 		w.ranks[0].locked(func() {
 			d.offer(0, i != 1) // the first forwarder is lost for a while
@@ -401,7 +435,7 @@ func TestForwardersShareReports(t *testing.T) {
 			shares = slices.Clone(d.shares)
 		})
 	}
-	if want := []wire.Moved{{Messages: 8, Bytes: 50}, {Messages: 1, Bytes: 40}}; !slices.Equal(shares, want) {
+	if want := []share{{wire.Moved{Messages: 8, Bytes: 50}, true}, {wire.Moved{Messages: 1, Bytes: 40}, true}}; !slices.Equal(shares, want) {
 		t.Errorf("reported %+v, want %+v", shares, want)
 	}
 }

@@ -45,6 +45,7 @@ type rail struct {
 type onDemand struct {
 	wanted   bool          // The rail's links are opened on demand, and this end does not open them again.
 	use      demand.Use    // records when the link was used last
+	attempts int           // number of attempts of this end to open the link
 	listened time.Duration // time at which a silent link was last asked whether it is cut off
 }
 

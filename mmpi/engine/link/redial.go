@@ -41,10 +41,6 @@ func (c *core) attempt(r *rail) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	c.lock.Lock()
-	if r.wanted && r.Linked() {
-		c.lock.Unlock()
-		return errNotNeeded
-	}
 	a := Attempt{Leaves: r.OwesBye(), Lost: c.Losses.list()}
 	r.cancel = cancel
 	r.Attempt(true)
@@ -55,9 +51,6 @@ func (c *core) attempt(r *rail) error {
 	}
 	if !c.accept(ctx, r, l) {
 		l.Close()
-		if r.wanted {
-			return errNoRoom
-		}
 	}
 	c.lock.Lock()
 	r.Attempt(false)
@@ -71,6 +64,11 @@ func (c *core) attempt(r *rail) error {
 func (c *core) dialFailed(r *rail, err error) (over bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
+	return c.attemptFailed(r, err)
+}
+
+// attemptFailed does what dialFailed does, for a caller that holds the lock.
+func (c *core) attemptFailed(r *rail, err error) (over bool) {
 	f := failover.Failure{Err: err, Refused: errors.Is(err, unix.ECONNREFUSED), Cancelled: errors.Is(err, context.Canceled)}
 	var refusal interface{ Final() bool }
 	if errors.As(err, &refusal) {
@@ -101,7 +99,7 @@ func (c *core) accept(ctx context.Context, r *rail, l transport.Link) bool {
 	defer c.lock.Unlock()
 	if r.wanted {
 		r.StopRedial() // The link is not opened again when it is lost.
-		if ctx.Err() != nil || !c.Demands.admit(r) {
+		if ctx.Err() != nil || !c.tracker.Wants(&r.Rail) || !c.Demands.admit(r) {
 			return false
 		}
 		r.abort() // The link of the other end, which has the lower rank, replaces an attempt of this end.
@@ -133,15 +131,14 @@ func (c *core) accept(ctx context.Context, r *rail, l transport.Link) bool {
 // onlyAttempt is the error of the only attempt to open a direct link on demand.
 type onlyAttempt struct{ error }
 
+// Unwrap returns the error of the attempt.
+func (e onlyAttempt) Unwrap() error { return e.error }
+
 // Permanent returns true: the forwarder must be asked again before the next attempt.
 func (onlyAttempt) Permanent() bool { return true }
 
-// errNoRoom is the error of an attempt whose link is not taken.
-var errNoRoom = onlyAttempt{errors.New("all direct links that this process may have are in use")}
-
-// errNotNeeded is the error of an attempt that is not made, because the other end has opened the
-// link.
-var errNotNeeded = onlyAttempt{errors.New("the other end has opened the link")}
+// errNotTaken is the error of an attempt whose link is not taken. It is no failure of the network.
+var errNotTaken = errors.New("the other end has opened the link, or all direct links that this process may have are in use")
 
 // admit makes room for a new link of rail r, if necessary by closing the one that was unused for
 // longest, and reports whether there is room.

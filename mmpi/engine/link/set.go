@@ -124,7 +124,7 @@ func New(cfg Config) (*Set, error) {
 	s.ready = ready.New(cfg.System)
 	s.Losses = Losses{core: &s.core, onLoss: cfg.OnLoss}
 	s.Demands = Demands{core: &s.core, open: cfg.OpenWay, offers: make([]bool, n),
-		shares: make([]wire.Moved, n), claims: map[*Peer]time.Duration{}}
+		shares: make([]share, n), claims: map[*Peer]time.Duration{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.replays = s.multi || cfg.Redial != nil
@@ -334,7 +334,7 @@ func (r *rail) watch(now time.Duration) error {
 			r.count.report()
 		}
 		if overdue > 0 {
-			if limit := r.patience(limit, r.core.tracker.Alone(&r.Rail)); overdue > limit {
+			if limit := r.patience(limit, r.wanted || r.core.tracker.Alone(&r.Rail)); overdue > limit {
 				return fault.New(fault.Link, "no answer for %v", limit)
 			}
 		}

@@ -53,7 +53,8 @@ func (s *Set) open() bool {
 }
 
 // Look finds out which descriptors have something to read. It returns false if it cannot tell,
-// because the process has no descriptor left for the set, or the program has closed it.
+// because the process has no descriptor left for the set, or the program has closed it. Look does
+// not notice if the program has made another set that has the same number.
 func (s *Set) Look() bool {
 	if s.fd < 0 {
 		return false
@@ -71,8 +72,8 @@ func (s *Set) Look() bool {
 	return true
 }
 
-// MayRead reports whether the last Look has found something to read, or the descriptor is in no
-// set. It returns true once for each Look.
+// MayRead reports whether the descriptor must be read: it is in no set, or a Look has found
+// something to read, which MayRead has not reported yet.
 func (e *Entry) MayRead() bool {
 	readable := e.readable || e.set == nil
 	e.readable = false
