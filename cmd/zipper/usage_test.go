@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
-// TestBenchmarkMistakesStartNothing checks that errors in a benchmark's flags are reported before
-// anything is started: the context has ended, so that nothing can be started.
-func TestBenchmarkMistakesStartNothing(t *testing.T) {
+// TestMistakesStartNothing checks that errors in flags are reported before anything is started: the
+// context has ended, so that nothing can be started.
+func TestMistakesStartNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for line, word := range map[string]string{
@@ -23,7 +23,10 @@ func TestBenchmarkMistakesStartNothing(t *testing.T) {
 		"bench compare --lab --modes zipped,foo latency":       `mode "foo": want zipped`,
 		"bench compare --modes zipped,routed latency":          "mode routed needs --lab",
 		"bench compare --modes zipped,nat latency":             "mode nat needs --lab",
-		"forwarder --nat --protocol classic":                   "--nat is not supported with --protocol classic, which relays everything",
+		"forwarder --nat --protocol classic":                   "--nat=on is not supported with --protocol classic, which relays everything",
+		"run --nat --protocol classic -c a=1 -c b=1 prog":      "--nat=on is not supported with --protocol classic",
+		"run --nat --zipper h -c a=1 -c b=1 prog":              "--nat=on is for the forwarder that zipper run starts, but the job names others",
+		"run --nat=on -c a=1 prog":                             "--nat=on is for the forwarder that zipper run starts, but a job of one cluster has none",
 		"forwarder --listen 127.0.0.1:0 --dial-allow 10.0.0.1": "--dial-allow: netip.ParsePrefix",
 		"forwarder --status=":                                  "--status: want HOST:PORT",
 		"bench osu --mode foo latency":                         `mode "foo": want zipped`,

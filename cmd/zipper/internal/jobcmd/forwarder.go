@@ -24,6 +24,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/addr"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // Forwarder returns the command zipper forwarder.
@@ -53,7 +54,7 @@ func forwarderFlags() []cli.Flag {
 			Usage: "`HOST:PORT` at which the forwarder answers zipper status; none: not at all"},
 		&cli.BoolFlag{Name: "metrics", Usage: "also serve metrics for Prometheus at the status address (/metrics)"},
 		&cli.StringFlag{Name: "accounting", Usage: "append a record of each job that has run to `FILE`, one line of JSON (docs/howto/monitoring.md)"},
-		natFlag(),
+		natFlag("whether the kernel of this node"),
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 		&cli.StringFlag{Name: "host-key",
 			Usage: "`FILE` with the key by which ranks recognize this forwarder; made if it does not exist; none: a new key at each start (default: host_key in the state directory)"},
@@ -99,11 +100,12 @@ func forwarderFlags() []cli.Flag {
 	}
 }
 
-// natFlag returns the flag --nat, which may be given without a value.
-func natFlag() cli.Flag {
+// natFlag returns the flag --nat, which may be given without a value. whether is the beginning of
+// the sentence that describes its values.
+func natFlag(whether string) cli.Flag {
 	mode := jobforwarder.NATAuto
 	return &cli.GenericFlag{Name: natName, Value: &mode,
-		Usage: "--nat=auto, --nat=on or --nat=off, with =: whether this node's kernel forwards connections between ranks; auto does so if it can (nftables, CAP_NET_ADMIN and IP forwarding); --nat alone means on (docs/howto/direct-links.md)"}
+		Usage: "--nat=auto, --nat=on or --nat=off, with =: " + whether + " forwards connections between ranks; auto does so if it can (nftables, CAP_NET_ADMIN and IP forwarding); --nat alone means on (docs/howto/direct-links.md)"}
 }
 
 // natName is the name of natFlag.
@@ -120,6 +122,21 @@ func natMistaken(mode jobforwarder.NAT, program string) error {
 		return fmt.Errorf("--nat %s: write --nat=%s", program, program)
 	}
 	return nil
+}
+
+// natUnmet returns an error if the kernel must forward connections, but zipper run starts no
+// forwarder for the job, or one that relays everything.
+func natUnmet(mode jobforwarder.NAT, job *spec.Job) error {
+	const starts = "--nat=on is for the forwarder that zipper run starts, but "
+	switch {
+	case mode != jobforwarder.NATOn:
+		return nil
+	case len(job.Zippers) > 0:
+		return errors.New(starts + "the job names others: give them the option")
+	case len(job.Clusters) < 2:
+		return errors.New(starts + "a job of one cluster has none")
+	}
+	return mode.Fits(job.Protocol)
 }
 
 // dialler returns the function by which the forwarder connects to others: by the command for the

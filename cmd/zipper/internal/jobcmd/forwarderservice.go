@@ -85,8 +85,8 @@ func serveForwarder(line *cli.Context) (err error) {
 	if cfg.Dial, err = dialler(c, &cfg, log); err != nil {
 		return clikit.Usage(err)
 	}
-	if natMode(c) == jobforwarder.NATOn && cfg.Protocol == forwarder.Classic {
-		return clikit.Usage(errors.New("--nat is not supported with --protocol classic, which relays everything"))
+	if err := natMode(c).Fits(cfg.Protocol); err != nil {
+		return clikit.Usage(err)
 	}
 	kernel, err := natMode(c).Apply(&cfg)
 	if err != nil {

@@ -73,7 +73,7 @@ and 2 for wrong flags.`,
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
 			clikit.TicketFlag, clikit.HostKeysFlag,
-			natFlag(),
+			natFlag("with the forwarder that this command starts: whether the kernel of this host"),
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},
@@ -100,6 +100,9 @@ func run(c *cli.Context) error {
 		return clikit.Usage(err)
 	}
 	if err := natMistaken(natMode(c), c.Args().First()); err != nil {
+		return clikit.Usage(err)
+	}
+	if err := natUnmet(natMode(c), job); err != nil {
 		return clikit.Usage(err)
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)

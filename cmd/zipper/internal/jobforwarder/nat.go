@@ -49,6 +49,15 @@ func (m *NAT) Get() any { return string(*m) }
 // IsBoolFlag allows the flag without a value.
 func (m *NAT) IsBoolFlag() bool { return true }
 
+// Fits returns an error if the kernel must forward connections of jobs with a protocol that relays
+// everything.
+func (m NAT) Fits(protocol string) error {
+	if m == NATOn && protocol == forwarder.Classic {
+		return errors.New("--nat=on is not supported with --protocol classic, which relays everything")
+	}
+	return nil
+}
+
 // Apply sets the fields of cfg that say whether the kernel forwards connections, and logs the
 // reason if it does not although it should. The closer, which is never nil, must be closed after
 // the forwarder's end. An error means that the kernel must forward but cannot.
@@ -56,6 +65,9 @@ func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
 	if m == NATOff {
 		cfg.NATOff = "--nat=off"
 		return nothing{}, nil
+	}
+	if err := m.Fits(cfg.Protocol); err != nil {
+		return nothing{}, err
 	}
 	if cfg.Protocol == forwarder.Classic {
 		cfg.NATOff = "with --protocol classic everything is relayed"

@@ -27,6 +27,18 @@ func TestKernelCannotForwardOnOneHost(t *testing.T) {
 	f.Close()
 }
 
+// TestKernelCannotForwardClassic checks that --nat=on fails with the protocol that relays
+// everything, and that --nat=auto gives that as the reason.
+func TestKernelCannotForwardClassic(t *testing.T) {
+	cfg := forwarder.Config{Protocol: forwarder.Classic, Log: zap.NewNop()}
+	if _, err := NATOn.Apply(&cfg); err == nil || !strings.Contains(err.Error(), "not supported with --protocol classic") {
+		t.Errorf("--nat=on: %v", err)
+	}
+	if _, err := NATAuto.Apply(&cfg); err != nil || !strings.Contains(cfg.NATOff, "--protocol classic") {
+		t.Errorf("--nat=auto: %q, %v", cfg.NATOff, err)
+	}
+}
+
 // onlyIPv4 is a kernel that forwards packets of IPv4.
 type onlyIPv4 struct{}
 
