@@ -51,7 +51,7 @@ var versions = [...]version{
 
 // openFamily makes an nftables table that forwards no connections yet.
 func openFamily(v version) (*family, error) {
-	if err := v.forwards(); err != nil {
+	if err := errors.Join(privilege(), v.forwards()); err != nil {
 		return nil, err
 	}
 	// Containers that share a network may have equal process ids.
@@ -62,7 +62,7 @@ func openFamily(v version) (*family, error) {
 		return create(c, t)
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("nftables: cannot make a table: %w (it requires CAP_NET_ADMIN and Linux 5.12)", err)
+		return nil, fmt.Errorf("nftables: cannot make a table, which requires CAP_NET_ADMIN and Linux 5.12: %w", err)
 	}
 	client := nftables.MustConcatSetType(v.address, v.address, nftables.TypeInetService)
 	place := nftables.MustConcatSetType(v.address, nftables.TypeInetService)
@@ -83,8 +83,7 @@ func (v *version) forwards() error {
 		return fmt.Errorf("is %s forwarding on? %w", v.name, err)
 	}
 	if string(bytes.TrimSpace(on)) != "1" {
-		return fmt.Errorf("%s forwarding is off: sysctl -w %s (docs/howto/direct-links.md lists the other conditions)",
-			v.name, v.advice)
+		return fmt.Errorf("%s forwarding is off: sysctl -w %s", v.name, v.advice)
 	}
 	return nil
 }

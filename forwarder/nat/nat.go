@@ -11,7 +11,6 @@ package nat
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -65,24 +64,30 @@ type way struct {
 	port int // the descriptor of the socket that reserves the port
 }
 
-// Open returns a table without ways. The caller must close it. It returns an error with the reason
-// for each version of IP if this host can forward packets of none. To find out, it makes a table in
-// the kernel and removes it.
-func Open() (*Table, error) {
-	var failed []error
-	for _, v := range versions {
+// Open returns a table without ways, for connections at addresses of this host. The caller must
+// close the table. If this host can forward packets of no version of IP, Open returns an error with
+// the reason for each version of the addresses, or that for IPv4 if there are none. To find out, it
+// makes a table in the kernel and removes it.
+func Open(at ...netip.Addr) (*Table, error) {
+	var failed [len(versions)]error
+	for i, v := range versions {
 		f, err := openFamily(v)
 		if err == nil {
 			err = f.close()
 		}
-		if err != nil {
-			failed = append(failed, err)
-		}
+		failed[i] = err
 	}
-	if len(failed) == len(versions) {
-		return nil, errors.Join(failed...)
+	if slices.Contains(failed[:], nil) {
+		return &Table{ways: map[netip.AddrPort]*way{}}, nil
 	}
-	return &Table{ways: map[netip.AddrPort]*way{}}, nil
+	if len(at) == 0 {
+		at = []netip.Addr{netip.IPv4Unspecified()}
+	}
+	var reasons []error
+	for _, a := range at {
+		reasons = append(reasons, failed[index(a)])
+	}
+	return nil, fmt.Errorf("%w (docs/howto/direct-links.md has all conditions)", oneLine(reasons...))
 }
 
 // Forwards reports whether ways may begin at an address of this host: it forwards packets of that
@@ -144,11 +149,11 @@ func (n *Table) OpenWays(ways []Way) (at []netip.AddrPort, err error) {
 	defer n.mu.Unlock()
 	at = make([]netip.AddrPort, len(ways))
 	var opened []netip.AddrPort
-	reasons := map[string]error{}
+	var reasons []error
 	for i, w := range ways {
 		here, err := n.reserve(w)
 		if err != nil {
-			reasons[err.Error()] = err
+			reasons = append(reasons, err)
 			continue
 		}
 		at[i], opened = here, append(opened, here)
@@ -158,7 +163,7 @@ func (n *Table) OpenWays(ways []Way) (at []netip.AddrPort, err error) {
 			continue
 		}
 		if err := n.change(1, some); err != nil { // The kernel's table is lost, with all its ways.
-			reasons[err.Error()] = err
+			reasons = append(reasons, err)
 			n.forget(index(some[0].Addr()))
 		}
 	}
@@ -167,10 +172,7 @@ func (n *Table) OpenWays(ways []Way) (at []netip.AddrPort, err error) {
 			at[i] = netip.AddrPort{}
 		}
 	}
-	for _, why := range slices.Sorted(maps.Keys(reasons)) {
-		err = errors.Join(err, reasons[why])
-	}
-	return at, err
+	return at, oneLine(reasons...)
 }
 
 // CloseWays lets no new connections pass over the ways that begin at these addresses; open ones go
@@ -190,7 +192,7 @@ func (n *Table) CloseWays(at []netip.AddrPort) (err error) {
 		}
 		n.release(some)
 	}
-	return err
+	return oneLine(err)
 }
 
 // divide returns the addresses of open ways in lists of one family and at most atOnce elements.

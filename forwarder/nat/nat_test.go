@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/optional"
 )
@@ -75,9 +77,13 @@ func TestInNamespace(t *testing.T) {
 	if err := os.WriteFile(versions[0].setting, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(); err == nil || !strings.Contains(err.Error(),
-		"IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") || !strings.Contains(err.Error(), "IPv6 forwarding is off") {
-		t.Errorf("without IP forwarding: %v", err)
+	const off4, off6 = "IP forwarding is off: sysctl -w net.ipv4.ip_forward=1",
+		"IPv6 forwarding is off: sysctl -w net.ipv6.conf.all.forwarding=1"
+	four, six := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	for want, at := range map[string][]netip.Addr{off4: nil, off6: {six}, off4 + "; " + off6: {four, six, six}} {
+		if _, err := Open(at...); err == nil || err.Error() != want+" (docs/howto/direct-links.md has all conditions)" {
+			t.Errorf("without IP forwarding, at %v: %v", at, err)
+		}
 	}
 	if err := os.WriteFile(versions[0].setting, []byte("1"), 0); err != nil {
 		t.Fatal(err)
@@ -244,6 +250,39 @@ func TestInNamespace(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	tables(t)
+}
+
+// TestMissingPrivilegeIsNamedFirst checks that a process that lacks CAP_NET_ADMIN is told so, in
+// one line, whether or not this host forwards packets.
+func TestMissingPrivilegeIsNamedFirst(t *testing.T) {
+	runtime.LockOSThread() // for ever: the thread ends with this goroutine
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	data[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	if err := unix.Capset(&head, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	own := netip.MustParseAddr("127.0.0.1")
+	_, err := Open(own, netip.IPv6Loopback())
+	if err == nil || !strings.HasPrefix(err.Error(), "this process lacks CAP_NET_ADMIN") ||
+		strings.Count(err.Error(), "lacks") != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestErrorsAreInOneLine checks that the errors of several ways are in one line, each of them once.
+func TestErrorsAreInOneLine(t *testing.T) {
+	own := netip.MustParseAddr("127.0.0.1")
+	table := &Table{closed: true, ways: map[netip.AddrPort]*way{}}
+	bad := Way{From: own, To: netip.AddrPortFrom(own, 5000)}
+	other := Way{From: own, At: netip.IPv6Loopback(), To: netip.AddrPortFrom(own, 5000)}
+	_, err := table.OpenWays([]Way{bad, other, bad})
+	if err == nil || strings.Count(err.Error(), "want addresses") != 2 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
 }
 
 // keepSources checks that a connection through a way has an address of this host as its source, and

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/wire"
@@ -95,7 +96,7 @@ func start(w launch.Wanted, log *zap.Logger, kernel NAT) (launch.Forwarder, erro
 		return nil, errors.Join(err, ln.Close())
 	}
 	if r.kernel = table; quiet {
-		kernel.advises(&cfg, shown, mayForward())
+		kernel.advises(&cfg, shown, nat.Privileged())
 	}
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, table.Close(), ln.Close())

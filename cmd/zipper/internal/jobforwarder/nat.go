@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/nat"
@@ -73,10 +73,11 @@ func (m NAT) Apply(cfg *forwarder.Config) (io.Closer, error) {
 		cfg.NATOff = "with --protocol classic everything is relayed"
 		return nothing{}, nil
 	}
-	table, err := nat.Open()
+	at := served(cfg.Listeners)
+	table, err := nat.Open(at...)
 	if err == nil && m == NATOn {
-		if at := unforwarded(cfg.Listeners, table); at != "" {
-			return nothing{}, fmt.Errorf("--nat=on: this host does not forward packets for %s: is IP forwarding on for both versions of IP? (docs/howto/direct-links.md)", at)
+		if one := unforwarded(at, table); one.IsValid() {
+			return nothing{}, fmt.Errorf("--nat=on: this host does not forward packets for %v: is IP forwarding on for both versions of IP? (docs/howto/direct-links.md)", one)
 		}
 	}
 	switch {
@@ -102,24 +103,25 @@ func (m NAT) advises(cfg *forwarder.Config, log *zap.Logger, privileged bool) {
 	}
 }
 
-// mayForward reports whether this process has the privilege that package nat requires,
-// CAP_NET_ADMIN.
-func mayForward() bool {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_NET_ADMIN) != 0
-}
-
-// unforwarded returns the first address of a listener at which no ways can begin, because this host
-// does not forward packets of that version of IP, or "".
-func unforwarded(listeners []transport.Listener, kernel interface{ Forwards(netip.Addr) bool }) string {
+// served returns the addresses of listeners at which ways may begin. A listener on all addresses
+// has none of its own.
+func served(listeners []transport.Listener) (at []netip.Addr) {
 	for _, ln := range listeners {
-		at, err := netip.ParseAddrPort(ln.Addr())
-		if err == nil && !at.Addr().IsUnspecified() && !at.Addr().IsLinkLocalUnicast() && !kernel.Forwards(at.Addr().Unmap().WithZone("")) {
-			return ln.Addr()
+		a, err := netip.ParseAddrPort(ln.Addr())
+		if err == nil && !a.Addr().IsUnspecified() && !a.Addr().IsLinkLocalUnicast() {
+			at = append(at, a.Addr().Unmap().WithZone(""))
 		}
 	}
-	return ""
+	return at
+}
+
+// unforwarded returns the first address at which no ways can begin, because this host does not
+// forward packets of that version of IP, or an invalid one.
+func unforwarded(at []netip.Addr, kernel interface{ Forwards(netip.Addr) bool }) (first netip.Addr) {
+	if i := slices.IndexFunc(at, func(a netip.Addr) bool { return !kernel.Forwards(a) }); i >= 0 {
+		first = at[i]
+	}
+	return first
 }
 
 // nothing is a closer of nothing.
