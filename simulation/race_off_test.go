@@ -2,6 +2,6 @@
 
 package simulation
 
-// underRace: the race detector makes a simulation ten times slower. It finds little there, because
-// one thread runs at a time.
+// underRace reports whether the race detector is on, which makes a simulation ten times slower and
+// finds little there, because one thread runs at a time.
 const underRace = false

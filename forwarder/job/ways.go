@@ -261,12 +261,12 @@ func (w *ways) expire() {
 	w.close(func(d *door) bool { return d.open() && w.now.Sub(d.used) >= doorTime }, false)
 	w.serveQueue()
 	w.await()
-	w.judge()
+	w.reportUnused()
 }
 
-// judge logs once that ranks cannot use ways, if no rank has reported traffic over any for
+// reportUnused logs once that ranks cannot use ways, if no rank has reported traffic over any for
 // unusedTime.
-func (w *ways) judge() {
+func (w *ways) reportUnused() {
 	if w.unused || len(w.moved) > 0 || w.given < manyWays || w.now.Sub(w.since) < unusedTime {
 		return
 	}

@@ -6,8 +6,8 @@ import "sync"
 // Queue runs functions one after the other, in the order in which they were given. The zero value
 // is ready for use. It is safe for concurrent use.
 type Queue struct {
-	mu   sync.Mutex
-	next []task // next has the tasks that have not finished; the first one runs.
+	mu    sync.Mutex
+	tasks []task // tasks has the tasks that have not finished; the first one runs.
 }
 
 // task has the arguments of a call of Do.
@@ -18,8 +18,8 @@ type task struct{ work, done func() }
 // be nil.
 func (q *Queue) Do(aside func(work, done func()), work, done func()) {
 	q.mu.Lock()
-	q.next = append(q.next, task{work, done})
-	first := len(q.next) == 1
+	q.tasks = append(q.tasks, task{work, done})
+	first := len(q.tasks) == 1
 	q.mu.Unlock()
 	if first {
 		q.start(aside, task{work, done})
@@ -33,8 +33,8 @@ func (q *Queue) start(aside func(work, done func()), t task) {
 			t.done()
 		}
 		q.mu.Lock()
-		q.next = q.next[1:]
-		left := q.next
+		q.tasks = q.tasks[1:]
+		left := q.tasks
 		q.mu.Unlock()
 		if len(left) > 0 {
 			q.start(aside, left[0])

@@ -54,6 +54,8 @@ var Rules = []Rule{
 		Users: []string{"mmpi/engine/link"}, Why: "A state machine, which its caller tells what has happened and when."},
 	{Of: []string{"mmpi/engine/link/demand"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
 		Users: []string{"mmpi/engine/link"}, Why: "A state machine, which its caller tells what has happened and when."},
+	{Of: []string{"mmpi/engine/link/ready"}, Only: []string{"mmpi/engine/wait"}, Users: []string{"mmpi/engine/link"},
+		Why: "Descriptors and whether they can be read; no frames."},
 	{Of: []string{"mmpi/engine/pt2pt"}, Never: []string{"mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "internal/rma"},
 		Why: "Messages; their uses are in other packages."},
 	{Of: []string{"mmpi/engine/coll"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "mmpi/engine/world", "collectives"},
@@ -70,6 +72,7 @@ var Rules = []Rule{
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
+	{Of: []string{"forwarder/serial"}, Only: []string{Nothing}, Users: []string{"forwarder"}, Why: "Functions and their order."},
 	{Of: []string{"forwarder/halves"}, Only: []string{"internal/wire"}, Why: "A list; the caller passes the time."},
 	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
 	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "internal/trickle", "internal/transport", "internal/wire", "internal/seal"}, Why: "Bytes from one connection to another; no jobs."},
