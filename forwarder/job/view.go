@@ -60,7 +60,7 @@ type View struct {
 	Doors int
 	// Ways is the number of times that a rank was told such a port.
 	Ways int
-	// Unused says that ranks seem unable to use such ports.
+	// Unused says that no rank has reported traffic over such ports for unusedTime.
 	Unused    bool
 	Moved     wire.Moved // Moved is the traffic over them, as the ranks report it.
 	LostLinks int

@@ -71,8 +71,8 @@ type JobStatus struct {
 	Doors int `json:"doors,omitempty"`
 	// Ways is the number of times that a rank was told such a port.
 	Ways int `json:"ways,omitempty"`
-	// WaysUnused says that ranks seem unable to use such ports, for example because a firewall
-	// drops forwarded connections.
+	// WaysUnused says that no rank has reported traffic over such ports for 20 s, for example
+	// because a firewall drops forwarded connections.
 	WaysUnused bool `json:"ways_unused,omitempty"`
 	// Kernel is the traffic over connections that the kernel forwards. It is not in Traffic.
 	Kernel    KernelTraffic `json:"kernel,omitzero"`

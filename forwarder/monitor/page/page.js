@@ -157,8 +157,8 @@ function showJob (j, v, order) {
     list.push(['data', rate(j.rate)], ['messages', amount(j.message_rate, '/s')], ['over a minute', rate(j.minute_rate)],
       ['wait here', bytes(j.queued_bytes)], ['at most', bytes(j.peak_bytes)])
     if (j.ways) {
-      list.push(['past this process', bytes(j.kernel?.payload_bytes ?? 0) + ' in ' + (j.kernel?.messages ?? 0)],
-        ['open ports', (j.doors ?? 0) + ' of ' + j.ways + ' told' + (j.ways_unused ? ', unused: a firewall?' : '')])
+      list.push(['past this process', bytes(j.kernel?.payload_bytes ?? 0) + ' in ' + (j.kernel?.messages ?? 0) + ', as reported'],
+        ['open ports', (j.doors ?? 0) + ' of ' + j.ways + ' told' + (j.ways_unused ? ', no traffic reported: a firewall?' : '')])
     }
     if (j.lost_links || j.bad_frames) list.push(['links lost', j.lost_links], ['bad frames', j.bad_frames])
   }

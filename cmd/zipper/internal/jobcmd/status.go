@@ -170,13 +170,7 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 				fmt.Fprintf(w, "  limited by %s: its links were full %.0f %% of the time\n", text(who), 100*part)
 			}
 		}
-		if j.Ways > 0 {
-			fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; %d messages with %d bytes went over them, by the ranks' count\n",
-				j.Ways, j.Doors, j.Kernel.Messages, j.Kernel.PayloadBytes)
-		}
-		if j.WaysUnused {
-			fmt.Fprintln(w, "  no rank can use these ports: does a firewall drop forwarded connections? (docs/howto/direct-links.md)")
-		}
+		writeWays(w, &j)
 		if j.LostLinks > 0 {
 			var again uint64
 			for i := range j.Traffic {
@@ -209,6 +203,19 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 		fmt.Fprintf(w, "and %d more past jobs\n", s.MorePast)
 	}
 	return w.Flush()
+}
+
+// writeWays writes the numbers of a job's ports for connections in the kernel, and the traffic over
+// them that its ranks have reported.
+func writeWays(w io.Writer, j *forwarder.JobStatus) {
+	if j.Ways > 0 {
+		fmt.Fprintf(w, "  the kernel passes connections on: ranks were told %d ports, of which %d are open now; "+
+			"they report %d messages with %d bytes over them\n", j.Ways, j.Doors, j.Kernel.Messages, j.Kernel.PayloadBytes)
+	}
+	if j.WaysUnused {
+		fmt.Fprintln(w, "  no rank has reported traffic over these ports: does a firewall drop forwarded connections? "+
+			"(docs/howto/direct-links.md)")
+	}
 }
 
 // writeLost writes which clusters a job has lost, without which it goes on.

@@ -52,6 +52,23 @@ func TestStatusHasFailuresAndLevel(t *testing.T) {
 	}
 }
 
+// TestStatusHasWaysAsReported checks that the status says of traffic over connections in the kernel
+// only that ranks report it, or that none has.
+func TestStatusHasWaysAsReported(t *testing.T) {
+	job := forwarder.JobStatus{Job: "j", Ways: 5, Doors: 2, Kernel: forwarder.KernelTraffic{Messages: 7, PayloadBytes: 430}}
+	unused := forwarder.JobStatus{Job: "k", Ways: 5, WaysUnused: true}
+	var out bytes.Buffer
+	if err := writeStatus(&out, forwarder.Status{Jobs: []forwarder.JobStatus{job, unused}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ranks were told 5 ports, of which 2 are open now; they report 7 messages with 430 bytes over them\n",
+		"no rank has reported traffic over these ports: does a firewall"} {
+		if strings.Count(out.String(), want) != 1 {
+			t.Errorf("not one %q in\n%s", want, out.String())
+		}
+	}
+}
+
 // TestStatusHasRatesAndLimits checks that with an earlier status, directions have a rate, and that
 // the site that limits a job is named.
 func TestStatusHasRatesAndLimits(t *testing.T) {
