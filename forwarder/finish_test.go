@@ -92,7 +92,7 @@ func TestIllegalTransitionEndsItsJobAlone(t *testing.T) {
 // effect while the kernel closes the ways of the job, which then ends once.
 func TestHalfEndsWhileWaysAreClosed(t *testing.T) {
 	table := newSlowTable()
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
+	b := startWays(t, table, func(c *Config) { c.Loops = 1 })
 	other := b.join("other", twoClusters...)
 	offered(other)
 	joined := make(chan []*rank)

@@ -8,12 +8,33 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/clock"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
+
+// stillClock is a clock that stands still. The timers of a forwarder run, but nothing is due.
+type stillClock struct {
+	clock.System
+	now time.Time
+}
+
+func (c stillClock) Now() time.Time { return c.now }
+
+// startWays starts a forwarder with a kernel that forwards connections. Its time stands still, so
+// doors are open until their job ends.
+func startWays(t *testing.T, table nat.Kernel, change func(*Config)) *bench {
+	return start(t, tcpNetwork(), func(c *Config) {
+		c.NAT, c.clock = table, stillClock{now: time.Now()}
+		if change != nil {
+			change(c)
+		}
+	})
+}
 
 // passed is a NAT that forwards nothing, and records its calls.
 type passed struct {
@@ -129,7 +150,7 @@ func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Ide
 // their links come, and to no other destination, and that they are closed when the job ends.
 func TestWaysLeadToRanks(t *testing.T) {
 	table := &passed{}
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	b := startWays(t, table, nil)
 	inside := []string{"127.0.0.1:5000", "192.0.2.7:5000", "127.0.0.1:22", "", "nonsense", "127.0.0.1:5001"}
 	r := b.joinInside(func(v int) string { return inside[v] }, nil, wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 3}, wire.Cluster{Name: "c", Size: 1})
 	offered(r)
@@ -193,7 +214,7 @@ func TestReportedTrafficIsSummed(t *testing.T) {
 // TestWaysEndWithAbortedJob checks that the ways of a job that is aborted are closed.
 func TestWaysEndWithAbortedJob(t *testing.T) {
 	table := &passed{}
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	b := startWays(t, table, nil)
 	r := b.joinInside(insideOf, nil, twoClusters...)
 	offered(r)
 	r[0].ask(2)
@@ -222,7 +243,7 @@ func TestNothingIsOffered(t *testing.T) {
 // whose packets its host does not forward.
 func TestUnroutedAddressesAreNotOffered(t *testing.T) {
 	table := &passed{off: true}
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	b := startWays(t, table, nil)
 	r := b.joinInside(insideOf, nil, twoClusters...)
 	r[2].ask(0) // has no effect
 	pingPong(t, r[0], r[2])
@@ -235,7 +256,7 @@ func TestUnroutedAddressesAreNotOffered(t *testing.T) {
 // which they would dial, and that none is opened.
 func TestUnsupportedNATIsDeclined(t *testing.T) {
 	table := &passed{}
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	b := startWays(t, table, nil)
 	r := b.join("j", twoClusters...)
 	offered(r)
 	r[0].ask(2)
@@ -249,7 +270,7 @@ func TestUnsupportedNATIsDeclined(t *testing.T) {
 // and that its job goes on.
 func TestTooManyRequestsAreIgnored(t *testing.T) {
 	table := &passed{}
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	b := startWays(t, table, nil)
 	r := b.joinInside(insideOf, nil, twoClusters...)
 	offered(r)
 	r[2].ask(0)
@@ -291,7 +312,7 @@ func (s *slowTable) CloseWays(at []netip.AddrPort) error {
 // only the end of the job of the ways.
 func TestSlowKernel(t *testing.T) {
 	table := newSlowTable()
-	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
+	b := startWays(t, table, func(c *Config) { c.Loops = 1 })
 	r := b.joinInside(insideOf, nil, twoClusters...)
 	offered(r)
 	r[2].ask(0)
