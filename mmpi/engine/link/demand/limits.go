@@ -4,9 +4,9 @@ import "time"
 
 const (
 	// MaxLinks is the largest number of direct links that a process has on demand. Default 64. Each
-	// takes 64 KiB, a descriptor and the kernel's memory for a socket, and is polled. A process
-	// with more partners uses the links for those with which it exchanges most recently, and the
-	// forwarder for the others.
+	// takes 64 KiB, a descriptor and the kernel's memory for a socket. A process with more partners
+	// uses the links for those with which it has exchanged most recently, and the forwarder for the
+	// others.
 	MaxLinks = 64
 
 	// ClaimTime is how long a request, or an attempt to open a link, takes a place among MaxLinks,
