@@ -271,9 +271,13 @@ func (w *ways) reportUnused() {
 		return
 	}
 	w.unused = true
-	w.log(zapcore.WarnLevel, "no rank of a job has used the ports that the kernel forwards; its messages are relayed. Firewalls must accept forwarded connections on this node (nft: ct status dnat accept), and those to ephemeral ports on the nodes of ranks (docs/howto/direct-links.md)",
-		zap.Int("ports", w.given))
+	w.log(zapcore.WarnLevel, unusedText, zap.Int("ports", w.given))
 }
+
+// unusedText says what must be true for ranks to use ways.
+const unusedText = "no rank of a job has reported traffic over the ports that the kernel forwards: " +
+	"its messages are relayed. Firewalls must accept forwarded connections on this node (nft: ct status " +
+	"dnat accept), and those to ephemeral ports on the nodes of ranks (docs/howto/direct-links.md)"
 
 // open reports whether the kernel has opened the door.
 func (d *door) open() bool { return d.at.IsValid() }

@@ -271,7 +271,7 @@ func (d *Demands) attempted(r *rail, number int, err error) {
 	switch {
 	case r.attempts != number:
 	case err != nil:
-		d.core.attemptFailed(r, onlyAttempt{err})
+		d.core.dialFailed(r, onlyAttempt{err})
 	default:
 		r.Attempt(false)
 	}

@@ -25,7 +25,13 @@ func (c *core) reconnect(r *rail) {
 		}
 		for pause := failover.Backoff(0); ; pause = failover.Backoff(pause) {
 			err := c.attempt(r)
-			if err == nil || c.ctx.Err() != nil || c.dialFailed(r, err) {
+			if err == nil || c.ctx.Err() != nil {
+				return
+			}
+			c.lock.Lock()
+			over := c.dialFailed(r, err)
+			c.lock.Unlock()
+			if over {
 				return
 			}
 			if !c.system.Pause(c.ctx, pause) {
@@ -60,15 +66,8 @@ func (c *core) attempt(r *rail) error {
 
 // dialFailed records the error of an attempt to open a rail's link, and ends the job if package
 // failover decides so. over reports that no further attempt is made, because the job ends or only
-// because this rail is given up or closed.
+// because this rail is given up or closed. The caller must hold the lock.
 func (c *core) dialFailed(r *rail, err error) (over bool) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return c.attemptFailed(r, err)
-}
-
-// attemptFailed does what dialFailed does, for a caller that holds the lock.
-func (c *core) attemptFailed(r *rail, err error) (over bool) {
 	f := failover.Failure{Err: err, Refused: errors.Is(err, unix.ECONNREFUSED), Cancelled: errors.Is(err, context.Canceled)}
 	var refusal interface{ Final() bool }
 	if errors.As(err, &refusal) {
