@@ -194,6 +194,7 @@ func TestReloadErrorsNameTheReason(t *testing.T) {
 			if err != nil {
 				return
 			}
+			_, _ = c.Read(make([]byte, 4096)) // the request: an answer before it is no answer
 			text, _ := json.Marshal(map[string]any{"pid": 1, "config": "x"})
 			_, _ = c.Write(append([]byte("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"), text...))
 			c.Close()

@@ -170,11 +170,15 @@ var errNoProcess = errors.New("no such process")
 // Victim finds a process of the job that runs the program.
 func Victim(id, program string) (int, error) { return running(Processes(id), program) }
 
-// running finds one of the processes that runs the program.
+// running finds one of the processes that runs the program. It compares files, because the name of
+// a program may be another one in a mount namespace that is not this process's.
 func running(pids []int, program string) (int, error) {
+	want, err := os.Stat(program)
+	if err != nil {
+		return 0, err
+	}
 	for _, p := range pids {
-		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
-		if err == nil && exe == program {
+		if exe, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p)); err == nil && os.SameFile(exe, want) {
 			return p, nil
 		}
 	}
