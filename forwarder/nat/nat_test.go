@@ -417,26 +417,20 @@ func tables(t *testing.T, want ...int) {
 
 // echo listens at a free port of host, sends name to each client, and returns the address.
 func echo(t *testing.T, host netip.Addr, name string) netip.AddrPort {
-	ln, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			io.WriteString(c, name)
-			c.Close()
-		}
-	}()
-	return netip.MustParseAddrPort(ln.Addr().String())
+	return serve(t, host, func(c net.Conn) {
+		io.WriteString(c, name)
+		c.Close()
+	})
 }
 
 // mirror listens at a free port of host, sends each byte back, and returns the address.
 func mirror(t *testing.T, host netip.Addr) netip.AddrPort {
+	return serve(t, host, func(c net.Conn) { io.Copy(c, c) })
+}
+
+// serve listens at a free port of host, calls each for every client, and returns the address.
+func serve(t *testing.T, host netip.Addr, each func(c net.Conn)) netip.AddrPort {
+	t.Helper()
 	ln, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
 	if err != nil {
 		t.Fatal(err)
@@ -448,7 +442,7 @@ func mirror(t *testing.T, host netip.Addr) netip.AddrPort {
 			if err != nil {
 				return
 			}
-			go io.Copy(c, c)
+			go each(c)
 		}
 	}()
 	return netip.MustParseAddrPort(ln.Addr().String())

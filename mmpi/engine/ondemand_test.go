@@ -265,30 +265,10 @@ func swapBoth(t *testing.T, engines []*Engine, comms []*Comm, a, b int) {
 	var both sync.WaitGroup
 	for _, pair := range [][2]int{{a, b}, {b, a}} {
 		both.Go(func() {
-			if err := swap(engines[pair[0]], comms[pair[0]], pair[1], 1<<20); err != nil {
+			if err := swap(engines[pair[0]], comms[pair[0]], pair[1], 1, 1<<20); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	both.Wait()
-}
-
-// swap sends a message of size bytes to another rank, and receives one from it.
-func swap(e *Engine, c *Comm, other, size int) error {
-	out, in := make([]byte, size), make([]byte, size)
-	fill(out, 1, e.world.Rank)
-	var s, r Cell
-	if err := e.Irecv(c, KindP2P, in, other, 1, &r); err != nil {
-		return err
-	}
-	if err := e.Isend(c, KindP2P, out, other, 1, false, &s); err != nil {
-		return err
-	}
-	await(e, &s)
-	await(e, &r)
-	want := make([]byte, size)
-	if fill(want, 1, other); string(in) != string(want) {
-		return fmt.Errorf("rank %d got damaged data from rank %d", e.world.Rank, other)
-	}
-	return nil
 }

@@ -154,33 +154,39 @@ func TestCutLinksLoseNothing(t *testing.T) {
 // stream sends large messages both ways between the first ranks of two clusters and checks every
 // byte. It calls each after every message.
 func stream(e *Engine, c *Comm, messages, size int, each func(i int)) error {
-	other := 1 - e.world.Rank
 	for i := range messages {
-		out, in := make([]byte, size), make([]byte, size)
-		fill(out, i, e.world.Rank)
-		var s, r Cell
-		if err := e.Irecv(c, KindP2P, in, other, 1, &r); err != nil {
+		if err := swap(e, c, 1-e.world.Rank, i, size); err != nil {
 			return err
 		}
-		if err := e.Isend(c, KindP2P, out, other, 1, false, &s); err != nil {
-			return err
-		}
-		await(e, &s)
-		await(e, &r)
-		if err := s.Err(); err != nil {
-			return err
-		}
-		if err := r.Err(); err != nil {
-			return err
-		}
-		want := make([]byte, size)
-		fill(want, i, other)
-		if string(in) != string(want) {
-			return fmt.Errorf("message %d is damaged", i)
-		}
-		clear(in) // late segments would show up in other memory
 		each(i)
 	}
+	return nil
+}
+
+// swap sends message i, of size bytes, to another rank, receives one from it and checks every byte.
+func swap(e *Engine, c *Comm, other, i, size int) error {
+	out, in := make([]byte, size), make([]byte, size)
+	fill(out, i, e.world.Rank)
+	var s, r Cell
+	if err := e.Irecv(c, KindP2P, in, other, 1, &r); err != nil {
+		return err
+	}
+	if err := e.Isend(c, KindP2P, out, other, 1, false, &s); err != nil {
+		return err
+	}
+	await(e, &s)
+	await(e, &r)
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	want := make([]byte, size)
+	if fill(want, i, other); string(in) != string(want) {
+		return fmt.Errorf("rank %d: message %d from rank %d is damaged", e.world.Rank, i, other)
+	}
+	clear(in) // late segments would show up in other memory
 	return nil
 }
 
