@@ -72,6 +72,9 @@ type Report struct {
 	Targets []string `json:"targets"`
 	// Order is the order of the sizes in a job; it is empty if jobs have one size.
 	Order string `json:"order,omitempty"`
+	// Last is the number of calls of a collective that are timed until the last rank's end; 0 means
+	// that its time is the mean of all ranks' times.
+	Last int `json:"last,omitempty"`
 	// Rounds is the number of rounds that were completed.
 	Rounds int `json:"rounds"`
 	// Figures are sorted by row in the order in which the rows first came, then by size. Rows of

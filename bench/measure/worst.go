@@ -93,8 +93,12 @@ func (r *Report) Worst() (rows []Row) {
 // its median, the same measured again, and the number of sizes whose ratio is above 1.05.
 func (r *Report) Holes(w io.Writer) error {
 	last := r.Targets[len(r.Targets)-1]
-	fmt.Fprintf(w, "%d rounds of %s in turn, links: %s, sizes %s; load at the start %s\n\n", r.Rounds,
-		strings.Join(r.Targets, ", "), r.Environment.Shaping, r.Order, r.Environment.Load)
+	timed := "the mean of all ranks"
+	if r.Last > 0 {
+		timed = "until the last rank's end"
+	}
+	fmt.Fprintf(w, "%d rounds of %s in turn, links: %s, sizes %s, times of collectives %s; load at the start %s\n\n",
+		r.Rounds, strings.Join(r.Targets, ", "), r.Environment.Shaping, r.Order, timed, r.Environment.Load)
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(t, "| operation\t| ranks\t| mode\t| worst at\t| us\t| %s, us\t| ratio\t| again\t| sizes above 1.05 |\n", last)
 	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---|")

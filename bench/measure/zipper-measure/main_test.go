@@ -38,6 +38,7 @@ func TestMistakesAreUsageErrors(t *testing.T) {
 		"sweep --program p --order no":            "up, down or mixed",
 		"sweep --program p --rounds 0":            "want a number from 1",
 		"sweep --program p --again -1":            "--again: want 0",
+		"sweep --program p --last -1":             "--last: want 0",
 		"sweep --program p --seconds 0":           "--seconds: want more",
 	} {
 		_, _, _, err := parseFlags(strings.Fields(args))

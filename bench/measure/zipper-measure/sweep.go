@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/measure"
+	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -34,7 +35,7 @@ type sweep struct {
 	// The options of the command line, which options describes.
 	on, list, pairs, kinds, rate, order string
 	powers, together                    bool
-	again                               int
+	again, last                         int
 	seconds                             float64
 
 	// operations are those that on selects.
@@ -57,6 +58,7 @@ func (p *sweep) options(flags *flag.FlagSet) (rounds int, quick map[string]strin
 	flags.StringVar(&p.order, "order", mixed, "of the sizes in a job: up, down, or mixed, another one in each round")
 	flags.IntVar(&p.again, "again", 6, "rounds in which the worst point of each curve is measured again, alone")
 	flags.Float64Var(&p.seconds, "seconds", 0.1, "of a point in one round")
+	flags.IntVar(&p.last, "last", 0, "`calls` of a collective, each timed from a common start until the last rank's end; 0: the mean of all ranks' times")
 	flags.BoolVar(&p.together, "together", false, "all operations in one job, which saves the starts of many")
 	return 6, map[string]string{"sizes": "8,64K", "ranks": "1+1", "again": "0", "seconds": "0.001", "together": "true"}
 }
@@ -69,7 +71,7 @@ func (p *sweep) sessions(bool) ([]*session, error) {
 	if p.rate != "none" {
 		cfg.Rate, shaping = p.rate, p.rate
 	}
-	r := &measure.Report{Environment: drive.Describe(shaping), Targets: p.modes, Order: p.order}
+	r := &measure.Report{Environment: drive.Describe(shaping), Targets: p.modes, Order: p.order, Last: p.last}
 	return []*session{{config: cfg, report: r, file: "sweep", table: r.Holes, steps: p.steps, again: p.worst,
 		repeats: p.again}}, nil
 }
@@ -114,6 +116,8 @@ func (p *sweep) parse() error {
 		return fmt.Errorf("order %q: want up, down or mixed", p.order)
 	case p.again < 0:
 		return errors.New("--again: want 0 or more")
+	case p.last < 0:
+		return errors.New("--last: want 0 or more")
 	case p.seconds <= 0:
 		return errors.New("--seconds: want more than 0")
 	}
@@ -202,14 +206,15 @@ func (p *sweep) step(m *measurement, ranks [2]int, parts []part) step {
 	}
 	limit := time.Duration(count) * (pointTime + time.Duration(p.seconds*float64(time.Second)))
 	s.run = func(ctx context.Context, t target) (samples []sample, err error) {
-		options := []string{"-s", strconv.FormatFloat(p.seconds, 'f', -1, 64)}
+		options := []string{"-s", strconv.FormatFloat(p.seconds, 'f', -1, 64), "-c", strconv.Itoa(p.last)}
 		points, err := m.job(ctx, t.job(ranks[0], ranks[1]), limit, options, parts...)
 		for _, at := range points {
 			row := measure.Row{Name: at.operation, Ranks: where, Size: at.size, Unit: measure.Micro}
-			if at.values[0] <= 0 {
+			took := stat.Summarize(at.values).Median
+			if took <= 0 {
 				return samples, errors.Join(err, fmt.Errorf("%s of %d bytes took no time", at.operation, at.size))
 			}
-			samples = append(samples, sample{row, at.values[0]})
+			samples = append(samples, sample{row, took})
 		}
 		return samples, err
 	}
