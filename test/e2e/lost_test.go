@@ -108,6 +108,24 @@ func TestLostClusterPhases(t *testing.T) {
 	}
 }
 
+// TestLostClusterBeforeCall checks that a call returns at the survivors that are in it when a
+// cluster is lost, although another survivor makes the call only when it knows of the loss. That
+// one is in the first cluster or in another one.
+func TestLostClusterBeforeCall(t *testing.T) {
+	phases := []string{"allreduce", "dup", "create_group", "agree", "fence", "pscw"}
+	if long() {
+		phases = slices.Concat(lostPhases, rareLostPhases)
+	}
+	for _, phase := range phases {
+		for _, late := range []string{"0", "1", "2"} {
+			t.Run(phase+" "+late, func(t *testing.T) {
+				b := New(t)
+				b.survives(b.lose(losingMixed, "lost_phase", losingMixed.victims(), phase, late), "ok")
+			})
+		}
+	}
+}
+
 // TestLostClusterAtTheEnd checks that MPI_Finalize returns at the survivors when a cluster is lost
 // before it or during it.
 func TestLostClusterAtTheEnd(t *testing.T) {

@@ -50,6 +50,7 @@ typedef struct exchange {
   MPI_Request *requests;
   z_cell *cells;
   int left, rc; /* the number of messages in progress; an MPI error class */
+  int given_up; /* whether the receives in progress have been cancelled */
 } exchange;
 
 /* Starts to send or receive message i of an exchange. */
@@ -95,9 +96,10 @@ static int advance(exchange *x, int i) {
   return flag || rc;
 }
 
-/* Cancels the receives of an exchange that are in progress. */
+/* Cancels the receives of an exchange that are in progress. Those from lost members end by
+ * themselves, but a member that learns of the loss before its call sends nothing. */
 static void give_up(exchange *x) {
-  x->rc = Z_CLASS_PROC_FAILED;
+  x->given_up = 1, x->rc = Z_CLASS_PROC_FAILED;
   for (int i = 1; i < x->last; i++) {
     if (x->requests[i] != MPI_REQUEST_NULL) z_ignore(real.Cancel(&x->requests[i]));
     else if (!x->cells[i].done) Z_ENGINE(ze_cancel(x->m->c->id, &x->cells[i]));
@@ -109,7 +111,7 @@ static int exchanged(void *arg) {
   exchange *x = arg;
   x->left = 0;
   for (int i = 1; i < x->last; i++) x->left += !advance(x, i);
-  if (x->left && !x->send && !x->rc && is_hurt(x->m, x->ranks)) give_up(x);
+  if (x->left && !x->send && !x->given_up && is_hurt(x->m, x->ranks)) give_up(x);
   return !x->left;
 }
 

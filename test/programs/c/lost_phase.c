@@ -1,9 +1,13 @@
-/* A cluster is lost while all processes repeat the call that the argument names. Every survivor's
- * call returns the class of a failed process. Then the survivors shrink the communicator and go on.
- * In the phases exit and finalize they end instead. */
+/* A cluster is lost while all processes repeat the call that the second argument names. Every
+ * survivor's call returns the class of a failed process. Then the survivors shrink the communicator
+ * and go on. In the phases exit and finalize they end instead. The third argument, if there is one,
+ * is the rank of a survivor that makes the call only when it knows of the loss, while the others
+ * are in it. */
 #include "lost_calls.h"
 
 enum { LAST = 30 };
+
+static int late = -1; /* the rank that makes the call last, or -1 */
 
 /* Returns whether the phase is one of epochs of single targets. */
 static int in_epochs(void) { return !strcmp(phase, "put") || !strcmp(phase, "get") || !strcmp(phase, "accumulate"); }
@@ -71,6 +75,7 @@ static void repeat(MPI_Comm comm) {
   int failing = 0, rc = MPI_SUCCESS;
   for (int n = 0; !rc && !failing; n++) {
     if (n == LAST) perish();
+    if (n == LAST && me == late) await_loss(comm);
     rc = once(comm, n);
     MPI_Group group;
     MPIX_Comm_get_failed(comm, &group);
@@ -86,6 +91,7 @@ static void repeat(MPI_Comm comm) {
 
 int main(int argc, char **argv) {
   begin_lost(&argc, &argv);
+  if (argc > 3) late = atoi(argv[3]);
   MPI_Comm comm, alive;
   CLASS(MPI_Comm_dup(MPI_COMM_WORLD, &comm), MPI_SUCCESS);
   prepare(comm);
