@@ -45,6 +45,15 @@ int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out) {
   return rc;
 }
 
+zcomm *zcomm_everyone(void) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  z_lock(&lock);
+  zcomm *c = zcomm_find_other(z_private);
+  if (!c && zcomm_add_all(z_private, 0xFFFFFFFE00000000u, &c)) c = NULL;
+  z_unlock(&lock);
+  return c;
+}
+
 int zcomm_start(void) {
   int rc = zgroup_start();
   if (!rc) rc = zpset_start(getenv("ZIPPER_LAYOUT"));
@@ -55,13 +64,13 @@ int zcomm_start(void) {
 }
 
 void zcomm_stop(void) {
-  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD)), *hidden = zmap_remove(&z_comms, z_key(z_private));
+  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD)), *everyone = zmap_remove(&z_comms, z_key(z_private));
   z_whole = NULL;
   zpset_stop();
   zmeet_stop();
   /* The engine has ended by now, and the native communicators end with MPI */
   if (world) zcomm_discard(world);
-  if (hidden) zcomm_discard(hidden);
+  if (everyone) zcomm_discard(everyone);
 }
 
 /* ---- agreement ---- */

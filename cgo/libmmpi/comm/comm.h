@@ -74,8 +74,8 @@ int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_C
  * not span clusters, so that the engine can serve windows and files on it. Errors are raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
-/* Sets ranks[i] to the rank in c of member i of g, for all members. Returns MPI_SUCCESS, or
- * MPI_ERR_GROUP if a member is not in c. */
+/* Sets ranks[i] to the rank in c of member i of g, for all members, unless ranks is NULL. Returns
+ * MPI_SUCCESS, or MPI_ERR_GROUP if a member is not in c. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
 
 /* Makes a native communicator of those of the n virtual ranks that are in this cluster, in their
@@ -85,6 +85,17 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
 /* Waits until all of the n virtual ranks that are in this cluster have called this function. Each
  * of them serves the others meanwhile. Returns an MPI error code. */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
+
+/* Makes the native part of a communicator of a group whose members are in several clusters. All
+ * members call this function, and the result is MPI_SUCCESS in all of them or in none, unless a
+ * cluster is lost meanwhile. c has all members and serves their messages; `from` is a native
+ * communicator of those in this cluster. *context is set to a new context id of the first member.
+ * Returns an MPI error code. */
+int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t *context, MPI_Comm *out);
+/* Returns the communicator of all processes of the job whose native part is z_private, which serves
+ * messages that no message of the program matches, and which no program can revoke. It is made, and
+ * known to the engine, from the first call on. NULL means that there is no memory for it. */
+zcomm *zcomm_everyone(void);
 
 /* Makes the communicator of a group's members. All members call this function, this process among
  * them. *out spans clusters or is native. c is comm's spanning communicator, or NULL. Returns an
@@ -100,11 +111,6 @@ int zsession_raise(MPI_Session session, int class_, const char *function, const 
 int zcomm_unmade(MPI_Errhandler handler, int class_, const char *function, const char *text);
 #endif
 
-/* Makes the communicator over which the communicators of sessions and of groups are made, unless it
- * exists, for MPI_Session_init and MPI_Comm_create_from_group (session.c). Returns an MPI error
- * code. */
-int zcomm_sessions_start(void);
-
 /* Makes c an intercommunicator (intercomm.c) whose first `low` ranks are one group and whose other
  * ranks are the other group. Both groups know the ranks in this order. */
 void zinter_set(zcomm *c, int low);
@@ -112,6 +118,11 @@ void zinter_set(zcomm *c, int low);
  * native intercommunicator whose first group has the first `low` ranks. Both groups are inside one
  * cluster. Returns an MPI error code. */
 int zinter_native(MPI_Comm *comm, int low);
+/* Makes *out the intercommunicator of the n virtual ranks world[i] of this job, of which the first
+ * `low` are one group. All of them call this function with the same arguments. tag distinguishes
+ * calls of several threads; context is the context id if the ranks are in several clusters. Returns
+ * an MPI error code. */
+int zinter_make(const int32_t *world, int n, int low, int tag, uint64_t context, MPI_Comm *out);
 /* Broadcasts `bytes` bytes at `data` from the root to all ranks of an intracommunicator, which may
  * span clusters or not. Raises errors and returns the code for the program. */
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);

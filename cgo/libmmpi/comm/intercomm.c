@@ -117,26 +117,29 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   return rc;
 }
 
-/* Makes the result of MPI_Intercomm_create the same in both groups, after each cluster's library
- * has made its part *made or failed with rc. Returns an MPI error code, after freeing *made, if any
- * part has failed. */
-static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, const char *function, int rc,
-                      MPI_Comm *made) {
-  int worst[2] = {0, 0}, rank, lost = zcomm_most(comm, rc != MPI_SUCCESS, &worst[0], function);
-  if (!lost) lost = z_Comm_rank(comm, &rank);
-  if (!lost && rank == root)
-    lost = z_Sendrecv(&worst[0], sizeof *worst, MPI_BYTE, leader, tag, &worst[1], sizeof *worst, MPI_BYTE, leader, tag,
-                      peer, MPI_STATUS_IGNORE);
-  if (!lost) lost = zinter_spread(comm, worst, sizeof worst, root, function);
-  if (rc || !(lost || worst[0] || worst[1])) return rc;
-  real.Comm_free(made);
-  return lost ? lost : MPI_ERR_OTHER;
+int zinter_make(const int32_t *world, int n, int low, int tag, uint64_t context, MPI_Comm *out) {
+  int spans = 0, rc;
+  uint64_t unused;
+  MPI_Group group = MPI_GROUP_NULL;
+  zcomm *made, *everyone;
+  for (int i = 0; i < n; i++) spans |= !zcluster_has(world[i]);
+  if (!spans) {
+    rc = zcomm_part(z_private, world, n, tag, out);
+    return rc ? rc : zinter_native(out, low);
+  }
+  if (!(everyone = zcomm_everyone())) return MPI_ERR_NO_MEM;
+  if ((rc = zgroup_new(world, n, &group))) return rc;
+  rc = zcomm_parts(everyone, z_private, zgroup_get(group), tag, &unused, out);
+  z_Group_free(&group);
+  if (!rc && !(rc = zcomm_add(0, *out, context, world, n, &made))) zinter_set(made, low);
+  return rc;
 }
 
 int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, MPI_Comm *out) {
   static const char function[] = "MPI_Intercomm_create";
   plan p = {0};
-  int rank, size, inter, spans = 0, rc = z_Comm_test_inter(comm, &inter);
+  MPI_Comm made;
+  int rank, size, inter, rc = z_Comm_test_inter(comm, &inter);
   if (rc || (rc = z_Comm_rank(comm, &rank)) || (rc = z_Comm_size(comm, &size))) return rc;
   if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "the local communicator is an intercommunicator");
   if (root < 0 || root >= size)
@@ -152,13 +155,7 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
   }
   if (rank != root && !(p.all = malloc((size_t)p.n * sizeof *p.all))) rc = no_memory(comm, function);
   if (rc || (rc = zinter_spread(comm, p.all, p.n * 4, root, function))) goto end;
-  for (int i = 0; i < p.n; i++) spans |= !zcluster_has(p.all[i]);
-  MPI_Comm made;
-  zcomm *c;
-  rc = zcomm_part(z_private, p.all, p.n, tag, &made);
-  if (spans) rc = agree_made(comm, root, peer, leader, tag, function, rc, &made);
-  if (!rc && spans && !(rc = zcomm_add(0, made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
-  if (!rc && !spans) rc = zinter_native(&made, p.low);
+  rc = zinter_make(p.all, p.n, p.low, tag, p.context, &made);
   if (!rc) rc = zinter_inherit(comm, made);
   if (rc) rc = z_raise_on(comm, rc, function, "the communicator cannot be created");
   else *out = made;

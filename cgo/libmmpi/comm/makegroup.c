@@ -11,8 +11,10 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
   memset(at, 0xff, bytes);
   for (int i = 0; i < c->size; i++) at[c->world[i]] = i;
   int rc = MPI_SUCCESS;
-  for (int i = 0; i < g->size; i++)
-    if ((ranks[i] = at[g->rank[i]]) < 0) rc = MPI_ERR_GROUP;
+  for (int i = 0; i < g->size; i++) {
+    if (at[g->rank[i]] < 0) rc = MPI_ERR_GROUP;
+    if (ranks) ranks[i] = at[g->rank[i]];
+  }
   free(at);
   return rc;
 }
@@ -174,6 +176,7 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
   int rc = ranks ? zcomm_meet_members(ranks, locals, tag) : MPI_ERR_NO_MEM;
   if (!rc) rc = zgroup_new(ranks, locals, &part);
   if (!rc) rc = zgroup_native(part, &native);
+  if (from == z_private) tag = zprivate_tag(ZTAG_NATIVE, tag);
   /* MPICH 4.0 crashes on a communicator whose group was never requested */
   MPI_Group asked = MPI_GROUP_NULL;
   if (!rc) rc = real.Comm_group(from, &asked);
@@ -193,27 +196,34 @@ static uint64_t number(const zcomm *c, const zgroup *g, int tag) {
   return (h ^ (uint32_t)tag) * 0x100000001b3u;
 }
 
-int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
-  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag, 0};
-  uint64_t context = 0;
-  zcomm *made;
-  int spans = 0, failed = 0, *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks),
-      rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-  if (!rc && c) rc = zcomm_members_of(c, g, ranks);
-  for (int i = 0; i < g->size && !rc; i++) spans |= !zcluster_has(g->rank[i]);
-  if (!rc && spans && !c) rc = MPI_ERR_GROUP;
-  if (!rc && spans) m.id = number(c, g, tag);
-  if (!rc && spans && z_layout.on_loss)
+int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t *context, MPI_Comm *out) {
+  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag, number(c, g, tag)};
+  int failed, *ranks = malloc((size_t)g->size * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  *out = MPI_COMM_NULL;
+  if (!rc) rc = zcomm_members_of(c, g, ranks);
+  if (!rc && z_layout.on_loss)
     rc = zcomm_vote_among(m.id, g->rank, g->size,
-                          is_hurt(&m, ranks) ? Z_CLASS_PROC_FAILED : agree(&m, ranks, 0, &context));
+                          is_hurt(&m, ranks) ? Z_CLASS_PROC_FAILED : agree(&m, ranks, 0, context));
   if (!rc) {
-    rc = zcomm_part(comm, g->rank, g->size, tag, out);
-    if (spans && (failed = agree(&m, ranks, rc, &context)) && !rc) real.Comm_free(out);
-    if (spans) rc = failed;
-    if (!rc && spans) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);
-    if (rc) *out = MPI_COMM_NULL;
+    rc = zcomm_part(from, g->rank, g->size, tag, out);
+    if ((failed = agree(&m, ranks, rc, context)) && !rc) real.Comm_free(out);
+    rc = failed;
   }
   free(ranks);
+  return rc;
+}
+
+int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
+  uint64_t context = 0;
+  zcomm *made;
+  int spans = 0, rc = c ? zcomm_members_of(c, g, NULL) : MPI_SUCCESS;
+  if (rc) return rc;
+  for (int i = 0; i < g->size; i++) spans |= !zcluster_has(g->rank[i]);
+  if (!spans) return zcomm_part(comm, g->rank, g->size, tag, out);
+  if (!c) return MPI_ERR_GROUP;
+  rc = zcomm_parts(c, comm, g, tag, &context, out);
+  if (!rc) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);
+  if (rc) *out = MPI_COMM_NULL;
   return rc;
 }
 

@@ -133,16 +133,17 @@ static uint64_t hash_of(const void *plan, int64_t bytes) {
 }
 
 static int make(connection *k, uint64_t hash, MPI_Comm comm, const char *function, MPI_Comm *out) {
-  uint64_t context = 0xFFFFFFFF00000000u; /* the first context over the link */
-  int tag = (int)(hash & 0x7fff);
-  MPI_Comm made;
-  int spans = 0, rc = MPI_SUCCESS;
-  for (int i = 0; i < k->n; i++) spans |= !zcluster_has(k->numbers[i]);
-  if (!k->link) context = hash >> 2 | (uint64_t)1 << 62; /* a context that no virtual rank makes */
-  rc = zcomm_part(z_private, k->numbers, k->n, tag, &made);
+  int tag = (int)(hash & 0x7fff), rc;
   zcomm *c;
-  if (!rc && spans && !(rc = zcomm_add(k->link, made, context, k->numbers, k->n, &c))) zinter_set(c, k->low);
-  if (!rc && !spans) rc = zinter_native(&made, k->low);
+  MPI_Comm made;
+  if (k->link) {
+    uint64_t first = 0xFFFFFFFF00000000u; /* the first context over the link */
+    rc = zcomm_part(z_private, k->numbers, k->n, tag, &made);
+    if (!rc && !(rc = zcomm_add(k->link, made, first, k->numbers, k->n, &c))) zinter_set(c, k->low);
+  } else {
+    /* a context that no virtual rank makes */
+    rc = zinter_make(k->numbers, k->n, k->low, tag, hash >> 2 | (uint64_t)1 << 62, &made);
+  }
   if (!rc) rc = zinter_inherit(comm, made);
   if (rc) return z_raise_on(comm, rc, function, "the communicator cannot be created");
   *out = made;

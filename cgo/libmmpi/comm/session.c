@@ -8,16 +8,6 @@
 
 #ifdef Z_HAVE_Session_init
 
-/* Returns the spanning communicator of all ranks of MPI_COMM_WORLD whose local part is z_private,
- * for messages that no message of the program can match. Returns NULL in a process that has made
- * neither a session nor a communicator from a group, which needs no such messages. */
-static zcomm *hidden(void) { return zcomm_find_other(z_private); }
-
-int zcomm_sessions_start(void) {
-  zcomm *made;
-  return hidden() ? MPI_SUCCESS : zcomm_add_all(z_private, 0xFFFFFFFE00000000u, &made);
-}
-
 int zsession_raise(MPI_Session session, int class_, const char *function, const char *text) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (real.Session_get_errhandler(session, &handler)) handler = MPI_ERRHANDLER_NULL;
@@ -128,8 +118,8 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED)
     return fail(handler, MPI_ERR_GROUP, function, "this process is not in the group");
   /* the group is one of MPI_COMM_WORLD's, in a program without sessions */
-  int rc = hidden() ? MPI_SUCCESS : zcomm_sessions_start();
-  if (!rc) rc = zcomm_make_group(hidden(), z_private, g, tag_of(string), out);
+  zcomm *everyone = zcomm_everyone();
+  int rc = everyone ? zcomm_make_group(everyone, z_private, g, tag_of(string), out) : MPI_ERR_NO_MEM;
   if (!rc) rc = dress(*out, info, handler);
   return rc ? fail(handler, rc, function, "the communicator cannot be created") : MPI_SUCCESS;
 }

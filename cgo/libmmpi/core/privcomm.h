@@ -7,18 +7,21 @@
 
 extern MPI_Comm z_private, z_self; /* duplicates of native MPI_COMM_WORLD and of MPI_COMM_SELF */
 
-/* The tags of the shim's messages on z_private. ZTAG_LEADERS is the first of a range. ZTAG_CONTEXT
- * and ZTAG_MEET are combined with the lower bits of a tag of the program (zprivate_tag). */
+/* The tags of messages on z_private. ZTAG_LEADERS is the first of a range. Those after it are
+ * combined with the lower bits of a tag of the program (zprivate_tag). ZTAG_NATIVE is for the
+ * communicators that native MPI makes of z_private: Open MPI's messages for MPI_Comm_create_group
+ * have the tag that it is passed. */
 enum {
   ZTAG_PLACEHOLDER = 0,
   ZTAG_NOBODY = 1,
-  ZTAG_LEADERS = 2,
+  ZTAG_BALLOT = 2,
+  ZTAG_LEADERS = 3,
   ZTAG_CONTEXT = 1 << 13,
   ZTAG_MEET = 1 << 14,
-  ZTAG_BALLOT = 3 << 13
+  ZTAG_NATIVE = 3 << 13
 };
 /* Returns the tag of a message on z_private for a call to which the program has passed `tag`; `use`
- * is ZTAG_CONTEXT or ZTAG_MEET. */
+ * is ZTAG_CONTEXT, ZTAG_MEET or ZTAG_NATIVE. */
 static inline int zprivate_tag(int use, int tag) { return use | (tag & (ZTAG_CONTEXT - 1)); }
 
 /* Makes the native communicators z_private and z_self. Returns an MPI error code. */

@@ -84,7 +84,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   pthread_mutex_lock(&life.lock);
   *session = MPI_SESSION_NULL;
   int rc = open_world();
-  if (!rc) rc = zcomm_sessions_start();
+  if (!rc && !zcomm_everyone()) rc = MPI_ERR_NO_MEM;
   z_enter();
   if (!rc) rc = real.Session_init(info, handler, session);
   z_leave();

@@ -1,5 +1,6 @@
 /* The calls of lost_phase.c that need more than a communicator and two buffers: vectors of counts
- * and types, neighbourhoods, persistent collectives, and epochs of windows. */
+ * and types, neighbourhoods, persistent collectives, epochs of windows, and calls that make
+ * objects. */
 #ifndef LOST_CALLS_H
 #define LOST_CALLS_H
 #include "lost.h"
@@ -13,10 +14,13 @@ static int pairs[MOST], places[MOST];  /* of alltoallv: the same at both ends of
 static int offsets[MOST];              /* places in bytes */
 static MPI_Aint sides[2] = {0, SOME * sizeof(int)};
 static MPI_Datatype types[MOST];
-static MPI_Comm ring = MPI_COMM_NULL, graph = MPI_COMM_NULL; /* with neighbours on both sides, and one on each */
+static MPI_Comm ring = MPI_COMM_NULL, graph = MPI_COMM_NULL;  /* with neighbours on both sides, and one on each */
+static MPI_Comm half = MPI_COMM_NULL, halves = MPI_COMM_NULL; /* the even or odd ranks, and both */
+static char port[MPI_MAX_PORT_NAME];                          /* at which the even ranks accept the odd ones */
 static MPI_Win win = MPI_WIN_NULL;
 static MPI_Request persistent = MPI_REQUEST_NULL;
 
+static inline int is(const char *name) { return !strcmp(phase, name); }
 static inline int begins(const char *prefix) { return !strncmp(phase, prefix, strlen(prefix)); }
 static inline int right(void) { return (me + 1) % np; }
 static inline int left(void) { return (me + np - 1) % np; }
@@ -34,9 +38,9 @@ static int vectors(MPI_Comm comm, int root) {
   PHASE("alltoallv", Alltoallv(a, pairs, places, MPI_INT, b, pairs, places, MPI_INT, comm));
   PHASE("alltoallw", Alltoallw(a, pairs, offsets, types, b, pairs, offsets, types, comm));
   PHASE("reduce_scatter_v", Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, comm));
-  if (!strcmp(phase, "igatherv"))
+  if (is("igatherv"))
     return wait_for(MPI_Igatherv(a, counts[me], MPI_INT, b, counts, displs, MPI_INT, root, comm, &r), &r);
-  if (!strcmp(phase, "ialltoallw"))
+  if (is("ialltoallw"))
     return wait_for(MPI_Ialltoallw(a, pairs, offsets, types, b, pairs, offsets, types, comm, &r), &r);
   return NOT_HERE;
 }
@@ -50,7 +54,7 @@ static int neighbours(void) {
   PHASE("neighbor_alltoallv", Neighbor_alltoallv(a, two, at, MPI_INT, b, two, at, MPI_INT, ring));
   PHASE("neighbor_alltoallw", Neighbor_alltoallw(a, two, sides, types, b, two, sides, types, ring));
   PHASE("neighbor_graph", Neighbor_alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, graph));
-  if (!strcmp(phase, "neighbor_ialltoallw"))
+  if (is("neighbor_ialltoallw"))
     return wait_for(MPI_Ineighbor_alltoallw(a, two, sides, types, b, two, sides, types, ring, &r), &r);
   return NOT_HERE;
 }
@@ -76,7 +80,7 @@ static int make_persistent(MPI_Comm comm) {
 static int start_persistent(MPI_Comm comm) {
   int rc;
   if (!begins("persistent")) return NOT_HERE;
-  if (!strcmp(phase, "persistent_init")) { /* each round makes a new collective */
+  if (is("persistent_init")) { /* each round makes a new collective */
     MPI_Request_free(&persistent);
     if ((rc = make_persistent(comm))) return rc;
   }
@@ -88,12 +92,11 @@ static int epochs(void) {
   MPI_Group all, group;
   MPI_Request request;
   int rc, rank, over = 0;
-  if (!strcmp(phase, "flush")) {
+  if (is("flush")) {
     rc = MPI_Put(a, SOME, MPI_INT, right(), 0, SOME, MPI_INT, win);
     return rc ? rc : MPI_Win_flush(right(), win);
   }
-  if (!strcmp(phase, "rput"))
-    return wait_for(MPI_Rput(a, SOME, MPI_INT, right(), 0, SOME, MPI_INT, win, &request), &request);
+  if (is("rput")) return wait_for(MPI_Rput(a, SOME, MPI_INT, right(), 0, SOME, MPI_INT, win, &request), &request);
   if (!begins("pscw")) return NOT_HERE;
   MPI_Win_get_group(win, &all);
   rank = left(), MPI_Group_incl(all, 1, &rank, &group);
@@ -104,8 +107,45 @@ static int epochs(void) {
   MPI_Group_free(&group), MPI_Group_free(&all);
   if (!rc) rc = MPI_Put(a, SOME, MPI_INT, rank, 0, SOME, MPI_INT, win);
   if (!rc) rc = MPI_Win_complete(win);
-  if (strcmp(phase, "pscw_test")) return rc ? rc : MPI_Win_wait(win);
+  if (!is("pscw_test")) return rc ? rc : MPI_Win_wait(win);
   while (!rc && !over) rc = MPI_Win_test(win, &over);
+  return rc;
+}
+
+/* Makes a file that ends with its last handle. All processes are on one machine. */
+static int open_file(MPI_Comm comm, MPI_File *file) {
+  char path[256];
+  snprintf(path, sizeof path, "/tmp/lost_phase-%s", getenv("ZIPPER_JOB"));
+  return MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, file);
+}
+
+/* Makes the object of the phase, and frees it. */
+static int objects(MPI_Comm comm) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Win window = MPI_WIN_NULL;
+  MPI_File file = MPI_FILE_NULL;
+  MPI_Group group;
+  void *memory;
+  int rc = NOT_HERE, one = 1, l = left(), r = right();
+  MPI_Comm_group(comm, &group);
+  if (is("dup")) rc = MPI_Comm_dup(comm, &made);
+  if (is("split")) rc = MPI_Comm_split(comm, 0, -me, &made);
+  if (is("split_type")) rc = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &made);
+  if (is("create")) rc = MPI_Comm_create(comm, group, &made);
+  if (is("create_group")) rc = MPI_Comm_create_group(comm, group, 3, &made);
+  if (is("cart")) rc = MPI_Cart_create(comm, 1, &np, &one, 0, &made);
+  if (is("graph")) rc = MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &made);
+  if (is("intercomm_create")) rc = MPI_Intercomm_create(half, 0, comm, 1 - me % 2, 5, &made);
+  if (is("connect") && me % 2) rc = MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &made);
+  if (is("connect") && me % 2 == 0) rc = MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &made);
+  if (is("intercomm_merge")) rc = MPI_Intercomm_merge(halves, me % 2, &made);
+  if (is("win_create")) rc = MPI_Win_create(b, SOME * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &window);
+  if (is("win_allocate")) rc = MPI_Win_allocate(SOME, 1, MPI_INFO_NULL, comm, &memory, &window);
+  if (is("file_open")) rc = open_file(comm, &file);
+  MPI_Group_free(&group);
+  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  if (window != MPI_WIN_NULL) MPI_Win_free(&window);
+  if (file != MPI_FILE_NULL) MPI_File_close(&file);
   return rc;
 }
 
@@ -123,6 +163,12 @@ static void prepare(MPI_Comm comm) {
     CLASS(MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &graph), MPI_SUCCESS);
   }
   if (begins("persistent")) CLASS(make_persistent(comm), MPI_SUCCESS);
+  if (is("connect") && me == 0) CLASS(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
+  if (is("connect")) CLASS(MPI_Bcast(port, 256, MPI_CHAR, 0, comm), MPI_SUCCESS); /* MPICH has no longer ones */
+  if (begins("intercomm") || is("connect")) CLASS(MPI_Comm_split(comm, me % 2, me, &half), MPI_SUCCESS);
+  if (begins("intercomm")) {
+    CLASS(MPI_Intercomm_create(half, 0, comm, 1 - me % 2, 5, &halves), MPI_SUCCESS);
+  }
 }
 
 /* Frees what prepare has made, after the loss. */
@@ -130,5 +176,7 @@ static void tidy(void) {
   if (persistent != MPI_REQUEST_NULL) CLASS(MPI_Request_free(&persistent), MPI_SUCCESS);
   if (ring != MPI_COMM_NULL) CLASS(MPI_Comm_free(&ring), MPI_SUCCESS);
   if (graph != MPI_COMM_NULL) CLASS(MPI_Comm_free(&graph), MPI_SUCCESS);
+  if (halves != MPI_COMM_NULL) CLASS(MPI_Comm_free(&halves), MPI_SUCCESS);
+  if (half != MPI_COMM_NULL) CLASS(MPI_Comm_free(&half), MPI_SUCCESS);
 }
 #endif

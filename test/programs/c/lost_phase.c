@@ -10,63 +10,51 @@ enum { LAST = 30 };
 static int late = -1; /* the rank that makes the call last, or -1 */
 
 /* Returns whether the phase is one of epochs of single targets. */
-static int in_epochs(void) { return !strcmp(phase, "put") || !strcmp(phase, "get") || !strcmp(phase, "accumulate"); }
+static int in_epochs(void) { return is("put") || is("get") || is("accumulate"); }
 
 /* Returns whether the phase needs a window. */
-static int needs_window(void) {
-  return in_epochs() || begins("pscw") || !strcmp(phase, "fence") || !strcmp(phase, "flush") || !strcmp(phase, "rput");
-}
+static int needs_window(void) { return in_epochs() || begins("pscw") || is("fence") || is("flush") || is("rput"); }
 
 static int once(MPI_Comm comm, int n) {
-  MPI_Comm made = MPI_COMM_NULL;
-  MPI_Group group;
   MPI_Request request;
   int rc, peer;
   if ((rc = vectors(comm, n % np)) != NOT_HERE || (rc = neighbours()) != NOT_HERE ||
-      (rc = start_persistent(comm)) != NOT_HERE || (rc = epochs()) != NOT_HERE)
+      (rc = start_persistent(comm)) != NOT_HERE || (rc = epochs()) != NOT_HERE || (rc = objects(comm)) != NOT_HERE)
     return rc;
-  rc = MPI_SUCCESS;
-  if (!strcmp(phase, "barrier")) return MPI_Barrier(comm);
-  if (!strcmp(phase, "bcast")) return MPI_Bcast(a, SOME, MPI_INT, n % np, comm);
-  if (!strcmp(phase, "allreduce")) return MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm);
-  if (!strcmp(phase, "large")) return MPI_Allreduce(a, b, MANY, MPI_INT, MPI_SUM, comm);
-  if (!strcmp(phase, "alltoall")) return MPI_Alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
-  if (!strcmp(phase, "allgather")) return MPI_Allgather(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
-  if (!strcmp(phase, "gather")) return MPI_Gather(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
-  if (!strcmp(phase, "scatter")) return MPI_Scatter(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
-  if (!strcmp(phase, "reduce")) return MPI_Reduce(a, b, SOME, MPI_INT, MPI_MAX, n % np, comm);
-  if (!strcmp(phase, "scan")) return MPI_Scan(a, b, SOME, MPI_INT, MPI_SUM, comm);
-  if (!strcmp(phase, "exscan")) return MPI_Exscan(a, b, SOME, MPI_INT, MPI_SUM, comm);
-  if (!strcmp(phase, "reduce_scatter")) return MPI_Reduce_scatter_block(a, b, SOME, MPI_INT, MPI_SUM, comm);
-  if (!strcmp(phase, "agree")) return MPIX_Comm_agree(comm, a);
-  if (!strcmp(phase, "fence")) return MPI_Win_fence(0, win);
-  if (!strcmp(phase, "iallreduce")) {
+  if (is("barrier")) return MPI_Barrier(comm);
+  if (is("bcast")) return MPI_Bcast(a, SOME, MPI_INT, n % np, comm);
+  if (is("allreduce")) return MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, comm);
+  if (is("large")) return MPI_Allreduce(a, b, MANY, MPI_INT, MPI_SUM, comm);
+  if (is("alltoall")) return MPI_Alltoall(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
+  if (is("allgather")) return MPI_Allgather(a, SOME, MPI_INT, b, SOME, MPI_INT, comm);
+  if (is("gather")) return MPI_Gather(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
+  if (is("scatter")) return MPI_Scatter(a, SOME, MPI_INT, b, SOME, MPI_INT, n % np, comm);
+  if (is("reduce")) return MPI_Reduce(a, b, SOME, MPI_INT, MPI_MAX, n % np, comm);
+  if (is("scan")) return MPI_Scan(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (is("exscan")) return MPI_Exscan(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (is("reduce_scatter")) return MPI_Reduce_scatter_block(a, b, SOME, MPI_INT, MPI_SUM, comm);
+  if (is("agree")) return MPIX_Comm_agree(comm, a);
+  if (is("fence")) return MPI_Win_fence(0, win);
+  if (is("iallreduce")) {
     rc = MPI_Iallreduce(a, b, SOME, MPI_INT, MPI_SUM, comm, &request);
     return rc ? rc : MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
-  if (!strncmp(phase, "ring", 4)) { /* messages of 8 B, 4 KB or 1.2 MB */
-    int size = !strcmp(phase, "ring_small") ? 2 : !strcmp(phase, "ring_large") ? MANY : SOME;
+  if (begins("ring")) { /* messages of 8 B, 4 KB or 1.2 MB */
+    int size = is("ring_small") ? 2 : is("ring_large") ? MANY : SOME;
     peer = (me + 1) % np;
     return MPI_Sendrecv(a, size, MPI_INT, peer, 1, b, size, MPI_INT, (me + np - 1) % np, 1, comm, MPI_STATUS_IGNORE);
   }
   if (in_epochs()) {
     peer = (me + 1) % np;
     if ((rc = MPI_Win_lock(MPI_LOCK_SHARED, peer, 0, win))) return rc;
-    if (!strcmp(phase, "put")) rc = MPI_Put(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
-    if (!strcmp(phase, "get")) rc = MPI_Get(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
-    if (!strcmp(phase, "accumulate")) rc = MPI_Accumulate(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, MPI_SUM, win);
+    if (is("put")) rc = MPI_Put(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
+    if (is("get")) rc = MPI_Get(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, win);
+    if (is("accumulate")) rc = MPI_Accumulate(a, SOME, MPI_INT, peer, 0, SOME, MPI_INT, MPI_SUM, win);
     int rc2 = MPI_Win_unlock(peer, win);
     return rc ? rc : rc2;
   }
-  if (!strcmp(phase, "dup")) rc = MPI_Comm_dup(comm, &made);
-  if (!strcmp(phase, "split")) rc = MPI_Comm_split(comm, 0, -me, &made);
-  if (!strcmp(phase, "create_group")) {
-    MPI_Comm_group(comm, &group);
-    rc = MPI_Comm_create_group(comm, group, 3, &made);
-    MPI_Group_free(&group);
-  }
-  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
-  return rc;
+  failed(__FILE__, __LINE__, "no phase %s", phase);
+  return MPI_ERR_OTHER;
 }
 
 /* Repeats the call, in which the ranks to be lost end, until it fails. In a ring and in epochs of
@@ -79,14 +67,14 @@ static void repeat(MPI_Comm comm) {
     rc = once(comm, n);
     MPI_Group group;
     MPIX_Comm_get_failed(comm, &group);
-    if (!strncmp(phase, "ring", 4) || in_epochs()) MPI_Group_size(group, &failing);
+    if (begins("ring") || in_epochs()) MPI_Group_size(group, &failing);
     if (group != MPI_GROUP_EMPTY) MPI_Group_free(&group);
   }
   if (rc) {
     /* a neighbour that has left the ring has revoked the communicator */
-    if (strncmp(phase, "ring", 4) || class_of(rc) != MPIX_ERR_REVOKED) CLASS(rc, MPIX_ERR_PROC_FAILED);
+    if (!begins("ring") || class_of(rc) != MPIX_ERR_REVOKED) CLASS(rc, MPIX_ERR_PROC_FAILED);
   }
-  if (!strncmp(phase, "ring", 4)) MPIX_Comm_revoke(comm);
+  if (begins("ring")) MPIX_Comm_revoke(comm);
 }
 
 int main(int argc, char **argv) {
@@ -98,11 +86,11 @@ int main(int argc, char **argv) {
   if (needs_window()) {
     CLASS(MPI_Win_create(b, MANY * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &win), MPI_SUCCESS);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    if (!strcmp(phase, "fence")) CLASS(MPI_Win_fence(0, win), MPI_SUCCESS);
-    if (!strcmp(phase, "flush") || !strcmp(phase, "rput")) CLASS(MPI_Win_lock_all(0, win), MPI_SUCCESS);
+    if (is("fence")) CLASS(MPI_Win_fence(0, win), MPI_SUCCESS);
+    if (is("flush") || is("rput")) CLASS(MPI_Win_lock_all(0, win), MPI_SUCCESS);
     MPI_Barrier(comm); /* the other ranks may need this long to make the window */
   }
-  int exits = !strcmp(phase, "exit"), finalizes = !strcmp(phase, "finalize");
+  int exits = is("exit"), finalizes = is("finalize");
   if (exits || finalizes) {
     MPI_Barrier(comm); /* the other ranks may need this long to make the communicator */
     usleep(finalizes && dying ? 200000 : 0);
