@@ -83,7 +83,8 @@ var rareLostPhases = []string{"bcast", "allgather", "scatter", "reduce", "reduce
 	"get", "accumulate", "split", "gatherv", "allgatherv", "alltoallv", "reduce_scatter_v", "ialltoallw",
 	"neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw", "neighbor_ialltoallw",
 	"pscw_test", "flush", "split_type", "create", "cart", "graph", "intercomm_create", "intercomm_merge", "win_create",
-	"win_allocate", "file_open"}
+	"win_allocate", "file_open", "file_write_at", "file_read_at", "file_ordered", "file_seek_shared", "file_view", "file_size",
+	"file_preallocate", "file_atomicity", "file_sync", "file_split"}
 
 // TestLostClusterPhases checks that the call returns in which the survivors are when a cluster is
 // lost, and that they can go on. Open MPI 4 has no persistent collectives of the standard.

@@ -216,6 +216,16 @@ void zfile_stop(void) {
 
 /* ---- collective over all clusters ---- */
 
+/* Returns the lowest rank of c that is not in a lost cluster. */
+static int first_alive(const zcomm *c) {
+  int32_t n = 0, first = 0, *lost = zcomm_is_hurt(c) ? malloc((size_t)c->size * sizeof *lost) : NULL;
+  if (lost) Z_ENGINE(ze_failed(c->id, lost, c->size, &n));
+  for (int i = 0; i < n; i++) /* the lost clusters come in the order of their losses */
+    if (lost[i] == first) first++, i = -1;
+  free(lost);
+  return first;
+}
+
 int z_File_close(MPI_File *file) {
   zfile *f = get(*file);
   int rc = f && f->spans ? zshared_close(f) : zfile_meet(*file);
@@ -228,14 +238,14 @@ int z_File_close(MPI_File *file) {
     free(f);
     return rc;
   }
-  int rc2 = z_Barrier(f->comm), rank = 0;
-  if (zcomm_is_hurt(zcomm_find(f->comm))) rc2 = MPI_SUCCESS;
-  if (!rc2 && f->amode & MPI_MODE_DELETE_ON_CLOSE) {
-    z_Comm_rank(f->comm, &rank);
+  zcomm *c = zcomm_find(f->comm);
+  int rc2 = z_Barrier(f->comm);
+  if (f->amode & MPI_MODE_DELETE_ON_CLOSE && (!rc2 || zcomm_is_hurt(c))) {
     /* native MPI closes a file in the same way */
-    if (rank == 0) z_ignore(real.File_delete(f->name, MPI_INFO_NULL));
+    if (c->rank == first_alive(c)) z_ignore(real.File_delete(f->name, MPI_INFO_NULL));
     rc2 = z_Barrier(f->comm);
   }
+  if (zcomm_is_hurt(c)) rc2 = MPI_SUCCESS;
   z_Comm_free(&f->comm);
   free(f->name);
   free(f);
@@ -269,7 +279,7 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
   }
   zcomm *c = zcomm_find(f->comm);
   int first = zcluster_has(c->world[0]);
-  if ((rc = z_Barrier(f->comm))) return rc;
+  if ((rc = z_layout.on_loss ? zfile_meet(file) : z_Barrier(f->comm))) return rc;
   if (first) INSIDE(File_preallocate(file, size));
   int32_t found = portable(rc);
   int failed = zcomm_bcast(c, &found, sizeof found, 0, function), rc2 = z_Barrier(f->comm);

@@ -1,6 +1,6 @@
 /* The calls of lost_phase.c that need more than a communicator and two buffers: vectors of counts
- * and types, neighbourhoods, persistent collectives, epochs of windows, and calls that make
- * objects. */
+ * and types, neighbourhoods, persistent collectives, epochs of windows, files, and calls that
+ * make objects. */
 #ifndef LOST_CALLS_H
 #define LOST_CALLS_H
 #include "lost.h"
@@ -18,6 +18,7 @@ static MPI_Comm ring = MPI_COMM_NULL, graph = MPI_COMM_NULL;  /* with neighbours
 static MPI_Comm half = MPI_COMM_NULL, halves = MPI_COMM_NULL; /* the even or odd ranks, and both */
 static char port[MPI_MAX_PORT_NAME];                          /* at which the even ranks accept the odd ones */
 static MPI_Win win = MPI_WIN_NULL;
+static MPI_File file = MPI_FILE_NULL;
 static MPI_Request persistent = MPI_REQUEST_NULL;
 
 static inline int is(const char *name) { return !strcmp(phase, name); }
@@ -112,18 +113,42 @@ static int epochs(void) {
   return rc;
 }
 
-/* Makes a file that ends with its last handle. All processes are on one machine. */
-static int open_file(MPI_Comm comm, MPI_File *file) {
+/* Opens a file that is deleted when it is closed. All processes are on one machine. */
+static int open_file(MPI_Comm comm, MPI_File *out) {
   char path[256];
+  MPI_Info info;
   snprintf(path, sizeof path, "/tmp/lost_phase-%s", getenv("ZIPPER_JOB"));
-  return MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, file);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "zipper_shared", "true");
+  int rc = MPI_File_open(comm, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, info, out);
+  MPI_Info_free(&info);
+  return rc;
+}
+
+static int files(void) {
+  MPI_Status s;
+  MPI_Offset at = me * SOME * (MPI_Offset)sizeof *a;
+  PHASE("file_write_at", File_write_at_all(file, at, a, SOME, MPI_INT, &s));
+  PHASE("file_read_at", File_read_at_all(file, at, b, SOME, MPI_INT, &s));
+  PHASE("file_ordered", File_write_ordered(file, a, SOME, MPI_INT, &s));
+  PHASE("file_seek_shared", File_seek_shared(file, 0, MPI_SEEK_SET));
+  PHASE("file_view", File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+  PHASE("file_size", File_set_size(file, SOME));
+  PHASE("file_preallocate", File_preallocate(file, SOME));
+  PHASE("file_atomicity", File_set_atomicity(file, 0));
+  PHASE("file_sync", File_sync(file));
+  if (is("file_split")) {
+    int rc = MPI_File_write_at_all_begin(file, at, a, SOME, MPI_INT);
+    return rc ? rc : MPI_File_write_at_all_end(file, a, &s);
+  }
+  return NOT_HERE;
 }
 
 /* Makes the object of the phase, and frees it. */
 static int objects(MPI_Comm comm) {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Win window = MPI_WIN_NULL;
-  MPI_File file = MPI_FILE_NULL;
+  MPI_File opened = MPI_FILE_NULL;
   MPI_Group group;
   void *memory;
   int rc = NOT_HERE, one = 1, l = left(), r = right();
@@ -141,11 +166,11 @@ static int objects(MPI_Comm comm) {
   if (is("intercomm_merge")) rc = MPI_Intercomm_merge(halves, me % 2, &made);
   if (is("win_create")) rc = MPI_Win_create(b, SOME * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &window);
   if (is("win_allocate")) rc = MPI_Win_allocate(SOME, 1, MPI_INFO_NULL, comm, &memory, &window);
-  if (is("file_open")) rc = open_file(comm, &file);
+  if (is("file_open")) rc = open_file(comm, &opened);
   MPI_Group_free(&group);
   if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
   if (window != MPI_WIN_NULL) MPI_Win_free(&window);
-  if (file != MPI_FILE_NULL) MPI_File_close(&file);
+  if (opened != MPI_FILE_NULL) MPI_File_close(&opened);
   return rc;
 }
 
@@ -163,6 +188,7 @@ static void prepare(MPI_Comm comm) {
     CLASS(MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &graph), MPI_SUCCESS);
   }
   if (begins("persistent")) CLASS(make_persistent(comm), MPI_SUCCESS);
+  if (begins("file")) CLASS(open_file(comm, &file), MPI_SUCCESS);
   if (is("connect") && me == 0) CLASS(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
   if (is("connect")) CLASS(MPI_Bcast(port, 256, MPI_CHAR, 0, comm), MPI_SUCCESS); /* MPICH has no longer ones */
   if (begins("intercomm") || is("connect")) CLASS(MPI_Comm_split(comm, me % 2, me, &half), MPI_SUCCESS);
@@ -174,6 +200,7 @@ static void prepare(MPI_Comm comm) {
 /* Frees what prepare has made, after the loss. */
 static void tidy(void) {
   if (persistent != MPI_REQUEST_NULL) CLASS(MPI_Request_free(&persistent), MPI_SUCCESS);
+  if (file != MPI_FILE_NULL) CLASS(MPI_File_close(&file), MPI_SUCCESS);
   if (ring != MPI_COMM_NULL) CLASS(MPI_Comm_free(&ring), MPI_SUCCESS);
   if (graph != MPI_COMM_NULL) CLASS(MPI_Comm_free(&graph), MPI_SUCCESS);
   if (halves != MPI_COMM_NULL) CLASS(MPI_Comm_free(&halves), MPI_SUCCESS);
