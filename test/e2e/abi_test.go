@@ -99,6 +99,22 @@ func (b *Bed) compileABI(compiler, file string, flags ...string) string {
 	return out
 }
 
+// TestABILostCluster checks that the survivors of a lost cluster go on in programs that are built
+// once for MPI 5's standard ABI, which has numbers of its own for the classes of errors.
+func TestABILostCluster(t *testing.T) {
+	b := newABI(t)
+	for _, run := range []string{"lost_shrink", "lost_shrinking", "lost_pending", "lost_peer", "lost_nonblocking",
+		"lost_phase allreduce", "lost_phase alltoallw", "lost_phase create_group", "lost_phase fence", "lost_phase persistent_barrier"} {
+		t.Run(run, func(t *testing.T) {
+			b := *b
+			b.T = t
+			words := strings.Fields(run)
+			path := b.compileABI("build/mpicc-abi", "c/"+words[0]+".c")
+			b.survives(b.loseBuilt(losingMixed, path, append([]string{losingMixed.victims()}, words[1:]...)...), "ok")
+		})
+	}
+}
+
 // TestABIFortran checks that the libraries' files of the standard ABI have no Fortran functions, so
 // that a Fortran program does not link natively. If a library gets them this test fails, and the
 // Fortran programs must be added to TestABIPrograms.

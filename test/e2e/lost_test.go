@@ -42,8 +42,14 @@ func (b *Bed) lose(l losing, program string, args ...string) Result {
 	for _, c := range l.clusters {
 		b.Compile(c.MPI, "test/programs/c/"+program+".c")
 	}
+	return b.loseBuilt(l, "build/e2e/{mpi}/"+program, args...)
+}
+
+// loseBuilt is lose for a program that has been built.
+func (b *Bed) loseBuilt(l losing, path string, args ...string) Result {
+	b.T.Helper()
 	j := Job{Clusters: l.clusters, Flags: []string{"--on-loss", "continue"}, Env: []string{"OMPI_MCA_odls_base_sigkill_timeout=0"}}
-	return b.Zipped(j, append([]string{"build/e2e/{mpi}/" + program}, args...)...)
+	return b.Zipped(j, append([]string{path}, args...)...)
 }
 
 // survives fails the test unless the survivors of a run have ended with status 0, and one of them
