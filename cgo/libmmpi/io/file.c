@@ -60,9 +60,9 @@ static int portable(int rc) {
  * of the program's may have turned the error into MPI_SUCCESS. Returns an MPI error code. */
 static int open_native(zcomm *c, int came, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   MPI_Info hints;
-  int rc = zhints_spanning(info, &hints);
-  if (!rc) rc = zcomm_vote(c, came, "MPI_File_open");
+  int failed = zhints_spanning(info, &hints), rc = zcomm_vote(c, came ? came : failed, "MPI_File_open");
   if (!rc) rc = zcomm_meet(c->native);
+  if (rc && !failed) real.Info_free(&hints);
   if (rc) return rc;
   z_enter();
   rc = real.File_open(c->native, name, amode, hints, out);
@@ -85,6 +85,12 @@ static int worst(zcomm *c, int mine, const char *function) {
   return found;
 }
 
+/* Waits for all processes of c in this cluster: in a job that goes on when a cluster is lost by
+ * messages, because a collective of c that has failed may have left native stages behind. */
+static int meet_here(zcomm *c) {
+  return z_layout.on_loss ? zcomm_meet_members(c->world, c->size, 0) : z_native_barrier(c->native);
+}
+
 static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out, int *raised) {
   static const char function[] = "MPI_File_open";
   /* Sequential mode is not passed to the native library, because all access in it uses the shared
@@ -101,7 +107,7 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
   found = worst(c, found, function);
   if (zcomm_vote(c, found < 0 ? MPI_ERR_OTHER : MPI_SUCCESS, function)) found = -1;
   if (found == 0) return MPI_SUCCESS;
-  if (opened && !z_native_barrier(c->native)) {
+  if (opened && !meet_here(c)) {
     z_enter();
     z_ignore(real.File_close(out)); /* the open has failed already */
     z_leave();
@@ -189,7 +195,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   int rc = verdict(c, name, amode, info, &why), raised = 0;
   if (rc) return z_raise_file(MPI_FILE_NULL, rc, function, why);
   zfile *f = calloc(1, sizeof *f);
-  if (f) f->spans = 1, f->amode = amode, f->name = strdup(name);
+  if (f) *f = (zfile){.spans = 1, .amode = amode, .name = strdup(name), .pointer = MPI_WIN_NULL};
   if (!f || !f->name) rc = MPI_ERR_NO_MEM;
   /* The file has a communicator of its own, because the program's may be in use and may be
    * freed. */
@@ -203,7 +209,10 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
     return raised ? rc : z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
   }
   zmap_put(&files, z_key(*out), f);
-  return zshared_open(f, *out);
+  rc = zshared_open(f, *out);
+  if (!z_layout.on_loss || !(rc = zcomm_vote(zcomm_find(f->comm), rc, function))) return rc;
+  z_ignore(z_File_close(out)); /* the open has failed already */
+  return z_raise_file(MPI_FILE_NULL, Z_CLASS_PROC_FAILED, function, "the file cannot be opened in all clusters");
 }
 
 void zfile_stop(void) {
@@ -242,8 +251,8 @@ int z_File_close(MPI_File *file) {
   int rc2 = z_Barrier(f->comm);
   if (f->amode & MPI_MODE_DELETE_ON_CLOSE && (!rc2 || zcomm_is_hurt(c))) {
     /* native MPI closes a file in the same way */
-    if (c->rank == first_alive(c)) z_ignore(real.File_delete(f->name, MPI_INFO_NULL));
-    rc2 = z_Barrier(f->comm);
+    for (int first = -1; first != first_alive(c); rc2 = z_Barrier(f->comm))
+      if ((first = first_alive(c)) == c->rank) z_ignore(real.File_delete(f->name, MPI_INFO_NULL));
   }
   if (zcomm_is_hurt(c)) rc2 = MPI_SUCCESS;
   z_Comm_free(&f->comm);

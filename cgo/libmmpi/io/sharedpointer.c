@@ -38,8 +38,8 @@ int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at) {
 }
 
 int zshared_close(zfile *f) {
-  if (zcomm_is_hurt(zcomm_find(f->comm))) return zshared_drop(f), MPI_SUCCESS;
-  int rc = z_Win_unlock_all(f->pointer);
+  if (f->pointer == MPI_WIN_NULL) return MPI_SUCCESS;
+  int rc = zcomm_is_hurt(zcomm_find(f->comm)) ? MPI_SUCCESS : z_Win_unlock_all(f->pointer);
   return rc ? rc : z_Win_free(&f->pointer);
 }
 
