@@ -123,6 +123,7 @@ int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function) {
 
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function) {
   int worst = 0, failed = zcomm_most(c->native, rc != MPI_SUCCESS, &worst, function);
+  failed = zcomm_vote(c, failed, function); /* the new object may be one inside this cluster */
   if (rc || !failed) return zcomm_verdict(c, rc, worst, made, function);
   if (*made != MPI_COMM_NULL) real.Comm_free(made);
   return failed; /* a cluster is lost, which zcomm_most has raised */
