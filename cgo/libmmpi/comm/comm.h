@@ -89,12 +89,12 @@ int zcomm_meet_members(const int32_t *world, int n, int tag);
 /* Makes the native part of a communicator of a group whose members are in several clusters. All
  * members call this function, and the result is MPI_SUCCESS in all of them or in none, unless a
  * cluster is lost meanwhile. c has all members and serves their messages; `from` is a native
- * communicator of those in this cluster. *context is set to a new context id of the first member.
- * Returns an MPI error code. */
-int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t *context, MPI_Comm *out);
+ * communicator of those in this cluster. tag and call distinguish calls at the same time. *context
+ * is set to a new context id of the first member. Returns an MPI error code. */
+int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t call, uint64_t *context, MPI_Comm *out);
 /* Returns the communicator of all processes of the job whose native part is z_private, which serves
  * messages that no message of the program matches, and which no program can revoke. It is made, and
- * known to the engine, from the first call on. NULL means that there is no memory for it. */
+ * known to the engine, from the first call on. NULL means that it cannot be made. */
 zcomm *zcomm_everyone(void);
 
 /* Makes the communicator of a group's members. All members call this function, this process among
@@ -118,6 +118,9 @@ void zinter_set(zcomm *c, int low);
  * native intercommunicator whose first group has the first `low` ranks. Both groups are inside one
  * cluster. Returns an MPI error code. */
 int zinter_native(MPI_Comm *comm, int low);
+/* Does what a leader does first in MPI_Intercomm_create, to tell the other leader that the call
+ * fails. */
+void zinter_refuse(MPI_Comm peer, int leader, int tag);
 /* Makes *out the intercommunicator of the n virtual ranks world[i] of this job, of which the first
  * `low` are one group. All of them call this function with the same arguments. tag distinguishes
  * calls of several threads; context is the context id if the ranks are in several clusters. Returns
@@ -161,8 +164,8 @@ void zmeet_stop(void);
  * spanning communicator (context 0xFFFFFFFF00000000). Called after ze_start. Returns an MPI error
  * code. */
 int zcomm_start(void);
-/* Frees the zcomms of MPI_COMM_WORLD and of the communicator over which those of sessions are made,
- * and the process sets. Called after ze_finish. The native communicators remain. */
+/* Frees the zcomms of MPI_COMM_WORLD and of zcomm_everyone, and the process sets. Called after
+ * ze_finish. The native communicators remain. */
 void zcomm_stop(void);
 
 /* The name of the process set of a cluster, up to its last part: the sets (pset.c) are

@@ -50,7 +50,7 @@ typedef struct hello {
   uint64_t context;
   /* the sender's z_world_mark, which tells whether the groups are of the same world */
   uint64_t mark;
-  int32_t size; /* the number of members of the sender's group */
+  int32_t size; /* the number of members of the sender's group, or -1 if the sender's call has failed */
 } hello;
 
 static int no_memory(MPI_Comm comm, const char *function) {
@@ -73,6 +73,9 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
     rc = z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
                     "not supported by MMPI where one group was spawned by the other: make it of the spawned ones' "
                     "intercommunicator");
+  if (!rc && in.size < 0)
+    rc = z_raise_on(comm, z_layout.on_loss ? Z_CLASS_PROC_FAILED : MPI_ERR_OTHER, function,
+                    "the other group's communicator could not be made");
   int32_t *others = rc ? NULL : malloc((size_t)in.size * sizeof *others);
   if (!rc && others)
     rc = z_Sendrecv(mine->rank, mine->size * 4, MPI_BYTE, leader, tag, others, in.size * 4, MPI_BYTE, leader, tag, peer,
@@ -96,6 +99,12 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
   free(others);
   z_Group_free(&handle);
   return rc;
+}
+
+void zinter_refuse(MPI_Comm peer, int leader, int tag) {
+  hello out = {0, z_world_mark, -1}, in;
+  z_ignore(z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer,
+                      MPI_STATUS_IGNORE));
 }
 
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function) {
@@ -129,7 +138,7 @@ int zinter_make(const int32_t *world, int n, int low, int tag, uint64_t context,
   }
   if (!(everyone = zcomm_everyone())) return MPI_ERR_NO_MEM;
   if ((rc = zgroup_new(world, n, &group))) return rc;
-  rc = zcomm_parts(everyone, z_private, zgroup_get(group), tag, &unused, out);
+  rc = zcomm_parts(everyone, z_private, zgroup_get(group), tag, context, &unused, out);
   z_Group_free(&group);
   if (!rc && !(rc = zcomm_add(0, *out, context, world, n, &made))) zinter_set(made, low);
   return rc;

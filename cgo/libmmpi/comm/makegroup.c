@@ -24,10 +24,14 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
 typedef struct meeting {
   zcomm *c;        /* a spanning communicator that has all members */
   const zgroup *g; /* the group of the members */
-  /* this process's rank in g, and the tag that the program has passed */
-  int me, tag;
-  uint64_t id; /* the number of the call (note.id) */
+  int me;          /* this process's rank in g */
+  uint64_t id;     /* the number of the call (note.id) */
 } meeting;
+
+/* Returns the tag of the notes of a call. Calls of several threads at the same time have the same
+ * communicator and often the same tag of the program, but hardly the same lower bits of their
+ * numbers. */
+static int note_tag(const meeting *m) { return zprivate_tag(ZTAG_CONTEXT, (int)(m->id & 0x7fffffff)); }
 
 /* A message between the first member of a group and another one. */
 typedef struct note {
@@ -58,7 +62,7 @@ typedef struct exchange {
 /* Starts to send or receive message i of an exchange. */
 static int pass(exchange *x, int i) {
   const meeting *m = x->m;
-  int peer = m->me == 0 ? i : 0, world = m->g->rank[peer], tag = zprivate_tag(ZTAG_CONTEXT, m->tag);
+  int peer = m->me == 0 ? i : 0, world = m->g->rank[peer], tag = note_tag(m);
   x->cells[i] = (z_cell){.done = (uint32_t)zcluster_has(world)};
   if (x->cells[i].done && x->send)
     return real.Isend(&x->notes[i], sizeof(note), MPI_BYTE, zcluster_rank(world), tag, z_private, &x->requests[i]);
@@ -188,16 +192,16 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
   return rc;
 }
 
-/* Returns the number that calls for the same group, communicator and tag have in common
- * (FNV-1a). */
-static uint64_t number(const zcomm *c, const zgroup *g, int tag) {
-  uint64_t h = 0xcbf29ce484222325u ^ c->context;
+/* Returns the number that calls for the same group, communicator and tag have in common (FNV-1a).
+ * call distinguishes calls for which these are the same. */
+static uint64_t number(const zcomm *c, const zgroup *g, int tag, uint64_t call) {
+  uint64_t h = 0xcbf29ce484222325u ^ c->context ^ call;
   for (int i = 0; i < g->size; i++) h = (h ^ (uint32_t)g->rank[i]) * 0x100000001b3u;
   return (h ^ (uint32_t)tag) * 0x100000001b3u;
 }
 
-int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t *context, MPI_Comm *out) {
-  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag, number(c, g, tag)};
+int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t call, uint64_t *context, MPI_Comm *out) {
+  meeting m = {c, g, zgroup_rank(g, z_layout.rank), number(c, g, tag, call)};
   int failed, *ranks = malloc((size_t)g->size * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   *out = MPI_COMM_NULL;
   if (!rc) rc = zcomm_members_of(c, g, ranks);
@@ -205,7 +209,7 @@ int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t *con
     rc = zcomm_vote_among(m.id, g->rank, g->size,
                           is_hurt(&m, ranks) ? Z_CLASS_PROC_FAILED : agree(&m, ranks, 0, context));
   if (!rc) {
-    rc = zcomm_part(from, g->rank, g->size, tag, out);
+    rc = zcomm_part(from, g->rank, g->size, from == z_private ? note_tag(&m) : tag, out);
     if ((failed = agree(&m, ranks, rc, context)) && !rc) real.Comm_free(out);
     rc = failed;
   }
@@ -221,7 +225,7 @@ int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm
   for (int i = 0; i < g->size; i++) spans |= !zcluster_has(g->rank[i]);
   if (!spans) return zcomm_part(comm, g->rank, g->size, tag, out);
   if (!c) return MPI_ERR_GROUP;
-  rc = zcomm_parts(c, comm, g, tag, &context, out);
+  rc = zcomm_parts(c, comm, g, tag, 0, &context, out);
   if (!rc) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);
   if (rc) *out = MPI_COMM_NULL;
   return rc;

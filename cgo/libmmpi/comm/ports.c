@@ -132,6 +132,14 @@ static uint64_t hash_of(const void *plan, int64_t bytes) {
   return h;
 }
 
+/* Returns whether a connection has processes of another job. Then all processes of the connection
+ * have come to join if one of them has joined. */
+static int is_outside(const connection *k) {
+  int any = 0;
+  for (int i = 0; i < k->n; i++) any |= k->numbers[i] >= z_layout.size;
+  return any;
+}
+
 static int make(connection *k, uint64_t hash, MPI_Comm comm, const char *function, MPI_Comm *out) {
   int tag = (int)(hash & 0x7fff), rc;
   zcomm *c;
@@ -169,8 +177,11 @@ static int connect_to(const char *port, int root, MPI_Comm comm, int accepts, co
   }
   if (rank != root && !(k.plan = malloc((size_t)a.bytes))) z_no_memory("a connection to another job");
   if ((rc = zinter_spread(comm, k.plan, (int)a.bytes, root, function))) goto end;
-  if ((rc = join(&k, a.bytes, accepts, comm, function))) goto end;
-  rc = make(&k, hash_of(k.plan, a.bytes), comm, function, out);
+  const uint64_t hash = hash_of(k.plan, a.bytes);
+  rc = join(&k, a.bytes, accepts, comm, function);
+  if (z_layout.on_loss && is_outside(&k) && zcomm_vote_among(hash, k.numbers, k.n, rc) && !rc)
+    rc = z_raise_on(comm, Z_CLASS_PROC_FAILED, function, "another process of this cluster could not join");
+  if (!rc) rc = make(&k, hash, comm, function, out);
   if (rc && k.link) Z_ENGINE(ze_link_drop(k.link));
 end:
   free(k.plan);

@@ -139,11 +139,12 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
                   "the remote group is not valid, or does not have the leader's rank");
     while (zpset_member(0, peer_leader) != others->rank[remote_leader]) peer_leader++;
   }
-  int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
-  if (rc) return rc;
   /* A tag on z_private that nothing else uses */
-  rc = z_Intercomm_create(half, leader, z_private, peer_leader,
-                          ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS), out);
+  const int tag = ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS);
+  int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
+  if (rc && mine->rank[leader] == z_layout.rank) zinter_refuse(z_private, peer_leader, tag);
+  if (rc) return rc;
+  rc = z_Intercomm_create(half, leader, z_private, peer_leader, tag, out);
   if (!rc) rc = dress(*out, info, handler);
   z_Comm_free(&half);
   return rc;

@@ -15,6 +15,7 @@ static int offsets[MOST];              /* places in bytes */
 static MPI_Aint sides[2] = {0, SOME * sizeof(int)};
 static MPI_Datatype types[MOST];
 static MPI_Comm ring = MPI_COMM_NULL, graph = MPI_COMM_NULL;  /* with neighbours on both sides, and one on each */
+static MPI_Comm grid = MPI_COMM_NULL;                         /* rows of two ranks, which are inside clusters of two */
 static MPI_Comm half = MPI_COMM_NULL, halves = MPI_COMM_NULL; /* the even or odd ranks, and both */
 static char port[MPI_MAX_PORT_NAME];                          /* at which the even ranks accept the odd ones */
 static MPI_Win win = MPI_WIN_NULL;
@@ -144,6 +145,23 @@ static int files(void) {
   return NOT_HERE;
 }
 
+/* Makes an intercommunicator of groups, of which one has all processes that are lost and one has
+ * none. MPI has this function since version 4. */
+static int from_groups(MPI_Group all, MPI_Comm *made) {
+#if MPI_VERSION >= 4
+  MPI_Group one, rest, mine, others;
+  int rank = 1;
+  MPI_Group_incl(all, 1, &rank, &one);
+  MPI_Group_excl(all, 1, &rank, &rest);
+  mine = me == rank ? one : rest, others = me == rank ? rest : one;
+  int rc = MPI_Intercomm_create_from_groups(mine, 0, others, 0, "lost", MPI_INFO_NULL, MPI_ERRORS_RETURN, made);
+  MPI_Group_free(&one), MPI_Group_free(&rest);
+  return rc;
+#endif
+  (void)all, (void)made;
+  return NOT_HERE;
+}
+
 /* Makes the object of the phase, and frees it. */
 static int objects(MPI_Comm comm) {
   MPI_Comm made = MPI_COMM_NULL;
@@ -151,7 +169,7 @@ static int objects(MPI_Comm comm) {
   MPI_File opened = MPI_FILE_NULL;
   MPI_Group group;
   void *memory;
-  int rc = NOT_HERE, one = 1, l = left(), r = right();
+  int rc = NOT_HERE, one = 1, l = left(), r = right(), rows[] = {0, 1};
   MPI_Comm_group(comm, &group);
   if (is("dup")) rc = MPI_Comm_dup(comm, &made);
   if (is("split")) rc = MPI_Comm_split(comm, 0, -me, &made);
@@ -159,10 +177,12 @@ static int objects(MPI_Comm comm) {
   if (is("create")) rc = MPI_Comm_create(comm, group, &made);
   if (is("create_group")) rc = MPI_Comm_create_group(comm, group, 3, &made);
   if (is("cart")) rc = MPI_Cart_create(comm, 1, &np, &one, 0, &made);
+  if (is("cart_sub")) rc = MPI_Cart_sub(grid, rows, &made);
   if (is("graph")) rc = MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &made);
   if (is("intercomm_create")) rc = MPI_Intercomm_create(half, 0, comm, 1 - me % 2, 5, &made);
   if (is("connect") && me % 2) rc = MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &made);
   if (is("connect") && me % 2 == 0) rc = MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &made);
+  if (is("from_groups")) rc = from_groups(group, &made);
   if (is("intercomm_merge")) rc = MPI_Intercomm_merge(halves, me % 2, &made);
   if (is("win_create")) rc = MPI_Win_create(b, SOME * sizeof *b, sizeof *b, MPI_INFO_NULL, comm, &window);
   if (is("win_allocate")) rc = MPI_Win_allocate(SOME, 1, MPI_INFO_NULL, comm, &memory, &window);
@@ -191,6 +211,10 @@ static void prepare(MPI_Comm comm) {
   if (begins("file")) CLASS(open_file(comm, &file), MPI_SUCCESS);
   if (is("connect") && me == 0) CLASS(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
   if (is("connect")) CLASS(MPI_Bcast(port, 256, MPI_CHAR, 0, comm), MPI_SUCCESS); /* MPICH has no longer ones */
+  if (is("cart_sub")) {
+    int sizes[] = {np % 2 ? np : np / 2, np % 2 ? 1 : 2}, none[2] = {0};
+    CLASS(MPI_Cart_create(comm, 2, sizes, none, 0, &grid), MPI_SUCCESS);
+  }
   if (begins("intercomm") || is("connect")) CLASS(MPI_Comm_split(comm, me % 2, me, &half), MPI_SUCCESS);
   if (begins("intercomm")) {
     CLASS(MPI_Intercomm_create(half, 0, comm, 1 - me % 2, 5, &halves), MPI_SUCCESS);
@@ -203,6 +227,7 @@ static void tidy(void) {
   if (file != MPI_FILE_NULL) CLASS(MPI_File_close(&file), MPI_SUCCESS);
   if (ring != MPI_COMM_NULL) CLASS(MPI_Comm_free(&ring), MPI_SUCCESS);
   if (graph != MPI_COMM_NULL) CLASS(MPI_Comm_free(&graph), MPI_SUCCESS);
+  if (grid != MPI_COMM_NULL) CLASS(MPI_Comm_free(&grid), MPI_SUCCESS);
   if (halves != MPI_COMM_NULL) CLASS(MPI_Comm_free(&halves), MPI_SUCCESS);
   if (half != MPI_COMM_NULL) CLASS(MPI_Comm_free(&half), MPI_SUCCESS);
 }
