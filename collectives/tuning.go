@@ -48,7 +48,7 @@ type Tuning struct {
 	Combine      int // bytes; default 32 KiB
 	CombineBlock int // bytes; default 1 KiB
 	Few          int // bytes; default 128 KiB
-	Pair         int // bytes; default 8 KiB
+	Pair         int // bytes; default 4 KiB
 }
 
 // Filled returns the tuning with defaults in place of zeros.
@@ -63,7 +63,7 @@ func (t Tuning) Filled() Tuning {
 		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20),
 		LocalDepth: or(t.LocalDepth, 2),
 		Leaders:    or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10),
-		CombineBlock: or(t.CombineBlock, 1<<10), Few: or(t.Few, 128<<10), Pair: or(t.Pair, 8<<10),
+		CombineBlock: or(t.CombineBlock, 1<<10), Few: or(t.Few, 128<<10), Pair: or(t.Pair, 4<<10),
 	}
 }
 

@@ -25,7 +25,7 @@ func TestDocumentedFlags(t *testing.T) {
 		"isolated", "long", "demo", "arch", "suppressions", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
 		"distribution", "now", "bind",
 		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", "start", "test-only", "requeue", "reservation", "qos", "licenses", // Slurm's, and its plug-in's
-		"sizes", "powers", "seconds", "others", // scripts/bench's
+		"sizes", "powers", "last", "seconds", "others", // scripts/bench's
 		"zipper-cluster", "zipper-job-file", "zipper-forwarder"}
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/launch/*", "dist/*.*"} {
