@@ -104,7 +104,8 @@ func (b *Bed) compileABI(compiler, file string, flags ...string) string {
 func TestABILostCluster(t *testing.T) {
 	b := newABI(t)
 	for _, run := range []string{"lost_shrink", "lost_shrinking", "lost_pending", "lost_peer", "lost_nonblocking",
-		"lost_phase allreduce", "lost_phase alltoallw", "lost_phase create_group", "lost_phase fence", "lost_phase persistent_barrier"} {
+		"lost_phase allreduce", "lost_phase alltoallw", "lost_phase create_group", "lost_phase fence",
+		"lost_phase persistent_barrier"} {
 		t.Run(run, func(t *testing.T) {
 			b := *b
 			b.T = t

@@ -220,10 +220,10 @@ int zcomm_parts(zcomm *c, MPI_Comm from, const zgroup *g, int tag, uint64_t call
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
   uint64_t context = 0;
   zcomm *made;
-  int spans = 0, rc = c ? zcomm_members_of(c, g, NULL) : MPI_SUCCESS;
-  if (rc) return rc;
+  int spans = 0, rc = MPI_SUCCESS;
   for (int i = 0; i < g->size; i++) spans |= !zcluster_has(g->rank[i]);
-  if (!spans) return zcomm_part(comm, g->rank, g->size, tag, out);
+  if (!spans && c) rc = zcomm_members_of(c, g, NULL);
+  if (!spans) return rc ? rc : zcomm_part(comm, g->rank, g->size, tag, out);
   if (!c) return MPI_ERR_GROUP;
   rc = zcomm_parts(c, comm, g, tag, 0, &context, out);
   if (!rc) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);

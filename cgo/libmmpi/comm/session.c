@@ -117,7 +117,6 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   if (!g->size) return MPI_SUCCESS;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED)
     return fail(handler, MPI_ERR_GROUP, function, "this process is not in the group");
-  /* the group is one of MPI_COMM_WORLD's, in a program without sessions */
   zcomm *everyone = zcomm_everyone();
   int rc = everyone ? zcomm_make_group(everyone, z_private, g, tag_of(string), out) : MPI_ERR_NO_MEM;
   if (!rc) rc = dress(*out, info, handler);
@@ -142,7 +141,7 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
   /* A tag on z_private that nothing else uses */
   const int tag = ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS);
   int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
-  if (rc && mine->rank[leader] == z_layout.rank) zinter_refuse(z_private, peer_leader, tag);
+  if (rc && mine->rank[leader] == z_layout.rank && zcomm_everyone()) zinter_refuse(z_private, peer_leader, tag);
   if (rc) return rc;
   rc = z_Intercomm_create(half, leader, z_private, peer_leader, tag, out);
   if (!rc) rc = dress(*out, info, handler);

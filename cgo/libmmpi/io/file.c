@@ -212,7 +212,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
   rc = zshared_open(f, *out);
   if (!z_layout.on_loss || !(rc = zcomm_vote(zcomm_find(f->comm), rc, function))) return rc;
   z_ignore(z_File_close(out)); /* the open has failed already */
-  return z_raise_file(MPI_FILE_NULL, Z_CLASS_PROC_FAILED, function, "the file cannot be opened in all clusters");
+  return z_raise_file(MPI_FILE_NULL, z_native_class(rc), function, "the file cannot be opened in all clusters");
 }
 
 void zfile_stop(void) {
