@@ -130,7 +130,7 @@ func (h *Half) rsync(ctx context.Context, from []string, to string) error {
 	if len(from) == 0 {
 		return nil
 	}
-	words := []string{"--archive", "--relative", "--protect-args"}
+	words := []string{"--archive", "--relative", "--no-implied-dirs", "--protect-args"}
 	if h.Where() != "" {
 		words = append(words, "--rsh="+rshWord(h.shell[:len(h.shell)-2]))
 	}

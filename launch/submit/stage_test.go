@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,8 +61,13 @@ func TestStage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.In(t.Context()); err != nil {
+	there := filepath.Join(remote, "run 1")
+	err = errors.Join(os.Chmod(".", 0o777), os.MkdirAll(there, 0o700), os.Chmod(there, 0o750))
+	if err = errors.Join(err, s.In(t.Context())); err != nil {
 		t.Fatal(err)
+	}
+	if i, err := os.Stat(there); err != nil || i.Mode().Perm() != 0o750 {
+		t.Errorf("the directory at the cluster has another mode: %v, %v", i.Mode(), err)
 	}
 	holds(t, filepath.Join(remote, "run 1", "in put"), "1")
 	holds(t, filepath.Join(remote, "run 1", "data", "x"), "2")
