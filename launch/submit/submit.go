@@ -44,6 +44,8 @@ type Half struct {
 	tried bool
 	// dir is the job's directory in the user's home there.
 	dir string
+	// cancelled says that Watch ends the batch job.
+	cancelled bool
 	// read is the number of bytes of its output that have been read.
 	read int
 	// now is the last answer of its batch system.
@@ -333,7 +335,7 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 	}
 	status = first.now.code
 	for _, h := range halves {
-		if status == 1 {
+		if status == 1 && !h.cancelled { // 1 says least, but what Watch has ended did not fail
 			status = max(status, h.now.code)
 		}
 	}
@@ -343,13 +345,7 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 
 // watch follows one half until it is over.
 func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer) {
-	cancelled, unanswered := false, 0
-	cancel := func() {
-		if !cancelled {
-			cancelled = true
-			_ = h.cancel() // the next look shows whether it has ended
-		}
-	}
+	taken, told, unanswered := false, false, 0 // taken: the batch system has taken the cancellation
 	var grace <-chan time.Time
 	stop := ctx.Done()
 	for {
@@ -368,20 +364,24 @@ func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer)
 		if h.now.phase == over {
 			return
 		}
+		if h.cancelled && !taken {
+			err := h.cancel()
+			if taken = err == nil; !taken && !told {
+				told = true
+				fmt.Fprintf(os.Stderr, "zipper: cluster %s: cannot cancel %s, trying again: %v\n", h.Cluster.Name, h.Name(), err)
+			}
+		}
 		select {
 		case <-stop:
-			stop = nil
-			cancel()
+			stop, h.cancelled = nil, true
 		case <-failed:
 			failed = nil
-			if h.now.phase == queued {
-				cancel()
-			}
+			h.cancelled = h.cancelled || h.now.phase == queued
 			if !h.SurvivesLoss {
 				grace = time.After(graceTime)
 			}
 		case <-grace:
-			cancel()
+			h.cancelled = true
 		case <-time.After(lookTime):
 		}
 	}
