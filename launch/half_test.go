@@ -38,7 +38,8 @@ func testHalf(t *testing.T, script string) *Half {
 func TestHalfRun(t *testing.T) {
 	t.Setenv("ZIPPER_SHARED_FS", "/scratch")
 	t.Setenv(jobenv.VarProtocol, jobenv.Classic) // other than the share's
-	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI$ZIPPER_PROTOCOL"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
+	t.Setenv(jobenv.VarNetworks, "wan")
+	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI$ZIPPER_PROTOCOL$ZIPPER_NETWORKS"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
 	var out, errs bytes.Buffer
 	status, err := h.Run(context.Background(), strings.NewReader("input\n"), &out, &errs)
 	if err != nil || status != 3 {
