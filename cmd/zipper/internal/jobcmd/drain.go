@@ -24,7 +24,7 @@ import (
 func Drain() *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
-		Usage:     "hake the forwarder on this host refuse new jobs, and end after its last job",
+		Usage:     "make the forwarder on this host refuse new jobs, and end after its last job",
 		ArgsUsage: "[HOST[:PORT]]",
 		Description: `zipper drain                   before maintenance; asks the forwarder of this host, by SIGUSR1
 zipper drain --wait            and returns when it has ended
@@ -74,7 +74,7 @@ HOST:PORT is the forwarder's status address on this host.`,
 func Reload() *cli.Command {
 	return &cli.Command{
 		Name:      "reload",
-		Usage:     "hake the forwarder on this host read its configuration file again",
+		Usage:     "make the forwarder on this host read its configuration file again",
 		ArgsUsage: "[HOST[:PORT]]",
 		Description: `The new settings apply to jobs that begin from now on. The forwarder's log lists changed options that take effect
 only at the next start. The forwarder must have been started with --config.`,
