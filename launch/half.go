@@ -33,6 +33,9 @@ type Half struct {
 	// Nodes is the text of the host file, for a half on a host that does not have the file. If it
 	// is empty, Cluster.Hosts is read.
 	Nodes string
+	// WorkDir is the launcher's working directory. On another host a cluster without a Dir runs
+	// there, or in the user's home if the host has no such directory.
+	WorkDir string
 	// RunDir is where temporary files are kept; an empty string means the system's place.
 	RunDir string
 	// ReportsEnd tells that this half reports its end to the job's forwarders (word.go), because no

@@ -51,9 +51,7 @@ func readPipe(r io.Reader) (kind byte, body []byte, err error) {
 func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	zipper := h.Cluster.ZipperPath()
 	desc := *h
-	if desc.Cluster.Dir == "" {
-		desc.Cluster.Dir, _ = os.Getwd() // the directory of a process that is started here
-	}
+	desc.WorkDir, _ = os.Getwd()
 	body, err := json.Marshal(desc)
 	if err != nil {
 		return 1, err
@@ -115,12 +113,16 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	if err := d.Decode(&h); err != nil {
 		return 2, fmt.Errorf("the half on standard input comes from another version of zipper: %w", err)
 	}
-	if h.Cluster.Dir != "" {
-		if _, err := os.Stat(h.Cluster.Dir); err != nil {
+	if h.Cluster.Dir == "" {
+		h.Cluster.Dir = h.WorkDir
+		if _, err := os.Stat(h.WorkDir); err != nil {
 			h.Cluster.Dir, _ = os.UserHomeDir()
 		}
 	}
 	if err := h.Prepare(ctx); err != nil {
+		if h.ReportsEnd {
+			err = h.NotStarted(ctx, err)
+		}
 		return 1, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -208,10 +208,14 @@ type runner struct {
 }
 
 func (r *runner) start(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	if r.rsh != nil {
-		return r.Half.runRemote(ctx, r.rsh, stdin, stdout, stderr)
+	if r.rsh == nil {
+		return r.Half.Run(ctx, stdin, stdout, stderr)
 	}
-	return r.Half.Run(ctx, stdin, stdout, stderr)
+	status, err := r.Half.runRemote(ctx, r.rsh, stdin, stdout, stderr)
+	if err != nil && ctx.Err() == nil && r.ReportsEnd {
+		err = r.NotStarted(ctx, err) // on the other host perhaps nobody was there to report it
+	}
+	return status, err
 }
 
 // prepare makes every cluster's half, and checks the halves that are started from here.

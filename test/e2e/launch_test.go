@@ -91,6 +91,33 @@ func TestJobFileOverRemoteShell(t *testing.T) {
 	b.NothingLeft(id)
 }
 
+// TestRemoteClusterThatCannotStartEndsJob checks that a cluster on another host whose directory does
+// not exist, or whose host cannot be reached, ends a job over a named forwarder at once, also a job
+// that goes on without lost clusters. Neither uses another directory.
+func TestRemoteClusterThatCannotStartEndsJob(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder()
+	unreachable := filepath.Join(t.TempDir(), "rsh")
+	if err := os.WriteFile(unreachable, []byte("#!/bin/sh\necho no route to host >&2\nexit 255\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, rsh, dir, want string }{
+		{"no directory", standIn(t), ",dir=/nowhere", "dir=/nowhere: there is no such directory"},
+		{"no host", unreachable, "", "ended with 255"},
+	} {
+		for _, loss := range []string{"end", "continue"} {
+			args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI)}, Timeout: "10m", Flags: []string{"--zipper", f.Addr, "--on-loss", loss,
+				"--rsh", c.rsh, "--cluster", "b=1,mpi=mpich,login=here" + c.dir}})
+			begin := time.Now()
+			r := b.Run(nil, nil, append(append(args, "--"), bad(b), "finish")...)
+			if r.Status == 0 || !strings.Contains(r.Stderr, c.want) || strings.Contains(r.Stdout, "finished") || time.Since(begin) > time.Minute {
+				t.Errorf("%s, %s, after %v:\n%v", c.name, loss, time.Since(begin), r)
+			}
+			b.NothingLeft(id)
+		}
+	}
+}
+
 // TestLostRemoteShellEndsJob cuts the connection to one cluster, and checks that both clusters'
 // processes end.
 func TestLostRemoteShellEndsJob(t *testing.T) {
