@@ -139,18 +139,26 @@ func (r *inProcess) View() launch.View {
 	r.mu.Lock()
 	s := r.summary
 	r.mu.Unlock()
-	if s != nil {
-		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
-			Lost: lost(s.Lost), Traffic: traffic(s.Traffic), Kernel: kernel(s.Kernel)}
-	}
-	for _, j := range r.f.Status().Jobs {
-		if j.Job != r.job {
-			continue
+	if s == nil {
+		status := r.f.Status()
+		for _, j := range status.Jobs {
+			if j.Job == r.job {
+				return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
+					Lost: lost(j.Lost), Traffic: traffic(j.Traffic), Kernel: kernel(j.Kernel)}
+			}
 		}
-		return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
-			Lost: lost(j.Lost), Traffic: traffic(j.Traffic), Kernel: kernel(j.Kernel)}
+		// The forwarder calls jobEnd a moment after the job has become one of the past.
+		for i := range status.Past {
+			if status.Past[i].Job == r.job {
+				s = &status.Past[i]
+			}
+		}
 	}
-	return launch.View{}
+	if s == nil {
+		return launch.View{}
+	}
+	return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
+		Lost: lost(s.Lost), Traffic: traffic(s.Traffic), Kernel: kernel(s.Kernel)}
 }
 
 func lost(in []forwarder.LostCluster) (out []launch.LostCluster) {

@@ -52,14 +52,26 @@ func TestForwarderServesItsJobOnly(t *testing.T) {
 			all <- joined{l, err}
 		}()
 	}
+	var links []transport.Link
 	for range layout {
 		j := <-all
 		if j.err != nil {
 			t.Fatal(j.err)
 		}
-		defer j.link.Close()
+		links = append(links, j.link)
 	}
 	if v := f.View(); !v.Known || !v.Started {
 		t.Errorf("the job runs, and is shown as %+v", v)
+	}
+	for _, l := range links {
+		l.Close()
+	}
+	r := f.(*inProcess)
+	<-r.ended
+	r.mu.Lock()
+	r.summary = nil // as between the end of the job and the call of jobEnd
+	r.mu.Unlock()
+	if v := f.View(); !v.Ended || !v.Started {
+		t.Errorf("the job has ended, and is shown as %+v", v)
 	}
 }
