@@ -34,6 +34,10 @@ const (
 	segmentRoom = 4<<20 + 4<<10
 )
 
+// pipeRoom is the capacity of a pipe in Linux, in bytes: no more is in it when its writers have
+// ended.
+const pipeRoom = 64 << 10
+
 // pipeMax bounds the body of a frame through the pipe to a half on another host, in bytes, so that
 // a stream from another program cannot ask for memory. stdinPiece is the part of standard input
 // that is read at a time, in bytes.

@@ -50,9 +50,7 @@ func readPipe(r io.Reader) (kind byte, body []byte, err error) {
 // runRemote runs the half over the remote shell (its last word is the host).
 func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	zipper := h.Cluster.ZipperPath()
-	desc := *h
-	desc.WorkDir, _ = os.Getwd()
-	body, err := json.Marshal(desc)
+	body, err := json.Marshal(h)
 	if err != nil {
 		return 1, err
 	}

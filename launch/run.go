@@ -228,6 +228,7 @@ func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		if r.rsh != nil {
+			r.WorkDir, _ = os.Getwd()
 			// The other end makes the remaining checks.
 			if c.Hosts != "" {
 				b, err := os.ReadFile(c.Hosts)

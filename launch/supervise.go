@@ -35,9 +35,18 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 			return 1, err
 		}
 	}
-	cmd.WaitDelay = Grace // closes output pipes that a process still holds after the end
-	if err := cmd.Start(); err != nil {
+	out, err := outlets(cmd)
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		for _, o := range out {
+			o.close()
+		}
 		return 127, err
+	}
+	for _, o := range out {
+		o.started()
 	}
 	if pipe != nil {
 		go func() {
@@ -45,6 +54,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 			pipe.Close()
 		}()
 	}
+	job := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var found error
@@ -76,12 +86,16 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(conte
 		}
 	}()
 	err = cmd.Wait()
+	awaitEOF(out) // of processes that end by themselves
 	close(over)
 	<-watched
 	stop(nil)
 	<-looked
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	marked.Kill(varMark + "=" + mark)
+	for _, o := range out {
+		o.end(job)
+	}
 	if cmd.ProcessState == nil {
 		return 1, err
 	}

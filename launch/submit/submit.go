@@ -345,7 +345,8 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 
 // watch follows one half until it is over.
 func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer) {
-	taken, told, unanswered := false, false, 0 // taken: the batch system has taken the cancellation
+	taken := false // The batch system has taken the cancellation.
+	refused, unanswered := 0, 0
 	var grace <-chan time.Time
 	stop := ctx.Done()
 	for {
@@ -366,8 +367,10 @@ func (h *Half) watch(ctx context.Context, failed <-chan struct{}, out io.Writer)
 		}
 		if h.cancelled && !taken {
 			err := h.cancel()
-			if taken = err == nil; !taken && !told {
-				told = true
+			if taken = err == nil; taken {
+				continue
+			}
+			if refused++; refused == 1 {
 				fmt.Fprintf(os.Stderr, "zipper: cluster %s: cannot cancel %s, trying again: %v\n", h.Cluster.Name, h.Name(), err)
 			}
 		}

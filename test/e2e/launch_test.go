@@ -91,9 +91,9 @@ func TestJobFileOverRemoteShell(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestRemoteClusterThatCannotStartEndsJob checks that a cluster on another host whose directory does
-// not exist, or whose host cannot be reached, ends a job over a named forwarder at once, also a job
-// that goes on without lost clusters. Neither uses another directory.
+// TestRemoteClusterThatCannotStartEndsJob checks that a cluster whose directory does not exist on
+// its host, or whose host cannot be reached, ends a job over a named forwarder at once, also a job
+// that goes on without lost clusters.
 func TestRemoteClusterThatCannotStartEndsJob(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()
