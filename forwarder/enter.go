@@ -3,6 +3,7 @@ package forwarder
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -255,7 +256,7 @@ func (f *Forwarder) hasFailed(j *wire.Join) string {
 // handleReport handles a launcher's report about its half of a job (the ranks that it has started).
 // It returns the text of the answer, or why the report is refused.
 func (f *Forwarder) handleReport(h *wire.Half) (text string, refused *handshake.Refused) {
-	h.Reason = wire.Printable(h.Reason[:min(len(h.Reason), halves.MaxReason)])
+	h.Reason = wire.Printable(strings.ToValidUTF8(h.Reason[:min(len(h.Reason), halves.MaxReason)], ""))
 	run := halves.Run{ID: handshake.JobID(h.Job), Key: h.PublicKey}
 	here := slices.DeleteFunc(f.all(), func(r *runner) bool { return r.halves() != run || !r.job.Has(h.Cluster) })
 	f.log.Warn("a half of a job reports its state", zap.String("job", h.Job), zap.String("cluster", h.Cluster),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/wire"
@@ -88,6 +89,19 @@ func TestHalfEnds(t *testing.T) {
 	}
 	_, err = b.dial(identity("j", "a", 0, twoClusters...))
 	gone(t, err, "before this half came")
+}
+
+// TestLongReasonOfAHalf checks that a reason which is cut in the midst of a character reaches ranks
+// as text.
+func TestLongReasonOfAHalf(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	whole := strings.Repeat("x", halves.MaxReason-1)
+	if _, err := dial.Tell(context.Background(), b.ln.Addr(), wire.Half{State: wire.HalfEnded, Job: "j", Cluster: "b", Reason: whole + "ü",
+		TimeoutMS: 60000}, "s3cret", patience); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.dial(identity("j", "a", 0, twoClusters...))
+	gone(t, err, "before this half came: "+whole+" (start")
 }
 
 // TestHalfIsSuspended checks that a half may be suspended for the job's patience.
