@@ -129,6 +129,19 @@ func TestPingIsAnswered(t *testing.T) {
 	r[0].expect(wire.TypePong)
 }
 
+// TestNoJobOpensDuringShutdown checks that a Join which was verified before the shutdown opens no job
+// after it has begun, because nothing would end that job.
+func TestNoJobOpensDuringShutdown(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	b.f.mu.Lock()
+	b.f.stopping = true
+	b.f.mu.Unlock()
+	join := wire.Join{Job: "j", Cluster: "a", Layout: twoClusters}
+	if r, refused := b.f.open(nil, &handshake.Event{Join: &join}, 0); r != nil || refused == nil || refused.Code != wire.RefuseShutdown {
+		t.Errorf("job %v, refused %v", r, refused)
+	}
+}
+
 // TestShutdown checks that all ranks are told when the forwarder stops.
 func TestShutdown(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)

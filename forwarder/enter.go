@@ -181,7 +181,10 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 			"job %s ended before this half came: %s (start both halves again, with a new job id)",
 			handshake.JobID(j.Job), gone)
 	}
-	if f.drain.on {
+	switch {
+	case f.stopping: // since the caller looked; shutdown would not know of the job
+		return nil, refusal(wire.RefuseShutdown, stopReason)
+	case f.drain.on:
 		return nil, refusal(wire.RefuseShutdown, drainReason)
 	}
 	if n := job.LinksOf(j, here); n > f.cfg.files {
