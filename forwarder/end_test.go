@@ -129,8 +129,8 @@ func TestPingIsAnswered(t *testing.T) {
 	r[0].expect(wire.TypePong)
 }
 
-// TestNoJobOpensDuringShutdown checks that a Join which was verified before the shutdown opens no job
-// after it has begun, because nothing would end that job.
+// TestNoJobOpensDuringShutdown checks that a Join which was verified before the shutdown opens no
+// job after it has begun, because nothing would end that job.
 func TestNoJobOpensDuringShutdown(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	b.f.mu.Lock()

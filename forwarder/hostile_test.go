@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func TestBadFrames(t *testing.T) {
 				}
 				x.link.Close()
 			}
-			if s := b.ended(); s.OK || !strings.Contains(s.Reason, "broke the protocol") {
+			if s := b.ended(); s.OK || !strings.Contains(s.Reason, "broke the protocol") || s.BadFrames != 1 {
 				t.Errorf("summary %+v", s)
 			}
 			pingPong(t, other[0], other[3])
@@ -132,6 +133,40 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 	pingPong(t, other[0], other[2])
 	for _, x := range other {
 		x.bye()
+	}
+	b.ended()
+	b.settled()
+}
+
+// TestUnreadAnswersTakeTheJobsMemory checks that answers to pings which a rank does not read are
+// charged to its job, so that the rank is no longer read once the job's share is used up.
+func TestUnreadAnswersTakeTheJobsMemory(t *testing.T) {
+	const share = 64 << 10
+	b := start(t, memoryNetwork(memnet.Options{Buffer: 1000}), func(c *Config) { c.JobMemory = share })
+	r := b.join("j", twoClusters...)
+	var pings atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ping := header(wire.TypePing, wire.Nobody, wire.Nobody)
+		for r[0].write(ping) == nil && pings.Add(1)*int64(len(ping)) < 8*share {
+		}
+	}()
+	for seen, since := int64(-1), time.Now(); time.Since(since) < time.Second; time.Sleep(time.Millisecond) {
+		if n := pings.Load(); n != seen { // the rank is still read
+			seen, since = n, time.Now()
+		}
+	}
+	select {
+	case <-ended:
+		t.Errorf("all of %d pings are read", pings.Load())
+	default:
+	}
+	if used := b.f.memory.Used(); used < share/2 || used > 2*share {
+		t.Errorf("the answers to %d pings are charged with %d bytes", pings.Load(), used)
+	}
+	for _, x := range r {
+		x.link.Close()
 	}
 	b.ended()
 	b.settled()

@@ -98,7 +98,11 @@ func (s *script) do(w []string) {
 	case "wait":
 		s.wait(s.duration(p[0]))
 	case "status":
-		for _, j := range s.zips[p[0]].f.Status().Jobs {
+		status := s.zips[p[0]].f.Status()
+		if n := status.Totals.LostTrunks; n > 0 && len(status.Jobs) == 0 {
+			s.printf("  jobs that are over have lost %d connections to forwarders", n)
+		}
+		for _, j := range status.Jobs {
 			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q",
 				j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
 			for _, l := range j.Lost {

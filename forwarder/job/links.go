@@ -33,6 +33,16 @@ func (l *links) list() (list []*bridge.Bridge) {
 	return list
 }
 
+// ever returns the bridges that have had a connection, in the same order.
+func (l *links) ever() (list []*bridge.Bridge) {
+	for _, k := range sorted(l.bridges) {
+		if l.bridges[k].State() != bridge.Absent {
+			list = append(list, l.bridges[k])
+		}
+	}
+	return list
+}
+
 // linked reports whether there is a link to the neighbouring forwarder with index k.
 func (l *links) linked(k int) bool { return l.bridges[k] != nil && l.bridges[k].Linked() }
 

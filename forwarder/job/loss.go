@@ -246,8 +246,11 @@ func (l *losses) lostBy(m *member, cause error) string {
 func (l *losses) damaged(e *Damaged) {
 	r := l.ranks
 	m := r.members[e.Conn]
+	if m == nil {
+		return
+	}
+	l.badFrames++
 	switch {
-	case m == nil:
 	case m.zipper >= 0 && l.toleratesBadFrom(m.zipper): // the bridge reopens it
 		l.do(action.End{Conn: e.Conn, Cause: fmt.Errorf("data received over it were damaged: %s", e.Reason)})
 	case m.zipper >= 0:
@@ -287,7 +290,6 @@ func (l *losses) toleratesBad(v uint32) bool {
 	c := l.bad[v]
 	may := c.more(l.now)
 	l.bad[v] = c
-	l.badFrames++
 	return may
 }
 
@@ -301,6 +303,5 @@ func (l *losses) toleratesBadFrom(zipper int) bool {
 	c := l.badOver[zipper]
 	may := c.more(l.now)
 	l.badOver[zipper] = c
-	l.badFrames++
 	return may
 }

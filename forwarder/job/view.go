@@ -69,7 +69,7 @@ type View struct {
 	// order of the ranks.
 	Routes  []action.Conn
 	Deaths  []Death          // Deaths has the lost clusters, in the order of their losses.
-	Bridges []*bridge.Bridge // Bridges has the links to other forwarders.
+	Bridges []*bridge.Bridge // Bridges has the links to other forwarders, also those that have ended.
 }
 
 // View returns a snapshot of the job's state.
@@ -77,7 +77,7 @@ func (j *Job) View() View {
 	v := View{Created: j.gathering.created, Started: j.started, Live: j.ranks.live,
 		Code: j.result.code, Reason: j.result.reason, Doors: j.ways.count(), Ways: j.ways.given,
 		Unused: j.ways.unused, Moved: j.ways.total(), LostLinks: j.losses.lost, BadFrames: j.losses.badFrames,
-		Deaths: slices.Clone(j.dead), Bridges: j.links.list()}
+		Deaths: slices.Clone(j.dead), Bridges: j.links.ever()}
 	for rank, c := range j.ranks.routes {
 		if c != 0 && j.ranks.here(uint32(rank)) {
 			v.Routes = append(v.Routes, c)

@@ -45,6 +45,7 @@ type Conn struct {
 	received wire.Counted
 	slow     trickle.Detector // detects a received frame that stays incomplete for too long
 	pinged   bool             // whether a Ping has been sent since lastRead
+	bad      bool             // whether the input has violated the protocol
 	closing  bool             // whether the peer closed the link while reading was paused
 }
 
@@ -76,18 +77,23 @@ func (c *Conn) Link() transport.Link { return c.link }
 func (c *Conn) Control() Control { return c.ctl }
 
 // Bad calls Control.Bad, which ends the connection because its input violates the protocol. It does
-// nothing if the connection has begun to end.
+// nothing if the connection has begun to end. Input that follows is discarded.
 func (c *Conn) Bad(reason string) {
-	if c.live() {
+	if c.heeded() {
+		c.bad = true
 		c.ctl.Bad(reason)
 	}
 }
 
 // Send writes or queues a whole frame that the forwarder itself sends to the peer. It returns an
 // error if too many bytes are queued. It may be called on any thread.
-func (c *Conn) Send(frame []byte) error {
+func (c *Conn) Send(frame []byte) error { return c.send(nil, frame) }
+
+// send is Send for a frame that answers one of the connection whose memory is from, to which its
+// bytes are charged until they are written. They are charged to nobody if from is nil.
+func (c *Conn) send(from *memory, frame []byte) error {
 	return c.sealed(frame, func(frame []byte) error {
-		_, err := c.out.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
+		_, err := c.out.write(make([][]byte, 1), from, wire.Nobody, frame, nil)
 		return err
 	})
 }

@@ -10,7 +10,7 @@ import (
 // forwardBlock relays the frame that a link which supports blocks has received into block b,
 // without a copy.
 func (c *Conn) forwardBlock(b transport.Block) {
-	if !c.live() {
+	if !c.heeded() {
 		b.Release()
 		return
 	}

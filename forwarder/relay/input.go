@@ -63,7 +63,7 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 	}
 	in.part = nil
 	c.memory.release(cap(buf.b)) // relayOne charges it again if the frame is queued
-	if !c.live() || !c.relayOne(buf) {
+	if !c.heeded() || !c.relayOne(buf) {
 		c.shared.pool.put(buf)
 	}
 	return true, nil
@@ -73,7 +73,7 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 func (in *input) split(c *Conn, p []byte) {
 	off := 0
 	run := run{c: c, route: c.route.Load()}
-	for c.live() {
+	for c.heeded() {
 		h, err := wire.ParseHeader(p[off:])
 		if err == wire.ErrShort {
 			break
@@ -90,7 +90,7 @@ func (in *input) split(c *Conn, p []byte) {
 		end := off + wire.HeaderLen + int(h.Length)
 		if end > len(p) {
 			run.flush(p)
-			if !c.live() {
+			if !c.heeded() {
 				return
 			}
 			in.keep(c, p[off:], end-off)
@@ -106,7 +106,7 @@ func (in *input) split(c *Conn, p []byte) {
 		off = end
 	}
 	run.flush(p)
-	if c.live() {
+	if c.heeded() {
 		in.nhead = copy(in.head[:], p[off:])
 	}
 }

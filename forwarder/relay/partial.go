@@ -31,11 +31,11 @@ func (in *input) begun() uint64 {
 }
 
 // keep stores p, the beginning of a frame of need bytes, until the rest arrives. Before a
-// connection has its route, it takes no more memory than the bytes that have arrived.
+// connection has its route, it takes hardly more memory than the bytes that have arrived.
 func (in *input) keep(c *Conn, p []byte, need int) {
 	room := need
 	if c.route.Load() == nil {
-		room = len(p)
+		room = min(need, len(p)+1) // a link's TryRead needs room for a byte
 	}
 	in.part, in.need = c.shared.pool.get(room), need
 	in.part.b = append(in.part.b, p...)

@@ -22,7 +22,7 @@ func (c *Conn) pipeable(h *wire.Header) bool {
 func (in *input) begin(c *Conn, p []byte) bool {
 	h, err := wire.ParseHeader(p)
 	r := c.route.Load()
-	if err != nil || r == nil || !c.live() || !c.pipeable(&h) || c.allowed(&h, r) != nil || r.Classic != nil {
+	if err != nil || r == nil || !c.heeded() || !c.pipeable(&h) || c.allowed(&h, r) != nil || r.Classic != nil {
 		return false
 	}
 	if d := r.Table[h.Dst].Load(); d == nil || d.piper == nil {
@@ -65,7 +65,7 @@ func (in *input) pipe(c *Conn) (full bool, err error) {
 		return false, nil
 	}
 	in.piped = nil
-	if !c.live() {
+	if !c.heeded() {
 		p.end()
 		return true, nil
 	}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -53,7 +54,10 @@ type fixture struct {
 	ctl   [2]*controlled
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T) *fixture { return newFixtureOf(t, 1000) }
+
+// newFixtureOf makes links that hold so many bytes in each direction.
+func newFixtureOf(t *testing.T, buffer int) *fixture {
 	f := &fixture{now: time.Unix(1000, 0)}
 	var err error
 	if f.l, err = loop.New(loop.Config{Tick: time.Second, Now: func() time.Time { return f.now }}); err != nil {
@@ -65,7 +69,7 @@ func newFixture(t *testing.T) *fixture {
 		Log: zap.NewNop()})
 	w := r.Worker(f.l)
 	for i := range f.ranks {
-		a, b := memnet.Pipe(memnet.Options{Buffer: 1000})
+		a, b := memnet.Pipe(memnet.Options{Buffer: buffer})
 		f.ranks[i], f.ctl[i] = a, &controlled{route: &Route{Rank: wire.Nobody, Allowed: onlyType(wire.TypeJoin)}}
 		f.ctl[i].conn = r.Conn(w, b, f.ctl[i])
 		if err := f.ctl[i].conn.Open(); err != nil {
@@ -157,6 +161,7 @@ func TestControl(t *testing.T) {
 	f := newFixture(t)
 	f.from(t, 0, wire.TypeBye, 0, 0, 0)
 	f.ctl[0].expect(t, "bad: Bye from 0 for 0")
+	f = newFixture(t)
 	f.run()
 	if f.ctl[0].conn.State() != Running {
 		t.Errorf("state %v", f.ctl[0].conn.State())
@@ -170,6 +175,52 @@ func TestControl(t *testing.T) {
 	f.from(t, 0, wire.TypeEager, 1, 0, 1) // not its own source
 	f.ctl[0].expect(t, "bad: Eager from 1 for 0")
 	f.ctl[1].expect(t)
+}
+
+// TestInputAfterABadFrameIsDiscarded checks that a violation of the protocol is reported once,
+// however much arrives after it, because the limits of the frames that follow are unknown.
+func TestInputAfterABadFrameIsDiscarded(t *testing.T) {
+	f := newFixtureOf(t, 64<<10)
+	f.run()
+	garbage := bytes.Repeat([]byte{0xff}, 40<<10)
+	if n, err := f.ranks[0].TryWrite(garbage); n != len(garbage) || err != nil {
+		t.Fatal(n, err)
+	}
+	f.settle()
+	if n := len(f.ctl[0].notes); n != 1 {
+		t.Errorf("%d reports: %q", n, f.ctl[0].notes)
+	}
+	if n := f.reads(t, 1); n != 0 {
+		t.Errorf("%d bytes are relayed", n)
+	}
+}
+
+// TestIncompleteFrameThatFillsItsBuffer checks that the rest of a frame is read whose beginning had
+// as many bytes as the buffer for it.
+func TestIncompleteFrameThatFillsItsBuffer(t *testing.T) {
+	f := newFixtureOf(t, 64<<10)
+	h := wire.Header{Type: wire.TypeJoin, Src: wire.Nobody, Dst: wire.Nobody, Length: 60_000}
+	h.BodySum = wire.Sum(make([]byte, h.Length))
+	frame := append(h.Append(nil), make([]byte, h.Length)...)
+	for _, part := range [][]byte{frame[:4<<10], frame[4<<10:]} {
+		if n, err := f.ranks[0].TryWrite(part); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+		f.settle()
+	}
+	f.ctl[0].expect(t, "Join 60000")
+}
+
+// TestJoiningPeerGetsNoPong checks that a peer which has not joined, and is not read for lack of
+// memory, gets no Pong: it expects an answer to its Join.
+func TestJoiningPeerGetsNoPong(t *testing.T) {
+	f := newFixture(t)
+	f.ctl[0].conn.memory.paused.Store(true)
+	f.now = f.now.Add(2 * time.Second)
+	f.settle()
+	if n := f.reads(t, 0); n != 0 {
+		t.Errorf("%d bytes arrive", n)
+	}
 }
 
 func TestPings(t *testing.T) {

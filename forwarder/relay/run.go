@@ -90,7 +90,7 @@ func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 	if c.route.Load() != nil {
 		switch h.Type {
 		case wire.TypePing:
-			if c.Send(frame(wire.TypePong)) != nil {
+			if c.send(&c.memory, frame(wire.TypePong)) != nil {
 				c.Bad("pings, but does not read the answers")
 				return
 			}

@@ -48,8 +48,12 @@ var legal = [...]uint{
 // Lingering and Ended begin on the connection's own loop.
 func (c *Conn) State() State { return State(c.state.Load()) }
 
-// live reports whether frames that arrive are handled: the connection has not begun to end.
+// live reports whether the connection has not begun to end.
 func (c *Conn) live() bool { return c.State() < Lingering }
+
+// heeded reports whether frames that arrive are handled: the connection has not begun to end, and
+// they do not follow input that violates the protocol, after which their limits are unknown.
+func (c *Conn) heeded() bool { return c.live() && !c.bad }
 
 // Run gives the connection its route in a job, and so lets it carry frames of that job. A
 // connection that has begun to end continues to end. Run may be called on any thread.
@@ -125,12 +129,14 @@ func (c *Conn) resume() {
 }
 
 // tickPaused handles the tick at time now of a connection that is not read for lack of memory. The
-// peer is not treated as silent, and it is sent a Pong, because its pings are not read. Reading
-// resumes if other connections have made room.
+// peer is not treated as silent. Once it has joined it is sent a Pong, because its pings are not
+// read. Reading resumes if other connections have made room.
 func (c *Conn) tickPaused(now time.Time) {
 	c.lastRead, c.pinged = now, false
-	// if the queue is full, the queued bytes are a sign of life
-	_ = c.Send(frame(wire.TypePong))
+	if c.State() == Running { // a peer that joins expects no Pong
+		// if the queue is full, the queued bytes are a sign of life
+		_ = c.Send(frame(wire.TypePong))
+	}
 	c.wake()
 }
 

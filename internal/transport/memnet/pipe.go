@@ -85,7 +85,7 @@ func (p *pipe) read(b []byte) (int, error) {
 		return 0, transport.ErrClosed
 	case p.failure != nil:
 		return 0, p.failure
-	case p.here > 0:
+	case p.here > 0 && len(b) > 0:
 		most := p.part(min(len(b), p.here))
 		n := 0
 		for n < most {
