@@ -137,7 +137,8 @@ func TestNoJobOpensDuringShutdown(t *testing.T) {
 	b.f.stopping = true
 	b.f.mu.Unlock()
 	join := wire.Join{Job: "j", Cluster: "a", Layout: twoClusters}
-	if r, refused := b.f.open(nil, &handshake.Event{Join: &join}, 0); r != nil || refused == nil || refused.Code != wire.RefuseShutdown {
+	r, refused := b.f.open(nil, &handshake.Event{Join: &join}, 0)
+	if r != nil || refused == nil || refused.Code != wire.RefuseShutdown {
 		t.Errorf("job %v, refused %v", r, refused)
 	}
 }

@@ -96,8 +96,8 @@ func TestHalfEnds(t *testing.T) {
 func TestLongReasonOfAHalf(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	whole := strings.Repeat("x", halves.MaxReason-1)
-	if _, err := dial.Tell(context.Background(), b.ln.Addr(), wire.Half{State: wire.HalfEnded, Job: "j", Cluster: "b", Reason: whole + "ü",
-		TimeoutMS: 60000}, "s3cret", patience); err != nil {
+	half := wire.Half{State: wire.HalfEnded, Job: "j", Cluster: "b", Reason: whole + "ü", TimeoutMS: 60000}
+	if _, err := dial.Tell(context.Background(), b.ln.Addr(), half, "s3cret", patience); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.dial(identity("j", "a", 0, twoClusters...))

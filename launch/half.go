@@ -168,8 +168,8 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = v
 		}
 	}
-	for _, k := range []string{jobenv.VarAppnum, jobenv.VarOrder, jobenv.VarNetworks, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience,
-		jobenv.VarOnLoss, jobenv.VarQuorum, jobenv.VarDual, jobenv.VarReport} {
+	for _, k := range []string{jobenv.VarAppnum, jobenv.VarOrder, jobenv.VarNetworks, jobenv.VarProtocol,
+		jobenv.VarLevel, jobenv.VarPatience, jobenv.VarOnLoss, jobenv.VarQuorum, jobenv.VarDual, jobenv.VarReport} {
 		if env[k] != "" {
 			env[k] = "" // the share decides: zipper bench does not look at the environment
 		}

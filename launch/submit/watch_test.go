@@ -28,13 +28,15 @@ touch "$HOME/asked"
 echo "scancel: error: Unable to contact slurm controller" >&2
 exit 1`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a script
+		script = "#!/bin/sh\n" + script + "\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // a script
 			t.Fatal(err)
 		}
 	}
 	var halves []*Half
 	for _, c := range []struct{ name, id string }{{"a", "1"}, {"b", "2"}} {
-		halves = append(halves, &Half{Cluster: spec.Cluster{Name: c.name}, ID: c.id, shell: []string{"sh"}, system: slurm{}, dir: "job"})
+		halves = append(halves, &Half{Cluster: spec.Cluster{Name: c.name}, ID: c.id, shell: []string{"sh"},
+			system: slurm{}, dir: "job"})
 	}
 	var status int
 	ended := make(chan error, 1)

@@ -106,11 +106,12 @@ func TestRemoteClusterThatCannotStartEndsJob(t *testing.T) {
 		{"no host", unreachable, "", "ended with 255"},
 	} {
 		for _, loss := range []string{"end", "continue"} {
-			args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI)}, Timeout: "10m", Flags: []string{"--zipper", f.Addr, "--on-loss", loss,
-				"--rsh", c.rsh, "--cluster", "b=1,mpi=mpich,login=here" + c.dir}})
+			flags := []string{"--zipper", f.Addr, "--on-loss", loss, "--rsh", c.rsh, "--cluster", "b=1,mpi=mpich,login=here" + c.dir}
+			args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI)}, Timeout: "10m", Flags: flags})
 			begin := time.Now()
 			r := b.Run(nil, nil, append(append(args, "--"), bad(b), "finish")...)
-			if r.Status == 0 || !strings.Contains(r.Stderr, c.want) || strings.Contains(r.Stdout, "finished") || time.Since(begin) > time.Minute {
+			if r.Status == 0 || !strings.Contains(r.Stderr, c.want) || strings.Contains(r.Stdout, "finished") ||
+				time.Since(begin) > time.Minute {
 				t.Errorf("%s, %s, after %v:\n%v", c.name, loss, time.Since(begin), r)
 			}
 			b.NothingLeft(id)
