@@ -9,6 +9,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 	"github.com/leidenzipper/zipper/internal/trickle"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -24,7 +25,7 @@ type Conn struct {
 	watch  *loop.Watch
 	link   transport.Link
 	lender transport.Lender // the link, if it supports blocks; otherwise nil
-	piper  transport.Piper  // the link, if it supports pipes; otherwise nil
+	piper  splice.Link      // the link, if it supports pipes; otherwise nil
 	ctl    Control
 	out    output
 	memory memory        // accounts for received bytes that are still held
@@ -54,7 +55,7 @@ type Conn struct {
 func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	c := &Conn{shared: r, worker: w, link: link, ctl: control}
 	c.lender, _ = link.(transport.Lender)
-	c.piper, _ = link.(transport.Piper)
+	c.piper, _ = link.(splice.Link)
 	c.out = output{link: link, lender: c.lender, piper: c.piper, pool: &r.pool, arm: c.armWrite, broken: c.broken,
 		limits: limits{r.cfg.FlowLimit, r.cfg.ControlLimit}, watched: watched{length: r.cfg.Length,
 			waited: r.cfg.Waited}}

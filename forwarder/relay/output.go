@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type output struct {
 	lender transport.Lender // the link, if it supports blocks; otherwise nil
 	// placer is the link, if it can place payload in receive buffers; otherwise nil.
 	placer  transport.Placer
-	piper   transport.Piper // the link, if it supports pipes; otherwise nil
+	piper   splice.Link // the link, if it supports pipes; otherwise nil
 	pool    *pool
 	arm     func(on bool) // asks the owner loop to report when the link is writable, or not to
 	broken  func()        // asks the owner loop to end the connection

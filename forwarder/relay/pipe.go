@@ -5,7 +5,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
-// A large segment goes from one socket to another through a pipe (transport.Piper) without a copy
+// A large segment goes from one socket to another through a pipe (splice.Link) without a copy
 // to this process and back. Its head is read and checked as usual, and then put into the pipe
 // before the payload. As everywhere, a frame is sent only when all of it has arrived, so that no
 // slow source blocks an output.

@@ -3,14 +3,14 @@ package relay
 import (
 	"sync"
 
-	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 )
 
 // pipes has the pipes (of the kernel) through which large frames are forwarded, and keeps free ones
 // for reuse. It is safe for concurrent use.
 type pipes struct {
 	mu    sync.Mutex
-	free  []*transport.Pipe
+	free  []*splice.Pipe
 	used  int  // the number of pipes in use
 	none  bool // whether the system has refused a pipe
 	ended bool // whether close has been called
@@ -18,7 +18,7 @@ type pipes struct {
 
 // get returns an empty pipe, and makes one for size bytes if none is free. It returns nil if there
 // are too many or the system refuses one; the frame is copied then.
-func (p *pipes) get(size int) *transport.Pipe {
+func (p *pipes) get(size int) *splice.Pipe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.free); n > 0 {
@@ -30,7 +30,7 @@ func (p *pipes) get(size int) *transport.Pipe {
 	if p.used == MaxPipes || p.none {
 		return nil
 	}
-	pipe, err := transport.NewPipe(size)
+	pipe, err := splice.NewPipe(size)
 	if err != nil {
 		p.none = true
 		return nil
@@ -40,7 +40,7 @@ func (p *pipes) get(size int) *transport.Pipe {
 }
 
 // put releases a pipe for reuse. It closes the pipe if bytes are left in it.
-func (p *pipes) put(pipe *transport.Pipe) {
+func (p *pipes) put(pipe *splice.Pipe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used--

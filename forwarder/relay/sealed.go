@@ -25,27 +25,27 @@ type sealing struct {
 
 // Seal causes frames to be sealed with the keys in ch from now on, except for those that belong to
 // no running job. It does nothing if ch is nil. It may be called on any thread, before Run.
-func (c *Conn) Seal(ch *seal.Channel) {
+func (s *sealing) Seal(ch *seal.Channel) {
 	if ch != nil {
-		c.sealing.channel.Store(ch)
+		s.channel.Store(ch)
 	}
 }
 
 // sealed seals a frame that the forwarder itself sends, if the connection has keys, and calls write
 // with it. It returns the error of write.
-func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
-	if c.sealing.channel.Load() != nil {
-		c.sealing.mu.Lock()
-		defer c.sealing.mu.Unlock()
+func (s *sealing) sealed(frame []byte, write func(frame []byte) error) error {
+	if s.channel.Load() != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 	}
-	return c.seal(frame, write)
+	return s.seal(frame, write)
 }
 
 // seal encrypts a frame that the forwarder itself sends, if the connection has keys, and calls
 // write with it. It returns the error of write. The caller holds sealing.mu, or the connection has
 // no keys.
-func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
-	ch := c.sealing.channel.Load()
+func (s *sealing) seal(frame []byte, write func(frame []byte) error) error {
+	ch := s.channel.Load()
 	h, err := wire.ParseHeader(frame)
 	if ch == nil || err != nil || !h.Type.Sealable() {
 		return write(frame)
@@ -62,12 +62,12 @@ var errNotSealed = errors.New("it is not sealed, as its job is")
 
 // opened returns the body of a frame for the forwarder itself, or an error if the frame is not
 // authentic.
-func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
-	ch := c.sealing.channel.Load()
-	switch sealed := h.Flags&wire.FlagSealed != 0; {
-	case !sealed && (ch == nil || !h.Type.Sealable()):
-	case !sealed && !c.sealing.sealedSeen && (h.Type == wire.TypePing || h.Type == wire.TypePong):
-	case !sealed:
+func (s *sealing) opened(h *wire.Header, frame []byte) (body []byte, err error) {
+	ch := s.channel.Load()
+	switch is := h.Flags&wire.FlagSealed != 0; {
+	case !is && (ch == nil || !h.Type.Sealable()):
+	case !is && !s.sealedSeen && (h.Type == wire.TypePing || h.Type == wire.TypePong):
+	case !is:
 		return nil, fmt.Errorf("%v frame: %w", h.Type, errNotSealed)
 	case ch == nil:
 		return nil, fmt.Errorf("%v frame: it is sealed, its job is not", h.Type)
@@ -75,7 +75,7 @@ func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
 		if body, err = ch.Open(frame, wire.HeaderLen); err != nil {
 			return nil, fmt.Errorf("%v frame: %w", h.Type, err)
 		}
-		c.sealing.sealedSeen = true
+		s.sealedSeen = true
 		return body, nil
 	}
 	if err = h.Verify(frame[wire.HeaderLen:]); err != nil {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -103,7 +104,7 @@ func (o *output) send(p *zerocopy) error {
 	if p.pipe == nil {
 		return o.lend(p)
 	}
-	for _, pipe := range [...]*transport.Pipe{p.pipe, p.last} {
+	for _, pipe := range [...]*splice.Pipe{p.pipe, p.last} {
 		for pipe.Len() > 0 {
 			n, err := o.piper.TryDrain(pipe)
 			if err != nil {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -16,10 +17,10 @@ const dataHead = wire.HeaderLen + wire.DataLen
 type zerocopy struct {
 	head  [dataHead]byte  // the header, and the body without the payload, of the frame
 	block transport.Block // the memory block of the link with the frame, or nil
-	pipe  *transport.Pipe // the pipe with the beginning of the frame, or nil
+	pipe  *splice.Pipe    // the pipe with the beginning of the frame, or nil
 	// last is the pipe that is being filled: pipe, or a second one, because small pieces, such as
 	// packets, take one slot each.
-	last  *transport.Pipe
+	last  *splice.Pipe
 	r     *Relay    // the Relay to which the pipes are returned
 	count *counters // the counters of the traffic between the clusters of sender and receiver
 	bytes int       // the length of the payload in bytes

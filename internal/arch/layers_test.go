@@ -23,7 +23,6 @@ var moreUpward = map[string]int{
 	"contention/platform":      3,
 	"contention/solve":         9,
 	"forwarder":                14,
-	"forwarder/relay":          11,
 	"internal/jobenv":          7,
 	"internal/transport/verbs": 13,
 	"internal/wire":            7,

@@ -75,7 +75,7 @@ var Rules = []Rule{
 	{Of: []string{"forwarder/serial"}, Only: []string{Nothing}, Users: []string{"forwarder"}, Why: "Functions and their order."},
 	{Of: []string{"forwarder/halves"}, Only: []string{"internal/wire"}, Why: "A list; the caller passes the time."},
 	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
-	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "internal/trickle", "internal/transport", "internal/wire", "internal/seal"}, Why: "Bytes from one connection to another; no jobs."},
+	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "internal/trickle", "internal/transport", "internal/transport/splice", "internal/wire", "internal/seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/job"}, Only: []string{"forwarder/action", "forwarder/bridge", "forwarder/trunk", "handshake", "vrank", "internal/wire"},
 		Never: []string{"net", "os", "sync/...", Clock, "runtime/cgo"}, Why: "A state machine: events in, actions out."},
 	{Of: []string{"forwarder/bridge"}, Only: []string{"forwarder/action", "forwarder/trunk", "internal/wire"},
@@ -89,6 +89,7 @@ var Rules = []Rule{
 	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "internal/jobenv"},
 		Why: "A forwarder needs no MPI and serves any launcher."},
 
+	{Of: []string{"internal/transport"}, Only: []string{Nothing}, Never: []string{"net", "os", "sync/...", Clock, "runtime/cgo"}, Why: "What links can do; no link."},
 	{Of: []string{"internal/transport/..."}, Only: []string{"internal/transport/...", "cgo/verbs", "internal/highfd"}, Why: "A transport moves bytes for any caller."},
 	{Of: transports, Users: []string{"internal/dial", "bench/contend", "bench/netgauge", "forwarder/forwardertest"},
 		Why: "Which transport an address is for dial knows alone; the others measure one, or test with it."},

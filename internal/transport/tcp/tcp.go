@@ -26,6 +26,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/highfd"
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/internal/fdref"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 )
 
 type link struct {
@@ -38,7 +39,7 @@ type link struct {
 
 var (
 	_ transport.Listening = (*link)(nil)
-	_ transport.Piper     = (*link)(nil)
+	_ splice.Link         = (*link)(nil)
 	_ transport.Packeted  = (*link)(nil)
 	_ transport.Homed     = (*link)(nil)
 	_ transport.Distant   = (*link)(nil)
@@ -71,7 +72,7 @@ func (l *link) read(n int, e syscall.Errno) (int, error) {
 	return n, nil
 }
 
-func (l *link) TryFill(p *transport.Pipe, n int) (int, error) {
+func (l *link) TryFill(p *splice.Pipe, n int) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
@@ -80,7 +81,7 @@ func (l *link) TryFill(p *transport.Pipe, n int) (int, error) {
 	return l.read(k, e)
 }
 
-func (l *link) TryDrain(p *transport.Pipe) (int, error) {
+func (l *link) TryDrain(p *splice.Pipe) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 )
 
 // unheard checks that a peer which is there counts as heard, busy or not, and that nothing is known
@@ -96,7 +97,7 @@ func path(t *testing.T, setup Setup) {
 func piped(t *testing.T, setup Setup) {
 	a, via := connect(t, setup)
 	out, b := connect(t, setup)
-	p, err := transport.NewPipe(64 << 10)
+	p, err := splice.NewPipe(64 << 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func piped(t *testing.T, setup Setup) {
 	go func() { done <- ReadFull(b, got) }()
 	for left := len(want); left > 0 || p.Len() > 0; {
 		if left > 0 {
-			n, err := via.(transport.Piper).TryFill(p, left)
+			n, err := via.(splice.Link).TryFill(p, left)
 			if err != nil && !errors.Is(err, transport.ErrAgain) {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func piped(t *testing.T, setup Setup) {
 			}
 			continue
 		}
-		n, err := out.(transport.Piper).TryDrain(p)
+		n, err := out.(splice.Link).TryDrain(p)
 		if err == transport.ErrAgain && n == 0 {
 			if !ready(out.WriteFD(), unix.POLLOUT, Patience) {
 				t.Fatal(errPatience)
@@ -138,14 +139,14 @@ func piped(t *testing.T, setup Setup) {
 		t.Error("other bytes arrived")
 	}
 	via.Close()
-	if n, err := via.(transport.Piper).TryFill(p, 1); n != 0 || err != transport.ErrClosed {
+	if n, err := via.(splice.Link).TryFill(p, 1); n != 0 || err != transport.ErrClosed {
 		t.Errorf("filled from a closed link: %d, %v", n, err)
 	}
 	if err := p.Write([]byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	out.Close()
-	if n, err := out.(transport.Piper).TryDrain(p); n != 0 || err != transport.ErrClosed {
+	if n, err := out.(splice.Link).TryDrain(p); n != 0 || err != transport.ErrClosed {
 		t.Errorf("drained into a closed link: %d, %v", n, err)
 	}
 }

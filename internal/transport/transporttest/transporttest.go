@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 )
 
 // Patience bounds every wait; only a broken transport reaches it.
@@ -59,7 +60,7 @@ var capabilities = []struct {
 	{Carried, "Carried", is[transport.Carried]},
 	{Lender, "Lender", is[transport.Lender]},
 	{Placer, "Placer", is[transport.Placer]},
-	{Piper, "Piper", is[transport.Piper]},
+	{Piper, "Piper", is[splice.Link]},
 }
 
 func is[T transport.Link](l transport.Link) bool { _, ok := l.(T); return ok }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
+	"github.com/leidenzipper/zipper/internal/transport/splice"
 	"github.com/leidenzipper/zipper/internal/wire"
 	"github.com/leidenzipper/zipper/mmpi/engine/limits"
 	"github.com/leidenzipper/zipper/mmpi/engine/link/ready"
@@ -46,7 +47,7 @@ func (c *conn) attach(l transport.Link, keys *sealing.Keys, limit *limits.Limits
 	} else {
 		c.lender, _ = l.(transport.Lender)
 		c.placer, _ = l.(transport.Placer)
-		c.piper, c.splices = l.(transport.Piper)
+		c.piper, c.splices = l.(splice.Link)
 	}
 	c.long = min(longSegment*c.most, mostSegment(limit.DataWindow))
 	if direct { // No forwarder stores segments, and frames of other pairs do not wait behind them.
@@ -159,16 +160,16 @@ func (d *dialer) abort() {
 // If a segment is detached from its Source before that, its receiver has the bytes already or gets
 // them another way, and discards the bytes of this segment.
 type splicer struct {
-	piper   transport.Piper // the link if it sends the contents of a pipe; otherwise nil
-	pipe    *transport.Pipe // pipe that holds pages of the current segment; nil: not created yet
-	splices bool            // Long segments go through the pipe.
+	piper   splice.Link  // the link if it sends the contents of a pipe; otherwise nil
+	pipe    *splice.Pipe // pipe that holds pages of the current segment; nil: not created yet
+	splices bool         // Long segments go through the pipe.
 }
 
 // begin puts the head of a segment into the pipe, which it creates if necessary. It returns false,
 // and ends the use of pipes on this link, if that fails.
 func (c *splicer) begin(head []byte) bool {
 	if c.pipe == nil {
-		pipe, err := transport.NewPipe(pipeSize)
+		pipe, err := splice.NewPipe(pipeSize)
 		if err != nil { // The user's limit for pipes is reached.
 			c.splices = false
 			return false

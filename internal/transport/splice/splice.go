@@ -1,4 +1,6 @@
-package transport
+// Package splice passes bytes from one link to another in the kernel, by splice(2), without a copy
+// in this process.
+package splice
 
 import (
 	"fmt"
@@ -9,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/internal/highfd"
+	"github.com/leidenzipper/zipper/internal/transport"
 )
 
-// Piper is a Link whose bytes can be passed on to another such link without a copy in this process.
-// They wait in a Pipe in between. Concurrency is that of Link.
-type Piper interface {
-	Link
+// Link is a link whose bytes can be passed on to another such link. They wait in a Pipe in between.
+// Concurrency is that of transport.Link.
+type Link interface {
+	transport.Link
 
 	// TryFill moves up to n > 0 bytes of the stream to the end of p. Results are those of TryRead;
 	// it also returns ErrAgain if p is full.
