@@ -1,11 +1,13 @@
 // Package highfd gives the library's descriptors numbers that a program does not get for its own
 // files. A program may close a number twice, or all numbers up to a limit. Then it closes no
 // descriptor of the library. A file that it opens next does not get the number of a descriptor that
-// the library still uses.
+// the library still uses. Neither does the library's own next descriptor: numbers rise, so one that
+// the program has closed is noticed before it means another descriptor.
 package highfd
 
 import (
 	"cmp"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +55,29 @@ func Raise(fd int) int {
 	return high
 }
 
+// last is the number that above returned last. It belongs to the process, as the table of
+// descriptors does.
+var last atomic.Int64
+
+// above returns a duplicate of a descriptor with the next free number above the last one, or above
+// Floor where rising numbers would exceed the span or the process's limit.
 func above(fd int) (int, error) {
-	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, Floor())
+	floor := Floor()
+	high, err := -1, error(unix.EMFILE)
+	if next := int(last.Load()) + 1; next > floor && next < floor+span {
+		high, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, next)
+	}
+	if err != unix.EMFILE && err != unix.EINVAL {
+		rise(high)
+		return high, err
+	}
+	high, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, floor)
+	last.Store(int64(max(high, 0)))
+	return high, err
+}
+
+// rise sets last to a number, unless another thread has been given a higher one meanwhile.
+func rise(to int) {
+	for is := last.Load(); is < int64(to) && !last.CompareAndSwap(is, int64(to)); is = last.Load() {
+	}
 }

@@ -75,3 +75,25 @@ func TestDup(t *testing.T) {
 		t.Errorf("a duplicate of nothing: %v", err)
 	}
 }
+
+// TestNumbersRise checks that a number whose descriptor was closed is not given to the next one,
+// nor to any before the span ends, and that numbers begin again at the floor then.
+func TestNumbersRise(t *testing.T) {
+	first := Raise(event(t))
+	unix.Close(first)
+	again := 0
+	for n := 1; n <= 2*span; n++ {
+		fd := Raise(event(t))
+		unix.Close(fd)
+		if fd >= Floor()+span {
+			t.Fatalf("number %d, more than %d above the floor", fd, span)
+		}
+		if fd == first {
+			again = n
+			break
+		}
+	}
+	if again < span/2 {
+		t.Errorf("the number %d was given again after %d others", first, again)
+	}
+}

@@ -5,3 +5,8 @@ package highfd
 // below 1024. Trades that memory against programs that open many files. Z_HIGHEST_FD in
 // cgo/libmmpi/core/limits.h is the same.
 const highest = 4096
+
+// span is how many numbers from Floor on are given in turn, while so many are free. Default 1024:
+// as many descriptors are made before a number is given again, which takes longer than until a wait
+// on a closed one fails. Trades that time against the kernel's table (highest).
+const span = 1024

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { FILES = 40, HIGH = 256, ROUNDS = 200 };
+enum { FILES = 40, HIGH = 256, TOP = 8192, ROUNDS = 200 };
 
 static void ring(void) {
   for (int i = 0; i < ROUNDS; i++) {
@@ -36,7 +36,7 @@ static void long_wait(void) {
 /* Closes the descriptors from HIGH on that have this name in /proc/self/fd. */
 static int close_high(const char *what) {
   int n = 0;
-  for (int fd = HIGH; fd < 5000; fd++) {
+  for (int fd = HIGH; fd < TOP; fd++) {
     char path[64], name[PATH_MAX];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     ssize_t len = readlink(path, name, sizeof name - 1);
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   const char *how = argc > 1 ? argv[1] : "twice", *dir = argc > 2 ? argv[2] : "/tmp";
   int files[FILES];
-  CHECK(count("eventpoll", HIGH, 5000) == 1, "the poller of Go's runtime has a low number");
+  CHECK(count("eventpoll", HIGH, TOP) == 1, "the poller of Go's runtime has a low number");
   CHECK(count("/cgroup/", 3, HIGH) == 0, "a file of Go's runtime has a low number");
   if (strcmp(how, "twice")) {
     ring();
