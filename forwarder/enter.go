@@ -26,21 +26,21 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	switch {
 	case len(p.Jobs) > 0 && !slices.Contains(p.Jobs, j.Job) &&
 		!slices.Contains(p.Jobs, handshake.JobID(j.Job)):
-		return refusal(wire.RefuseJob,
+		return handshake.Refusal(wire.RefuseJob,
 			"this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)
 	case j.Protocol != p.Protocol:
-		return refusal(wire.RefuseSettings,
+		return handshake.Refusal(wire.RefuseSettings,
 			"this forwarder has %s, the job %s: start both with the same --protocol",
 			handshake.ProtocolName(p.Protocol), handshake.ProtocolName(j.Protocol))
 	case j.Level < p.Level:
-		return refusal(wire.RefuseSettings,
+		return handshake.Refusal(wire.RefuseSettings,
 			"the job has level %v, this forwarder serves %v or stronger: start it with --level %v",
 			j.Level, p.Level, p.Level)
 	case wire.Ranks(j.Layout) > p.MaxRanks:
-		return refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
+		return handshake.Refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
 			wire.Ranks(j.Layout), p.MaxRanks)
 	case len(j.Zippers) > 0 && p.Dial == nil:
-		return refusal(wire.RefuseLayout, "this forwarder does not serve jobs of several hops")
+		return handshake.Refusal(wire.RefuseLayout, "this forwarder does not serve jobs of several hops")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 // nil. On the peer's own loop.
 func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
-		return refusal(wire.RefuseShutdown, stopReason)
+		return handshake.Refusal(wire.RefuseShutdown, stopReason)
 	}
 	for {
 		r := f.find(e.Join)
@@ -59,7 +59,7 @@ func (f *Forwarder) joins(p *peer, e *handshake.Event) *handshake.Refused {
 				return refused
 			}
 			if e.Ticket != nil {
-				return refusal(wire.RefuseTicket, "%v", e.Ticket)
+				return handshake.Refusal(wire.RefuseTicket, "%v", e.Ticket)
 			}
 			var refused *handshake.Refused
 			if r, refused = f.open(p, e, int(e.Join.Here)); refused != nil {
@@ -85,7 +85,7 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 		return false, nil
 	case !r.job.PathDiffers(j):
 	case len(j.Zippers) == 0:
-		return true, refusal(wire.RefuseMeeting, "%s", r.job.Gather().Way().String())
+		return true, handshake.Refusal(wire.RefuseMeeting, "%s", r.job.Gather().Way().String())
 	default: // the process that waits joins again, by the way of several hops in this Join
 		r.handle(job.GiveUp{Code: wire.RefuseMeeting, Reason: handshake.WayOf(j).String()})
 		return false, nil
@@ -109,7 +109,7 @@ func (r *runner) joins(p *peer, e *handshake.Event) (here bool, refused *handsha
 // On the peer's own loop.
 func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 	if f.isStopping() {
-		return refusal(wire.RefuseShutdown, stopReason)
+		return handshake.Refusal(wire.RefuseShutdown, stopReason)
 	}
 	for {
 		r := f.find(e.Join)
@@ -119,11 +119,11 @@ func (f *Forwarder) bridges(p *peer, e *handshake.Event) *handshake.Refused {
 			}
 			switch why := f.hasFailed(e.Join); {
 			case e.Ticket != nil:
-				return refusal(wire.RefuseTicket, "%v", e.Ticket)
+				return handshake.Refusal(wire.RefuseTicket, "%v", e.Ticket)
 			case e.Number > 0 && why != "":
-				return refusal(wire.RefuseJob, "job %q has failed: %s", e.Join.Job, why)
+				return handshake.Refusal(wire.RefuseJob, "job %q has failed: %s", e.Join.Job, why)
 			case e.Number > 0:
-				return refusal(wire.RefuseTaken, "job %q is not here", e.Join.Job)
+				return handshake.Refusal(wire.RefuseTaken, "job %q is not here", e.Join.Job)
 			}
 			var refused *handshake.Refused
 			if r, refused = f.open(p, e, e.To); refused != nil {
@@ -173,27 +173,27 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 		return r, nil
 	}
 	if job.Leaves(j) && f.past.Last(j) != nil {
-		return nil, refusal(wire.RefuseTaken, "job %q is over", j.Job)
+		return nil, handshake.Refusal(wire.RefuseTaken, "job %q is over", j.Job)
 	}
 	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster,
 		f.cfg.clock.Now()); gone != "" {
-		return nil, refusal(wire.RefuseHalf,
+		return nil, handshake.Refusal(wire.RefuseHalf,
 			"job %s ended before this half came: %s (start both halves again, with a new job id)",
 			handshake.JobID(j.Job), gone)
 	}
 	switch {
 	case f.stopping: // since the caller looked; shutdown would not know of the job
-		return nil, refusal(wire.RefuseShutdown, stopReason)
+		return nil, handshake.Refusal(wire.RefuseShutdown, stopReason)
 	case f.drain.on:
-		return nil, refusal(wire.RefuseShutdown, drainReason)
+		return nil, handshake.Refusal(wire.RefuseShutdown, drainReason)
 	}
 	if n := job.LinksOf(j, here); n > f.cfg.files {
-		return nil, refusal(wire.RefuseLayout,
+		return nil, handshake.Refusal(wire.RefuseLayout,
 			"job %q has %d ranks with a link to this forwarder, which may have %d links open: "+
 				"start it with ulimit -n %d or more (LimitNOFILE= of a service)", j.Job, n, f.cfg.files, n+otherFiles)
 	}
 	if err := f.strangers.MayOpen(p.guest); err != nil {
-		return nil, refusal(wire.RefuseFull, "%v", err)
+		return nil, handshake.Refusal(wire.RefuseFull, "%v", err)
 	}
 	policy := f.policy.Load()
 	mostOf := policy.MaxJobsOf
@@ -201,7 +201,7 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*runner, *hands
 		mostOf = 0
 	}
 	if err := f.jobs.Full(e.User, policy.MaxJobs, mostOf); err != nil {
-		return nil, refusal(wire.RefuseFull, "%v", err)
+		return nil, handshake.Refusal(wire.RefuseFull, "%v", err)
 	}
 	r, refused := newRunner(f, e, here, p.guest)
 	if refused != nil {
@@ -306,7 +306,7 @@ func (f *Forwarder) part(run halves.Run, h *wire.Half) (string, *handshake.Refus
 	}
 	if policy.Ticket != nil {
 		if _, err := policy.Ticket(&join); err != nil {
-			return "", refusal(wire.RefuseTicket, "%v", err)
+			return "", handshake.Refusal(wire.RefuseTicket, "%v", err)
 		}
 	}
 	f.halves.Ended(run, h.Cluster, h.Reason, now.Add(policy.waits(h)))

@@ -72,12 +72,6 @@ func (p *peer) say() {
 	})
 }
 
-// refusal returns the error with which a connection is refused: a code for the other end, and a
-// formatted text for its user.
-func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
-	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
-}
-
 // refuse sends a peer that joins, or that waits in a job, the reason why it cannot join. Its
 // connection then waits for the other end to close it. refuse does nothing after the join exchange.
 func (p *peer) refuse(code wire.RefuseCode, reason string) {

@@ -71,6 +71,11 @@ type Refused struct {
 	Remote bool // the other end refused
 }
 
+// Refusal returns a refusal by this end, whose reason is formatted as by fmt.Sprintf.
+func Refusal(code wire.RefuseCode, format string, args ...any) *Refused {
+	return &Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
+}
+
 // Final tells whether another attempt, or one elsewhere, would fail as well.
 func (r *Refused) Final() bool {
 	switch r.Code {

@@ -79,9 +79,9 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 		return 0, refused
 	}
 	if _, in := g.ranks[v]; in {
-		return 0, &Refused{wire.RefuseTaken,
-			fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
-				j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
+		return 0, Refusal(wire.RefuseTaken,
+			"rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
+			j.Rank, j.Cluster, g.job, g.ranks[v].host)
 	}
 	g.ranks[v] = rank{j.Host, j.Origin, j.Library, j.TagUB, j.Instance, j.Doors,
 		wire.SealKey{Instance: j.Instance, Key: j.SealKey, Proof: j.Proof}}
@@ -100,8 +100,7 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 		return 0, refused
 	}
 	if _, same := g.Same(j); !same {
-		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id",
-			g.job), false}
+		return 0, Refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.job)
 	}
 	return v, nil
 }
@@ -145,54 +144,55 @@ func (g *Gather) Rails() int { return int(g.rails) }
 // place checks the settings that must be equal in all ranks, and returns the joiner's virtual rank.
 func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	if j.PublicKey != g.key {
-		return 0, &Refused{wire.RefuseSecret, fmt.Sprintf("job %q was opened with another secret", g.job), false}
+		return 0, Refusal(wire.RefuseSecret, "job %q was opened with another secret", g.job)
 	}
 	if s := g.disagree(j.Layout); s != "" {
-		return 0, &Refused{wire.RefuseLayout, s, false}
+		return 0, Refusal(wire.RefuseLayout, "%s", s)
 	}
 	if !slices.Equal(j.Networks, g.networks) {
-		return 0, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("cluster %q names other networks than cluster %q: start all clusters with the same --network names",
-				j.Cluster, g.modelOf), false}
+		return 0, Refusal(wire.RefuseLayout,
+			"cluster %q names other networks than cluster %q: start all clusters with the same --network names",
+			j.Cluster, g.modelOf)
 	}
 	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) && x.HostKey == y.HostKey }) {
-		return 0, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses and host keys", j.Cluster, g.modelOf), false}
+		return 0, Refusal(wire.RefuseLayout,
+			"cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses and host keys",
+			j.Cluster, g.modelOf)
 	}
 	if j.Version != g.version {
-		return 0, &Refused{wire.RefuseSettings,
-			fmt.Sprintf("protocol version %d in cluster %q, %d in %q: install the same release of Zipper on all clusters of a job",
-				j.Version, j.Cluster, g.version, g.modelOf), false}
+		return 0, Refusal(wire.RefuseSettings,
+			"protocol version %d in cluster %q, %d in %q: install the same release of Zipper on all clusters of a job",
+			j.Version, j.Cluster, g.version, g.modelOf)
 	}
 	if j.Model != g.model {
-		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster,
-			g.model, g.modelOf), false}
+		return 0, Refusal(wire.RefuseModel, "data model %q in cluster %q, %q in %q", j.Model, j.Cluster,
+			g.model, g.modelOf)
 	}
 	if s := g.unfit(j); s != "" {
-		return 0, &Refused{wire.RefuseModel, s, false}
+		return 0, Refusal(wire.RefuseModel, "%s", s)
 	}
 	if j.Protocol != g.proto {
-		return 0, &Refused{wire.RefuseSettings,
-			fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol",
-				ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
+		return 0, Refusal(wire.RefuseSettings,
+			"%s in cluster %q, %s in %q: start all clusters with the same --protocol",
+			ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf)
 	}
 	if s := common(j.Settings); s != g.setting {
 		return 0, &Refused{wire.RefuseSettings, unequal(s, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Level != g.level {
-		return 0, &Refused{wire.RefuseSettings,
-			fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
-				j.Level, j.Cluster, g.level, g.modelOf), false}
+		return 0, Refusal(wire.RefuseSettings,
+			"level %v in cluster %q, %v in %q: start all clusters with the same --level",
+			j.Level, j.Cluster, g.level, g.modelOf)
 	}
 	if j.Patience != g.patience {
-		return 0, &Refused{wire.RefuseSettings,
-			fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
-				j.Patience, j.Cluster, g.patience, g.modelOf), false}
+		return 0, Refusal(wire.RefuseSettings,
+			"patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
+			j.Patience, j.Cluster, g.patience, g.modelOf)
 	}
 	if j.Rails != g.rails {
-		return 0, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
-				j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails), false}
+		return 0, Refusal(wire.RefuseLayout,
+			"cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
+			j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails)
 	}
 	return g.base[g.clusterOf(j.Cluster)] + int(j.Rank), nil
 }
@@ -343,8 +343,9 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 		}
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
-		return wire.Layout{}, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("the layout of job %q with all addresses has %d bytes, at most %d fit: use fewer dual-homed ranks, or do not seal a job of so many", g.job, n, wire.MaxLength), false}
+		return wire.Layout{}, Refusal(wire.RefuseLayout,
+			"the layout of job %q with all addresses has %d bytes, at most %d fit: use fewer dual-homed ranks, or do not seal a job of so many",
+			g.job, n, wire.MaxLength)
 	}
 	return l, nil
 }

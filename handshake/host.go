@@ -3,7 +3,6 @@ package handshake
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"fmt"
 
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -61,9 +60,9 @@ func otherHost(has, expected [wire.PublicKeyLen]byte) *Refused {
 	if s := wire.FormatHostKey(has); s != "" {
 		it = "has the host key " + s
 	}
-	return &Refused{wire.RefuseHostKey, fmt.Sprintf("the forwarder %s, and the job wants the one with %s: "+
+	return Refusal(wire.RefuseHostKey, "the forwarder %s, and the job wants the one with %s: "+
 		"it is another forwarder, or an attacker in between; if its key was changed on purpose, give the job the new one",
-		it, wire.FormatHostKey(expected)), false}
+		it, wire.FormatHostKey(expected))
 }
 
 // answered records our answer.

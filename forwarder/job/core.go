@@ -218,12 +218,6 @@ func (c *core) rankOf(join *wire.Join) uint32 {
 	return v
 }
 
-// refusal returns the error with which a connection is refused: a code for the other end, and a
-// formatted text for its user.
-func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
-	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
-}
-
 // frame returns the bytes of a frame of type t that is for the other end of a link rather than for
 // a rank. body may be nil.
 func frame(t wire.Type, body wire.Body) []byte { return wire.AppendFrame(nil, wire.Control(t), body) }

@@ -212,7 +212,7 @@ func (d *deaths) forget() {
 // refusal returns the refusal of a process of a lost cluster, or nil if the cluster is not lost.
 func (d *deaths) refusal(cluster int) *handshake.Refused {
 	if death := d.death(cluster); death != nil {
-		return refusal(wire.RefuseHalf, "job %q goes on without this cluster: %s", d.id, death.Reason)
+		return handshake.Refusal(wire.RefuseHalf, "job %q goes on without this cluster: %s", d.id, death.Reason)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (d *deaths) refusalOfBridge(zipper int) *handshake.Refused {
 	_, beyond := d.sides(br)
 	for _, i := range beyond {
 		if death := d.death(i); death != nil {
-			return refusal(wire.RefuseJob, "job %q goes on without it: %s", d.id, death.Reason)
+			return handshake.Refusal(wire.RefuseJob, "job %q goes on without it: %s", d.id, death.Reason)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (g *gathering) join(e *Joined) (kept bool, refused *handshake.Refused) {
 	case refused != nil:
 		return false, refused
 	case g.state != Gathering: // not expected: all ranks of a complete job have their places
-		return false, refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.id)
+		return false, handshake.Refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", g.id)
 	}
 	if refused := g.keep(e.Bytes, e.Room); refused != nil {
 		g.gather.Remove(rank)
@@ -132,7 +132,7 @@ func (g *gathering) doWithout(cluster int, reason string) {
 func (g *gathering) refusal(cluster int) *handshake.Refused {
 	for _, d := range g.lost {
 		if d.Cluster == cluster {
-			return refusal(wire.RefuseHalf, "job %q goes on without this cluster: %s", g.id, d.Reason)
+			return handshake.Refusal(wire.RefuseHalf, "job %q goes on without this cluster: %s", g.id, d.Reason)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func (g *gathering) takesOver(e *Joined, rank int) bool {
 		return false
 	}
 	delete(g.places, old.conn)
-	g.do(Refuse{Conn: old.conn, Why: refusal(wire.RefuseTaken,
+	g.do(Refuse{Conn: old.conn, Why: handshake.Refusal(wire.RefuseTaken,
 		"rank %d of cluster %q has joined job %q over a second link: does the job name this forwarder twice?",
 		e.Join.Rank, e.Join.Cluster, g.id)})
 	p := *old
@@ -170,10 +170,10 @@ func (g *gathering) keep(n int64, room bool) *handshake.Refused {
 	most := joinsLeast + int64(g.gather.Ranks())*joinShare
 	switch {
 	case g.kept+n > most:
-		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes",
+		return handshake.Refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes",
 			g.id, most)
 	case !room:
-		return refusal(wire.RefuseFull, "this forwarder has no memory left (--memory)")
+		return handshake.Refusal(wire.RefuseFull, "this forwarder has no memory left (--memory)")
 	}
 	g.kept += n
 	return nil

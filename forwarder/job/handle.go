@@ -36,7 +36,7 @@ func (j *Job) refuse(c action.Conn, why *handshake.Refused) {
 func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 	back := j.state == Running && j.survivesLoss()
 	if e.Ticket != nil && !back { // a rank that comes back has shown the job's key, and was admitted before
-		return false, refusal(wire.RefuseTicket, "%v", e.Ticket)
+		return false, handshake.Refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
 	if refused := j.gather.Fits(e.Join); refused != nil {
 		return false, refused
@@ -51,7 +51,7 @@ func (j *Job) joined(e *Joined) (kept bool, refused *handshake.Refused) {
 		return false, j.losses.again(e)
 	}
 	if (j.state == Ending || j.state == Closing) && j.result.reason != "" {
-		return false, refusal(wire.RefuseJob, "job %q has failed: %s", j.id, j.result.reason)
+		return false, handshake.Refusal(wire.RefuseJob, "job %q has failed: %s", j.id, j.result.reason)
 	}
 	if refused := j.gathering.refusal(j.clusterIndex(e.Join.Cluster)); refused != nil {
 		return false, refused

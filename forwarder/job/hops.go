@@ -47,7 +47,7 @@ func (h *hops) belongs(join *wire.Join) *handshake.Refused {
 	if !h.several() || int(join.Here) == h.here && h.next(h.here, h.clusterIndex(join.Cluster)) < 0 {
 		return nil
 	}
-	return refusal(wire.RefuseLayout,
+	return handshake.Refusal(wire.RefuseLayout,
 		"job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, "+
 			"and in the same order in all clusters?", h.id, join.Cluster)
 }
@@ -115,30 +115,30 @@ func (h *hops) offered(e *Offered) *handshake.Refused {
 // still need the connection. That is the first one of a job that gathers, or a further one.
 func (h *hops) checkOffer(e *Offered) *handshake.Refused {
 	if e.Ticket != nil && h.state != Running {
-		return refusal(wire.RefuseTicket, "%v", e.Ticket)
+		return handshake.Refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
 	if refused := h.gather.Fits(e.Join); refused != nil {
 		return refused
 	}
 	if !h.several() {
-		return refusal(wire.RefuseLayout, "job %q has no other forwarder", h.id)
+		return handshake.Refusal(wire.RefuseLayout, "job %q has no other forwarder", h.id)
 	}
 	from := int(e.Join.Here)
 	_, ok := h.neighbour(from)
 	br := h.bridges[from]
 	switch {
 	case e.Here != h.here || !ok || h.dialsTo(from) || !bridge.ValidNumber(e.Number):
-		return refusal(wire.RefuseLayout,
+		return handshake.Refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", h.id)
 	case h.state == Running && (br == nil || !br.Wanted() || !h.survivesLoss() && (br.ByeSent() || e.Number == 0)):
-		return refusal(wire.RefuseTaken, "job %q needs that link no more", h.id)
+		return handshake.Refusal(wire.RefuseTaken, "job %q needs that link no more", h.id)
 	case h.state == Running:
 	case h.state != Gathering:
-		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", h.id)
+		return handshake.Refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", h.id)
 	case e.Number == 0 && h.linked(from):
-		return refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", h.id)
+		return handshake.Refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", h.id)
 	case e.Number > 0 && !h.linked(from):
-		return refusal(wire.RefuseTaken, "job %q has no link between these forwarders", h.id)
+		return handshake.Refusal(wire.RefuseTaken, "job %q has no link between these forwarders", h.id)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func New(now time.Time, cfg Config, first *wire.Join) (*Job, []action.Action, *h
 	if len(first.Zippers) > 0 {
 		t, err := newTree(first, cfg.Here)
 		if err != nil {
-			return nil, nil, refusal(wire.RefuseLayout, "%v", err)
+			return nil, nil, handshake.Refusal(wire.RefuseLayout, "%v", err)
 		}
 		j.links.tree = t
 	}

@@ -205,10 +205,10 @@ func (l *losses) again(e *Joined) *handshake.Refused {
 		l.do(action.End{Conn: old, Cause: errAnotherLink})
 	}
 	if _, absent := r.absent[v]; !absent {
-		return refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, l.id)
+		return handshake.Refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, l.id)
 	}
 	if _, waits := l.waits[v]; r.links.several() && !waits {
-		return refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
+		return handshake.Refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
 	}
 	r.returns(v)
 	l.isBack(v)
