@@ -1,6 +1,6 @@
 // Command testsum reads the output of go test -json and prints a summary for people: every failed
-// test with its output, packages that did not build, and a line of counts at the end, "N passed, N
-// failed, N skipped".
+// test with its output, packages that did not build, a line with the slowest tests, and a line of counts at the
+// end, "N passed, N failed, N skipped".
 //
 // Tests with subtests do not count themselves. A package that fails without a failed test (it does
 // not build, it crashes) counts as one failure. The reasons of skipped tests are appended to the
@@ -9,12 +9,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +36,17 @@ type summary struct {
 	out, skips              io.Writer
 	tests                   map[[2]string]*test
 	passed, failed, skipped int
+	slowest                 []timed // longest first, at most few
 }
+
+// timed is a test without a parent, and how long it took in seconds.
+type timed struct {
+	name    string
+	seconds float64
+}
+
+// few is the number of slowest tests that are printed.
+const few = 12
 
 func main() {
 	skips := flag.String("skips", "", "append the reasons of skipped tests to this `file`")
@@ -53,6 +65,7 @@ func main() {
 		fmt.Fprintln(s.out, "testsum:", err)
 		s.failed++
 	}
+	s.printSlowest()
 	fmt.Fprintf(s.out, "   %d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
 }
 
@@ -105,6 +118,11 @@ func (s *summary) end(e event, t *test) {
 		s.packageEnd(e, t)
 		return
 	}
+	if !strings.Contains(e.Test, "/") {
+		s.slowest = append(s.slowest, timed{e.Test, e.Elapsed})
+		slices.SortStableFunc(s.slowest, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+		s.slowest = s.slowest[:min(few, len(s.slowest))]
+	}
 	switch e.Action {
 	case "pass":
 		if !t.children {
@@ -119,6 +137,19 @@ func (s *summary) end(e event, t *test) {
 			s.failed++
 		}
 		fmt.Fprintf(s.out, "FAILED %s %s (%.1f s)\n%s", e.Package, e.Test, e.Elapsed, strings.Join(t.output, ""))
+	}
+}
+
+// printSlowest prints the slowest tests that took a second or longer.
+func (s *summary) printSlowest() {
+	var words []string
+	for _, t := range s.slowest {
+		if t.seconds >= 1 {
+			words = append(words, fmt.Sprintf("%s %.0f s", t.name, t.seconds))
+		}
+	}
+	if len(words) > 0 {
+		fmt.Fprintf(s.out, "   slowest: %s\n", strings.Join(words, ", "))
 	}
 }
 
