@@ -1,6 +1,6 @@
 // Command testsum reads the output of go test -json and prints a summary for people: every failed
-// test with its output, packages that did not build, a line with the slowest tests, and a line of counts at the
-// end, "N passed, N failed, N skipped".
+// test with its output, packages that did not build, a line with the slowest tests, and a line of
+// counts at the end, "N passed, N failed, N skipped".
 //
 // Tests with subtests do not count themselves. A package that fails without a failed test (it does
 // not build, it crashes) counts as one failure. The reasons of skipped tests are appended to the
