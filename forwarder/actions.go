@@ -217,6 +217,7 @@ func (c *carrier) bridged(p *peer, zipper int) {
 func (c *carrier) start(a *job.Start) {
 	f := c.f
 	c.plane = c.newPlane(a)
+	f.memory.Charge(c.plane.Bytes()) // at the limit no further Join finds room
 	joining := make([]*handshake.Acceptor, len(a.Entries))
 	for i, e := range a.Entries {
 		joining[i] = c.conns[e.Conn].exchange

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -93,6 +94,48 @@ func TestMemoryOfJoins(t *testing.T) {
 	for len(b.f.Status().Jobs) > 0 {
 		time.Sleep(time.Millisecond)
 	}
+	if used := b.f.memory.Used(); used != 0 {
+		t.Errorf("%d bytes are kept when all are gone", used)
+	}
+}
+
+// TestMemoryOfTables checks that the tables of a running job, whose size its layout alone
+// determines, take memory that the next job may lack, and that it is released.
+func TestMemoryOfTables(t *testing.T) {
+	const clusters = 200
+	b := start(t, tcpNetwork(), func(c *Config) { c.Memory = clusters * clusters * 100 })
+	layout := make([]wire.Cluster, clusters)
+	var lost []int
+	for i := range layout {
+		layout[i] = wire.Cluster{Name: fmt.Sprint("c", i), Size: 1}
+		if i > 0 {
+			lost = append(lost, i)
+		}
+	}
+	var running []*rank
+	for i := range 5 { // one rank of each is left
+		id := identity(fmt.Sprintf("j-%d", i), "c0", 0, layout...)
+		id.Settings, id.Lost = handshake.SettingOnLoss+"=continue", lost
+		r, err := b.dial(id)
+		if err != nil {
+			if !strings.Contains(err.Error(), "no memory left (--memory)") {
+				t.Fatal(err)
+			}
+			break
+		}
+		running = append(running, r)
+	}
+	if n := len(running); n != 2 {
+		t.Errorf("%d jobs run, want 2, of which the second exceeds the limit", n)
+	}
+	if used := b.f.memory.Used(); used < 2*clusters*clusters*56 {
+		t.Errorf("two jobs take %d bytes", used)
+	}
+	for _, r := range running {
+		r.link.Close()
+		b.ended()
+	}
+	b.settled()
 	if used := b.f.memory.Used(); used != 0 {
 		t.Errorf("%d bytes are kept when all are gone", used)
 	}

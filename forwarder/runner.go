@@ -165,6 +165,7 @@ func (r *runner) conclude() {
 		f.totals.Over(&last)
 		f.past.Add(s)
 	})
+	r.f.memory.Drop(r.plane.Bytes())
 	relay.Observe(r.f.cfg.Meters.Ran, now.Sub(s.Started))
 	r.f.log.Info("job ended", zap.String("job", s.Job), zap.String("user", s.User), zap.Strings("origins", r.job.Origins()),
 		zap.Bool("ok", s.OK), zap.Int32("code", s.Code),

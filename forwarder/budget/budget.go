@@ -58,7 +58,10 @@ func (b *Budget) Keep(n int64) bool {
 	return true
 }
 
-// Drop releases n bytes that Keep has counted as used.
+// Charge counts n bytes that belong to no connection as used, even beyond the limit.
+func (b *Budget) Charge(n int64) { b.used.Add(n) }
+
+// Drop releases n bytes that Keep or Charge has counted as used.
 func (b *Budget) Drop(n int64) { b.used.Add(-n) }
 
 // Account counts the bytes of memory that one connection holds. It is safe for concurrent use,

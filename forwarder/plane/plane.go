@@ -158,6 +158,14 @@ func (p *Plane) Make() {
 	}
 }
 
+// rankBytes is the number of bytes for each rank in the tables of a running job: here the entries
+// of Hosts, ClusterOf, Via and Table, and in the state machine that of its routes.
+const rankBytes = 16 + 8 + 8 + 8 + 8
+
+// Bytes returns the number of bytes of memory of the job's tables, which depends on the layout
+// alone: a job may run although most of its ranks are behind other forwarders, or lost.
+func (p *Plane) Bytes() int64 { return int64(len(p.Hosts))*rankBytes + p.Counts.Bytes() }
+
 // Join makes a connection a member of the job, and gives it its route. Its other end may stay
 // silent for as long as the patience lasts. In a job that outlives clusters, a cut network is
 // noticed within the patience, because the survivors must then know of the loss.

@@ -3,6 +3,7 @@ package relay
 import (
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/leidenzipper/zipper/internal/wire"
 )
@@ -56,6 +57,9 @@ type Counts struct {
 func NewCounts(clusters int, clusterOf []int) *Counts {
 	return &Counts{clusters, clusterOf, make([]counters, clusters*clusters)}
 }
+
+// Bytes returns the number of bytes of memory of the counters.
+func (c *Counts) Bytes() int64 { return int64(len(c.cells)) * int64(unsafe.Sizeof(counters{})) }
 
 // between returns the counters of the direction from the cluster of src to that of dst, two ranks
 // in the whole job.
