@@ -221,7 +221,7 @@ func TestOmittedBytesAreSentAgain(t *testing.T) {
 		harm string
 		of   wire.Type
 		size int // the size of the message in bytes
-	}{{"drop frame", wire.TypeEager, 1}, {"drop", wire.TypeData, 100_000}} {
+	}{{"drop frame", wire.TypeEager, 1}, {"drop", wire.TypeData, wire.MaxPayload + 1}} {
 		for _, net := range mangledNets {
 			t.Run(left.harm+", "+net.name, func(t *testing.T) {
 				engines, proxies := net.start(t, net.level)
