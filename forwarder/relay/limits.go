@@ -88,8 +88,8 @@ const (
 
 	// joiningPings is the number of PingIntervals of silence after which a rank that waits for
 	// others to join is pinged. Thousands of ranks may wait, for as long as a batch system takes. A
-	// rank gives up a forwarder from which nothing arrives for 1 min, or for 10 s when it rejoins a
-	// job of several hops.
+	// rank gives up a forwarder from which nothing arrives for 1 min, or for 10 s when it rejoins
+	// its only one.
 	joiningPings = 3
 
 	// PeerTimeout is the silence after which a pinged peer is dead, 1 min. A process may be stopped

@@ -22,13 +22,13 @@ const (
 	// all at once and are closed for it retry; those with a link on demand ask again.
 	maxPending = 64
 
-	// redialLimit is the time limit of one attempt to reconnect to the only forwarder, and of the
-	// forwarder's silence during it. After this time the engine learns the reason, and if a frame
-	// was damaged in transit it is sent again before the forwarder gives this process up.
+	// redialLimit is the time limit of one attempt to connect again to the only forwarder, until
+	// its first frame. After this time the engine learns the reason.
 	redialLimit = time.Second
 
-	// rejoinSilence is the time limit of the silence of a forwarder of a job with several hops in
-	// such an attempt: a restarted forwarder gathers the job first, and pings waiting ranks.
+	// rejoinSilence is the time limit of the forwarder's silence after that: a restarted forwarder
+	// gathers the job first, and pings waiting ranks (joiningPings in forwarder/relay). With a
+	// shorter one ranks give it up in turn, so that they are never all there.
 	rejoinSilence = 10 * time.Second
 
 	// acceptPause is the pause between attempts to accept after an error, most likely for lack of

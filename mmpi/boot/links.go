@@ -117,11 +117,9 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
 	a.dialer.Notify = nil // from then on the engine reports lost links
-	switch {              // the engine needs to know soon whether a forwarder can be reached
-	case len(targets[0].ID.Zippers) > 0:
+	if len(targets) == 1 || len(targets[0].ID.Zippers) > 0 {
+		// the engine needs to know soon whether a forwarder can be reached
 		a.dialer.Limit, a.dialer.Silence = redialLimit, rejoinSilence
-	case len(targets) == 1:
-		a.dialer.Limit, a.dialer.Silence = redialLimit, redialLimit
 	}
 	ended := make(chan int, len(targets)) // targets whose attempt has an answer
 	for i, t := range targets {

@@ -15,15 +15,15 @@ import (
 
 // proxy is a network between ranks and a forwarder that can be cut.
 type proxy struct {
-	t      testing.TB
-	ln     net.Listener
-	target string
+	t  testing.TB
+	ln net.Listener
 
-	mu    sync.Mutex
-	dead  bool                  // whether the proxy refuses connections
-	conns map[net.Conn]net.Conn // the accepted connections, with those to the target
-	bytes int64                 // the number of bytes carried so far
-	taken int                   // the number of connections accepted so far
+	mu     sync.Mutex
+	target string
+	dead   bool                  // whether the proxy refuses connections
+	conns  map[net.Conn]net.Conn // the accepted connections, with those to the target
+	bytes  int64                 // the number of bytes carried so far
+	taken  int                   // the number of connections accepted so far
 
 	armed [2]*event // the next event on the way to the target, and on the way back
 }
@@ -53,7 +53,10 @@ func newProxy(t testing.TB, target string) *proxy {
 }
 
 func (p *proxy) carry(a net.Conn) {
-	b, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	b, err := net.Dial("tcp", target)
 	if err != nil {
 		a.Close()
 		return
@@ -208,6 +211,13 @@ func (p *proxy) spoil(t *testing.T) {
 			return
 		}
 	}
+}
+
+// lead makes the proxy carry new links to another address.
+func (p *proxy) lead(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = to
 }
 
 func (p *proxy) revive() {

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/internal/jobenv"
+)
+
+// TestRankWaitsAtRestartedForwarder checks that a rank that is early at a forwarder which has been
+// restarted stays there until a late one has come, rather than giving up and coming again: ranks
+// that take turns in that are never all there.
+func TestRankWaitsAtRestartedForwarder(t *testing.T) {
+	_, before := serve(t)
+	proxies := [2]*proxy{newProxy(t, before), newProxy(t, before)}
+	job := jobenv.Job{ID: "test", Secret: "s", Level: "checked", Timeout: 20 * time.Second,
+		Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
+	var engines [2]*Engine
+	var wg sync.WaitGroup
+	for i, p := range proxies {
+		wg.Go(func() {
+			own := job
+			own.Cluster, own.Forwarders = job.Layout[i].Name, []string{p.ln.Addr().String()}
+			e, err := BootForTest(own, 0, 1, &fakeNative{board: &board{}, first: i})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			engines[i] = e
+			t.Cleanup(e.closeUnlessClosed)
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	ready(t, engines[:])
+
+	early, late := proxies[0], proxies[1]
+	_, after := serve(t)
+	for _, p := range proxies {
+		p.lead(after)
+		p.kill()
+	}
+	had := early.links()
+	early.revive()
+	time.Sleep(3 * time.Second) // the time that the late rank takes
+	late.revive()
+	ready(t, engines[:])
+	if n := early.links() - had; n != 1 {
+		t.Errorf("the rank that waited has connected %d times", n)
+	}
+}
