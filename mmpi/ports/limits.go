@@ -15,6 +15,11 @@ const (
 	// meets there, or has not left yet.
 	pause = 20 * time.Millisecond
 
+	// tellPause is the pause after a failed attempt to wait for those who look up a name, 500 ms.
+	// With a longer one a name is unknown for longer after a restart of the forwarder; with a
+	// shorter one a process whose forwarder is gone takes more of its own processor.
+	tellPause = 500 * time.Millisecond
+
 	// sameTime is the time for which a dialling process waits at its own forwarder for one whose
 	// job names other addresses, 2 s, because these may be addresses of the same forwarder. After
 	// that it uses the other addresses. With a longer time connections over two forwarders take

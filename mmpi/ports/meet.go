@@ -378,7 +378,11 @@ func (s *Self) meet(ctx context.Context, d door, tell []byte, taken *atomic.Bool
 		e.Abort(1, "the meeting has failed")
 		return nil, errors.Join(errGone, err, e.Finish())
 	}
-	return got, e.Finish()
+	if err = e.Finish(); err != nil && taken != nil { // the dialling end has left after the exchange
+		taken.Store(false)
+		err = errors.Join(errGone, err)
+	}
+	return got, err
 }
 
 func exchange(ctx context.Context, e *engine.Engine, me int, tell []byte) ([]byte, error) {

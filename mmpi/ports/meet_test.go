@@ -16,6 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/internal/dial"
 	"github.com/leidenzipper/zipper/internal/jobenv"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/boot"
+	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
 func with(s *Self, secret string) *Self {
@@ -82,6 +84,38 @@ func TestMeetHops(t *testing.T) {
 	meetTwice(t, sides[0], sides[1])
 }
 
+// TestDiallerLeavesAtTheEnd checks that a process which has told who it is and then dies does not
+// take the port with it: the accepting process waits for the next one.
+func TestDiallerLeavesAtTheEnd(t *testing.T) {
+	x := serve(t)
+	acc, con := with(self("one", "a", 0, x), "s"), with(self("two", "b", 2, x), "s")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	port := acc.Open()
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := acc.Accept(ctx, port, []int32{0})
+		accepted <- err
+	}()
+	loc := con.Local
+	loc.Rank, loc.Size = 0, 1
+	e, _, err := boot.Join(ctx, con.plain(port.ID, port.Level, dialler).job, loc, engine.Alone{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exchange(ctx, e, 1, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	e.Abort(1, "killed")
+	_ = e.Finish() // it reports the end
+	if _, err := con.Connect(ctx, port, []int32{0}); err != nil {
+		t.Errorf("the next process: %v", err)
+	}
+	if err := <-accepted; err != nil {
+		t.Errorf("the accepting process: %v", err)
+	}
+}
+
 // TestMeetSecret checks that another secret, and a forged fingerprint, are refused.
 func TestMeetSecret(t *testing.T) {
 	x := serve(t)
@@ -130,6 +164,26 @@ func TestNames(t *testing.T) {
 	}
 	if err := names.Unpublish("ocean"); err == nil {
 		t.Error("taken back twice")
+	}
+}
+
+// TestNameOutlivesLookupThatFails checks that a name is still known after a process whose job has
+// another level has looked it up.
+func TestNameOutlivesLookupThatFails(t *testing.T) {
+	x := serve(t)
+	one, two, other := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s"), with(self("three", "a", 0, x), "s")
+	other.Job.Level = wire.LevelPlain.String()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var names Names
+	if err := names.Publish(ctx, one, "ocean", "here"); err != nil {
+		t.Fatal(err)
+	}
+	if port, err := other.Lookup(ctx, "ocean"); err == nil {
+		t.Fatalf("%q found at another level", port)
+	}
+	if port, err := two.Lookup(ctx, "ocean"); err != nil || port != "here" {
+		t.Errorf("%q, %v", port, err)
 	}
 }
 

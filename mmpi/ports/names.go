@@ -38,38 +38,49 @@ var ErrUnknown = errors.New("no process of a job with this secret has published 
 
 // Publish publishes a port under a name, until ctx ends or the name is withdrawn.
 func (n *Names) Publish(ctx context.Context, s *Self, name, port string) error {
-	n.mu.Lock()
-	_, mine := n.published[name]
-	n.mu.Unlock()
-	if mine {
+	ctx, cancel := context.WithCancel(ctx)
+	if !n.reserve(name, cancel) {
+		cancel()
 		return ErrTaken
 	}
-	switch _, err := s.lookup(ctx, name, takenTime); {
-	case err == nil:
-		return ErrTaken
-	case !errors.Is(err, ErrUnknown):
-		return err
+	_, err := s.lookup(ctx, name, takenTime)
+	if errors.Is(err, ErrUnknown) {
+		go s.tell(ctx, name, port)
+		return nil
 	}
+	_ = n.Unpublish(name) // it was reserved
+	if err == nil {
+		return ErrTaken
+	}
+	return err
+}
+
+// reserve records that this process publishes a name. It returns false if it does so already.
+func (n *Names) reserve(name string, cancel context.CancelFunc) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.published[name] != nil {
+		return false
+	}
 	if n.published == nil {
 		n.published = map[string]context.CancelFunc{}
 	}
-	ctx, n.published[name] = context.WithCancel(ctx)
-	go s.tell(ctx, name, port)
-	return nil
+	n.published[name] = cancel
+	return true
 }
 
-// tell answers all lookups, until ctx ends.
+// tell answers all lookups, until ctx ends. A failed attempt is repeated: a forwarder that has been
+// restarted, or a process that has looked the name up and cannot agree, does not end the name.
 func (s *Self) tell(ctx context.Context, name, port string) {
 	job := everybody
-	for ctx.Err() == nil {
+	for more := true; more; {
 		switch _, _, err := s.await(ctx, nameID(job, name), s.Open().Level, []byte(port)); {
 		case err == nil || errors.Is(err, errGone):
+			more = ctx.Err() == nil
 		case unserved(err) && job == everybody:
 			job = s.Job.ID
 		default:
-			return
+			more = sleep(ctx, tellPause)
 		}
 	}
 }
