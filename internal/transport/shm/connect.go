@@ -46,9 +46,12 @@ func Listen(path string, size int) (*Listener, error) {
 	addr := &net.UnixAddr{Name: path, Net: "unix"}
 	l, err := bind(path)
 	if errors.Is(err, unix.EADDRINUSE) {
-		if c, dialErr := net.DialUnix("unix", nil, addr); dialErr == nil {
+		c, dialErr := net.DialUnix("unix", nil, addr)
+		if dialErr == nil {
 			c.Close()
-			return nil, fmt.Errorf("shm: %s: another forwarder listens here: %w", path, err)
+		}
+		if !errors.Is(dialErr, unix.ECONNREFUSED) { // such as that of a queue that is full
+			return nil, fmt.Errorf("shm: %s: another forwarder listens here: %w", path, errors.Join(err, dialErr))
 		}
 		if st, statErr := os.Lstat(path); statErr == nil && st.Mode()&os.ModeSocket != 0 {
 			os.Remove(path)

@@ -3,6 +3,7 @@ package shm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -175,6 +176,38 @@ func TestForeignSocket(t *testing.T) {
 	if _, err := (Dialer{}).Dial(context.Background(), path); err == nil {
 		t.Error("taken for a forwarder")
 	}
+}
+
+// TestLiveSocketIsNotReplaced checks that a listener whose queue of connections is full keeps its
+// socket, and that a socket which nobody listens at is replaced.
+func TestLiveSocketIsNotReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	socket := func() int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	live := socket()
+	if err := errors.Join(unix.Bind(live, &unix.SockaddrUnix{Name: path}), unix.Listen(live, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for full := false; !full; {
+		fd := socket()
+		defer unix.Close(fd)
+		full = errors.Is(unix.Connect(fd, &unix.SockaddrUnix{Name: path}), unix.EAGAIN)
+	}
+	if l, err := Listen(path, 0); err == nil {
+		l.Close()
+		t.Fatal("a live socket was replaced")
+	}
+	unix.Close(live)
+	l, err := Listen(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 }
 
 // TestSocketIsPrivateFromTheStart checks that a socket has its permissions when it appears, so that
