@@ -39,8 +39,14 @@ static char **block(void) {
   /* Go interrupts long loops by SIGURG, which is the program's signal: PETSc, for one, takes it for
    * a crash. The engine's loops are short, or call functions, in which Go can preempt them too.
    * With as many processors as the machine has cores the runtime would start threads that are not
-   * needed later (main.go). */
-  static char preempt[] = "GODEBUG=asyncpreemptoff=1", processors[] = "GOMAXPROCS=1", name[] = "";
+   * needed later (main.go). Valgrind announces the instruction rdtscp on machines that lack it, and
+   * then takes it for an illegal one; the runtime executes it where its threads wait for a lock. */
+#ifdef __x86_64__
+  static char settings[] = "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off";
+#else
+  static char settings[] = "GODEBUG=asyncpreemptoff=1";
+#endif
+  static char processors[] = "GOMAXPROCS=1", name[] = "";
   enum { OURS = 2, FACTS = sizeof facts / sizeof *facts };
   size_t n = 0, at = 0;
   for (char **e = environ; e && *e; e++) n++;
@@ -49,7 +55,7 @@ static char **block(void) {
   all[at] = name, at += 2;
   for (size_t i = 0; i < n; i++)
     if (!is_for_go(environ[i])) all[at++] = environ[i];
-  all[at] = preempt, all[at + 1] = processors, at += OURS + 1;
+  all[at] = settings, all[at + 1] = processors, at += OURS + 1;
   for (size_t i = 0; i < FACTS; i++, at += 2) {
     all[at] = (char *)facts[i];                /* NOLINT: numbers and pointers share the list */
     all[at + 1] = (char *)getauxval(facts[i]); /* NOLINT */
