@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/leidenzipper/zipper/internal/transport"
 	"github.com/leidenzipper/zipper/internal/transport/addr"
@@ -31,10 +32,39 @@ var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // of each attempt.
 type Dial = func(ctx context.Context, at string, failed func(error)) (transport.Link, error)
 
-// Only returns a Dial that dials only addresses on the allowed networks. It looks a name up once
-// and dials the first allowed address of it; for verbs it accepts no names. It is safe for
-// concurrent use if dial is.
+// Only returns a Dial that dials only addresses on the allowed networks. It dials the first allowed
+// address of a name; for verbs it accepts no names. It is safe for concurrent use if dial is.
 func Only(allowed []netip.Prefix, dial Dial) Dial {
+	return only(allowed, dial, net.DefaultResolver.LookupNetIP)
+}
+
+// Pauses after a failed lookup: the first one, and the longest.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// lookup returns the addresses of a host.
+type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// patiently looks a host up. It repeats that until ctx ends if the resolver cannot answer.
+func (find lookup) patiently(ctx context.Context, host string, failed func(error)) ([]netip.Addr, error) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		there, err := find(ctx, "ip", host)
+		var dns *net.DNSError
+		if !errors.As(err, &dns) || dns.IsNotFound {
+			return there, err
+		}
+		failed(err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func only(allowed []netip.Prefix, dial Dial, find lookup) Dial {
 	permits := func(a netip.Addr) bool {
 		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
 	}
@@ -54,9 +84,9 @@ func Only(allowed []netip.Prefix, dial Dial) Dial {
 			if err != nil {
 				return nil, ErrNotAllowed
 			}
-			there, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-			if err != nil {
-				return nil, ErrNotAllowed
+			there, err := find.patiently(ctx, host, failed)
+			if err != nil && ctx.Err() != nil {
+				return nil, err
 			}
 			for _, a := range there {
 				if permits(a) {
