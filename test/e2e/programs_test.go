@@ -194,15 +194,17 @@ func TestWindowStorm(t *testing.T) {
 
 // TestLarge moves more bytes at once than an int counts, and more elements by the big-count
 // functions, which only MPI 4 has. The program verifies its own results, because natively Open MPI
-// 4.1 takes minutes. It needs 6 GiB of memory.
+// 4.1 takes minutes. It needs 6 GiB of memory. Where each access to a page for the first time is
+// slow, as in some virtual machines, 5 GiB take more than a minute: the short form moves 5 GiB.
 func TestLarge(t *testing.T) {
 	for _, run := range []struct {
 		what   string
 		splits []split
 		long   []split
 	}{
-		{"p2p", []split{mixedPair}, []split{oneOne, twoOne, mixedPair, mpichPair}},
-		{"coll", []split{oneOne}, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"some", []split{mixedPair}, nil},
+		{"p2p", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"coll", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
 		{"reduce", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
 		{"rma", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
 		{"counts", nil, []split{mpichPair}},

@@ -2,7 +2,9 @@
  * The data are long in address space only: all but the first and last MiB is the same piece of
  * memory mapped repeatedly.
  *
- *   large [p2p|coll|reduce|rma|file|counts|arrays]... [file's directory] */
+ *   large [some|p2p|coll|reduce|rma|file|counts|arrays]... [file's directory]
+ *
+ * `some` is one message and one broadcast, of more bytes than an int counts. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <limits.h>
@@ -83,16 +85,26 @@ static void p2p(void) {
   pass("many, received as a part of one", FEW - 2, FEW - 2, gappy, TILE - GAP, 1, huge, FEW);
 }
 
+static void bcast_one(void) {
+  int root = np - 1;
+  char *b = arena(FEW, me == root ? 9 : 0);
+  MPI_Bcast(b, 1, huge, root, MPI_COMM_WORLD);
+  if (me != root) arrived(b, FEW, 9, TILE - GAP, "broadcast of one element");
+  leave(b, FEW);
+}
+
+static void some(void) {
+  pass("one element as many", FEW, 1, huge, TILE - GAP, FEW, gappy, FEW);
+  bcast_one();
+}
+
 static void coll(void) {
   int root = np - 1;
   char *b = arena(MANY, me == root ? 7 : 0);
   MPI_Bcast(b, MANY, block, root, MPI_COMM_WORLD);
   arrived(b, MANY, 7, TILE, "broadcast");
   leave(b, MANY);
-  b = arena(FEW, me == root ? 9 : 0);
-  MPI_Bcast(b, 1, huge, root, MPI_COMM_WORLD);
-  if (me != root) arrived(b, FEW, 9, TILE - GAP, "broadcast of one element");
-  leave(b, FEW);
+  bcast_one();
   /* all to all, in blocks of half as much */
   const size_t all = (size_t)np * FEW;
   char *out = arena(all, 11), *in = arena(all, 0);
@@ -239,7 +251,8 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   types();
   for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "p2p")) p2p();
+    if (!strcmp(argv[i], "some")) some();
+    else if (!strcmp(argv[i], "p2p")) p2p();
     else if (!strcmp(argv[i], "coll")) coll();
     else if (!strcmp(argv[i], "reduce")) reduce();
     else if (!strcmp(argv[i], "rma")) rma();
