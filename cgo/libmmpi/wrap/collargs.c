@@ -96,7 +96,7 @@ MPI_Op zargs_op(zargs *k, MPI_Op op) {
 void zargs_free(zargs *k) {
   for (struct zpiece *p = k->pieces, *next; p; p = next) {
     next = p->next;
-    if (p->made) real.Type_free(&p->type);
+    if (p->made) z_Type_free(&p->type); /* a started collective may still use it */
     else if (p->type != MPI_DATATYPE_NULL) ztype_release(p->type);
     if (p->wide) zmap_remove(&z_wide, z_key(p->bytes));
     free(p);

@@ -2,6 +2,7 @@
 #include "core/privcomm.h"
 #include "test.h"
 #include "type/use.h"
+#include <limits.h>
 
 static const ztype *known(MPI_Datatype type) {
   const ztype *t = ztype_get(type);
@@ -326,4 +327,46 @@ TEST(an_element_beyond_an_int_goes_by_a_message) {
   SAME(large_bytes, bytes - 5);
   SAME(large_sent, 3);
   SAME(large_freed, 3);
+}
+
+#ifdef Z_HAVE_Type_contiguous_c
+static int made_type(MPI_Count n, MPI_Datatype of, MPI_Datatype *out) {
+  CHECK(n > INT_MAX);
+  *out = contiguous(2, of);
+  return MPI_SUCCESS;
+}
+#else
+static int made_piece(int n, MPI_Datatype of, MPI_Datatype *out) {
+  CHECK(n > 1);
+  *out = contiguous(2, of);
+  return MPI_SUCCESS;
+}
+static int made_type(int n, const int lengths[], const MPI_Aint at[], const MPI_Datatype types[], MPI_Datatype *out) {
+  CHECK(n == 2 && lengths[0] > 0 && at[0] == 0);
+  *out = contiguous(2, types[1]);
+  return MPI_SUCCESS;
+}
+#endif
+static int made_commit(MPI_Datatype *type) {
+  CHECK(ztype_get(*type) != NULL);
+  return MPI_SUCCESS;
+}
+
+TEST(type_for_a_large_count_stays_while_a_request_uses_it) {
+  FAKE_WORLD(0, 2, 1);
+#ifdef Z_HAVE_Type_contiguous_c
+  real.Type_contiguous_c = made_type;
+#else
+  real.Type_contiguous = made_piece, real.Type_create_struct = made_type;
+#endif
+  real.Type_commit = made_commit;
+  const int types = fake_types();
+  zmany m;
+  SAME(zmany_begin(&m, (int64_t)INT_MAX + 1, MPI_INT), MPI_SUCCESS);
+  const MPI_Datatype used = m.type;
+  ztype_retain(used);
+  zmany_end(&m);
+  SAME(fake_types(), types + 1);
+  ztype_release(used);
+  SAME(fake_types(), types);
 }
