@@ -48,7 +48,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"type/type.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"type/use.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -232,7 +232,7 @@ func bigCountCall(f, short function) string {
 		names[typ] = fmt.Sprintf("many[%d].type", n)
 		n++
 	}
-	fmt.Fprintf(&end, "for (int i = 0; i < %d; i++) zmany_end(&many[i]);\nreturn rc;", n)
+	fmt.Fprintf(&end, "for (int i = 0; i < %d; i++) ztype_end(&many[i]);\nreturn rc;", n)
 	return fmt.Sprintf("zmany many[%d] = {{.made = 0}};\nint rc = MPI_SUCCESS;\n%sif (rc) rc = %s;\nelse rc = z_%s(%s);\n%s",
 		n, begin.String(), strings.Replace(tooMany(f), "%s", "\"a datatype of so many elements cannot be created\"", 1), short.name, f.arguments(names), end.String())
 }

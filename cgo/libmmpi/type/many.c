@@ -35,6 +35,6 @@ int zmany_begin(zmany *m, int64_t n, MPI_Datatype of) {
 }
 
 void zmany_end(zmany *m) {
-  if (m->made) z_Type_free(&m->type); /* a request may still use it */
+  if (m->made) real.Type_free(&m->type);
   m->made = 0;
 }

@@ -78,3 +78,8 @@ int z_Type_free(MPI_Datatype *type) {
   *type = MPI_DATATYPE_NULL;
   return MPI_SUCCESS;
 }
+
+void ztype_end(zmany *m) {
+  if (m->made) z_Type_free(&m->type);
+  m->made = 0;
+}

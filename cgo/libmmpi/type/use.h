@@ -4,6 +4,7 @@
  * and must find the program's handle, name and attributes. */
 #ifndef ZIPPER_USE_H
 #define ZIPPER_USE_H
+#include "type/type.h"
 #include <mpi.h>
 
 /* Retains an operator: until it is released, MPI_Op_free only notes that it has been called. Safe
@@ -18,4 +19,6 @@ void ztype_retain(MPI_Datatype type);
 /* Drops a use of a datatype that ztype_retain has added, and frees the datatype after the last use
  * if MPI_Type_free has been called. Safe for concurrent use. */
 void ztype_release(MPI_Datatype type);
+/* Is zmany_end for a call that may have begun an operation: the type stays until it is released. */
+void ztype_end(zmany *m);
 #endif

@@ -365,7 +365,7 @@ TEST(type_for_a_large_count_stays_while_a_request_uses_it) {
   SAME(zmany_begin(&m, (int64_t)INT_MAX + 1, MPI_INT), MPI_SUCCESS);
   const MPI_Datatype used = m.type;
   ztype_retain(used);
-  zmany_end(&m);
+  ztype_end(&m);
   SAME(fake_types(), types + 1);
   ztype_release(used);
   SAME(fake_types(), types);
