@@ -156,7 +156,8 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	}
 	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) && x.HostKey == y.HostKey }) {
 		return 0, Refusal(wire.RefuseLayout,
-			"cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses and host keys",
+			"cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses "+
+				"and host keys",
 			j.Cluster, g.modelOf)
 	}
 	if j.Version != g.version {
@@ -344,7 +345,8 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
 		return wire.Layout{}, Refusal(wire.RefuseLayout,
-			"the layout of job %q with all addresses has %d bytes, at most %d fit: use fewer dual-homed ranks, or do not seal a job of so many",
+			"the layout of job %q with all addresses has %d bytes, at most %d fit: use fewer dual-homed ranks, "+
+				"or do not seal a job of so many",
 			g.job, n, wire.MaxLength)
 	}
 	return l, nil

@@ -271,7 +271,8 @@ func (w *walker) half() {
 	case 6:
 		w.give(Another{})
 	case 7:
-		w.give(Turned{Join: joinOf(w.kind, 0, 0, w.here, w.patience), Link: "l", Why: handshake.Refusal(wire.RefuseTicket, "no ticket")})
+		w.give(Turned{Join: joinOf(w.kind, 0, 0, w.here, w.patience), Link: "l",
+			Why: handshake.Refusal(wire.RefuseTicket, "no ticket")})
 	case 8:
 		if c := w.some(waiting); c != 0 {
 			w.ends[c].role = leaving

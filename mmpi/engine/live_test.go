@@ -43,6 +43,12 @@ var BootForTest func(job jobenv.Job, rank, size int, native Native) (*Engine, er
 
 func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 	t.Helper()
+	return joinEach(t, job, func(int, *jobenv.Job) {}, sizes...)
+}
+
+// joinEach joins all ranks of a job, after own has changed the job for each of them.
+func joinEach(t testing.TB, job jobenv.Job, own func(rank int, j *jobenv.Job), sizes ...int) []*Engine {
+	t.Helper()
 	for i, n := range sizes {
 		job.Layout = append(job.Layout, jobenv.Cluster{Name: string(rune('a' + i)), Size: n})
 	}
@@ -68,6 +74,7 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 			if len(job.Zippers) > 0 {
 				j.WithZippers(job.Zippers)
 			}
+			own(i, &j)
 			e, err := BootForTest(j, p.local, p.size, &fakeNative{board: p.board, rank: p.local, first: p.first})
 			if err != nil {
 				t.Error(err)

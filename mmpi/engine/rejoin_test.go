@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -14,28 +13,9 @@ import (
 func TestRankWaitsAtRestartedForwarder(t *testing.T) {
 	_, before := serve(t)
 	proxies := [2]*proxy{newProxy(t, before), newProxy(t, before)}
-	job := jobenv.Job{ID: "test", Secret: "s", Level: "checked", Timeout: 20 * time.Second,
-		Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
-	var engines [2]*Engine
-	var wg sync.WaitGroup
-	for i, p := range proxies {
-		wg.Go(func() {
-			own := job
-			own.Cluster, own.Forwarders = job.Layout[i].Name, []string{p.ln.Addr().String()}
-			e, err := BootForTest(own, 0, 1, &fakeNative{board: &board{}, first: i})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			engines[i] = e
-			t.Cleanup(e.closeUnlessClosed)
-		})
-	}
-	wg.Wait()
-	if t.Failed() {
-		return
-	}
-	ready(t, engines[:])
+	engines := joinEach(t, jobenv.Job{ID: "test", Secret: "s", Level: "checked", Timeout: 20 * time.Second},
+		func(rank int, j *jobenv.Job) { j.Forwarders = []string{proxies[rank].ln.Addr().String()} }, 1, 1)
+	ready(t, engines)
 
 	early, late := proxies[0], proxies[1]
 	_, after := serve(t)
@@ -47,7 +27,7 @@ func TestRankWaitsAtRestartedForwarder(t *testing.T) {
 	early.revive()
 	time.Sleep(3 * time.Second) // the time that the late rank takes
 	late.revive()
-	ready(t, engines[:])
+	ready(t, engines)
 	if n := early.links() - had; n != 1 {
 		t.Errorf("the rank that waited has connected %d times", n)
 	}

@@ -171,7 +171,8 @@ func TestNames(t *testing.T) {
 // another level has looked it up.
 func TestNameOutlivesLookupThatFails(t *testing.T) {
 	x := serve(t)
-	one, two, other := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s"), with(self("three", "a", 0, x), "s")
+	one, two := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s")
+	other := with(self("three", "a", 0, x), "s")
 	other.Job.Level = wire.LevelPlain.String()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
