@@ -30,6 +30,21 @@ static int is_for_go(const char *entry) {
   return 0;
 }
 
+/* Valgrind announces the instruction rdtscp on machines that lack it, and then takes it for an
+ * illegal one; the runtime executes it where its threads wait for a lock. A library of the engine
+ * that also reads this setting prints that it does not know it, so only Valgrind's runs have it. */
+#ifdef __x86_64__
+#define WITHOUT_RDTSCP ",cpu.rdtscp=off"
+#else
+#define WITHOUT_RDTSCP ""
+#endif
+
+/* Returns whether the process runs in Valgrind, which preloads libraries of its own. */
+static int in_valgrind(void) {
+  const char *preload = getenv("LD_PRELOAD");
+  return preload && strstr(preload, "vgpreload_core");
+}
+
 /* Returns a block like the one that the kernel places on the stack of a new process: its arguments,
  * its environment, and the auxiliary vector, which the runtime reads. The process's own block may
  * have been overwritten meanwhile (setproctitle), or hold another environment than `environ`
@@ -39,13 +54,9 @@ static char **block(void) {
   /* Go interrupts long loops by SIGURG, which is the program's signal: PETSc, for one, takes it for
    * a crash. The engine's loops are short, or call functions, in which Go can preempt them too.
    * With as many processors as the machine has cores the runtime would start threads that are not
-   * needed later (main.go). Valgrind announces the instruction rdtscp on machines that lack it, and
-   * then takes it for an illegal one; the runtime executes it where its threads wait for a lock. */
-#ifdef __x86_64__
-  static char settings[] = "GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off";
-#else
-  static char settings[] = "GODEBUG=asyncpreemptoff=1";
-#endif
+   * needed later (main.go). */
+  static char usual[] = "GODEBUG=asyncpreemptoff=1";
+  static char valgrind[] = "GODEBUG=asyncpreemptoff=1" WITHOUT_RDTSCP;
   static char processors[] = "GOMAXPROCS=1", name[] = "";
   enum { OURS = 2, FACTS = sizeof facts / sizeof *facts };
   size_t n = 0, at = 0;
@@ -55,7 +66,7 @@ static char **block(void) {
   all[at] = name, at += 2;
   for (size_t i = 0; i < n; i++)
     if (!is_for_go(environ[i])) all[at++] = environ[i];
-  all[at] = settings, all[at + 1] = processors, at += OURS + 1;
+  all[at] = in_valgrind() ? valgrind : usual, all[at + 1] = processors, at += OURS + 1;
   for (size_t i = 0; i < FACTS; i++, at += 2) {
     all[at] = (char *)facts[i];                /* NOLINT: numbers and pointers share the list */
     all[at + 1] = (char *)getauxval(facts[i]); /* NOLINT */
