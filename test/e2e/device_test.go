@@ -79,7 +79,8 @@ func allowed(p program, splits []split) (list []split) {
 }
 
 // TestProgramsOnDevice runs the programs that move data with their buffers in memory of a device at
-// either end and at both. Each program has one of the three drivers; the long run has all.
+// either end and at both. In the short run each program has one of the three drivers and one of two
+// splits.
 func TestProgramsOnDevice(t *testing.T) {
 	New(t)
 	for i, name := range onDevice {
@@ -89,7 +90,7 @@ func TestProgramsOnDevice(t *testing.T) {
 				continue
 			}
 			// clusters of several ranks have native stages, which must not get the device's memory
-			splits := byLength([]split{mixedPair, mixed}, []split{mixedPair, mixed, mpichPair, oneOneOne})
+			splits := byLength([]split{[]split{mixedPair, mixed}[i%2]}, []split{mixedPair, mixed, mpichPair, oneOneOne})
 			overSplits(t, name+" "+d.name, allowed(p, splits), func(b *Bed, s split) {
 				driver := fakeDriver(b, d.file)
 				runOnDevice(b, p, s, driver, "both")
@@ -104,14 +105,16 @@ func TestProgramsOnDevice(t *testing.T) {
 }
 
 // TestEndsOnDevice runs a few programs with memory of a device at one end of each message only, and
-// with the mirrored memory by which programs use a real driver.
+// with the mirrored memory by which programs use a real driver. In the short run each has two ends.
 func TestEndsOnDevice(t *testing.T) {
 	New(t)
 	for i, name := range []string{"p2p_modes", "datatypes", "coll_basic", "rma_types"} {
 		p := programs[slices.IndexFunc(programs, func(p program) bool { return p.title() == name })]
 		overSplits(t, name, []split{mixedPair}, func(b *Bed, s split) {
-			for _, at := range []string{"even", "odd", "send", "receive"} {
-				runOnDevice(b, p, s, fakeDriver(b, drivers[i%len(drivers)].file), at)
+			for k, at := range []string{"even", "send", "odd", "receive"} {
+				if k%2 == i%2 || long() {
+					runOnDevice(b, p, s, fakeDriver(b, drivers[i%len(drivers)].file), at)
+				}
 			}
 			runOnDevice(b, p, s, fakeDriver(b, drivers[0].file), "both", "ZIPPER_TEST_DEVICE_MIRROR=1")
 		})

@@ -53,7 +53,7 @@ func TestHops(t *testing.T) {
 func TestWindowsHops(t *testing.T) {
 	b := New(t)
 	ab, bc := b.StartForwarder(), b.StartForwarder()
-	windows(b, hopFlags(ab, bc), []split{oneOneOne, mixedThree})
+	windows(b, hopFlags(ab, bc), byLength([]split{mixedThree}, []split{oneOneOne, mixedThree}))
 }
 
 // TestHopsKilled checks that a killed rank, or a killed forwarder that is not restarted, ends the

@@ -281,7 +281,7 @@ func TestReorder(t *testing.T) {
 // TestFiles compares MPI-IO over clusters that share one directory with a native run: declared by
 // the program, and by the user.
 func TestFiles(t *testing.T) {
-	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
+	overSplits(t, "", byLength([]split{mixed}, every), func(b *Bed, s split) {
 		t := b.T
 		path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(),
 			filepath.Join(t.TempDir(), "by another name")
