@@ -24,6 +24,7 @@ static int finish(zreq *r) {
 }
 
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
+  if (c->front) function = "MPI_Start"; /* of a persistent collective */
   zreq *r = nonblocking ? zreq_new(c, ZREQ_COLL, function) : zreq_new_blocking(c, ZREQ_COLL, function);
   zcoll *j = calloc(1, sizeof *j);
   if (!j) z_no_memory("a collective");

@@ -51,6 +51,10 @@ typedef struct zcomm {
   /* 1 once the program has freed the handle. The native communicator is freed only with the last
    * reference. */
   int32_t freed;
+  /* The program's communicator whose operations run on this one, which the program does not know,
+   * or NULL. Errors are raised there (core/error.h), and each request on this communicator holds a
+   * reference of it. */
+  struct zcomm *front;
   /* the objects that the chapters coll, topo and p2p have attached, or NULL */
   struct zattached *coll, *topo, *parts;
 } zcomm;

@@ -148,18 +148,24 @@ int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *form
   return raise_text(comm, class_, function, text);
 }
 
+/* Returns the communicator on which an error of an operation on c is raised. */
+static MPI_Comm raised_on(const zcomm *c) {
+  if (c && c->front) c = c->front;
+  return c && !c->freed ? c->native : MPI_COMM_WORLD;
+}
+
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) {
   char text[MPI_MAX_ERROR_STRING];
   va_list list;
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  return raise_text(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, function, text);
+  return raise_text(raised_on(c), class_, function, text);
 }
 
 int z_raise_because(zcomm *c, int class_, const char *function, const char *reason, const char *otherwise) {
   if (!reason) return z_raise(c, class_, function, "%s", otherwise);
-  return raise_as(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, 1, function, reason);
+  return raise_as(raised_on(c), class_, 1, function, reason);
 }
 
 int z_unsupported(MPI_Comm comm, const char *function) {
@@ -214,7 +220,7 @@ int z_raise_engine(zcomm *c, int z_error, const char *function) {
   /* For a communicator over a lost connection the engine looks up the reason here, at the first
    * error. */
   if (c && c->link && !c->freed && Z_ENGINE(ze_comm_why(c->id)))
-    return raise_as(c->native, z_error_class(z_error), 1, function, Z_ENGINE(ze_error()));
+    return raise_as(raised_on(c), z_error_class(z_error), 1, function, Z_ENGINE(ze_error()));
   const char *why = z_failure_text(z_error_class(z_error));
   if (!why) why = Z_ENGINE(ze_error());
   return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");

@@ -27,8 +27,9 @@ enum { Z_CLASS_PROC_FAILED = 101, Z_CLASS_PROC_FAILED_PENDING = 102, Z_CLASS_REV
 #pragma GCC visibility push(hidden)
 
 /* Raises an error of a class on a communicator through its error handler, and returns the code that
- * the MPI function must return. A c that is NULL or that the program has freed means
- * MPI_COMM_WORLD; `function` is the name of the MPI function, such as "MPI_Send". */
+ * the MPI function must return. If the program does not know c the error is raised on the
+ * communicator whose operations run on c (zcomm.front). A c that is NULL or that the program has
+ * freed means MPI_COMM_WORLD; `function` is the name of the MPI function, such as "MPI_Send". */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Raises an error of a class on c as z_raise does. If there is a reason, MPI_Error_string
  * returns it for the code; if `reason` is NULL the error has the text `otherwise`. */

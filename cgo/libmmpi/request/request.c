@@ -35,6 +35,7 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
       .handle = handle, .kind = kind, .function = function, .type = MPI_DATATYPE_NULL, .native = MPI_REQUEST_NULL};
   r->cell.owner = r;
   if (c) r->comm = zcomm_retain(c);
+  if (c && c->front) zcomm_retain(c->front);
   if (with_handle && handle == MPI_REQUEST_NULL) {
     z_must(real.Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, z_self, &r->handle), "MPI_Recv_init");
     zmap_put(&z_requests, z_key(r->handle), r);
@@ -50,7 +51,11 @@ void zreq_free(zreq *r) {
   if (r->staged) zstage_free(r->packed);
   else free(r->packed);
   if (r->type_held) ztype_release(r->type);
-  if (r->comm) zcomm_release(r->comm);
+  if (r->comm) {
+    zcomm *front = r->comm->front;
+    zcomm_release(r->comm);
+    if (front) zcomm_release(front);
+  }
   r->comm = NULL;
   z_lock(&pool.lock);
   zreq **list = r->handle != MPI_REQUEST_NULL ? &pool.with_handle : &pool.bare;

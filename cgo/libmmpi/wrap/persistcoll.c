@@ -34,14 +34,20 @@ static void end(zreq *r) {
 }
 
 /* Makes *out a communicator of the processes of c with the same topology, without the attributes of
- * c. Raises errors and returns the code for the program. */
+ * c. Its errors are raised on c by the shim alone. Raises errors and returns the code for the
+ * program. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
-  if (!rc && (rc = zcomm_like(zcomm_find(*out), c))) {
-    z_Comm_free(out);
-    rc = z_raise(c, rc, function, "no memory for the topology");
+  if (rc) return rc;
+  zcomm *made = zcomm_find(*out);
+  rc = zcomm_like(made, c);
+  if (!rc) rc = real.Comm_set_errhandler(*out, MPI_ERRORS_RETURN);
+  if (!rc) {
+    made->front = c;
+    return MPI_SUCCESS;
   }
-  return rc;
+  z_Comm_free(out);
+  return z_raise(c, rc, function, "the communicator of the request cannot be made");
 }
 
 int zpersist_new(zargs *k, const char *function, zstarter *starter, const void *args, size_t size,

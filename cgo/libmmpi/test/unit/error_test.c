@@ -51,6 +51,17 @@ TEST(errors_are_raised_on_their_communicator) {
   SAME(fake.raised, 4);
 }
 
+TEST(errors_of_a_hidden_communicator_are_raised_on_the_programs) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Comm native = fake_comm();
+  zcomm front = {.native = native}, hidden = {.native = fake_comm(), .front = &front};
+  SAME(z_raise(&hidden, MPI_ERR_COUNT, "MPI_Start", "the count is %d", -1), MPI_ERR_COUNT);
+  CHECK(fake.raised_on == native);
+  front.freed = 1;
+  z_raise(&hidden, MPI_ERR_COUNT, "MPI_Start", "again");
+  CHECK(fake.raised_on == MPI_COMM_WORLD);
+}
+
 /* Returns the text that the call writes to standard error. */
 static const char *stderr_of(void (*call)(void)) {
   static char text[1000];
