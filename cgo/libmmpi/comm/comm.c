@@ -204,13 +204,19 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
 
 /* ---- release ---- */
 
-static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
+/* Returns whether no operation is in progress on *arg, so that all references are those of the
+ * program's handle and of persistent requests. */
+static int only_mine(void *arg) {
+  zcomm *c = arg;
+  int32_t persistent = __atomic_load_n(&c->persistent, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) == 1 + persistent;
+}
 
 /* Frees the program's communicator *comm, and sets *comm to MPI_COMM_NULL. With `wait` it returns
- * only when no operation is in progress on the communicator; otherwise the last operation frees the
- * communicator's memory. Attributes are deleted at once, while their callbacks may still
- * communicate on the communicator. If a callback fails the communicator stays. Returns the code for
- * the program. */
+ * only when no operation is in progress on the communicator. The last operation or persistent
+ * request frees the communicator's memory. Attributes are deleted at once, while their callbacks
+ * may still communicate on the communicator. If a callback fails the communicator stays. Returns
+ * the code for the program. */
 static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");

@@ -45,9 +45,12 @@ typedef struct zcomm {
   /* the rank of the first peer, and the number of peers, the ranks that the program can name in
    * point-to-point calls */
   int32_t base, peers;
-  /* The number of references: one of the program's handle, and one of each operation or message in
-   * flight. */
+  /* The number of references: one of the program's handle, one of each operation or message in
+   * flight, and one of each persistent request. */
   int32_t refs;
+  /* the number of references that are those of persistent requests, whether they are active or
+   * not */
+  int32_t persistent;
   /* 1 once the program has freed the handle. The native communicator is freed only with the last
    * reference. */
   int32_t freed;

@@ -36,6 +36,7 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
   r->cell.owner = r;
   if (c) r->comm = zcomm_retain(c);
   if (c && c->front) zcomm_retain(c->front);
+  if (c && kind == ZREQ_PERSISTENT) __atomic_add_fetch(&c->persistent, 1, __ATOMIC_RELEASE);
   if (with_handle && handle == MPI_REQUEST_NULL) {
     z_must(real.Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, z_self, &r->handle), "MPI_Recv_init");
     zmap_put(&z_requests, z_key(r->handle), r);
@@ -53,6 +54,7 @@ void zreq_free(zreq *r) {
   if (r->type_held) ztype_release(r->type);
   if (r->comm) {
     zcomm *front = r->comm->front;
+    if (r->kind == ZREQ_PERSISTENT) __atomic_sub_fetch(&r->comm->persistent, 1, __ATOMIC_RELEASE);
     zcomm_release(r->comm);
     if (front) zcomm_release(front);
   }

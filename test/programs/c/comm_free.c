@@ -121,6 +121,39 @@ static void given_up(void) {
   MPI_Request_free(&r[1]);
 }
 
+/* Disconnects a communicator that has inactive persistent requests, which are no communication that
+ * MPI_Comm_disconnect waits for. Native MPICH 4 waits for them forever. */
+static void resting(void) {
+  MPI_Comm c;
+  MPI_Request r[5];
+  int n = 0, next = (me + 1) % np, left = (me + np - 1) % np, in[2] = {-1, -1}, version = MPI_VERSION, oldest = 0;
+  if (!as_mpi_wants(MPI_Comm_free)) return;
+  MPI_Allreduce(&version, &oldest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Comm_dup(MPI_COMM_WORLD, &c);
+  MPI_Send_init(&me, 1, MPI_INT, next, 1, c, &r[n++]);
+  MPI_Recv_init(&in[0], 1, MPI_INT, left, 1, c, &r[n++]);
+#if MPI_VERSION >= 4
+  if (oldest >= 4) {
+    MPI_Barrier_init(c, MPI_INFO_NULL, &r[n++]);
+    MPI_Psend_init(&me, 1, 1, MPI_INT, next, 2, c, MPI_INFO_NULL, &r[n++]);
+    MPI_Precv_init(&in[1], 1, 1, MPI_INT, left, 2, c, MPI_INFO_NULL, &r[n++]);
+  }
+#endif
+  for (int round = 0; round < 2; round++) {
+    in[0] = in[1] = -1;
+    MPI_Startall(n, r);
+#if MPI_VERSION >= 4
+    if (oldest >= 4) MPI_Pready(0, r[3]);
+#endif
+    for (int i = 0; i < n; i++) MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+    SAME(in[0], left, "number of a persistent receive");
+    if (oldest >= 4) SAME(in[1], left, "number of a partitioned receive");
+  }
+  SAME(MPI_Comm_disconnect(&c), MPI_SUCCESS, "disconnecting");
+  CHECK(c == MPI_COMM_NULL, "the handle is left");
+  for (int i = 0; i < n; i++) SAME(MPI_Request_free(&r[i]), MPI_SUCCESS, "freeing a request");
+}
+
 /* Checks attributes of keyvals that were freed before, or deleted before. */
 static void orphans(void) {
   MPI_Comm c;
@@ -145,6 +178,7 @@ int main(int argc, char **argv) {
   refused(MPI_Comm_disconnect);
   for (int i = 0; i < 20; i++) pending();
   given_up();
+  resting();
   orphans();
   for (int i = 0; i < KEYS; i++) MPI_Comm_free_keyval(&keys[i]);
   line("done");
