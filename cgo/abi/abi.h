@@ -13,7 +13,7 @@
 
 /* The version of this interface, which is raised with every change of a declaration in this file;
  * cgo/mpi/engine.c has it too. */
-#define Z_ABI_VERSION 20
+#define Z_ABI_VERSION 21
 
 /* The values by which this interface denotes wildcards and special ranks, since no constant of an
  * MPI library crosses it; Z_GIVE_WAY is an argument of ze_progress and Z_FAULTED one of its
@@ -573,6 +573,9 @@ typedef struct z_local {
   /* that no message has matched end with Z_ERR_REVOKED, also those that are started later. */                        \
   /* Does nothing if it is revoked already. */                                                                        \
   F(int, ze_revoke, (int32_t comm))                                                                                   \
+  /* Makes the revocation of the communicator `leader` revoke another one too, in this process, */                    \
+  /* at once if it is revoked already. All processes of the latter call this function. */                             \
+  F(int, ze_follow, (int32_t comm, int32_t leader))                                                                   \
   /* Returns 1 if a communicator is revoked, otherwise 0. It takes no lock. */                                        \
   F(int, ze_revoked, (int32_t comm))                                                                                  \
   /* Starts an agreement, which all processes of a communicator that are not lost must start, */                      \

@@ -38,6 +38,18 @@ func ze_revoke(comm int32) C.int {
 	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.Revoke(c) })
 }
 
+//export ze_follow
+func ze_follow(comm, leader int32) C.int {
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		l := e.Comm(leader & idMask)
+		if l == nil || leader>>linkShift != comm>>linkShift {
+			return errNoComm
+		}
+		engine.Follow(e, c, l)
+		return nil
+	})
+}
+
 //export ze_revoked
 func ze_revoked(comm int32) (yes C.int) {
 	on(comm, func(e *engine.Engine, c *engine.Comm) error {

@@ -7,7 +7,7 @@
 
 /* The go tool does not notice changes of a header in another directory. This line, changed together
  * with the header, makes it compile the file again. */
-_Static_assert(Z_ABI_VERSION == 20, "abi.h has changed: change this line too, so that this file is compiled again");
+_Static_assert(Z_ABI_VERSION == 21, "abi.h has changed: change this line too, so that this file is compiled again");
 
 /* Absent if the program is linked with the MPI library alone, so that it cannot be zipped. */
 extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));

@@ -35,6 +35,15 @@ func (e *Engine) Revoke(c *Comm) error {
 	return nil
 }
 
+// Follow makes the revocation of the communicator `leader` revoke c too, in this process. All
+// processes of c must make this call, and may make it after the leader has been revoked.
+func Follow(e *Engine, c, leader *Comm) {
+	e.lock()
+	defer e.unlock()
+	e.p2p.Follow(c, leader)
+	e.links.FlushPending()
+}
+
 // Revoked reports whether a communicator is revoked. It does not lock.
 func (e *Engine) Revoked(c *Comm) bool { return c.Revoked() }
 

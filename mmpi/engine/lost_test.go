@@ -247,6 +247,38 @@ func TestRevokeEndsOperations(t *testing.T) {
 	}
 }
 
+// TestRevokeFollowers checks that a revocation ends the operations on the communicators that follow
+// the revoked one, also on those that follow it only later, and on no others.
+func TestRevokeFollowers(t *testing.T) {
+	f := newFabric(t, []int{1, 1, 1}, Limits{Eager: 100, EagerWindow: 1000, Segment: 1000, DataWindow: 4000}, onLoss)
+	leader, follower, other := f.world(1), f.world(2), f.world(3)
+	for r, e := range f.engines {
+		Follow(e, follower[r], leader[r])
+	}
+	var posted, announced, barrier, free Cell
+	must(t, f.engines[0].Irecv(follower[0], KindP2P, make([]byte, 10), 1, 1, &posted))
+	must(t, f.engines[0].Isend(follower[0], KindP2P, make([]byte, 10000), 1, 2, false, &announced))
+	must(t, f.engines[0].Collective(follower[0], Coll{Args: collectives.Args{Op: collectives.OpBarrier}}, &barrier))
+	must(t, f.engines[0].Irecv(other[0], KindP2P, make([]byte, 10), 1, 1, &free))
+	f.settle()
+	must(t, f.engines[2].Revoke(leader[2]))
+	f.settle()
+	for what, x := range map[string]*Cell{"receive": &posted, "send": &announced, "barrier": &barrier} {
+		wantCode(t, what, x, ErrRevoked)
+	}
+	late := f.world(4)
+	for r, e := range f.engines {
+		Follow(e, late[r], leader[r])
+		if !e.Revoked(follower[r]) || !e.Revoked(late[r]) || e.Revoked(other[r]) {
+			t.Errorf("rank %d: revoked %v, the late follower %v, the other communicator %v", r, e.Revoked(follower[r]),
+				e.Revoked(late[r]), e.Revoked(other[r]))
+		}
+	}
+	if free.Done() {
+		t.Error("a receive on another communicator has ended")
+	}
+}
+
 // TestRevokeBeforeTheCommunicator checks that a revocation that arrives before its communicator is
 // added revokes it then, and that messages for a revoked communicator that was freed use up
 // nothing.

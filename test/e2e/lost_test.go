@@ -188,6 +188,19 @@ func TestRevokedCommunicator(t *testing.T) {
 	}
 }
 
+// TestRevokedPersistent checks that started persistent and partitioned requests end when another
+// process revokes their communicator, that no more can be started, and that the errors are raised
+// on that communicator. Open MPI 4 does not have all of MPI 4.
+func TestRevokedPersistent(t *testing.T) {
+	phases := []string{"barrier", "bcast", "barrier_inter", "waitall", "create", "create_inter", "recv", "precv", "precv_alone", "psend"}
+	for _, phase := range phases {
+		t.Run(phase, func(t *testing.T) {
+			b := New(t)
+			b.survives(b.lose(losingMPICH, "lost_persistent", "0", phase), "ok")
+		})
+	}
+}
+
 // TestLostClusterWithFatalErrors checks that MPI_ERRORS_ARE_FATAL ends a job that would go on.
 func TestLostClusterWithFatalErrors(t *testing.T) {
 	b := New(t)

@@ -1,5 +1,6 @@
 /* Communicators that span clusters: look-up by native handle, allocation and release. */
 #include "core/comm.h"
+#include "core/error.h"
 #include <string.h>
 
 zmap z_comms;
@@ -37,6 +38,10 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
     if (local) c->rank_of[c->native_size++] = i;
   }
   return c;
+}
+
+int zcomm_follow(const zcomm *c, int32_t id) {
+  return z_layout.on_loss ? z_error_class(Z_ENGINE(ze_follow(id, c->id))) : MPI_SUCCESS;
 }
 
 int zcomm_is_hurt(const zcomm *c) {

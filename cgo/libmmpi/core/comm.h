@@ -100,6 +100,9 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
 static inline int zcomm_cluster(const zcomm *c) {
   return c && c->link ? Z_ENGINE(ze_cluster(c->link)) : z_layout.cluster;
 }
+/* Makes the communicator with the engine's number `id`, on which operations of c run and which the
+ * program does not know, be revoked with c. Returns an MPI error class. */
+int zcomm_follow(const zcomm *c, int32_t id);
 /* frees the memory of c, but neither its native communicator nor its communicator in the engine */
 void zcomm_discard(zcomm *c);
 /* Returns 1 if some of c's ranks are in a lost cluster, or c is revoked, so that collectives on it

@@ -2,7 +2,9 @@
  * messages do. With its initialization the sender tells the receiver how it cuts the data, and a
  * context of their own, in which part i is a message with tag i. So a part is sent as soon as it is
  * ready, whatever the receiver's partitions are, and rounds cannot overtake each other. Inside a
- * cluster partitioned communication is native.
+ * cluster partitioned communication is native. In a job that goes on when a cluster is lost it is
+ * not, except from a process to itself, because native MPI cannot end an operation whose
+ * communicator is revoked.
  *
  * Several threads may mark partitions, or test them, at once; `lock` protects the data that they
  * share. */
@@ -69,21 +71,32 @@ static void drop_meeting(zattached *a) {
   free(a);
 }
 
+/* Makes the twin of c. The engine treats all of its ranks as remote, because its messages never go
+ * through native MPI. Returns an MPI error class. */
+static int make_meeting(zcomm *c, meeting **out) {
+  meeting *m = *out = malloc(sizeof *m);
+  int32_t *remote = malloc((size_t)c->size * sizeof *remote);
+  int rc = m && remote ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  for (int i = 0; i < c->size && !rc; i++) remote[i] = Z_REMOTE;
+  if (!rc)
+    rc = z_error_class(Z_ENGINE(ze_comm_add(c->link, c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank,
+                                            c->world, remote, 0, &m->id)));
+  if (!rc && (rc = zcomm_follow(c, m->id))) Z_ENGINE(ze_comm_drop(m->id));
+  free(remote);
+  if (rc) free(m);
+  else m->head = (zattached){.drop = drop_meeting};
+  return rc;
+}
+
 static int meet(zcomm *c, int32_t *id) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  int failed = 0;
+  int rc = MPI_SUCCESS;
   z_lock(&lock);
   meeting *m = (meeting *)c->parts;
-  if (!m && (m = malloc(sizeof *m))) {
-    m->head = (zattached){.drop = drop_meeting};
-    failed = Z_ENGINE(ze_comm_add(c->link, c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world,
-                                  c->native_of, c->native_size, &m->id));
-    if (failed) free(m), m = NULL;
-    else c->parts = &m->head;
-  }
+  if (!m && !(rc = make_meeting(c, &m))) c->parts = &m->head;
   z_unlock(&lock);
-  if (m) *id = m->id;
-  return m ? MPI_SUCCESS : failed ? z_error_class(failed) : MPI_ERR_NO_MEM;
+  if (!rc) *id = m->id;
+  return rc;
 }
 
 /* ---- both ends ---- */
@@ -126,11 +139,22 @@ static int join(zreq *r, parted *p) {
   int failed = Z_ENGINE(ze_comm_add(r->comm->link, r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id));
   p->cells = calloc((size_t)p->cut.parts + 1, sizeof *p->cells);
   p->joined = !failed;
-  return failed ? z_error_class(failed) : p->cells ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  return failed ? z_error_class(failed) : p->cells ? zcomm_follow(r->comm, p->id) : MPI_ERR_NO_MEM;
+}
+
+/* Returns the enum z_error of the failure that ends the sends of p even before all partitions are
+ * ready: Z_ERR_REVOKED, Z_ERR_PROC_FAILED, or Z_OK if there is none. */
+static int broken(const parted *p) {
+  int32_t lost = 0;
+  if (!z_layout.on_loss) return Z_OK;
+  if (Z_ENGINE(ze_revoked(p->id))) return Z_ERR_REVOKED;
+  Z_ENGINE(ze_failed(p->id, NULL, 0, &lost));
+  return lost ? Z_ERR_PROC_FAILED : Z_OK;
 }
 
 static int failed_round(zreq *in) {
   parted *p = in->extra;
+  if (p->hello.error) in->cell.error = p->hello.error;
   for (int64_t i = 0; i < p->cut.parts && p->cells; i++)
     if (p->cells[i].error) in->cell.error = p->cells[i].error;
   return p->class_;
@@ -156,8 +180,17 @@ static int all_done(parted *p, int64_t from, int64_t to) {
 
 static int sent(zreq *in) {
   parted *p = in->extra;
-  return !__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) && __atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE) &&
-         all_done(p, 0, p->cut.parts);
+  int over = __atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE);
+  if (!over) return 0;
+  if (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE)) { /* the program has not marked all partitions as ready */
+    int failed = broken(p);
+    if (!failed) return 0;
+    in->cell.error = failed;
+  }
+  z_lock(&p->lock);
+  for (int i = 0; i < p->partitions && over; i++) over = !p->marked[i] || all_done(p, i, i + 1);
+  z_unlock(&p->lock);
+  return over;
 }
 
 static int finish_send(zreq *in) {
@@ -199,6 +232,7 @@ static int ready(zreq *r, int low, int high, const char *function) {
     p->marked[i] = 1;
     z_unlock(&p->lock);
     int rc = again ? MPI_ERR_ARG : send_part(r, p, i);
+    if (rc && !again) __atomic_store_n(&p->marked[i], 0, __ATOMIC_RELAXED); /* it has not been sent */
     if (rc)
       return z_raise(r->comm, rc, function, "partition %d %s", i,
                      again ? "is ready already" : zdevice_blame("cannot be sent"));
@@ -241,7 +275,7 @@ static void post(zreq *r, parted *p) {
   if (p->class_) return;
   const cut *c = &p->cut;
   int wrong = p->hello.error || p->hello.bytes != sizeof *c || c->parts < 1 || c->parts > INT32_MAX || c->bytes < 0;
-  if (wrong) p->class_ = MPI_ERR_OTHER;
+  if (wrong) p->class_ = p->hello.error ? z_error_class(p->hello.error) : MPI_ERR_OTHER;
   else if (c->bytes && c->parts > p->partitions * p->bytes / c->bytes) p->class_ = MPI_ERR_TRUNCATE;
   else if (!p->joined) p->class_ = join(r, p);
   if (p->class_) {
@@ -393,6 +427,13 @@ typedef int counted;
 typedef MPI_Count counted;
 #endif
 
+/* Decides whether native MPI or the engine does an operation with a peer, as p2p_route does. */
+static zcomm *route(MPI_Comm comm, int peer, int *native) {
+  zcomm *c = p2p_route_send(comm, peer, native);
+  if (!c || (uint32_t)peer >= (uint32_t)c->peers) return c;
+  return c->world[zcomm_at(c, peer)] == z_layout.rank ? NULL : c;
+}
+
 static int start_inside(zreq *r) {
   kept *k = r->extra;
   int rc = real.Start(&k->native);
@@ -422,7 +463,7 @@ static int init_inside(zcomm *c, void *buf, int partitions, counted count, MPI_D
 int z_Psend_init(const void *buf, int partitions, counted count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                  MPI_Info info, MPI_Request *request) {
   int native;
-  zcomm *c = p2p_route(comm, dest, &native);
+  zcomm *c = route(comm, dest, &native);
   if (!c) return real.Psend_init(buf, partitions, count, type, native, tag, comm, info, request);
   return init(c, 1, (void *)buf, partitions, count, type, dest, tag, request, "MPI_Psend_init");
 }
@@ -430,7 +471,7 @@ int z_Psend_init(const void *buf, int partitions, counted count, MPI_Datatype ty
 int z_Precv_init(void *buf, int partitions, counted count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                  MPI_Info info, MPI_Request *request) {
   int native;
-  zcomm *c = p2p_route(comm, source, &native), *spanning = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  zcomm *c = route(comm, source, &native), *spanning = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!spanning) return real.Precv_init(buf, partitions, count, type, source, tag, comm, info, request);
   if (!c) return init_inside(spanning, buf, partitions, count, type, native, tag, info, request);
   return init(c, 0, buf, partitions, count, type, source, tag, request, "MPI_Precv_init");

@@ -136,6 +136,7 @@ int z_Start(MPI_Request *request) {
   if (!r) return real.Start(request);
   if (r->kind != ZREQ_PERSISTENT || r->inner)
     return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
+  if (z_layout.on_loss && Z_ENGINE(ze_revoked(r->comm->id))) return z_raise_engine(r->comm, Z_ERR_REVOKED, "MPI_Start");
   return r->start(r);
 }
 

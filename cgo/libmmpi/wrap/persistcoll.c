@@ -34,13 +34,14 @@ static void end(zreq *r) {
 }
 
 /* Makes *out a communicator of the processes of c with the same topology, without the attributes of
- * c. Its errors are raised on c by the shim alone. Raises errors and returns the code for the
- * program. */
+ * c. It is revoked with c, and its errors are raised on c by the shim alone. Raises errors and
+ * returns the code for the program. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
   if (rc) return rc;
   zcomm *made = zcomm_find(*out);
   rc = zcomm_like(made, c);
+  if (!rc) rc = zcomm_follow(c, made->id);
   if (!rc) rc = real.Comm_set_errhandler(*out, MPI_ERRORS_RETURN);
   if (!rc) {
     made->front = c;

@@ -14,6 +14,7 @@ type damage struct {
 	revoked atomic.Bool // whether it is revoked; any thread reads it
 	lost    []int       // the lost clusters that have members, in the order in which this process learned of them
 	acked   int         // the number of these that the program has acknowledged
+	leader  uint64      // the context of the communicator whose revocation revokes this one too, or 0 (Follow)
 }
 
 // losses is an endpoint's state after losses and revocations.

@@ -155,7 +155,22 @@ func (l *losses) Revoke(context uint64) bool {
 			m.revoke()
 		}
 	}
+	for _, follower := range l.ep.comms {
+		if follower != nil && follower.leader == context {
+			l.Revoke(follower.context)
+		}
+	}
 	return true
+}
+
+// Follow makes the revocation of the communicator `leader` revoke c too, in this process. It
+// revokes c at once if the leader has been revoked. Every process of c makes this call, so the
+// revocation of c needs no messages.
+func (l *losses) Follow(c, leader *Comm) {
+	c.leader = leader.context
+	if leader.Revoked() {
+		l.Revoke(c.context)
+	}
 }
 
 // Interrupt ends an operation that no message has matched, as a revocation does. An operation that
