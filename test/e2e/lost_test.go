@@ -101,7 +101,7 @@ func TestLostClusterPhases(t *testing.T) {
 			b.survives(b.lose(l, "lost_phase", l.victims(), phase), "ok")
 		})
 	}
-	phases, mpi4 := slices.Clone(lostPhases), []string{"persistent_allreduce", "persistent_init", "from_groups"}
+	phases, mpi4 := slices.Clone(lostPhases), []string{"persistent_allreduce", "persistent_init", "ring_partitioned", "from_groups"}
 	if long() {
 		phases = append(phases, rareLostPhases...)
 		mpi4 = append(mpi4, "persistent_barrier", "persistent_gatherv", "persistent_alltoallw", "persistent_neighbor")

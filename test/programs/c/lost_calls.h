@@ -21,6 +21,7 @@ static char port[MPI_MAX_PORT_NAME];                          /* at which the ev
 static MPI_Win win = MPI_WIN_NULL;
 static MPI_File file = MPI_FILE_NULL;
 static MPI_Request persistent = MPI_REQUEST_NULL;
+static MPI_Request parts[2]; /* the partitioned send to the right, and the receive from the left */
 
 static inline int is(const char *name) { return !strcmp(phase, name); }
 static inline int begins(const char *prefix) { return !strncmp(phase, prefix, strlen(prefix)); }
@@ -87,6 +88,19 @@ static int start_persistent(MPI_Comm comm) {
     if ((rc = make_persistent(comm))) return rc;
   }
   return wait_for(MPI_Start(&persistent), &persistent);
+}
+
+/* Sends two parts to the right neighbour and receives two from the left one. */
+static int partitioned(void) {
+  int rc = NOT_HERE;
+#if MPI_VERSION >= 4
+  if (!is("ring_partitioned")) return NOT_HERE;
+  if ((rc = MPI_Startall(2, parts)) || (rc = MPI_Pready_range(0, 1, parts[0]))) return rc;
+  rc = MPI_Wait(&parts[1], MPI_STATUS_IGNORE);
+  int rc2 = MPI_Wait(&parts[0], MPI_STATUS_IGNORE);
+  rc = rc ? rc : rc2;
+#endif
+  return rc;
 }
 
 /* Puts to the right neighbour in an epoch of this pair only, or in one of all processes. */
@@ -208,6 +222,12 @@ static void prepare(MPI_Comm comm) {
     CLASS(MPI_Dist_graph_create_adjacent(comm, 1, &l, &one, 1, &r, &one, MPI_INFO_NULL, 0, &graph), MPI_SUCCESS);
   }
   if (begins("persistent")) CLASS(make_persistent(comm), MPI_SUCCESS);
+#if MPI_VERSION >= 4
+  if (is("ring_partitioned")) {
+    CLASS(MPI_Psend_init(a, 2, SOME, MPI_INT, r, 1, comm, MPI_INFO_NULL, &parts[0]), MPI_SUCCESS);
+    CLASS(MPI_Precv_init(b, 2, SOME, MPI_INT, l, 1, comm, MPI_INFO_NULL, &parts[1]), MPI_SUCCESS);
+  }
+#endif
   if (begins("file")) CLASS(open_file(comm, &file), MPI_SUCCESS);
   if (is("connect") && me == 0) CLASS(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
   if (is("connect")) CLASS(MPI_Bcast(port, 256, MPI_CHAR, 0, comm), MPI_SUCCESS); /* MPICH has no longer ones */
@@ -224,6 +244,7 @@ static void prepare(MPI_Comm comm) {
 /* Frees what prepare has made, after the loss. */
 static void tidy(void) {
   if (persistent != MPI_REQUEST_NULL) CLASS(MPI_Request_free(&persistent), MPI_SUCCESS);
+  for (int i = 0; i < 2 && is("ring_partitioned"); i++) CLASS(MPI_Request_free(&parts[i]), MPI_SUCCESS);
   if (file != MPI_FILE_NULL) CLASS(MPI_File_close(&file), MPI_SUCCESS);
   if (ring != MPI_COMM_NULL) CLASS(MPI_Comm_free(&ring), MPI_SUCCESS);
   if (graph != MPI_COMM_NULL) CLASS(MPI_Comm_free(&graph), MPI_SUCCESS);

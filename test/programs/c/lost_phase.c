@@ -19,8 +19,8 @@ static int once(MPI_Comm comm, int n) {
   MPI_Request request;
   int rc, peer;
   if ((rc = vectors(comm, n % np)) != NOT_HERE || (rc = neighbours()) != NOT_HERE ||
-      (rc = start_persistent(comm)) != NOT_HERE || (rc = epochs()) != NOT_HERE || (rc = files()) != NOT_HERE ||
-      (rc = objects(comm)) != NOT_HERE)
+      (rc = start_persistent(comm)) != NOT_HERE || (rc = partitioned()) != NOT_HERE || (rc = epochs()) != NOT_HERE ||
+      (rc = files()) != NOT_HERE || (rc = objects(comm)) != NOT_HERE)
     return rc;
   if (is("barrier")) return MPI_Barrier(comm);
   if (is("bcast")) return MPI_Bcast(a, SOME, MPI_INT, n % np, comm);
