@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,10 @@ func header(functions []function, p map[string]string) string {
 			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
 		}
 	}
+	if all := slices.IndexFunc(functions, func(f function) bool { return f.name == "Request_get_status_all" }); all >= 0 {
+		b.WriteString("\n/* The type of the requests that MPI_Request_get_status_all reads: MPICH 4.2 lacks a const. */\n")
+		fmt.Fprintf(&b, "#define Z_READ_REQUEST %s\n", functions[all].params[1].typ)
+	}
 	b.WriteString("\n/* The names of the native functions, in the order of struct z_real. */\nextern const char *const z_real_names[];\nenum { Z_REAL_COUNT = ")
 	fmt.Fprintf(&b, "%d };\n#endif\n", len(functions))
 	return b.String()
@@ -48,7 +53,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"type/use.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"request/completion.h\"\n#include \"type/use.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -106,6 +111,16 @@ func checks(f function, policy string, all map[string]function) string {
 	var b strings.Builder
 	groups := map[string]string{}
 	comm := ""
+	for _, a := range f.requests() {
+		n, at := "1", "&"+a.name
+		switch {
+		case a.suffix != "": // the argument before an array is its length
+			n, at = f.params[slices.Index(f.params, a)-1].name, a.name
+		case strings.HasSuffix(a.typ, "*"):
+			at = a.name
+		}
+		fmt.Fprintf(&b, "  if (!zbatch_untouched(%s, %s)) return z_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, %q, \"a request is of an operation that spans clusters\");\n", n, at, f.mpi())
+	}
 	for _, a := range f.params {
 		if a.suffix != "" {
 			continue

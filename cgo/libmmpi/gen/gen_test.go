@@ -95,6 +95,50 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestRequestsNeedPolicy checks that a function that gets requests from the program is an error
+// unless a policy file names it, and that a function that returns a request is none.
+func TestRequestsNeedPolicy(t *testing.T) {
+	list, err := parse(`
+int PMPI_Wait(MPI_Request *request, MPI_Status *status);
+int PMPI_Cancel(MPI_Request *request);
+int PMPI_Request_c2f(MPI_Request request);
+int PMPI_Pready_list(int length, const int partitions[], MPI_Request request);
+int PMPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]);
+int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]);
+int PMPIX_Continue(MPI_Request *op_request, void *data, int flags, MPI_Status *status, MPI_Request cont_request);
+int PMPI_Isend(const void *buf, int count, MPI_Comm comm, MPI_Request* request);
+int PMPI_Grequest_start(void *extra_state, MPI_Request *request);
+MPI_Request PMPI_Request_fromint(int request);
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]function{}
+	for _, f := range list {
+		all[f.name] = f
+	}
+	for _, f := range list {
+		returns := f.name == "Isend" || f.name == "Grequest_start" || f.name == "Request_fromint"
+		if _, err := (policies{}).of(f, all); (err == nil) != returns {
+			t.Errorf("%s without a policy: %v", f.name, err)
+		}
+		if _, err := (policies{f.name: pass}).of(f, all); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, test := range map[string]string{"Wait": "zbatch_untouched(1, request)", "Request_c2f": "zbatch_untouched(1, &request)",
+		"Request_get_status_all": "zbatch_untouched(count, array_of_requests)"} {
+		w := wrapper(all[name], guarded, all)
+		refuse, call := strings.Index(w, "if (!"+test+") return z_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION"), strings.LastIndex(w, "real."+name+"(")
+		if refuse < 0 || call < refuse {
+			t.Errorf("%s:\n%s", name, w)
+		}
+		if got := onSpanning(all[name], guarded); got != "unsupported" {
+			t.Errorf("%s is listed as %s", name, got)
+		}
+	}
+}
+
 // TestInsideIsListed checks that a function of the shim that refuses its call is an error in the
 // conformance table, and its big-count form too.
 func TestInsideIsListed(t *testing.T) {

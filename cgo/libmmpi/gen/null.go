@@ -17,7 +17,8 @@ func nulls(f function) string {
 	for i, a := range f.params {
 		absent := "!" + a.name
 		switch {
-		case a.typ == "MPI_Request" && a.suffix == "[]" && i > 0: // the argument before it is the length
+		// the argument before it is the length
+		case strings.TrimPrefix(a.typ, "const ") == "MPI_Request" && a.suffix == "[]" && i > 0:
 			absent = fmt.Sprintf("%s > 0 && !%s", f.params[i-1].name, a.name)
 		case a.is("char*") && i > 0 && f.params[i-1].is("int*"): // the argument before it is the room
 			absent = fmt.Sprintf("*%s > 0 && !%s", f.params[i-1].name, a.name)

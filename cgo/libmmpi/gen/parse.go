@@ -170,3 +170,18 @@ func (f function) handle(typ string) string {
 	}
 	return ""
 }
+
+// requests returns the parameters by which the function gets requests from the program: handles,
+// arrays of them, and addresses of them. An address that is the last parameter of several is that
+// of the function's result.
+func (f function) requests() []param {
+	var out []param
+	for i, a := range f.params {
+		typ := strings.ReplaceAll(strings.TrimPrefix(a.typ, "const "), " ", "")
+		result := typ == "MPI_Request*" && a.suffix == "" && i > 0 && i == len(f.params)-1
+		if strings.TrimSuffix(typ, "*") == "MPI_Request" && !result {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -15,7 +15,8 @@ const (
 	always = "always" // z_X
 	pass   = "pass"   // native
 	skip   = "skip"   // no wrapper: the program calls the native function directly
-	// native; unsupported for arguments that span clusters; the thread is marked as inside
+	// native; unsupported for arguments that span clusters, and for the shim's requests; the thread
+	// is marked as inside
 	guarded = "guarded"
 	window  = "window" // z_X for a served window, otherwise guarded
 	// narrow is for the big-count form X_c of a function with a z_X: z_X if the counts fit an int.
@@ -66,8 +67,9 @@ func (p policies) read(file string) error {
 
 // of returns the policy of a function: the named one; persist, narrow or arrays if the function has
 // such a form; otherwise guarded if a communicator, group, window or file is among its arguments
-// and it returns an error code, or pass. It returns an error for a function with a variable number
-// of arguments, which cannot be wrapped and must be named.
+// and it returns an error code, or pass. It returns an error for two kinds of functions, which must
+// be named: those with a variable number of arguments, which cannot be wrapped, and those that get
+// requests from the program, because native MPI takes the shim's requests for complete.
 func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil
@@ -87,6 +89,10 @@ func (p policies) of(f function, all map[string]function) (string, error) {
 		case p[name] == pass:
 			return pass, nil
 		}
+	}
+	if len(f.requests()) > 0 {
+		return "", fmt.Errorf("%s gets requests, which may be the shim's: name it in a policy file, under own "+
+			"(with z_%s in C), under guarded (it refuses the shim's requests) or under pass", f.mpi(), f.name)
 	}
 	policy := pass
 	for _, a := range f.params {
@@ -126,6 +132,9 @@ func onSpanning(f function, policy string) string {
 	case inside:
 		return "unsupported"
 	case guarded, synced:
+		if len(f.requests()) > 0 {
+			return "unsupported"
+		}
 		for _, a := range f.params {
 			if a.typ == "MPI_Comm" || a.typ == "MPI_Group" || a.typ == "MPI_Win" {
 				return "unsupported"

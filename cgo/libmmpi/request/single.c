@@ -1,5 +1,4 @@
-/* One request: MPI_Wait, MPI_Test, MPI_Request_free, MPI_Request_get_status, MPI_Cancel,
- * MPI_Start. */
+/* One request: MPI_Wait, MPI_Test, MPI_Request_free, MPI_Cancel, MPI_Start. */
 #include "request/completion.h"
 
 static int over(void *r) { return zdone_over(r); }
@@ -77,26 +76,6 @@ int z_Test(MPI_Request *request, int *flag, MPI_Status *status) {
   int rc = zdone_test_native(request, flag, status);
   if (!*flag) z_poll_if_busy();
   return rc;
-}
-
-int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
-  zreq *r = zreq_find(request);
-  if (!r) {
-    int rc = real.Request_get_status(request, flag, status);
-    zcomm *c = *flag && zmap_count(&z_receives) ? zmap_get(&z_receives, z_key(request)) : NULL;
-    if (c) z_status_translate(c, status);
-    if (!*flag) z_poll_if_busy();
-    return rc;
-  }
-  *flag = zdone_over(r) || (z_poll(), zdone_over(r));
-  if (!*flag) return MPI_SUCCESS;
-  if (zdone_work(r) && zreq_stays(zdone_work(r))) {
-    *flag = 0;
-    return zreq_tell(zdone_work(r), NULL);
-  }
-  if (!zdone_work(r)) z_status_empty(status);
-  else zreq_finish(zdone_work(r), status);
-  return MPI_SUCCESS;
 }
 
 int z_Request_free(MPI_Request *request) {

@@ -260,6 +260,37 @@ static int Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
   return rc;
 }
 
+#ifdef Z_HAVE_Request_get_status_any
+static int Request_get_status_any(int n, Z_READ_REQUEST handles[], int *index, int *flag, MPI_Status *status) {
+  int none;
+  *index = find(n, handles, &none);
+  *flag = none || *index != MPI_UNDEFINED;
+  if (none) empty(status);
+  return none || !*flag ? MPI_SUCCESS : Request_get_status(handles[*index], flag, status);
+}
+
+static int Request_get_status_all(int n, Z_READ_REQUEST handles[], int *flag, MPI_Status statuses[]) {
+  *flag = all_over(n, handles);
+  for (int i = 0; i < n && *flag; i++) z_ignore(Request_get_status(handles[i], flag, nth(statuses, i)));
+  return MPI_SUCCESS;
+}
+
+static int Request_get_status_some(int n, Z_READ_REQUEST handles[], int *count, int indices[], MPI_Status statuses[]) {
+  int none, flag;
+  (void)find(n, handles, &none);
+  *count = none ? MPI_UNDEFINED : 0;
+  for (int i = 0; i < n && !none; i++) {
+    if (!is_active(handles[i]) || !request_of(handles[i])->done) continue;
+    z_ignore(Request_get_status(handles[i], &flag, nth(statuses, *count)));
+    indices[(*count)++] = i;
+  }
+  return MPI_SUCCESS;
+}
+#endif
+#ifdef Z_HAVE_X_Request_is_complete
+static int X_Request_is_complete(MPI_Request handle) { return is_over(handle); }
+#endif
+
 /* ---- other functions ---- */
 
 static int Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *out) {
@@ -351,5 +382,11 @@ void fake_install_requests(void) {
   FAKE(Request_get_status), FAKE(Recv_init), FAKE(Request_free), FAKE(Cancel), FAKE(Send), FAKE(Isend), FAKE(Irecv),
       FAKE(Imrecv), FAKE(Iallreduce), FAKE(Ibarrier);
   FAKE(Iprobe);
+#ifdef Z_HAVE_Request_get_status_any
+  FAKE(Request_get_status_any), FAKE(Request_get_status_all), FAKE(Request_get_status_some);
+#endif
+#ifdef Z_HAVE_X_Request_is_complete
+  FAKE(X_Request_is_complete);
+#endif
   FAKE(Status_set_elements_x), FAKE(Status_set_cancelled), FAKE(Get_elements_x), FAKE(Test_cancelled);
 }
