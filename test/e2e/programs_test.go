@@ -48,6 +48,7 @@ var programs = []program{
 	{file: "c/remap.c", splits: some},
 	{file: "c/requests.c", splits: more},
 	{file: "c/get_status.c", splits: []split{oneOne, mixed, mpichPair}},
+	{file: "c/buffers.c", splits: []split{oneOne, mixed, mpichPair}},
 	{file: "c/persistent.c", splits: some},
 	{file: "c/coll_basic.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},
 	{file: "c/coll_ops.c", splits: []split{twoOne, oneThree, mixed}},

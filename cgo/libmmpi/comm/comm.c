@@ -2,6 +2,7 @@
 #include "comm/comm.h"
 #include "coll/smallstage.h"
 #include "core/privcomm.h"
+#include "p2p/buffer.h"
 #include <string.h>
 
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
@@ -231,12 +232,14 @@ static int free_comm(MPI_Comm *comm, int wait, const char *function) {
 }
 
 int z_Comm_free(MPI_Comm *comm) {
+  zbuffer_forget(z_key(*comm));
   if (zcomm_find(*comm)) return free_comm(comm, 0, "MPI_Comm_free");
   zprivate_keep_progressing();
   return real.Comm_free(comm);
 }
 
 int z_Comm_disconnect(MPI_Comm *comm) {
+  zbuffer_forget(z_key(*comm));
   if (zcomm_find(*comm)) return free_comm(comm, 1, "MPI_Comm_disconnect");
   int rc = zcomm_meet(*comm);
   return rc ? rc : real.Comm_disconnect(comm);

@@ -28,8 +28,13 @@ int zgroup_rank(const zgroup *g, int32_t virtual_rank) {
 
 static zgroup *make(int size) {
   zgroup *g = malloc(sizeof *g + (size_t)size * sizeof g->rank[0]);
-  if (g) g->size = size;
+  if (g) g->size = size, g->session = 0;
   return g;
+}
+
+void zgroup_derive(MPI_Group group, uint64_t session) {
+  zgroup *g = zmap_get(&groups, z_key(group));
+  if (g) g->session = session;
 }
 
 /* Makes a native group of n ranks of the native world, and stores it in *out. Returns an MPI error
@@ -131,7 +136,7 @@ static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, i
     if (more || (in[a->rank[i]] >= 0) == want) g->rank[n++] = a->rank[i];
   for (int i = 0; more && i < b->size; i++)
     if (in[b->rank[i]] < 0) g->rank[n++] = b->rank[i];
-  g->size = n;
+  g->size = n, g->session = a->session;
   free(in);
   return raise(function, publish(g, out));
 }
@@ -162,7 +167,7 @@ static int pick(const zgroup *g, int n, const int ranks[], int include, MPI_Grou
     free(r);
     return rc;
   }
-  r->size = kept;
+  r->size = kept, r->session = g->session;
   return publish(r, out);
 }
 

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 typedef struct zgroup {
+  /* the z_key of the session from which the group is derived, or 0 */
+  uint64_t session;
   int size;       /* the number of members */
   int32_t rank[]; /* the virtual rank of each member */
 } zgroup;
@@ -28,6 +30,9 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out);
 /* Makes the native group with the same members, which the caller frees unless it is
  * MPI_GROUP_EMPTY. Returns MPI_ERR_GROUP if a member is in another cluster. */
 int zgroup_native(MPI_Group group, MPI_Group *native);
+
+/* Records that a new group is derived from a session, whose z_key is given. */
+void zgroup_derive(MPI_Group group, uint64_t session);
 
 /* Returns the index of a virtual rank in the group, or MPI_UNDEFINED. */
 int zgroup_rank(const zgroup *g, int32_t virtual_rank);

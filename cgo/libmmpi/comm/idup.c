@@ -4,6 +4,7 @@
  * its duplications. Collectives that the program starts on the communicator meanwhile are
  * delayed. */
 #include "comm/comm.h"
+#include "p2p/buffer.h"
 
 /* A nonblocking duplication of a communicator (MPI_Comm_idup) in progress. */
 typedef struct idup {
@@ -67,7 +68,10 @@ static int copied(idup *d, int *flag) {
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm;
   if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
-  if (!rc && !(rc = zcomm_add_like(d->made, d->context, c))) zcomm_store(d->made, d->out, d->fortran);
+  if (!rc && !(rc = zcomm_add_like(d->made, d->context, c))) {
+    zbuffer_inherit(c->native, d->made);
+    zcomm_store(d->made, d->out, d->fortran);
+  }
   zcoll_of(d->user)->rc = rc;
   __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
   __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);

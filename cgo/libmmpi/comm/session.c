@@ -3,6 +3,7 @@
 #include "comm/comm.h"
 #include "core/error.h"
 #include "core/privcomm.h"
+#include "p2p/buffer.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -75,7 +76,9 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
     rc = ranks ? zgroup_new(ranks, n, out) : MPI_ERR_NO_MEM;
     free(ranks);
   }
-  return rc ? zsession_raise(session, rc, function, "the group cannot be created") : MPI_SUCCESS;
+  if (rc) return zsession_raise(session, rc, function, "the group cannot be created");
+  zgroup_derive(*out, z_key(session));
+  return MPI_SUCCESS;
 }
 
 /* ---- communicators ---- */
@@ -120,7 +123,9 @@ int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info,
   zcomm *everyone = zcomm_everyone();
   int rc = everyone ? zcomm_make_group(everyone, z_private, g, tag_of(string), out) : MPI_ERR_NO_MEM;
   if (!rc) rc = dress(*out, info, handler);
-  return rc ? fail(handler, rc, function, "the communicator cannot be created") : MPI_SUCCESS;
+  if (rc) return fail(handler, rc, function, "the communicator cannot be created");
+  if (g->session) zbuffer_derive(*out, g->session);
+  return MPI_SUCCESS;
 }
 
 int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote, int remote_leader, const char *string,
@@ -145,6 +150,7 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
   if (rc) return rc;
   rc = z_Intercomm_create(half, leader, z_private, peer_leader, tag, out);
   if (!rc) rc = dress(*out, info, handler);
+  if (!rc) zbuffer_inherit(half, *out);
   z_Comm_free(&half);
   return rc;
 }

@@ -53,7 +53,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"request/completion.h\"\n#include \"type/use.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"p2p/buffer.h\"\n#include \"request/completion.h\"\n#include \"type/use.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -87,7 +87,13 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always:
 		fmt.Fprintf(&b, "%s  %sz_%s(%s);\n", called, ret, f.name, f.arguments(nil))
-	case own, inside, persist:
+	case own:
+		if from, made := f.handle("MPI_Comm"), f.makesComm(); from != "" && made != "" {
+			fmt.Fprintf(&b, "%s%s%s  int rc = z_%s(%s);\n  if (!rc) zbuffer_inherit(%s, *%s);\n  return rc;\n", bypass(f), called, nulls(f), f.name, f.arguments(nil), from, made)
+			break
+		}
+		fallthrough
+	case inside, persist:
 		fmt.Fprintf(&b, "%s%s%s  %sz_%s(%s);\n", bypass(f), called, nulls(f), ret, f.name, f.arguments(nil))
 	case window:
 		fmt.Fprintf(&b, "%s%s%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", bypass(f), called, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))

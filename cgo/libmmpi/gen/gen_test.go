@@ -139,6 +139,24 @@ MPI_Request PMPI_Request_fromint(int request);
 	}
 }
 
+// TestMadeCommInherits checks that a communicator that a function makes of another one is derived
+// from the same session.
+func TestMadeCommInherits(t *testing.T) {
+	list, err := parse(`
+int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm);
+int PMPI_Comm_free(MPI_Comm *comm);
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		inherits := strings.Contains(wrapper(f, own, nil), "if (!rc) zbuffer_inherit(comm, *newcomm);")
+		if inherits != (f.name == "Comm_split") {
+			t.Errorf("%s: %t", f.name, inherits)
+		}
+	}
+}
+
 // TestInsideIsListed checks that a function of the shim that refuses its call is an error in the
 // conformance table, and its big-count form too.
 func TestInsideIsListed(t *testing.T) {

@@ -185,3 +185,14 @@ func (f function) requests() []param {
 	}
 	return out
 }
+
+// makesComm returns the name of the argument by which the function returns a communicator, or "" if
+// there is none.
+func (f function) makesComm() string {
+	for _, a := range f.params {
+		if a.is("MPI_Comm*") {
+			return a.name
+		}
+	}
+	return ""
+}

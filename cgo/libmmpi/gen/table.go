@@ -47,7 +47,6 @@ On a communicator inside one cluster every function is native, except those of
   libraries' own headers.
 - Buffers may be in [memory of devices](../howto/device-memory.md) in every function that spans, except those of files.
 - Big-count functions (…_c) take any count, also in arrays of counts or displacements (such as those of MPI_Gatherv_c).
-  MPI_Buffer_attach_c takes less than 2³¹ bytes.
 - MPI_File_open requires the user's [declaration that the path is shared](across-clusters.md#files), and
   MPI_File_set_atomicity refuses atomic mode.
 - MPI_Win_shared_query returns MPI_ERR_RMA_FLAVOR, because no window that spans clusters is in shared memory.

@@ -1,39 +1,15 @@
 /* Buffered sends. The shim copies each message, and counts the copies against the size of the
- * attached buffer as MPI's model prescribes: the bytes of each, and MPI_BSEND_OVERHEAD. Messages to
- * local peers are copied here too, because MPI_Buffer_detach would wait for native buffered sends
- * without serving the links, on which the receiver may depend. Only persistent sends to local peers
- * are native. */
+ * buffer (p2p/buffer.c). Messages to local peers are copied here too, because MPI_Buffer_detach
+ * would wait for native buffered sends without serving the links, on which the receiver may depend.
+ * Only persistent sends to local peers are native. */
+#include "p2p/buffer.h"
 #include "p2p/p2p.h"
 
-/* the size in bytes of the buffer that the program has attached, or -1 if none is attached */
-static int64_t attached = -1;
-
-int z_Buffer_attach(void *buffer, int size) {
-  int rc = real.Buffer_attach(buffer, size);
-  if (!rc) attached = size;
-  return rc;
+/* Gives back the room of the message of a buffered send that has completed. */
+static int sent(zreq *r) {
+  zbuffer_give_back(r->extra);
+  return MPI_SUCCESS;
 }
-
-static int none_left(void *arg) {
-  (void)arg;
-  int64_t bytes;
-  zreq_reap();
-  return !zreq_bsends(&bytes);
-}
-
-int z_Buffer_detach(void *buffer, int *size) {
-  z_wait(none_left, NULL);
-  attached = -1;
-  return real.Buffer_detach(buffer, size);
-}
-
-#ifdef Z_HAVE_Buffer_detach_c
-int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
-  z_wait(none_left, NULL);
-  attached = -1;
-  return real.Buffer_detach_c(buffer, size);
-}
-#endif
 
 /* Starts a buffered send that completes without a request. The destination is rank dest of c or, if
  * c is NULL, rank `native` of comm. Returns the code that the MPI function must return. */
@@ -43,23 +19,16 @@ static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *funct
   if (rc) return rc;
   const ztype *t = ztype_get(type);
   if (!t) return z_raise_on(comm, MPI_ERR_TYPE, function, "%s", zexchange_blame("not a datatype"));
-  int64_t used, n = zreq_bsends(&used), need = count * t->size + MPI_BSEND_OVERHEAD;
-  if (used + n * MPI_BSEND_OVERHEAD + need > attached) {
-    zreq_reap();
-    z_poll();
-    n = zreq_bsends(&used);
-  }
-  if (used + n * MPI_BSEND_OVERHEAD + need > attached)
-    return z_raise_on(comm, MPI_ERR_BUFFER, function,
-                      attached < 0
-                          ? "no buffer is attached: call MPI_Buffer_attach first"
-                          : "the attached buffer of %lld bytes is too small: %lld bytes are in use and %lld are needed",
-                      (long long)attached, (long long)(used + n * MPI_BSEND_OVERHEAD), (long long)need);
+  zbuffered *message;
+  if ((rc = zbuffer_take(comm, count * t->size, function, &message))) return rc;
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
-  r->bsend = 1;
   rc = c ? p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED)
          : p2p_start_copy(r, buf, count, type, native, tag, comm, P2P_BUFFERED);
-  if (rc) return p2p_failed(r, rc);
+  if (rc) {
+    zbuffer_give_back(message);
+    return p2p_failed(r, rc);
+  }
+  r->extra = message, r->finish = sent;
   zreq_release(r);
   return MPI_SUCCESS;
 }

@@ -155,6 +155,7 @@ int zreq_cancel(zreq *r) {
    * may just be handing it to native MPI, or ending it there; the engine holds the lock and knows
    * its state. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
+  if (!r->comm) return z_raise(NULL, MPI_ERR_REQUEST, "MPI_Cancel", "a request of %s cannot be cancelled", r->function);
   int e = Z_ENGINE(ze_cancel(r->comm->id, &r->cell));
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
 }
@@ -208,14 +209,4 @@ static int none_released(void *arg) {
 void zreq_finish_released(void) {
   zreq_reap();
   z_wait(none_released, NULL);
-}
-
-int64_t zreq_bsends(int64_t *bytes) {
-  int64_t n = 0;
-  *bytes = 0;
-  z_lock(&released.lock);
-  for (zreq *r = released.first; r; r = r->next)
-    if (r->bsend) n++, *bytes += r->count;
-  z_unlock(&released.lock);
-  return n;
 }

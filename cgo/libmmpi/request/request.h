@@ -26,8 +26,6 @@ typedef struct zreq {
   int32_t class_;
   /* 1 once the error of the operation has been raised */
   int32_t raised;
-  /* 1 for a buffered send, which counts against the attached buffer. */
-  int32_t bsend;
   /* The arguments of the program's call: the buffer, the number of elements and their datatype. For
    * a send `count` becomes the number of bytes. */
   void *buf;
@@ -133,9 +131,6 @@ void zreq_release(zreq *r);
 void zreq_reap(void);
 /* waits until all requests passed to zreq_release have completed, and frees them */
 void zreq_finish_released(void);
-/* Returns the number of released buffered sends that zreq_reap has not freed yet, and sets *bytes
- * to the total size of the copies of their messages. */
-int64_t zreq_bsends(int64_t *bytes);
 void zreq_stop(void); /* frees the unused request objects and their placeholders */
 /* Frees r: drops its use of the datatype, its packed copy and its reference to the communicator,
  * and returns the object with its handle to the pool. */

@@ -4,6 +4,7 @@
  * MPI_Finalize or with the last session, whichever comes later. If the program never calls
  * MPI_Init, MPI ends with the process, because until then the program may open another session. */
 #include "comm/comm.h"
+#include "p2p/buffer.h"
 #include "start/start.h"
 #include <stdio.h>
 #include <string.h>
@@ -110,8 +111,10 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
 }
 
 int z_Session_finalize(MPI_Session *session) {
+  uint64_t key = z_key(*session);
   int last = 0, rc = real.Session_finalize(session);
   if (z_is_off() || rc) return rc;
+  zbuffer_forget(key);
   pthread_mutex_lock(&life.lock);
   last = --life.open == 0 && life.ended;
   pthread_mutex_unlock(&life.lock);

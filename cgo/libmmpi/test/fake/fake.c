@@ -216,6 +216,22 @@ static int Buffer_detach(void *buffer, int *size) {
   return MPI_SUCCESS;
 }
 
+#ifdef Z_HAVE_Buffer_attach_c
+static int Buffer_attach_c(void *buffer, MPI_Count size) { return Buffer_attach(buffer, (int)size); }
+#endif
+#ifdef Z_HAVE_Buffer_iflush
+static int Comm_attach_buffer(MPI_Comm comm, void *buffer, int size) { return (void)comm, Buffer_attach(buffer, size); }
+static int Comm_detach_buffer(MPI_Comm comm, void *buffer, int *size) {
+  return (void)comm, Buffer_detach(buffer, size);
+}
+static int Session_attach_buffer(MPI_Session session, void *buffer, int size) {
+  return (void)session, Buffer_attach(buffer, size);
+}
+/* Native MPI has buffered no message. */
+static int Buffer_iflush(MPI_Request *request) { return *request = MPI_REQUEST_NULL, MPI_SUCCESS; }
+static int Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request) { return (void)comm, Buffer_iflush(request); }
+#endif
+
 /* ---- start ---- */
 
 __attribute__((weak)) void __sanitizer_print_stack_trace(void);
@@ -234,6 +250,13 @@ void fake_begin(void) {
   FAKE(Comm_set_errhandler), FAKE(Comm_get_errhandler), FAKE(Errhandler_free), FAKE(Comm_call_errhandler);
   FAKE(Error_class), FAKE(Error_string), FAKE(Add_error_code), FAKE(Add_error_string);
   FAKE(Buffer_attach), FAKE(Buffer_detach);
+#ifdef Z_HAVE_Buffer_attach_c
+  FAKE(Buffer_attach_c);
+#endif
+#ifdef Z_HAVE_Buffer_iflush
+  FAKE(Comm_attach_buffer), FAKE(Comm_detach_buffer), FAKE(Session_attach_buffer);
+  FAKE(Buffer_iflush), FAKE(Comm_iflush_buffer);
+#endif
   fake_install_requests();
   fake_install_types();
   fake_install_engine();

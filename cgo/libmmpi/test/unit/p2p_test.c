@@ -1,4 +1,4 @@
-/* Point to point: the way of a message and its arguments (p2p/p2p.c, p2p/bsend.c). This process is
+/* Point to point: the way of a message and its arguments (p2p/p2p.c). This process is
  * rank 3 of clusters of 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1,
  * 2. */
 #include "p2p/p2p.h"
@@ -194,52 +194,6 @@ TEST(passed_receive_may_fail_or_be_cancelled) {
     SAME(z_Wait(&r, MPI_STATUS_IGNORE), round ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
   }
   SAME(fake.raised, 0); /* native MPI has raised the error */
-  all_over();
-}
-
-/* ---- buffered ---- */
-
-TEST(a_buffered_send_needs_room) {
-  world();
-  SAME(z_Bsend(data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
-  int room = 2 * (MPI_BSEND_OVERHEAD + 8);
-  z_Buffer_attach(NULL, room);
-  SAME(z_Bsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
-  CHECK(fake_last_op()->data != data); /* a copy */
-  fake_op *first = fake_last_op();
-  /* a message inside the cluster counts too */
-  SAME(z_Bsend(data, 2, MPI_INT, 4, 0, MPI_COMM_WORLD), MPI_SUCCESS);
-  MPI_Request native = fake_last_request();
-  SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
-  fake_sent(first);
-  SAME(z_Bsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
-  sent_at(100);
-  fake_done(native, 0, 0, 0);
-  int size;
-  void *old;
-  SAME(z_Buffer_detach(&old, &size), MPI_SUCCESS); /* waits for all buffered sends */
-  CHECK(fake.now >= 100);
-  SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
-  all_over();
-}
-
-TEST(a_buffered_request_is_over_at_once) {
-  world();
-  z_Buffer_attach(NULL, 1000);
-  MPI_Request r;
-  int flag = 0;
-  SAME(z_Ibsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
-  z_Test(&r, &flag, MPI_STATUS_IGNORE);
-  CHECK(flag && fake_ops() == 1);
-  fake_sent(fake_last_op());
-  SAME(z_Bsend_init(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
-  for (int i = 0; i < 2; i++) {
-    SAME(z_Start(&r), MPI_SUCCESS);
-    SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
-    fake_sent(fake_last_op());
-  }
-  z_Request_free(&r);
-  zreq_finish_released();
   all_over();
 }
 
