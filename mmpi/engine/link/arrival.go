@@ -28,6 +28,11 @@ const typeSealed wire.Type = 255
 // some reports whether the arrival stands for a frame; the zero arrival does not.
 func (a *arrival) some() bool { return a.typ != 0 }
 
+// isDuplicate reports whether the frame is a segment whose payload is discarded. Its checksum may
+// be wrong, although nothing has damaged the segment: the receiver has all bytes, so the sending
+// program may have changed its buffer while pages of the buffer were still on the way (splicer).
+func (a *arrival) isDuplicate() bool { return a.typ == wire.TypeData && a.sink == nil }
+
 // overlaps reports whether the payload of the frame goes to any of the n bytes at offset in the
 // buffer of Sink k.
 func (a *arrival) overlaps(k *Sink, offset int64, n int) bool {

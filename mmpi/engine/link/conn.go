@@ -156,9 +156,11 @@ func (d *dialer) abort() {
 // splicer sends long segments (segmentSize) without copying them into the socket: the socket gets
 // the program's pages through a pipe. The pages must not change before the receiver has their
 // contents, because TCP may retransmit them, and a receiver on the same machine reads the pages
-// themselves. A Source's buffer stays unchanged that long: the program gets it back at Set.Abandon.
-// If a segment is detached from its Source before that, its receiver has the bytes already or gets
-// them another way, and discards the bytes of this segment.
+// themselves. A Source's buffer stays unchanged that long: the program gets it back at Set.Abandon,
+// when the receiver has the whole message. Pages of the buffer may be on their way a second time
+// then, because a segment was sent again: the receiver discards them, and does not verify their
+// checksum (arrival.isDuplicate). If a segment is detached from its Source, the rest of it is sent
+// from a copy, which is not spliced.
 type splicer struct {
 	piper   splice.Link  // the link if it sends the contents of a pipe; otherwise nil
 	pipe    *splice.Pipe // pipe that holds pages of the current segment; nil: not created yet
@@ -186,9 +188,10 @@ func (c *splicer) begin(head []byte) bool {
 }
 
 // splice puts the pages of data into the pipe, and moves as many bytes as the link takes from the
-// pipe to the link. head and data are the parts of the segment that have not been written. The
-// results are those of TryWrite, or 0 and nil if the pipe is empty because it cannot take data: the
-// caller must then write the bytes without it.
+// pipe to the link. head and data are the parts of the segment that have not been written; data is
+// nil if only the bytes in the pipe are to be moved. The results are those of TryWrite, or 0 and
+// nil if the pipe is empty because it cannot take data: the caller must then write the bytes
+// without it.
 func (c *splicer) splice(head, data []byte) (int, error) {
 	if in := c.pipe.Len() - len(head); in < len(data) && c.splices {
 		// A device's memory, which is not made of pages, must be copied: the rest of this segment,

@@ -164,7 +164,7 @@ func (r *rail) frame() (int, error) {
 	}
 	if payload > 0 || op.some() {
 		in.expect(dst, payload, op)
-		in.checks(h.PayloadSum, !r.core.checked)
+		in.checks(h.PayloadSum, !r.core.checked || op.isDuplicate())
 	}
 	return head, nil
 }

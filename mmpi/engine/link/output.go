@@ -65,7 +65,7 @@ func (r *rail) write() (moved int, err error) {
 		}
 		var n int
 		if !whole && r.seg.splicing(&r.conn) {
-			n, err = r.splice(r.seg.head, r.seg.data)
+			n, err = r.splice(r.seg.head, r.seg.pages())
 		} else {
 			n, err = r.link.TryWrite(iov...)
 		}

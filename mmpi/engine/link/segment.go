@@ -83,16 +83,27 @@ func (s *segment) sendPiece(c *conn, z *zcopy) error {
 }
 
 // splicing reports whether the next bytes of the segment go through the link's pipe. When the
-// segment begins, it decides that and puts the head into the pipe.
+// segment begins, it decides that and puts the head into the pipe. The pipe never gets the copy of
+// a detached segment, because Go may reuse that memory before the network has read its pages: only
+// the bytes that are in the pipe already go through it.
 func (s *segment) splicing(c *conn) bool {
 	if s.spliced {
-		return c.splices || c.pipe.Len() > 0
+		return c.splices && s.src != nil || c.pipe.Len() > 0
 	}
-	if !s.active || !c.splices || len(s.head) < wire.HeaderLen+wire.DataLen || len(s.data) <= c.most+c.crumb {
+	if !s.active || s.src == nil || !c.splices || !s.whole() || len(s.data) <= c.most+c.crumb {
 		return false
 	}
 	s.spliced = c.begin(s.head)
 	return s.spliced
+}
+
+// pages returns the unwritten part of the payload if its pages may be put into the link's pipe, and
+// otherwise nil.
+func (s *segment) pages() []byte {
+	if s.src == nil {
+		return nil
+	}
+	return s.data
 }
 
 // wrote counts n bytes that the link took, and returns how many of them belong to the frames after
