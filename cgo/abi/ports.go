@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"unsafe"
 
@@ -103,6 +104,15 @@ func ze_join(plan uintptr, size int64, accepts int32, cell *engineCell, n, low *
 	return C.Z_OK
 }
 
+// named returns the error of an operation on a published name, with the code ErrArg if the name is
+// the cause.
+func named(err error) error {
+	if errors.Is(err, ports.ErrTaken) || errors.Is(err, ports.ErrUnknown) {
+		return argument(err)
+	}
+	return err
+}
+
 //export ze_publish
 func ze_publish(name, port *C.char, cell *engineCell) C.int {
 	service, at := C.GoString(name), C.GoString(port)
@@ -110,7 +120,7 @@ func ze_publish(name, port *C.char, cell *engineCell) C.int {
 		if err := connects(); err != nil {
 			return err
 		}
-		return links.names.Publish(ctx, &links.self, service, at)
+		return named(links.names.Publish(ctx, &links.self, service, at))
 	})
 	return C.Z_OK
 }
@@ -124,7 +134,7 @@ func ze_lookup(name, port *C.char, cell *engineCell) C.int {
 		}
 		at, err := links.self.Lookup(ctx, service)
 		if err != nil {
-			return err
+			return named(err)
 		}
 		return copyOut(at, port, C.Z_PORT_NAME)
 	})

@@ -30,6 +30,11 @@ const (
 	// there already.
 	lookupTime = 2 * time.Second
 
+	// answerTime is the time for which a lookup waits for a forwarder's answer beyond the time limit,
+	// 2 s. With a shorter one a name on a busy host or a long path is reported as an unreachable
+	// forwarder; with a longer one a lookup at a host that does not answer takes longer.
+	answerTime = 2 * time.Second
+
 	// takenTime is the time for which publishing a name waits for another process that has
 	// published it, 500 ms. With a shorter time no process is found on a busy host; with a longer
 	// one each MPI_Publish_name takes longer.

@@ -167,6 +167,35 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestLookupWithoutForwarder checks that a forwarder which cannot be reached, or does not answer, is
+// not reported as an unknown name.
+func TestLookupWithoutForwarder(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for address, want := range map[string]string{
+		silent.Addr().String(): "not known whether the name is published",
+		gone.Addr().String():   "is it running, is the address right?",
+	} {
+		s := with(self("one", "a", 0, address), "s")
+		if _, err := s.Lookup(context.Background(), "ocean"); err == nil || errors.Is(err, ErrUnknown) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("lookup: %v", err)
+		}
+		var names Names
+		if err := names.Publish(context.Background(), s, "ocean", "here"); err == nil || errors.Is(err, ErrTaken) {
+			t.Errorf("publish: %v", err)
+		}
+	}
+}
+
 // TestNameOutlivesLookupThatFails checks that a name is still known after a process whose job has
 // another level has looked it up.
 func TestNameOutlivesLookupThatFails(t *testing.T) {

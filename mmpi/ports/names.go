@@ -107,29 +107,41 @@ func (n *Names) Unpublish(name string) error {
 	return nil
 }
 
-// Lookup returns the port that a process has published under a name.
+// Lookup returns the port that a process has published under a name. The error is ErrUnknown if no
+// process has, and another one if a forwarder could not be asked.
 func (s *Self) Lookup(ctx context.Context, name string) (string, error) {
 	return s.lookup(ctx, name, lookupTime)
 }
 
+// lookup is Lookup in which the forwarders wait for the publisher for the time limit. The error is
+// ErrUnknown only if all of them have answered that no such process has come.
 func (s *Self) lookup(ctx context.Context, name string, limit time.Duration) (string, error) {
-	short, cancel := context.WithTimeout(ctx, limit)
+	short, cancel := context.WithTimeout(ctx, limit+answerTime)
 	defer cancel()
 	got, err := s.ask(short, nameID(everybody, name), limit)
 	if unserved(err) {
 		got, err = s.ask(short, nameID(s.Job.ID, name), limit)
 	}
-	var refused *handshake.Refused
 	switch {
 	case err == nil:
 		return string(got), nil
-	case ctx.Err() == nil && short.Err() != nil, errors.As(err, &refused) && refused.Code == wire.RefuseTimeout:
+	case absent(err):
 		return "", ErrUnknown
+	case ctx.Err() == nil && short.Err() != nil:
+		return "", fmt.Errorf("it is not known whether the name is published, because this job's forwarder has not "+
+			"answered within %v (is its node running, and overloaded?): %w", limit+answerTime, err)
 	}
-	return "", err
+	return "", fmt.Errorf("it is not known whether the name is published: %w", err)
 }
 
-// ask asks all forwarders at which the publisher may be.
+// absent reports whether a forwarder has refused because the other end of the meeting has not come.
+func absent(err error) bool {
+	var refused *handshake.Refused
+	return errors.As(err, &refused) && refused.Remote && refused.Code == wire.RefuseTimeout
+}
+
+// ask asks all forwarders at which the publisher may be. If none has an answer, the error is that of
+// a forwarder which cannot say whether there is one, before those of the others.
 func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []byte, err error) {
 	doors, err := s.doors(id, s.Open().Level, dialler, -1)
 	if err != nil {
@@ -151,9 +163,12 @@ func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []b
 	}
 	for range doors {
 		a := <-answers
-		if got, err = a.got, a.err; err == nil {
-			break
+		if a.err == nil {
+			return a.got, nil
+		}
+		if err == nil || absent(err) {
+			err = a.err
 		}
 	}
-	return got, err
+	return nil, err
 }

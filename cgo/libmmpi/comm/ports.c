@@ -25,6 +25,14 @@ static int fails(MPI_Comm comm, int class_, const char *function) {
   return z_raise_on(comm, class_, function, "%s", Z_ENGINE(ze_error()));
 }
 
+/* Raises the error with which an operation on a published name has ended, and returns the code for
+ * the program. class_ is for errors of which the name is the cause; others, such as a forwarder
+ * that cannot be reached, have the text of the engine. */
+static int fails_for_name(int z_error, int class_, const char *function) {
+  if (z_error == Z_ERR_ARG) return fails(MPI_COMM_WORLD, class_, function);
+  return z_raise_because(NULL, MPI_ERR_OTHER, function, Z_ENGINE(ze_error()), NULL);
+}
+
 /* ---- ports and names ---- */
 
 int z_Open_port(MPI_Info info, char *name) {
@@ -41,7 +49,8 @@ int z_Publish_name(const char *service, MPI_Info info, const char *port) {
   (void)info;
   z_cell cell = {0};
   Z_ENGINE(ze_publish(service, port, &cell));
-  return await(&cell) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Publish_name") : MPI_SUCCESS;
+  int failed = await(&cell);
+  return failed ? fails_for_name(failed, MPI_ERR_SERVICE, "MPI_Publish_name") : MPI_SUCCESS;
 }
 
 int z_Unpublish_name(const char *service, MPI_Info info, const char *port) {
@@ -54,7 +63,8 @@ int z_Lookup_name(const char *service, MPI_Info info, char *port) {
   z_cell cell = {0};
   char found[Z_PORT_NAME];
   Z_ENGINE(ze_lookup(service, found, &cell));
-  if (await(&cell)) return fails(MPI_COMM_WORLD, MPI_ERR_NAME, "MPI_Lookup_name");
+  int failed = await(&cell);
+  if (failed) return fails_for_name(failed, MPI_ERR_NAME, "MPI_Lookup_name");
   snprintf(port, MPI_MAX_PORT_NAME, "%s", found);
   return MPI_SUCCESS;
 }
