@@ -41,6 +41,9 @@ type Half struct {
 	// ReportsEnd tells that this half reports its end to the job's forwarders (word.go), because no
 	// other process would.
 	ReportsEnd bool
+	// Mark is a random word that a half on another host writes to standard error at its end, if its
+	// exit status could be that of the remote shell (writeEnding).
+	Mark string
 
 	// prrte tells that the launcher is PRRTE; Prepare finds that out.
 	prrte bool

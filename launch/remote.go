@@ -80,13 +80,15 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	words = append(words, rsh[1:]...)
 	words = append(words, ShellPath(zipper), "join", "--piped")
 	cmd := exec.Command(rsh[0], words...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
+	errs := newEndingFilter(stderr, h.Mark)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, errs
 	status, err := supervise(ctx, cmd, rand.Text(), nil)
-	switch {
+	switch started := errs.end(); {
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)
+	case started: // zipper was, and the status is the half's.
 	case status == 255:
-		err = fmt.Errorf("cluster %s: %s %s ended with 255: the program did, or you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)",
+		err = fmt.Errorf("cluster %s: %s %s ended with 255: you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)",
 			h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
 	case status == 126:
 		err = fmt.Errorf("cluster %s: host %s cannot run %s: install zipper for its architecture there, and say where it is (zipper: PATH in the job file, where {arch} stands for x86_64 or aarch64)",
@@ -99,7 +101,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 }
 
 // RunPiped is the other end: it reads a half and runs it until the half or the connection ends.
-func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, error) {
+func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (status int, err error) {
 	kind, body, err := readPipe(r)
 	if err != nil || kind != pipeHalf {
 		return 2, fmt.Errorf("join --piped is for zipper run, which describes the half on standard input: %w",
@@ -111,6 +113,7 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	if err := d.Decode(&h); err != nil {
 		return 2, fmt.Errorf("the half on standard input comes from another version of zipper: %w", err)
 	}
+	defer func() { writeEnding(stderr, h.Mark, status) }()
 	if h.Cluster.Dir == "" {
 		h.Cluster.Dir = h.WorkDir
 		if _, err := os.Stat(h.WorkDir); err != nil {

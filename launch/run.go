@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -222,7 +223,7 @@ func (r *runner) start(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 func prepare(ctx context.Context, j *spec.Job, o Options) ([]*runner, error) {
 	var rs []*runner
 	for _, c := range j.Clusters {
-		r := &runner{Half: Half{Cluster: c, Env: j.Env, Tag: o.Tag, RunDir: o.RunDir}}
+		r := &runner{Half: Half{Cluster: c, Env: j.Env, Tag: o.Tag, RunDir: o.RunDir, Mark: rand.Text()}}
 		var err error
 		if r.rsh, err = j.Login(c); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
