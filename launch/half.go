@@ -172,7 +172,8 @@ func (h *Half) variables(mark string) map[string]string {
 		}
 	}
 	for _, k := range []string{jobenv.VarAppnum, jobenv.VarOrder, jobenv.VarNetworks, jobenv.VarProtocol,
-		jobenv.VarLevel, jobenv.VarPatience, jobenv.VarOnLoss, jobenv.VarQuorum, jobenv.VarDual, jobenv.VarReport} {
+		jobenv.VarLevel, jobenv.VarPatience, jobenv.VarOnLoss, jobenv.VarQuorum, jobenv.VarDual, jobenv.VarReport,
+		jobenv.VarTicket, jobenv.VarTicketFile} {
 		if env[k] != "" {
 			env[k] = "" // the share decides: zipper bench does not look at the environment
 		}

@@ -35,6 +35,20 @@ func testHalf(t *testing.T, script string) *Half {
 			Program: []string{"/bin/true", "x y"}}}
 }
 
+// TestTicketIsThatOfTheJob checks that the ranks do not get a ticket from the launcher's
+// environment, where it may be that of another job, or a file that their hosts do not have.
+func TestTicketIsThatOfTheJob(t *testing.T) {
+	t.Setenv(jobenv.VarTicket, "another job's")
+	t.Setenv(jobenv.VarTicketFile, "/no/such/file")
+	h := testHalf(t, "")
+	for _, ticket := range []string{"", "mine"} {
+		h.Share.Ticket = ticket
+		if env := h.variables("mark"); env[jobenv.VarTicket] != ticket || env[jobenv.VarTicketFile] != "" {
+			t.Errorf("with ticket %q: %q, file %q", ticket, env[jobenv.VarTicket], env[jobenv.VarTicketFile])
+		}
+	}
+}
+
 func TestHalfRun(t *testing.T) {
 	t.Setenv("ZIPPER_SHARED_FS", "/scratch")
 	t.Setenv(jobenv.VarProtocol, jobenv.Classic) // other than the share's

@@ -194,7 +194,7 @@ func From(get func(string) string) (Job, error) {
 	if err := j.knowHostKeys(get); err != nil {
 		return Job{}, err
 	}
-	if j.Ticket, err = ticket(get); err != nil {
+	if j.Ticket, err = Ticket(get); err != nil {
 		return Job{}, err
 	}
 	if len(j.Forwarders) == 0 && len(j.Layout) > 1 {

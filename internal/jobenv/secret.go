@@ -100,8 +100,9 @@ func ReadSecret(name string, get func(string) string) (string, error) {
 	return secret, nil
 }
 
-// ticket returns the job's ticket, from the environment or a file, or "" if it has none.
-func ticket(get func(string) string) (string, error) {
+// Ticket returns the job's ticket, from the variable VarTicket or the file that VarTicketFile
+// names, or "" if neither is set. get returns a variable, as for From.
+func Ticket(get func(string) string) (string, error) {
 	t := get(VarTicket)
 	if f := get(VarTicketFile); t == "" && f != "" {
 		var err error

@@ -105,6 +105,11 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 			return nil, fmt.Errorf("--ticket-file: %w", err)
 		}
 	}
+	if job.Ticket == "" {
+		if job.Ticket, err = jobenv.Ticket(os.Getenv); err != nil {
+			return nil, err
+		}
+	}
 	policy := c.String("host-keys")
 	if err := jobenv.ParseHostKeys(policy); err != nil {
 		return nil, fmt.Errorf("--host-keys: %w", err)
