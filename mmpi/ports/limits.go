@@ -30,8 +30,8 @@ const (
 	// there already.
 	lookupTime = 2 * time.Second
 
-	// answerTime is the time for which a lookup waits for a forwarder's answer beyond the time limit,
-	// 2 s. With a shorter one a name on a busy host or a long path is reported as an unreachable
+	// answerTime is the time for which a lookup waits for a forwarder's answer beyond the time
+	// limit, 2 s. With a shorter one a busy host or a long path seems to be an unreachable
 	// forwarder; with a longer one a lookup at a host that does not answer takes longer.
 	answerTime = 2 * time.Second
 

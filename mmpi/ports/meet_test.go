@@ -167,8 +167,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLookupWithoutForwarder checks that a forwarder which cannot be reached, or does not answer, is
-// not reported as an unknown name.
+// TestLookupWithoutForwarder checks that a forwarder which cannot be reached, or does not answer,
+// is not reported as an unknown name.
 func TestLookupWithoutForwarder(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -140,8 +140,8 @@ func absent(err error) bool {
 	return errors.As(err, &refused) && refused.Remote && refused.Code == wire.RefuseTimeout
 }
 
-// ask asks all forwarders at which the publisher may be. If none has an answer, the error is that of
-// a forwarder which cannot say whether there is one, before those of the others.
+// ask asks all forwarders at which the publisher may be. If none has an answer, the error is that
+// of a forwarder which cannot say whether there is one, before those of the others.
 func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []byte, err error) {
 	doors, err := s.doors(id, s.Open().Level, dialler, -1)
 	if err != nil {
