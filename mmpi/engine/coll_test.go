@@ -7,6 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/internal/wire"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
 // pattern returns n bytes that identify the rank that made them.
@@ -278,6 +279,25 @@ func TestWrongCountFailsOnlyItsRank(t *testing.T) {
 		if cells[0].Err() != nil || !cells[1].Done() || Code(cells[1].Error) != ErrTruncate {
 			t.Errorf("buffer of %d bytes: sender %v, receiver %v", short, cells[0].Err(), cells[1].Err())
 		}
+	}
+}
+
+// TestNativeStageKeepsErrorCode checks that the code of a native collective's error is that of the
+// collective over clusters, so that the program gets the error class of the native library.
+func TestNativeStageKeepsErrorCode(t *testing.T) {
+	f := newFabric(t, []int{2, 1}, Limits{})
+	comms := f.world(5)
+	c := newCollCase(collectives.OpAllreduce, 3, 10, 0)
+	f.natives[1].refuses = fault.New(ErrOp, "no such operator")
+	cells := make([]Cell, 3)
+	for r, e := range f.engines {
+		if err := e.Collective(comms[r], c.args[r], &cells[r]); err != nil && CodeOf(err) != ErrOp {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	f.settle()
+	if code := Code(cells[1].Error); code != ErrOp {
+		t.Errorf("code %v, done %v", code, cells[1].Done())
 	}
 }
 

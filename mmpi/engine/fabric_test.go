@@ -280,6 +280,8 @@ type fakeNative struct {
 	failed string
 	code   int
 	bad    []BadMemory // the arguments of the calls of Access
+	// refuses is the error with which native collectives do not start; nil: they start.
+	refuses error
 }
 
 type nativeRecv struct {

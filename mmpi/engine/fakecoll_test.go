@@ -9,6 +9,9 @@ import (
 // Coll starts a native collective: it is carried out when the last local process has come. The
 // operator is addition modulo 256.
 func (n *fakeNative) Coll(c *Comm, a *Coll) (uint64, error) {
+	if n.refuses != nil {
+		return 0, n.refuses
+	}
 	n.board.Lock()
 	defer n.board.Unlock()
 	return n.board.colls.Start(c.User, c.LocalSize(), n.rank, a.Args)

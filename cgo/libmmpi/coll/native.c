@@ -154,6 +154,17 @@ static void record_end(const running *r) {
     if (r->sends[i]) z_note_taken(r->recorded->native, i, MPI_STATUS_IGNORE);
 }
 
+/* Returns the enum z_error for rc, with which a native collective has failed. */
+static int error_of(int rc) {
+  int class_ = z_native_class(rc);
+  if (class_ == MPI_ERR_OP) return Z_ERR_OP;
+  if (class_ == MPI_ERR_COUNT) return Z_ERR_UNSUPPORTED; /* more elements than this library can count */
+  if (class_ == MPI_ERR_TRUNCATE) return Z_ERR_TRUNCATE;
+  if (class_ == Z_CLASS_PROC_FAILED) return Z_ERR_PROC_FAILED;
+  if (class_ == Z_CLASS_REVOKED) return Z_ERR_REVOKED;
+  return Z_ERR_INTERNAL;
+}
+
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   Z_OUT_OF_ENGINE;
   zcomm *c = comm;
@@ -168,7 +179,7 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   if (rc) {
     zmany_end(&r->many);
     free(r);
-    return rc == MPI_ERR_COUNT ? -Z_ERR_UNSUPPORTED : -Z_ERR_OP;
+    return -error_of(rc);
   }
   r->over = r->rc = 0;
   r->next = under_way;
@@ -211,7 +222,7 @@ int z_cb_coll_test(uint64_t token) {
   zmany_end(&r->many);
   free(r->small);
   free(r);
-  return rc ? -Z_ERR_OP : 1;
+  return rc ? -error_of(rc) : 1;
 }
 
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op) {

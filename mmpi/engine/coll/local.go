@@ -33,9 +33,15 @@ func (r *nativeStage) Done() (bool, error) {
 		r.memory.end(false)
 	}
 	if err != nil {
-		return true, fault.New(fault.Internal, "native collective: %v", err)
+		return true, nativeFailed(err)
 	}
 	return over, nil
+}
+
+// nativeFailed returns the error of a collective whose native stage has failed with err. It keeps
+// the code of err, by which the program gets the error class.
+func nativeFailed(err error) error {
+	return fault.New(fault.CodeOf(err), "native collective: %v", err)
 }
 
 func (l local) start(a collectives.Args) (collectives.Request, error) {
@@ -50,7 +56,7 @@ func (l local) start(a collectives.Args) (collectives.Request, error) {
 	l.x.set.stage = Operation{}
 	if err != nil {
 		m.end(true)
-		return nil, fault.New(fault.Internal, "native collective: %v", err)
+		return nil, nativeFailed(err)
 	}
 	l.x.set.natives++
 	var r *nativeStage
