@@ -29,7 +29,7 @@ static int fails(MPI_Comm comm, int class_, const char *function) {
  * the program. class_ is for errors of which the name is the cause; others, such as a forwarder
  * that cannot be reached, have the text of the engine. */
 static int fails_for_name(int z_error, int class_, const char *function) {
-  if (z_error == Z_ERR_ARG) return fails(MPI_COMM_WORLD, class_, function);
+  if (z_error == Z_ERR_ARG) return fails(z_no_object(), class_, function);
   return z_raise_because(NULL, MPI_ERR_OTHER, function, Z_ENGINE(ze_error()), NULL);
 }
 
@@ -38,11 +38,11 @@ static int fails_for_name(int z_error, int class_, const char *function) {
 int z_Open_port(MPI_Info info, char *name) {
   (void)info;
   const int room = MPI_MAX_PORT_NAME < Z_PORT_NAME ? MPI_MAX_PORT_NAME : Z_PORT_NAME;
-  return Z_ENGINE(ze_port_open(name, room)) ? fails(MPI_COMM_WORLD, MPI_ERR_INTERN, "MPI_Open_port") : MPI_SUCCESS;
+  return Z_ENGINE(ze_port_open(name, room)) ? fails(z_no_object(), MPI_ERR_INTERN, "MPI_Open_port") : MPI_SUCCESS;
 }
 
 int z_Close_port(const char *name) {
-  return Z_ENGINE(ze_port_close(name)) ? fails(MPI_COMM_WORLD, MPI_ERR_PORT, "MPI_Close_port") : MPI_SUCCESS;
+  return Z_ENGINE(ze_port_close(name)) ? fails(z_no_object(), MPI_ERR_PORT, "MPI_Close_port") : MPI_SUCCESS;
 }
 
 int z_Publish_name(const char *service, MPI_Info info, const char *port) {
@@ -55,7 +55,7 @@ int z_Publish_name(const char *service, MPI_Info info, const char *port) {
 
 int z_Unpublish_name(const char *service, MPI_Info info, const char *port) {
   (void)info, (void)port;
-  return Z_ENGINE(ze_unpublish(service)) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Unpublish_name") : MPI_SUCCESS;
+  return Z_ENGINE(ze_unpublish(service)) ? fails(z_no_object(), MPI_ERR_SERVICE, "MPI_Unpublish_name") : MPI_SUCCESS;
 }
 
 int z_Lookup_name(const char *service, MPI_Info info, char *port) {

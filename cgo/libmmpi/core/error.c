@@ -151,7 +151,7 @@ int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *form
 /* Returns the communicator on which an error of an operation on c is raised. */
 static MPI_Comm raised_on(const zcomm *c) {
   if (c && c->front) c = c->front;
-  return c && !c->freed ? c->native : MPI_COMM_WORLD;
+  return c && !c->freed ? c->native : z_no_object();
 }
 
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) {

@@ -24,12 +24,25 @@ enum { Z_CLASS_PROC_FAILED = 75, Z_CLASS_PROC_FAILED_PENDING = 76, Z_CLASS_REVOK
 enum { Z_CLASS_PROC_FAILED = 101, Z_CLASS_PROC_FAILED_PENDING = 102, Z_CLASS_REVOKED = 103 };
 #endif
 
+/* Returns the communicator on which the native library raises errors that belong to no object.
+ * MPI 4.0 has changed that from MPI_COMM_WORLD to MPI_COMM_SELF. MPICH follows since 4.2; Open MPI
+ * does not, unless its parameter mpi_compat_mpi3 is off. */
+static inline MPI_Comm z_no_object(void) {
+#if defined(Z_STANDARD_ABI)
+  return z_on_open_mpi() ? MPI_COMM_WORLD : MPI_COMM_SELF;
+#elif defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40200000
+  return MPI_COMM_SELF;
+#else
+  return MPI_COMM_WORLD;
+#endif
+}
+
 #pragma GCC visibility push(hidden)
 
 /* Raises an error of a class on a communicator through its error handler, and returns the code that
  * the MPI function must return. If the program does not know c the error is raised on the
  * communicator whose operations run on c (zcomm.front). A c that is NULL or that the program has
- * freed means MPI_COMM_WORLD; `function` is the name of the MPI function, such as "MPI_Send". */
+ * freed means z_no_object(); `function` is the name of the MPI function, such as "MPI_Send". */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Raises an error of a class on c as z_raise does. If there is a reason, MPI_Error_string
  * returns it for the code; if `reason` is NULL the error has the text `otherwise`. */

@@ -145,7 +145,7 @@ func checks(f function, policy string, all map[string]function) string {
 			groups[a.name] = "native_" + a.name
 		}
 	}
-	raise := "MPI_COMM_WORLD"
+	raise := "z_no_object()"
 	if comm != "" {
 		raise = comm
 	}

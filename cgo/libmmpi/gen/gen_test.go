@@ -291,8 +291,8 @@ int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info
 		"Comm_create_from_group": `  if (__builtin_expect(!stringtag, 0)) return zcomm_unmade(errhandler, MPI_ERR_ARG, "MPI_Comm_create_from_group", "stringtag is NULL");` + "\n" +
 			`  if (__builtin_expect(!newcomm, 0)) return zcomm_unmade(errhandler, MPI_ERR_ARG, "MPI_Comm_create_from_group", "newcomm is NULL");` + "\n",
 		"Isend": `  if (__builtin_expect(!request, 0)) return z_raise_on(comm, MPI_ERR_ARG, "MPI_Isend", "request is NULL");` + "\n",
-		"Testall": `  if (__builtin_expect(count > 0 && !array_of_requests, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "array_of_requests is NULL");` + "\n" +
-			`  if (__builtin_expect(!flag, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "flag is NULL");` + "\n",
+		"Testall": `  if (__builtin_expect(count > 0 && !array_of_requests, 0)) return z_raise_on(z_no_object(), MPI_ERR_ARG, "MPI_Testall", "array_of_requests is NULL");` + "\n" +
+			`  if (__builtin_expect(!flag, 0)) return z_raise_on(z_no_object(), MPI_ERR_ARG, "MPI_Testall", "flag is NULL");` + "\n",
 		"Win_test":          `  if (__builtin_expect(!flag && zwin_find(win), 0)) return zwin_raise(zwin_find(win), MPI_ERR_ARG, "MPI_Win_test", "flag is NULL");` + "\n",
 		"File_iread_shared": `  if (__builtin_expect(!arg4, 0)) return z_raise_file(arg0, MPI_ERR_ARG, "MPI_File_iread_shared", "argument 5 is NULL");` + "\n",
 		"File_open": `  if (__builtin_expect(!filename, 0)) return z_raise_file(MPI_FILE_NULL, MPI_ERR_ARG, "MPI_File_open", "filename is NULL");` + "\n" +

@@ -31,7 +31,7 @@ func nulls(f function) string {
 			name = fmt.Sprintf("argument %d", i+1)
 		}
 		text := fmt.Sprintf("%q, \"%s is NULL\"", f.mpi(), name)
-		fault := fmt.Sprintf("z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, %s)", text)
+		fault := fmt.Sprintf("z_raise_on(z_no_object(), MPI_ERR_ARG, %s)", text)
 		comm, win, file := f.handle("MPI_Comm"), f.handle("MPI_Win"), f.handle("MPI_File")
 		session, handler := f.handle("MPI_Session"), f.handle("MPI_Errhandler")
 		switch {
