@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,6 +252,18 @@ func TestWindowsInside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWindowWithoutMemory makes a window for which one process has no memory. There is no native
+// run to compare with, because with both libraries the other processes wait for ever.
+func TestWindowWithoutMemory(t *testing.T) {
+	overSplits(t, "", byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
+		zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/rma_no_memory.c")))
+		if n := s.ranks(); strings.Count(zipped.Stdout, ": an error\n") != n ||
+			!strings.Contains(zipped.Stdout, fmt.Sprintf("%d of %d failed\n", n, n)) {
+			b.T.Errorf("output:\n%s", zipped.Stdout)
+		}
+	})
 }
 
 // windows runs the programs with windows over the forwarders that the flags name.

@@ -1,5 +1,6 @@
 /* Windows: creation, release, attributes. */
 #include "rma/win.h"
+#include "core/privcomm.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -58,11 +59,16 @@ static int kind_of(const zwin *w) {
   return w->served && zdevice_of(w->base, w->bytes) ? Z_WIN_DEVICE : 0;
 }
 
-/* Lets the ranks of a window agree on its context id and exchange the sizes of their memory, and
- * adds the window to the engine. Raises errors and returns the code for the program. */
-static int agree(zwin *w, const char *function) {
+/* The size that the shape of a window has if its process could not make its part of the window. */
+enum { UNMADE = -1 };
+
+/* Lets the ranks of a window for the processes of comm agree on its context id and exchange the
+ * sizes of their memory, and adds the window to the engine. made is the code with which this
+ * process has failed to make its part of the window, or MPI_SUCCESS; no process gets the window if
+ * one has failed. Raises errors and returns the code for the program. */
+static int agree(zwin *w, int made, MPI_Comm comm, const char *function) {
   zcomm *c = w->comm;
-  zshape mine = {Z_ENGINE(ze_next_context(c->link)), w->bytes, w->unit};
+  zshape mine = {Z_ENGINE(ze_next_context(c->link)), made ? UNMADE : w->bytes, w->unit};
   w->shapes = malloc((size_t)c->size * sizeof *w->shapes);
   w->known = z_processes();
   w->rank_of = malloc((size_t)w->known * sizeof *w->rank_of);
@@ -71,6 +77,10 @@ static int agree(zwin *w, const char *function) {
   for (int i = 0; i < c->size; i++) w->rank_of[c->world[i]] = i;
   int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
   if (rc) return rc;
+  if (made) return z_raise_on(comm, z_native_class(made), function, "the native library could not create the window");
+  for (int i = 0; i < c->size; i++)
+    if (w->shapes[i].bytes == UNMADE)
+      return z_raise_on(comm, MPI_ERR_OTHER, function, "rank %d could not create its part of the window", i);
   int failed = Z_ENGINE(ze_win_add(c->link, w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes,
                                    w->unit, kind_of(w), &w->id));
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
@@ -88,7 +98,7 @@ static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
   int rc = make_window(comm, function, out);
   if (rc) return rc;
   (*out)->unit = 1;
-  if ((rc = agree(*out, function))) free_window(*out);
+  if ((rc = agree(*out, MPI_SUCCESS, comm, function))) free_window(*out);
   return rc;
 }
 
@@ -146,9 +156,14 @@ static int served(MPI_Info info) {
 
 /* Creates a served window for the processes of comm. *base is the address of this process's memory
  * of `bytes` bytes, or is set to it for MPI_WIN_FLAVOR_ALLOCATE; `unit` is the displacement unit in
- * bytes. Raises errors and returns the code for the program. */
+ * bytes. Raises errors and returns the code for the program.
+ *
+ * The native window, which provides the handle and the memory, is on z_self: the handler of
+ * MPI_COMM_SELF must not get an error that only this process knows, because it could end the
+ * process while others wait for it. */
 static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function,
                   MPI_Win *out) {
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
   zwin *w;
@@ -156,18 +171,15 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
   if (rc) return rc;
   w->served = 1, w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit;
   void *memory = NULL;
+  z_lock(&one); /* threads share z_self */
   z_enter();
-  rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
+  rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, z_self, &memory, &w->native);
   z_leave();
-  /* a handler of MPI_COMM_SELF has turned the error into MPI_SUCCESS */
-  if (!rc && w->native == MPI_WIN_NULL) rc = MPI_ERR_OTHER;
-  if (rc) {
-    rc = z_raise_on(comm, rc, function, "the native library could not create the window");
-  } else {
-    w->base = allocates ? memory : *base;
-    if ((rc = agree(w, function))) real.Win_free(&w->native);
-  }
-  if (rc) {
+  z_unlock(&one);
+  if (rc) w->native = MPI_WIN_NULL;
+  w->base = allocates ? memory : *base;
+  if ((rc = agree(w, rc, comm, function))) {
+    if (w->native != MPI_WIN_NULL) real.Win_free(&w->native);
     free_window(w);
     return rc;
   }
