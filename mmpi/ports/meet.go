@@ -198,13 +198,22 @@ func parsedKey(s string) (key [wire.PublicKeyLen]byte) {
 	return key
 }
 
+// refusedFor reports whether an error is a refusal for that reason.
+func refusedFor(err error, code wire.RefuseCode) bool {
+	var refused *handshake.Refused
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// again reports whether the dialling end retries after an error of meet.
+func again(err error) bool {
+	return passes(err) && !refusedFor(err, wire.RefuseTimeout) && !refusedFor(err, wire.RefuseFull)
+}
+
 // dial meets the waiting end. It retries until ctx ends.
 func (s *Self) dial(ctx context.Context, d door, tell []byte) ([]byte, error) {
 	for {
 		got, err := s.meet(ctx, d, tell, nil)
-		var refused *handshake.Refused
-		if err == nil || ctx.Err() != nil || !passes(err) ||
-			errors.As(err, &refused) && (refused.Code == wire.RefuseTimeout || refused.Code == wire.RefuseFull) {
+		if ctx.Err() != nil || !again(err) {
 			return got, err
 		}
 		if !sleep(ctx, pause) {

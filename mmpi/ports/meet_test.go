@@ -3,6 +3,7 @@ package ports
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -164,6 +165,37 @@ func TestNames(t *testing.T) {
 	}
 	if err := names.Unpublish("ocean"); err == nil {
 		t.Error("taken back twice")
+	}
+}
+
+// TestPublishDuringLookups checks that a name is published while another process looks it up again
+// and again, which gets it.
+func TestPublishDuringLookups(t *testing.T) {
+	x := serve(t)
+	one, two := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	begun, found := make(chan struct{}), make(chan error)
+	go func() {
+		close(begun)
+		for {
+			if port, err := two.Lookup(ctx, "ocean"); !errors.Is(err, ErrUnknown) {
+				if err == nil && port != "here" {
+					err = fmt.Errorf("the port %q", port)
+				}
+				found <- err
+				return
+			}
+		}
+	}()
+	<-begun
+	time.Sleep(200 * time.Millisecond) // the lookup is at the forwarder, which makes it hard to publish
+	var names Names
+	if err := names.Publish(ctx, one, "ocean", "here"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-found; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -134,10 +134,28 @@ func (s *Self) lookup(ctx context.Context, name string, limit time.Duration) (st
 	return "", fmt.Errorf("it is not known whether the name is published: %w", err)
 }
 
-// absent reports whether a forwarder has refused because the other end of the meeting has not come.
+// absent reports whether an error of seek says that the publisher is not there.
 func absent(err error) bool {
 	var refused *handshake.Refused
-	return errors.As(err, &refused) && refused.Remote && refused.Code == wire.RefuseTimeout
+	return errors.Is(err, ErrUnknown) ||
+		errors.As(err, &refused) && refused.Remote && refused.Code == wire.RefuseTimeout
+}
+
+// seek is dial for lookups, one of which can be at a door at a time. A publisher answers at once, so
+// there is none if other processes look the name up there during the whole time limit.
+func (s *Self) seek(ctx context.Context, d door, limit time.Duration) ([]byte, error) {
+	d.job.Timeout = limit
+	for end := time.Now().Add(limit); ; {
+		got, err := s.meet(ctx, d, nil, nil)
+		switch {
+		case ctx.Err() != nil || !again(err):
+			return got, err
+		case refusedFor(err, wire.RefuseTaken) && time.Now().After(end):
+			return nil, ErrUnknown
+		case !sleep(ctx, pause):
+			return nil, err
+		}
+	}
 }
 
 // ask asks all forwarders at which the publisher may be. If none has an answer, the error is that
@@ -155,9 +173,8 @@ func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []b
 	defer cancel()
 	answers := make(chan answer, len(doors))
 	for _, d := range doors {
-		d.job.Timeout = limit
 		go func() {
-			got, err := s.dial(ctx, d, nil)
+			got, err := s.seek(ctx, d, limit)
 			answers <- answer{got, err}
 		}()
 	}
