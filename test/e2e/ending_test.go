@@ -24,7 +24,7 @@ func TestJobsEndUnderLoad(t *testing.T) {
 	if long() {
 		each = 250
 	}
-	for i, s := range []split{twoTwo, mixed, mpichPair, oneOne} {
+	for i, s := range []split{twoTwo, mixedFour, mpichPair, oneOne} {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/ending.c", "-pthread")

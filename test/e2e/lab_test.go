@@ -135,8 +135,10 @@ func TestLab(t *testing.T) {
 			}
 		}
 	})
+	jobs := 0
 	for name, file := range map[string]string{"one node each": mixed, "two nodes each": spread} {
 		t.Run(name, func(t *testing.T) {
+			jobs++
 			r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", file, "--stats", "--", cg, "64"))
 			if !strings.Contains(r.Stdout, "on 4 ranks") || !strings.Contains(r.Stdout, ": verified") {
 				t.Errorf("no verified result on 4 ranks:\n%v", r)
@@ -149,10 +151,14 @@ func TestLab(t *testing.T) {
 		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1),
 			"10.81.1"),
 			"ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
-		for _, program := range []string{"coll_ops", "coll_shapes", "coll_overlap"} {
+		for i, program := range []string{"coll_ops", "coll_shapes", "coll_overlap"} {
 			prog := b.Compile(OpenMPI, "test/programs/c/"+program+".c")
 			native := b.OK(b.Native(OpenMPI, 8, prog))
-			for _, tuning := range []string{"", smallPieces} {
+			for k, tuning := range []string{smallPieces, ""} {
+				if k != i%2 && !long() {
+					continue
+				}
+				jobs++
 				env := append(slices.Clone(l.env), "ZIPPER_COLLECTIVES="+tuning)
 				b.Same(native, b.OK(b.Run(nil, env, b.Zipper, "run", "--file", file, "--", prog)), nil)
 			}
@@ -160,7 +166,7 @@ func TestLab(t *testing.T) {
 	})
 	t.Run("status", func(t *testing.T) {
 		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status"))
-		if strings.Count(r.Stdout, "ended well") != 8 || !strings.Contains(r.Stdout, "a -> b") {
+		if strings.Count(r.Stdout, "ended well") != jobs || !strings.Contains(r.Stdout, "a -> b") {
 			t.Errorf("status of the forwarder:\n%v", r)
 		}
 	})

@@ -46,7 +46,7 @@ func printed(stdout string) (got []string) {
 // before MPI_Init, in the launcher's variables, as they do natively, and in zipper's.
 func TestRankInEnvironmentBeforeInit(t *testing.T) {
 	twoMPICH := split{"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}
-	overSplits(t, "", []split{twoTwo, twoMPICH, mixed}, func(b *Bed, s split) {
+	overSplits(t, "", []split{twoTwo, twoMPICH, mixedFour}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/place.c")
 		j := Job{Clusters: s.clusters}
 		b.matchesNative(j, path)
@@ -78,7 +78,7 @@ func TestRankInEnvironmentOfHalves(t *testing.T) {
 				argv = append(argv, "--allow-run-as-root")
 			}
 		}
-		prog := strings.Replace(compileFor(b, mixed.clusters, "c/place.c"), "{mpi}", mpi, 1)
+		prog := strings.Replace(compileFor(b, mixedFour.clusters, "c/place.c"), "{mpi}", mpi, 1)
 		return b.Start(nil, []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_LAYOUT=a=2,b=2",
 			"ZIPPER_FORWARDERS=" + f.Addr, "ZIPPER_CLUSTER=" + cluster},
 			append(argv, b.Zipper, "exec", "--", placeScript(b), b.Zipper, "exec", "--", prog, "named")...)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,25 +67,25 @@ func TestPorts(t *testing.T) {
 	for _, s := range []struct {
 		name            string
 		accept, connect Job
-		messages        string
+		messages        int
 		names           bool
 	}{
 		{"one forwarder, Open MPI", Job{Clusters: pair(OpenMPI, OpenMPI), Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: pair(OpenMPI, OpenMPI), Flags: []string{"--zipper", f.Addr}}, "2000", false},
+			Job{Clusters: pair(OpenMPI, OpenMPI), Flags: []string{"--zipper", f.Addr}}, 2000, false},
 		{"one forwarder, MPICH", Job{Clusters: pair(MPICH, MPICH), Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: pair(MPICH, MPICH), Flags: []string{"--zipper", f.Addr}}, "2000", false},
+			Job{Clusters: pair(MPICH, MPICH), Flags: []string{"--zipper", f.Addr}}, 2000, false},
 		{"one forwarder, mixed, by name", Job{Clusters: pair(OpenMPI, MPICH), Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: []Cluster{A(1, MPICH), C(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, "10000", true},
+			Job{Clusters: []Cluster{A(1, MPICH), C(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, 10000, true},
 		{"a forwarder each", Job{Clusters: pair(OpenMPI, MPICH), Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: pair(MPICH, OpenMPI), Flags: []string{"--zipper", g.Addr}}, "10000", false},
+			Job{Clusters: pair(MPICH, OpenMPI), Flags: []string{"--zipper", g.Addr}}, 10000, false},
 		{"the same two forwarders", Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH), C(1, OpenMPI)}, Flags: hopFlags(f, g)},
-			Job{Clusters: []Cluster{A(1, MPICH), B(1, OpenMPI), C(1, OpenMPI)}, Flags: hopFlags(f, g)}, "2000", true},
+			Job{Clusters: []Cluster{A(1, MPICH), B(1, OpenMPI), C(1, OpenMPI)}, Flags: hopFlags(f, g)}, 2000, true},
 		{"a cluster each", Job{Clusters: []Cluster{A(2, OpenMPI)}, Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: []Cluster{A(2, MPICH)}, Flags: []string{"--zipper", f.Addr}}, "10000", true},
+			Job{Clusters: []Cluster{A(2, MPICH)}, Flags: []string{"--zipper", f.Addr}}, 10000, true},
 		{"a cluster and a forwarder each", Job{Clusters: []Cluster{A(2, MPICH)}, Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: []Cluster{B(1, OpenMPI)}, Flags: []string{"--zipper", g.Addr}}, "2000", false},
+			Job{Clusters: []Cluster{B(1, OpenMPI)}, Flags: []string{"--zipper", g.Addr}}, 2000, false},
 		{"a cluster and a job of two", Job{Clusters: []Cluster{A(2, OpenMPI)}, Flags: []string{"--zipper", f.Addr}},
-			Job{Clusters: pair(OpenMPI, MPICH), Flags: []string{"--zipper", f.Addr}}, "2000", true},
+			Job{Clusters: pair(OpenMPI, MPICH), Flags: []string{"--zipper", f.Addr}}, 2000, true},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			bed := *b
@@ -95,7 +96,10 @@ func TestPorts(t *testing.T) {
 			if s.names {
 				place = "name:" + JobID(t)
 			}
-			c.run(place, s.messages, "3")
+			if !long() {
+				s.messages /= 4
+			}
+			c.run(place, strconv.Itoa(s.messages), "3")
 		})
 	}
 }

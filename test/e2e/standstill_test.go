@@ -23,7 +23,7 @@ func TestStandstillIsReported(t *testing.T) {
 		split split
 		want  string
 	}{
-		{mixed, "cluster a waits in MPI_Recv; cluster b waits in MPI_Barrier"},
+		{mixedFour, "cluster a waits in MPI_Recv; cluster b waits in MPI_Barrier"},
 		{twoTwo, "cluster a " + both + "; cluster b " + both},
 		{split{"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}, "cluster a " + both + "; cluster b " + both},
 	} {
@@ -68,7 +68,7 @@ func TestSlowMessagesAreNoStandstill(t *testing.T) {
 // TestWaitingThreadIsNoStandstill lets one thread of each rank wait for as long as another one
 // computes.
 func TestWaitingThreadIsNoStandstill(t *testing.T) {
-	overSplits(t, "", []split{twoTwo, mixed}, func(b *Bed, s split) {
+	overSplits(t, "", []split{twoTwo, mixedFour}, func(b *Bed, s split) {
 		path := compileFor(b, s.clusters, "c/longwaits.c", "-pthread")
 		b.noWarning(b.Zipped(Job{Clusters: s.clusters, Flags: []string{"--patience", standstillPatience}}, path,
 			"threads"))

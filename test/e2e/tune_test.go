@@ -11,16 +11,16 @@ import (
 // that a malformed table is refused before anything starts.
 func TestTune(t *testing.T) {
 	b := New(t)
-	b.Limit *= 4 // 30 jobs
+	b.Limit *= 4 // 24 jobs
 	file := filepath.Join(t.TempDir(), "clusters.tuning")
-	r := b.OK(b.Run(nil, nil, b.Zipper, "tune", "--cluster", "a=2", "--cluster", "b=1", "--on", "leaders", "--rounds", "6",
+	r := b.OK(b.Run(nil, nil, b.Zipper, "tune", "--cluster", "a=2", "--cluster", "b=1", "--on", "localdepth", "--rounds", "6",
 		"--reps", "2", "--output", file))
-	if !strings.Contains(r.Stderr, "leaders ") || !strings.Contains(r.Stderr, " of its time") {
+	if !strings.Contains(r.Stderr, "localdepth ") || !strings.Contains(r.Stderr, " of its time") {
 		t.Errorf("it does not say what it has found:\n%v", r)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), "# Made by zipper tune on ") ||
-		!strings.Contains(string(text), "\nleaders=") || !strings.Contains(string(text), "\nsegment=65536\n") {
+		!strings.Contains(string(text), "\nlocaldepth=") || !strings.Contains(string(text), "\nsegment=65536\n") {
 		t.Fatalf("%v: %s", err, text)
 	}
 	ring := b.Compile(OpenMPI, "test/programs/c/coll_basic.c")

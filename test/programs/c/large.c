@@ -25,7 +25,9 @@ static char *arena(size_t tiles, uint64_t seed) {
     if (ftruncate(fd[which], TILE)) abort();
   }
   for (size_t i = 1; p != MAP_FAILED && i + 1 < tiles; i++)
-    if (mmap(p + i * TILE, TILE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd[which], 0) == MAP_FAILED) abort();
+    if (mmap(p + i * TILE, TILE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd[which], 0) ==
+        MAP_FAILED)
+      abort();
   if (p == MAP_FAILED) abort();
   if (seed) fill(p, TILE, seed), fill(p + TILE, TILE, seed + 1), fill(p + (tiles - 1) * TILE, TILE, seed + 2);
   else memset(p, 0, TILE), memset(p + TILE, 0, TILE), memset(p + (tiles - 1) * TILE, 0, TILE);
