@@ -78,9 +78,6 @@ const lost = 20 * time.Second
 // stores that it sleeps and then loads the other's counter, and the other end stores its counter
 // and then loads whether this one sleeps, so one of the two must see the other's store.
 func TestLitmusSleep(t *testing.T) {
-	if underRace {
-		t.Skip("under the race detector an atomic store may follow a later load, which Go excludes: run it without -race")
-	}
 	const rounds = 30000
 	a, b := open(t, 4096)
 	run := func(l *link, seed uint64, first bool) {

@@ -145,7 +145,7 @@ func (l *link) write(bufs [][]byte) (int, error) {
 		// The ring is full: block the descriptor, tell the reader, and look again, because the
 		// reader may have missed it.
 		l.room.Block()
-		l.out.full.Store(1)
+		l.out.full.Swap(1)
 		n, err = l.out.write(bufs)
 		if err != nil || n > 0 || l.dead.Load() {
 			l.out.full.Store(0)
@@ -167,7 +167,7 @@ func (l *link) Arm() bool {
 	}
 	defer l.ref.Release()
 	l.armed = true
-	l.in.sleeping.Store(1)
+	l.in.sleeping.Swap(1)
 	if _, _, n, err := l.in.used(); n > 0 || err != nil || l.dead.Load() {
 		l.in.sleeping.Store(0)
 		return true
