@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 mkdir -p build/examples
 for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/cg/cg.c -lm; done
 work=$(mktemp -d)
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ % 10000))
 trap 'kill $forwarder 2>/dev/null; wait; rm -rf "$work"' EXIT
 
 # 1. On the zipper node, once, for all jobs (dist/zipper-forwarder.service runs it as a service).
