@@ -141,8 +141,8 @@ func absent(err error) bool {
 		errors.As(err, &refused) && refused.Remote && refused.Code == wire.RefuseTimeout
 }
 
-// seek is dial for lookups, one of which can be at a door at a time. A publisher answers at once, so
-// there is none if other processes look the name up there during the whole time limit.
+// seek is dial for lookups, one of which can be at a door at a time. A publisher answers at once,
+// so there is none if other processes look the name up there during the whole time limit.
 func (s *Self) seek(ctx context.Context, d door, limit time.Duration) ([]byte, error) {
 	d.job.Timeout = limit
 	for end := time.Now().Add(limit); ; {

@@ -79,8 +79,8 @@ func allowed(p program, splits []split) (list []split) {
 }
 
 // TestProgramsOnDevice runs the programs that move data with their buffers in memory of a device at
-// either end and at both. The short run has every second program, each with one of the three drivers
-// and one of two splits.
+// either end and at both. The short run has every second program, each with one of the three
+// drivers and one of two splits.
 func TestProgramsOnDevice(t *testing.T) {
 	New(t)
 	step := 2

@@ -22,8 +22,8 @@ func (s split) ranks() int {
 }
 
 // The splits. Clusters of more than two ranks use Open MPI, because MPICH's ranks never yield. For
-// the same reason the usual mixed job has three ranks: with four, two processors spend most of their
-// time on ranks that wait.
+// the same reason the usual mixed job has three ranks: with four, two processors spend most of
+// their time on ranks that wait.
 var (
 	oneOne      = split{"1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}
 	twoOne      = split{"2+1", []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}

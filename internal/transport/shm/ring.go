@@ -27,9 +27,9 @@ var errCorrupt = errors.New("shm: the peer has written invalid data into the sha
 // ring is one direction, as seen from one end. The peer may write anything into it at any time. So
 // values read from it are checked before use, and bytes are copied out before they are parsed.
 //
-// A wake-up is lost if a load of what the peer stores overtakes an earlier store. Go's atomic stores
-// exclude that, but not under the race detector (golang/go#58020), whose exchanges do. So such
-// stores are exchanges, which cost the same on x86-64.
+// A wake-up is lost if a store of this end takes effect after a later load of the peer's counter.
+// Go's atomic stores exclude that, but not under the race detector (golang/go#58020), whose
+// exchanges do. So such stores are exchanges, which cost the same on x86-64.
 type ring struct {
 	head, tail     *atomic.Uint64
 	sleeping, full *atomic.Uint32
