@@ -175,9 +175,8 @@ func TestPublishDuringLookups(t *testing.T) {
 	one, two := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	begun, found := make(chan struct{}), make(chan error)
+	found := make(chan error, 1)
 	go func() {
-		close(begun)
 		for {
 			if port, err := two.Lookup(ctx, "ocean"); !errors.Is(err, ErrUnknown) {
 				if err == nil && port != "here" {
@@ -188,8 +187,7 @@ func TestPublishDuringLookups(t *testing.T) {
 			}
 		}
 	}()
-	<-begun
-	time.Sleep(200 * time.Millisecond) // the lookup is at the forwarder, which makes it hard to publish
+	time.Sleep(200 * time.Millisecond) // the lookup is at the forwarder by then, in the way of Publish
 	var names Names
 	if err := names.Publish(ctx, one, "ocean", "here"); err != nil {
 		t.Fatal(err)
