@@ -1,6 +1,7 @@
 /* Arrays of requests. An array that mixes the shim's requests and native ones never goes whole to
  * native MPI. */
 #include "request/completion.h"
+#include <stdio.h>
 #include <string.h>
 
 static void batch_load(zbatch *b) {
@@ -58,11 +59,14 @@ int zbatch_no_memory(const char *function) {
   return z_raise(NULL, MPI_ERR_NO_MEM, function, "no memory for the array of requests");
 }
 
-int zbatch_failed(zcomm *blame, const char *function) {
-  if (!blame) return MPI_ERR_IN_STATUS; /* native MPI has raised the error */
-  int rc = z_raise(blame, MPI_ERR_IN_STATUS, function, "an operation failed: see the statuses");
-  zcomm_release(blame);
-  return rc;
+int zbatch_failed(const zfault *fault, const char *function) {
+  if (!fault->comm) return MPI_ERR_IN_STATUS; /* native MPI has raised the error */
+  char text[MPI_MAX_ERROR_STRING];
+  int n;
+  if (z_Error_string(fault->class_, text, &n)) snprintf(text, sizeof text, "an operation failed: see the statuses");
+  z_raise(fault->comm, fault->class_, function, "%s", text);
+  zcomm_release(fault->comm);
+  return MPI_ERR_IN_STATUS;
 }
 
 void zbatch_native_done(zbatch *b, int k, MPI_Status *to) {

@@ -96,10 +96,15 @@ int zreq_over(zreq *r) {
   return done && zreq_stays(r) ? resume(r) : done;
 }
 
-int zreq_tell(zreq *r, zcomm **blame) {
-  if (!blame) return z_raise_cell(r->comm, &r->cell, r->function);
-  if (!*blame) *blame = zcomm_retain(r->comm);
-  return z_error_class(r->cell.error);
+void zfault_note(zfault *fault, const zreq *r, int class_) {
+  if (!fault->comm) *fault = (zfault){zcomm_retain(r->comm), class_};
+}
+
+int zreq_tell(zreq *r, zfault *fault) {
+  if (!fault) return z_raise_cell(r->comm, &r->cell, r->function);
+  int class_ = z_error_class(r->cell.error);
+  zfault_note(fault, r, class_);
+  return class_;
 }
 
 /* Ends a pending receive for good. */

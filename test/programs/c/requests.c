@@ -94,9 +94,9 @@ static void mixed(int form, MPI_Comm comm) {
   free(in), free(out), free(r), free(st), free(which);
 }
 
-static int calls;
+static int calls, raised;
 static MPI_Comm on;
-static void handler(MPI_Comm *c, int *code, ...) { (void)code, calls++, on = *c; }
+static void handler(MPI_Comm *c, int *code, ...) { calls++, on = *c, MPI_Error_class(*code, &raised); }
 
 static int class_of(int code) {
   int class_ = -1, length = 0;
@@ -132,6 +132,7 @@ static void failures_of(MPI_Comm comm) {
     SAME(class_of(MPI_Waitall(2, r, st)), MPI_ERR_IN_STATUS, "class of Waitall");
 #ifndef MPICH_VERSION
     CHECK(calls >= 1 && on == comm, "the handler of the failed request's communicator: %d calls", calls);
+    SAME(raised, MPI_ERR_TRUNCATE, "the class that the handler gets");
 #endif
     SAME(class_of(st[0].MPI_ERROR), MPI_ERR_TRUNCATE, "class in the status");
     if (st[1].MPI_ERROR == MPI_ERR_PENDING)
