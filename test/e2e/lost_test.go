@@ -188,6 +188,14 @@ func TestRevokedCommunicator(t *testing.T) {
 	}
 }
 
+// TestRevokedContexts checks that a program can revoke and free more communicators than MPICH has at
+// a time, 2048, where the clusters have one process each.
+func TestRevokedContexts(t *testing.T) {
+	b := New(t)
+	l := losing{clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}
+	b.survives(b.lose(l, "lost_contexts", "0", "2500"), "ok")
+}
+
 // TestRevokedPersistent checks that started persistent and partitioned requests end when another
 // process revokes their communicator, that no more can be started, and that the errors are raised
 // on that communicator. Open MPI 4 does not have all of MPI 4.

@@ -1,6 +1,8 @@
 /* Communicators that span clusters: look-up by native handle, allocation and release. */
 #include "core/comm.h"
 #include "core/error.h"
+#include "core/status.h"
+#include <limits.h>
 #include <string.h>
 
 zmap z_comms;
@@ -50,6 +52,26 @@ int zcomm_is_hurt(const zcomm *c) {
   return Z_ENGINE(ze_revoked(c->id)) || Z_ENGINE(ze_failed(c->id, NULL, 0, &lost)) || lost > 0;
 }
 
+/* Receives and drops the messages that are left on the native communicator of c, so that no
+ * communicator which gets the same context id later receives them. Returns whether none is left,
+ * which a process knows only of messages to itself. */
+static int drain(const zcomm *c) {
+  while (c->native_size == 1) {
+    MPI_Message message;
+    MPI_Status status;
+    int flag = 0;
+    if (real.Improbe(0, MPI_ANY_TAG, c->native, &flag, &message, &status)) return 0;
+    if (!flag) return 1;
+    int64_t bytes = z_status_bytes(&status);
+    void *data = bytes <= INT_MAX ? malloc((size_t)bytes + 1) : NULL;
+    if (!data) return 0;
+    int rc = real.Mrecv(data, (int)bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    free(data);
+    if (rc) return 0;
+  }
+  return 0;
+}
+
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
   int hurt = zcomm_is_hurt(c);
@@ -57,7 +79,8 @@ void zcomm_destroy(zcomm *c) {
   /* The map entry must go first: once the native communicator is freed, another thread may get the
    * same handle, possibly for a communicator that does not span clusters. */
   zmap_remove(&z_comms, z_key(native));
-  if (hurt) return; /* native stages that were left behind still use the communicator and its memory */
+  /* native stages and messages that were left behind still use the communicator and its memory */
+  if (hurt && !drain(c)) return;
   real.Comm_free(&native);
   zcomm_discard(c);
 }

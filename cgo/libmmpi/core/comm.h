@@ -109,7 +109,8 @@ void zcomm_discard(zcomm *c);
  * fail, otherwise 0. */
 int zcomm_is_hurt(const zcomm *c);
 /* Removes c from the map and the engine, and frees the native communicator and c. The caller has
- * dropped the last reference. The memory of a communicator that is hurt is kept. */
+ * dropped the last reference. A communicator that is hurt, and has several ranks in this cluster,
+ * is kept natively, with its memory. */
 void zcomm_destroy(zcomm *c);
 /* Drops a reference to c, and destroys c if there are no more references. */
 static inline void zcomm_release(zcomm *c) {

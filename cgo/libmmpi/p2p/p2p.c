@@ -19,18 +19,38 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 /* ---- starting ---- */
 
-/* the list of requests that own the data of native sends which were left behind */
-static zreq *left_behind;
+/* the list of requests that own the native sends which were left behind, and their data */
+static struct {
+  pthread_mutex_t lock;
+  zreq *first;
+} left_behind = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Keeps the data of the native send of r, which native MPI may still read. */
+/* Returns whether a native send that was left behind has completed, because zcomm_destroy has
+ * received its message. */
+static int has_ended(zreq *owner) {
+  int over = 0;
+  return !real.Test(&owner->native, &over, MPI_STATUS_IGNORE) && over;
+}
+
+/* Gives the native send of r and its data, which native MPI may still read, to a request that is
+ * kept until the send has completed. MPI_Request_free would not do: MPICH 4.0 over UCX ends the
+ * process if the message of a send whose request was freed is received. */
 static void leave_behind(zreq *r) {
   zreq *owner = zreq_new_blocking(NULL, ZREQ_SEND, r->function);
-  owner->packed = r->packed;
-  r->packed = NULL;
-  owner->next = __atomic_load_n(&left_behind, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&left_behind, &owner->next, owner, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  owner->native = r->native, owner->packed = r->packed, owner->staged = r->staged;
+  r->native = MPI_REQUEST_NULL, r->packed = NULL, r->staged = 0;
+  z_lock(&left_behind.lock);
+  for (zreq **at = &left_behind.first, *earlier; (earlier = *at);) {
+    if (has_ended(earlier)) {
+      *at = earlier->next;
+      zreq_free(earlier);
+    } else {
+      at = &earlier->next;
+    }
   }
-  real.Request_free(&r->native);
+  owner->next = left_behind.first;
+  left_behind.first = owner;
+  z_unlock(&left_behind.lock);
 }
 
 /* Ends the native send of r if its communicator has been revoked, and returns whether it has. No
