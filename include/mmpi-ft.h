@@ -39,6 +39,17 @@
 #endif
 #endif
 
+/* The predefined attribute that tells whether the job goes on when processes fail: a pointer to an
+ * int, 1 or 0. Open MPI has had its keyval since version 5. The other libraries have no keyval, and
+ * this number is that of none of theirs. */
+#ifndef MPIX_FT
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+#define MPIX_FT MPI_FT
+#else
+#define MPIX_FT (-7501)
+#endif
+#endif
+
 /* The functions. A declaration of mpi.h and this one are compatible. The functions are weak, so
  * that a program is linked without MMPI too. */
 #ifdef __cplusplus

@@ -6,8 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* the keyval MPIX_FT of include/mmpi-ft.h */
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+enum { FT = MPI_FT };
+#else
+enum { FT = -7501 };
+#endif
+
 typedef struct predefined {
-  int tag_ub, universe, wtime_is_global, appnum;
+  int tag_ub, universe, wtime_is_global, appnum, ft;
 } predefined;
 
 /* The job's values of predefined attributes. MPI_Comm_get_attr returns their addresses, so they
@@ -32,10 +39,12 @@ int zattr_hidden(int keyval) { return keyval == MPI_APPNUM && z_layout.clusters 
 int *zattr_of_job(int keyval, int found) {
   values.tag_ub = z_layout.tag_ub;
   values.universe = z_layout.size;
+  values.ft = z_layout.on_loss != 0;
   values.wtime_is_global = 0; /* each host has its own clock */
   switch (keyval) {
   case MPI_TAG_UB: return &values.tag_ub;
   case MPI_UNIVERSE_SIZE: return &values.universe;
+  case FT: return &values.ft;
   case MPI_WTIME_IS_GLOBAL: return &values.wtime_is_global;
   case MPI_APPNUM: return found && appnum_known && z_layout.clusters > 1 ? &values.appnum : NULL;
   }
@@ -43,7 +52,9 @@ int *zattr_of_job(int keyval, int found) {
 }
 
 int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
-  int rc = real.Comm_get_attr(comm, keyval, value, flag);
+  *flag = 0;
+  /* the native library may not know the keyval MPIX_FT */
+  int rc = keyval == FT ? MPI_SUCCESS : real.Comm_get_attr(comm, keyval, value, flag);
   if (rc) return rc;
   int *own = zattr_of_job(keyval, *flag);
   if (own) *(int **)value = own, *flag = 1;

@@ -35,6 +35,9 @@ int main(int argc, char **argv) {
   MPI_Comm comm, alive;
   MPI_Request request;
   CLASS(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), MPI_ERR_UNSUPPORTED_OPERATION);
+  int *tolerant;
+  CLASS(MPI_Comm_get_attr(MPI_COMM_WORLD, MPIX_FT, &tolerant, &flag), MPI_SUCCESS);
+  CHECK(flag && *tolerant == 1, "the attribute MPIX_FT is not 1");
   CLASS(MPI_Comm_dup(MPI_COMM_WORLD, &comm), MPI_SUCCESS);
   CLASS(MPIX_Comm_is_revoked(comm, &flag), MPI_SUCCESS);
   SAME(flag, 0, "revoked before");
