@@ -18,13 +18,19 @@
     *(r) = (uintptr_t)r_;              \
     return e_;                         \
   } while (0)
+/* MPI 4.1 deprecates MPI_Get_elements_x. */
+#if MPI_VERSION >= 4
+#define GET_ELEMENTS MPI_Get_elements_c
+#else
+#define GET_ELEMENTS MPI_Get_elements_x
+#endif
 #define IN(p, in_place) ((in_place) ? MPI_IN_PLACE : (p))
 
 static void from(b_status *o, MPI_Status *s) {
   MPI_Count n = 0;
   int cancelled = 0;
   MPI_Test_cancelled(s, &cancelled);
-  if (!cancelled) MPI_Get_elements_x(s, MPI_BYTE, &n);
+  if (!cancelled) GET_ELEMENTS(s, MPI_BYTE, &n);
   o->source = s->MPI_SOURCE;
   o->tag = s->MPI_TAG;
   o->cancelled = cancelled;
