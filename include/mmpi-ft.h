@@ -50,6 +50,17 @@
 #endif
 #endif
 
+/* The macros by which programs ask whether Open MPI has the newer functions. */
+#ifndef OMPI_HAVE_MPIX_COMM_ISHRINK
+#define OMPI_HAVE_MPIX_COMM_ISHRINK 1
+#endif
+#ifndef OMPI_HAVE_MPIX_COMM_GET_FAILED
+#define OMPI_HAVE_MPIX_COMM_GET_FAILED 1
+#endif
+#ifndef OMPI_HAVE_MPIX_COMM_ACK_FAILED
+#define OMPI_HAVE_MPIX_COMM_ACK_FAILED 1
+#endif
+
 /* The functions. A declaration of mpi.h and this one are compatible. The functions are weak, so
  * that a program is linked without MMPI too. */
 #ifdef __cplusplus
