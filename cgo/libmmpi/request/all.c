@@ -9,7 +9,7 @@ typedef struct all {
   char *done; /* [b.n] 1 once the request has been concluded */
   /* left is the number of requests that have not been concluded; failed is 1 if one has failed */
   int left, failed;
-  zfault fault; /* the error that the call raises */
+  zunraised unraised; /* the error that the call raises */
 } all;
 
 static void note_done(all *a, int i, int rc) {
@@ -25,7 +25,7 @@ static void each_over(all *a) {
   for (int i = 0; i < a->b.n; i++) {
     zreq *r = a->b.ours[i];
     zdone_wait(r);
-    note_done(a, i, zdone_conclude(r, &a->b.requests[i], zbatch_status(a->statuses, i), &a->fault));
+    note_done(a, i, zdone_conclude(r, &a->b.requests[i], zbatch_status(a->statuses, i), &a->unraised));
   }
 }
 
@@ -42,7 +42,7 @@ static int all_over(void *arg) {
       rc = zdone_test_native(&a->b.requests[i], &flag, status);
     } else if (zdone_over(r)) {
       flag = 1;
-      rc = zdone_conclude(r, &a->b.requests[i], status, &a->fault);
+      rc = zdone_conclude(r, &a->b.requests[i], status, &a->unraised);
     }
     if (flag || rc) note_done(a, i, rc);
   }
@@ -64,7 +64,7 @@ int z_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
   }
   free(a.done);
   zbatch_close(&a.b);
-  return a.failed ? zbatch_failed(&a.fault, "MPI_Waitall") : MPI_SUCCESS;
+  return a.failed ? zbatch_failed(&a.unraised, "MPI_Waitall") : MPI_SUCCESS;
 }
 
 static int all_requests_over(const zbatch *b) {
@@ -84,7 +84,7 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   }
   zbatch b;
   int rc = MPI_SUCCESS, failed = 0;
-  zfault fault = {NULL, MPI_SUCCESS};
+  zunraised unraised = {NULL, MPI_SUCCESS};
   if (zbatch_open(&b, n, requests)) return zbatch_no_memory("MPI_Testall");
   *flag = all_requests_over(&b) || (z_poll(), all_requests_over(&b));
   if (*flag) {
@@ -96,7 +96,7 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     for (int k = 0; k < b.natives; k++) zbatch_native_done(&b, k, zbatch_status(statuses, b.at[k]));
     for (int i = 0; i < n && *flag; i++) {
       if (!b.ours[i]) continue;
-      int rc2 = zdone_conclude(b.ours[i], &requests[i], zbatch_status(statuses, i), &fault);
+      int rc2 = zdone_conclude(b.ours[i], &requests[i], zbatch_status(statuses, i), &unraised);
       zbatch_set_error(statuses, i, rc2);
       if (rc2) failed = 1;
     }
@@ -105,5 +105,5 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   }
   zbatch_close(&b);
   if (rc) return rc; /* native MPI has raised the error */
-  return failed ? zbatch_failed(&fault, "MPI_Testall") : MPI_SUCCESS;
+  return failed ? zbatch_failed(&unraised, "MPI_Testall") : MPI_SUCCESS;
 }

@@ -59,13 +59,13 @@ int zbatch_no_memory(const char *function) {
   return z_raise(NULL, MPI_ERR_NO_MEM, function, "no memory for the array of requests");
 }
 
-int zbatch_failed(const zfault *fault, const char *function) {
-  if (!fault->comm) return MPI_ERR_IN_STATUS; /* native MPI has raised the error */
+int zbatch_failed(const zunraised *unraised, const char *function) {
+  if (!unraised->comm) return MPI_ERR_IN_STATUS; /* native MPI has raised the error */
   char text[MPI_MAX_ERROR_STRING];
   int n;
-  if (z_Error_string(fault->class_, text, &n)) snprintf(text, sizeof text, "an operation failed: see the statuses");
-  z_raise(fault->comm, fault->class_, function, "%s", text);
-  zcomm_release(fault->comm);
+  if (z_Error_string(unraised->class_, text, &n)) snprintf(text, sizeof text, "an operation failed: see the statuses");
+  z_raise(unraised->comm, unraised->class_, function, "%s", text);
+  zcomm_release(unraised->comm);
   return MPI_ERR_IN_STATUS;
 }
 

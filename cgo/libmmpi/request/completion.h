@@ -24,11 +24,11 @@ static inline int zdone_over(zreq *r) { return !zdone_active(r) || zreq_over(zdo
 void zdone_wait(zreq *r);
 
 /* Concludes a completed request: stores its status in *status, and frees the request and sets
- * *handle to MPI_REQUEST_NULL unless it is persistent. If fault is NULL an error is raised and its
- * code returned. Otherwise its class is returned, and *fault is set to the first error that has not
- * been raised. A pending receive (zreq_stays) is not concluded: the request and its status stay as
- * they are. */
-int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zfault *fault);
+ * *handle to MPI_REQUEST_NULL unless it is persistent. If unraised is NULL an error is raised and
+ * its code returned. Otherwise its class is returned, and *unraised is set to the first error that
+ * has not been raised. A pending receive (zreq_stays) is not concluded: the request and its status
+ * stay as they are. */
+int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zunraised *unraised);
 
 /* ---- one native request, whose status may need translation ---- */
 
@@ -96,9 +96,9 @@ int zbatch_no_memory(const char *function);
 
 /* Returns the code of a call for several requests after a failure, MPI_ERR_IN_STATUS. The error
  * handler of the failed request's communicator gets the code of that request, as MPI demands (MPI
- * 4.1, 9.3), and the reference of *fault is dropped. If *fault has no request the errors have been
- * raised already. */
-int zbatch_failed(const zfault *fault, const char *function);
+ * 4.1, 9.3), and the reference of *unraised is dropped. If *unraised has no request the errors have
+ * been raised already. */
+int zbatch_failed(const zunraised *unraised, const char *function);
 
 /* Returns the address of status i of the program's array, or MPI_STATUS_IGNORE if there is no
  * array. */

@@ -96,14 +96,14 @@ int zreq_over(zreq *r) {
   return done && zreq_stays(r) ? resume(r) : done;
 }
 
-void zfault_note(zfault *fault, const zreq *r, int class_) {
-  if (!fault->comm) *fault = (zfault){zcomm_retain(r->comm), class_};
+void zunraised_note(zunraised *unraised, const zreq *r, int class_) {
+  if (!unraised->comm) *unraised = (zunraised){zcomm_retain(r->comm), class_};
 }
 
-int zreq_tell(zreq *r, zfault *fault) {
-  if (!fault) return z_raise_cell(r->comm, &r->cell, r->function);
+int zreq_tell(zreq *r, zunraised *unraised) {
+  if (!unraised) return z_raise_cell(r->comm, &r->cell, r->function);
   int class_ = z_error_class(r->cell.error);
-  zfault_note(fault, r, class_);
+  zunraised_note(unraised, r, class_);
   return class_;
 }
 

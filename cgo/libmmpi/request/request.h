@@ -107,15 +107,15 @@ static inline int zreq_stays(const zreq *r) { return r->cell.error == Z_ERR_PROC
 /* The error of a call for several requests: that of the first failed request whose error has not
  * been raised. comm is the request's communicator, referenced, or NULL if there is no such request,
  * and class_ the class of its error. */
-typedef struct zfault {
+typedef struct zunraised {
   zcomm *comm;
   int class_;
-} zfault;
-/* Raises the error of a pending receive (zreq_stays) and returns its code or, if `fault` is not
- * NULL, returns the class and sets *fault as zdone_conclude does. */
-int zreq_tell(zreq *r, zfault *fault);
-/* Sets *fault to the error class_ of the request r, unless it has another request's already. */
-void zfault_note(zfault *fault, const zreq *r, int class_);
+} zunraised;
+/* Raises the error of a pending receive (zreq_stays) and returns its code or, if `unraised` is not
+ * NULL, returns the class and sets *unraised as zdone_conclude does. */
+int zreq_tell(zreq *r, zunraised *unraised);
+/* Sets *unraised to the error class_ of the request r, unless it has another request's already. */
+void zunraised_note(zunraised *unraised, const zreq *r, int class_);
 /* Copies the results of a completed request to the program's buffer and its status to *status, and
  * returns its MPI error class without raising it. Further calls return the same. A pending receive
  * (zreq_stays) is cancelled, and its error is Z_ERR_PROC_FAILED. */

@@ -7,16 +7,16 @@ void zdone_wait(zreq *r) {
   if (!zdone_over(r)) z_wait(over, r);
 }
 
-int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zfault *fault) {
+int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zunraised *unraised) {
   zreq *w = zdone_work(r);
   if (!w) { /* an inactive persistent request */
     z_status_empty(status);
     return MPI_SUCCESS;
   }
-  if (zreq_stays(w)) return zreq_tell(w, fault);
+  if (zreq_stays(w)) return zreq_tell(w, unraised);
   int rc = zreq_finish(w, status);
-  if (rc && !fault) rc = zreq_raise(w);
-  else if (rc && !w->raised) zfault_note(fault, r, rc);
+  if (rc && !unraised) rc = zreq_raise(w);
+  else if (rc && !w->raised) zunraised_note(unraised, r, rc);
   if (r->kind == ZREQ_PERSISTENT) {
     r->inner = NULL;
     zreq_free(w);

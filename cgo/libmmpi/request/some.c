@@ -8,11 +8,11 @@ typedef struct some {
   zbatch b; /* the requests of the call */
   /* the most requests to conclude: 1 for MPI_Waitany and MPI_Testany, otherwise n */
   int most;
-  int count;    /* the number of requests that have been concluded */
-  int rc;       /* the code of the last error, or MPI_SUCCESS */
-  int failed;   /* 1 if a request has failed */
-  zfault fault; /* the error that MPI_Waitsome or MPI_Testsome raises */
-  int *indices; /* [count] the indices of the requests that have been concluded */
+  int count;          /* the number of requests that have been concluded */
+  int rc;             /* the code of the last error, or MPI_SUCCESS */
+  int failed;         /* 1 if a request has failed */
+  zunraised unraised; /* the error that MPI_Waitsome or MPI_Testsome raises */
+  int *indices;       /* [count] the indices of the requests that have been concluded */
   /* [count] The statuses in the order of `indices`, or MPI_STATUSES_IGNORE. For MPI_Waitany and
    * MPI_Testany: the one status, whose MPI_ERROR stays unchanged. */
   MPI_Status *statuses;
@@ -27,7 +27,7 @@ static void conclude_ours(some *s) {
   for (int i = 0; i < b->n && s->count < s->most; i++) {
     zreq *r = b->ours[i];
     if (!r || !zdone_active(r) || !zdone_over(r)) continue;
-    int rc = zdone_conclude(r, &b->requests[i], next_status(s), s->most == 1 ? NULL : &s->fault);
+    int rc = zdone_conclude(r, &b->requests[i], next_status(s), s->most == 1 ? NULL : &s->unraised);
     if (s->most > 1) zbatch_set_error(s->statuses, s->count, rc);
     if (rc) s->failed = 1, s->rc = rc;
     s->indices[s->count++] = i;
@@ -125,7 +125,7 @@ static int several(int n, MPI_Request requests[], int *count, int indices[], MPI
   int found = 0, rc = some_run(&s, n, requests, blocking, function, &found);
   *count = found && !s.count ? MPI_UNDEFINED : s.count;
   if (rc) return rc;
-  return s.failed ? zbatch_failed(&s.fault, function) : MPI_SUCCESS;
+  return s.failed ? zbatch_failed(&s.unraised, function) : MPI_SUCCESS;
 }
 
 int z_Waitsome(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[]) {
