@@ -17,9 +17,9 @@ import (
 // stoppedOf lists the processes of a job that run a program and are stopped.
 func stoppedOf(id, program string) (pids []int) {
 	for _, p := range Processes(id) {
-		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
-		if err == nil && exe == program && strings.Contains(string(stat), ") T ") {
+		_, err := running([]int{p}, program)
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
+		if err == nil && strings.Contains(string(stat), ") T ") {
 			pids = append(pids, p)
 		}
 	}

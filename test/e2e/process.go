@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/marked"
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // Run runs a command to its end, within its limit, from the repository's root.
@@ -170,15 +171,32 @@ var errNoProcess = errors.New("no such process")
 // Victim finds a process of the job that runs the program.
 func Victim(id, program string) (int, error) { return running(Processes(id), program) }
 
-// running finds one of the processes that runs the program. It compares files, because the name of
-// a program may be another one in a mount namespace that is not this process's.
+// executable returns a name, below /proc, of the file that a process runs. It is valid from other
+// mount namespaces, too. Under user emulation /proc has the emulator as the executable, and the file
+// is the emulator's first argument.
+func executable(pid int) string {
+	words := []string{}
+	if os.Getenv(optional.EmulatedVariable) != "" {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		words = strings.Split(string(line), "\x00")
+	}
+	switch {
+	case len(words) < 2:
+		return fmt.Sprintf("/proc/%d/exe", pid)
+	case filepath.IsAbs(words[1]):
+		return fmt.Sprintf("/proc/%d/root%s", pid, words[1])
+	}
+	return fmt.Sprintf("/proc/%d/cwd/%s", pid, words[1])
+}
+
+// running finds one of the processes that runs the program.
 func running(pids []int, program string) (int, error) {
 	want, err := os.Stat(program)
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range pids {
-		if exe, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p)); err == nil && os.SameFile(exe, want) {
+		if exe, err := os.Stat(executable(p)); err == nil && os.SameFile(exe, want) {
 			return p, nil
 		}
 	}
