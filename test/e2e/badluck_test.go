@@ -111,8 +111,8 @@ func TestRankKilled(t *testing.T) {
 	}
 }
 
-// skipIfKillsAreHidden skips the test if MPICH's launcher says that all is well of native jobs, too,
-// of which a process was killed.
+// skipIfKillsAreHidden skips the test if MPICH's launcher says that all is well of native jobs,
+// too, of which a process was killed.
 func (b *Bed) skipIfKillsAreHidden() {
 	b.T.Helper()
 	if nativeIsReliable() {

@@ -188,8 +188,8 @@ func TestRevokedCommunicator(t *testing.T) {
 	}
 }
 
-// TestRevokedContexts checks that a program can revoke and free more communicators than MPICH has at
-// a time, 2048, where the clusters have one process each.
+// TestRevokedContexts checks that a program can revoke and free more communicators than MPICH has
+// at a time, 2048, where the clusters have one process each.
 func TestRevokedContexts(t *testing.T) {
 	b := New(t)
 	l := losing{clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}

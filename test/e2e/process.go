@@ -172,8 +172,8 @@ var errNoProcess = errors.New("no such process")
 func Victim(id, program string) (int, error) { return running(Processes(id), program) }
 
 // executable returns a name, below /proc, of the file that a process runs. It is valid from other
-// mount namespaces, too. Under user emulation /proc has the emulator as the executable, and the file
-// is the emulator's first argument.
+// mount namespaces, too. Under user emulation /proc has the emulator as the executable, and the
+// file is the emulator's first argument.
 func executable(pid int) string {
 	words := []string{}
 	if os.Getenv(optional.EmulatedVariable) != "" {
