@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/optional"
 	"github.com/leidenzipper/zipper/internal/wire"
 )
 
@@ -217,6 +218,7 @@ func TestStaticProgram(t *testing.T) {
 // TestAddressSpace checks that the ranks report a limit of address space, as batch systems set it,
 // that is below what the engine reserves, instead of crashing in Go's start.
 func TestAddressSpace(t *testing.T) {
+	optional.Processor(t, "the limit of address space, which the emulator itself would exceed")
 	b := New(t)
 	clusters := []Cluster{A(1, OpenMPI), B(1, MPICH)}
 	limited := func(kib string) Result {

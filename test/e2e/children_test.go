@@ -3,12 +3,15 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestChildrenAreRefused checks that a child process of a rank gets an error from MPI, however it
 // was made, and that no frame of the child reaches another rank: with level sealed it would reuse a
 // nonce of the rank.
 func TestChildrenAreRefused(t *testing.T) {
+	optional.Processor(t, "MADV_WIPEONFORK, by which a child knows that it is none of the job")
 	for _, level := range []string{"checked", "sealed"} {
 		for _, job := range []Job{
 			{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}},
