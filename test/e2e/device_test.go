@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // drivers are the file names of the drivers of devices, and their names in errors. The fake ones
@@ -27,6 +29,9 @@ func fakeDriver(b *Bed, file string, flags ...string) string {
 func TestDeviceMemory(t *testing.T) {
 	for _, d := range drivers {
 		overSplits(t, d.name, byLength([]split{mixedPair}, []split{twoOne, mixed, mpichPair}), func(b *Bed, s split) {
+			if d.name != "Level Zero" {
+				optional.Processor(b.T, "process_vm_readv, by which memory of the host is known once a device has failed")
+			}
 			j, path, driver := Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/device.c"), fakeDriver(b, d.file)
 			b.OK(b.Zipped(j, path, driver))
 			if d.name == "Level Zero" { // hwloc loads a library of this name, without a device, for MPI libraries

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // guests are programs in whose process a library must be a good guest (docs/design/guest.md). They
@@ -66,6 +68,7 @@ func TestRelativeLibraryPath(t *testing.T) {
 // TestUserMayChange lets a program of root become another user in the middle of a job. Natively
 // Open MPI warns about its segments, which that user may not remove.
 func TestUserMayChange(t *testing.T) {
+	optional.Processor(t, "the signals by which a C library changes the user of all threads")
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/identity.c")))
 	})
@@ -102,6 +105,7 @@ func TestFirstThreadMayEnd(t *testing.T) {
 // TestDataLimit checks that the error names a limit of data that leaves too little, and that a
 // limit which leaves enough has no effect.
 func TestDataLimit(t *testing.T) {
+	optional.Processor(t, "limits of data")
 	overSplits(t, "", []split{oneOne, mpichPair, mixedPair}, func(b *Bed, s split) {
 		limited := func(kib string) Result {
 			return b.Zipped(Job{Clusters: s.clusters}, "/bin/sh", "-c", `ulimit -d "$0"; exec "$@"`, kib,

@@ -24,7 +24,7 @@ const (
 )
 
 // Limit bounds every run; a run that takes longer is killed and fails its test. In the long tests,
-// which do more, the limit is doubled.
+// which do more, the limit is doubled, and under user emulation it is four times as long.
 const Limit = 2 * time.Minute
 
 // Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI, because
@@ -69,6 +69,9 @@ func New(t *testing.T) *Bed {
 	b := &Bed{T: t, Root: root, Zipper: filepath.Join(root, "bin", "zipper"), Limit: Limit}
 	if long() {
 		b.Limit *= 2
+	}
+	if os.Getenv(optional.EmulatedVariable) != "" {
+		b.Limit *= 4
 	}
 	for _, f := range []string{"bin/zipper", "lib/libmmpi-openmpi.so", "lib/libmmpi-mpich.so"} {
 		if _, err := os.Stat(filepath.Join(root, f)); err != nil {
