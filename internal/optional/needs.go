@@ -14,6 +14,9 @@ const NeedsVariable = "ZIPPER_NEEDS"
 // programs are emulated (qemu-user).
 const EmulatedVariable = "ZIPPER_EMULATED"
 
+// Emulated reports whether programs are emulated.
+func Emulated() bool { return os.Getenv(EmulatedVariable) != "" }
+
 // Processor skips the test under user emulation, which lacks a function of the kernel.
 func Processor(t testing.TB, function string) {
 	t.Helper()

@@ -119,8 +119,8 @@ func (b *Bed) skipIfKillsAreHidden() {
 		return
 	}
 	if n := b.killsUntilHidden(bad(b)); n > 0 {
-		b.T.Skipf("MPICH's launcher (%s) says that all is well of native jobs, too, of which a process was killed: of number %d",
-			version(MPICH), n)
+		b.T.Skipf("MPICH's launcher (%s) says that all is well of native jobs, too, of which a process was killed: "+
+			"of number %d", version(MPICH), n)
 	}
 }
 

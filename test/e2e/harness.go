@@ -70,7 +70,7 @@ func New(t *testing.T) *Bed {
 	if long() {
 		b.Limit *= 2
 	}
-	if os.Getenv(optional.EmulatedVariable) != "" {
+	if optional.Emulated() {
 		b.Limit *= 4
 	}
 	for _, f := range []string{"bin/zipper", "lib/libmmpi-openmpi.so", "lib/libmmpi-mpich.so"} {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,7 +133,8 @@ func (b *Bed) matchesNative(j Job, argv ...string) {
 // Debian 12, but not with all others, among which are release candidates, nor under user emulation,
 // which keeps some signals for itself.
 func nativeIsReliable() bool {
-	return os.Getenv(optional.EmulatedVariable) == "" && strings.HasPrefix(version(OpenMPI), "4.1.") && strings.HasPrefix(version(MPICH), "4.0.")
+	return !optional.Emulated() && strings.HasPrefix(version(OpenMPI), "4.1.") &&
+		strings.HasPrefix(version(MPICH), "4.0.")
 }
 
 // okOrFailsNatively fails the test if a job has failed, or skips it if the program, with "{mpi}" in

@@ -44,7 +44,8 @@ func TestRunOutlivesCluster(t *testing.T) {
 					}
 				}
 			}
-			if last := c.clusters[1]; last.MPI == MPICH && len(out.Lost) == 1 && !strings.Contains(out.Lost[0].Reason, "exit status") {
+			if c.clusters[1].MPI == MPICH && len(out.Lost) == 1 &&
+				!strings.Contains(out.Lost[0].Reason, "exit status") {
 				b.skipIfKillsAreHidden()
 			}
 			if len(out.Lost) != 1 || out.Lost[0].Cluster != "b" || out.Lost[0].Seconds <= 0 ||

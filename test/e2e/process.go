@@ -176,7 +176,7 @@ func Victim(id, program string) (int, error) { return running(Processes(id), pro
 // file is the emulator's first argument.
 func executable(pid int) string {
 	words := []string{}
-	if os.Getenv(optional.EmulatedVariable) != "" {
+	if optional.Emulated() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		words = strings.Split(string(line), "\x00")
 	}
