@@ -41,8 +41,8 @@ func TestStatusHasFailureOfKernel(t *testing.T) {
 		}
 	}
 	table.fails.Store(false)
-	// The status may have the failure before the job has the kernel's answer. A request for the same
-	// door until then is answered by it, too, so this one is for another door.
+	// The status may have the failure before the job has the kernel's answer. A request for the
+	// same door until then is answered by it, too, so this one is for another door.
 	r[2].ask(1)
 	r[2].way()
 	if s := b.f.Status(); !s.NAT || s.NATFailure != "" {

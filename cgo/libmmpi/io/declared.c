@@ -35,14 +35,17 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
+const char *zfile_path(const char *name) {
+  const char *colon = strchr(name, ':');
+  return colon && !memchr(name, '/', (size_t)(colon - name)) ? colon + 1 : name;
+}
+
 /* Writes to out, of PATH_MAX bytes, the path without links and dots of the directory of the file
  * `name`, or of the longest part of that directory's path that exists. *missing is 1 if something
  * on the path does not exist, otherwise 0. Returns 1, or 0 if no directory was found. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
-  const char *colon = strchr(name, ':'); /* "ufs:/path" names the driver of a file system */
-  if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
-  if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
+  if (snprintf(copy, sizeof copy, "%s", zfile_path(name)) >= (int)sizeof copy) return 0;
   for (*missing = 0;; *missing |= errno == ENOENT) {
     char *slash = strrchr(copy, '/');
     if (!slash) return realpath(".", out) != NULL;

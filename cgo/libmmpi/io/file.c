@@ -9,8 +9,12 @@
 #include "io/file.h"
 #include "comm/comm.h"
 #include "io/hints.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The map from a file's native handle to its zfile. Files that one process has opened alone are not
  * in it. */
@@ -23,13 +27,23 @@ zfile *zfile_find(MPI_File file) {
   return f && f->spans ? f : NULL;
 }
 
+/* Frees a zfile, or does nothing if it is NULL. */
+static void drop(zfile *f) {
+  if (f) free(f->name), free(f->path);
+  free(f);
+}
+
+int zfile_raise(MPI_File file, int rc) {
+  return rc ? z_raise_file(file, z_native_class(rc), "a call on a file",
+                           "not all processes that have opened it have taken part")
+            : rc;
+}
+
 /* Waits for all processes that have opened a file f that spans clusters, in a job that goes on when
  * a cluster is lost. Returns MPI_SUCCESS if all processes of this cluster go on, or the code of an
  * error that was raised. */
 static int meet_everywhere(MPI_File file, const zfile *f) {
-  static const char function[] = "a collective call on a file";
-  int rc = zcomm_vote(zcomm_find(f->comm), z_Barrier(f->comm), function);
-  return rc ? z_raise_file(file, z_native_class(rc), function, "not all processes that have opened it have come") : rc;
+  return zfile_raise(file, zcomm_vote(zcomm_find(f->comm), z_Barrier(f->comm), "a collective call on a file"));
 }
 
 int zfile_meet(MPI_File file) {
@@ -46,11 +60,13 @@ static const int classes[] = {MPI_SUCCESS,         MPI_ERR_IO,     MPI_ERR_NO_SU
                               Z_CLASS_PROC_FAILED, Z_CLASS_REVOKED};
 enum { CLASSES = sizeof classes / sizeof *classes };
 
-static int portable(int rc) {
-  int class_ = z_native_class(rc), i = 0;
+static int place_of(int class_) {
+  int i = 0;
   while (i < CLASSES && classes[i] != class_) i++;
   return i < CLASSES ? i : 1;
 }
+
+static int portable(int rc) { return place_of(z_native_class(rc)); }
 
 /* ---- open ---- */
 
@@ -204,10 +220,10 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
     rc = real.Comm_set_errhandler(f->comm, MPI_ERRORS_RETURN); /* the file's handler gets errors */
   if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out, &raised))) z_Comm_free(&f->comm);
   if (rc) {
-    if (f) free(f->name);
-    free(f);
+    drop(f);
     return raised ? rc : z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
   }
+  f->path = realpath(zfile_path(name), NULL);
   zmap_put(&files, z_key(*out), f);
   rc = zshared_open(f, *out);
   if (!z_layout.on_loss || !(rc = zcomm_vote(zcomm_find(f->comm), rc, function))) return rc;
@@ -218,8 +234,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
 void zfile_stop(void) {
   for (zfile *f; (f = zmap_take(&files));) {
     if (f->spans) zshared_drop(f);
-    free(f->name);
-    free(f);
+    drop(f);
   }
 }
 
@@ -244,7 +259,7 @@ int z_File_close(MPI_File *file) {
   if (!f) return rc;
   if (!f->spans) {
     real.Comm_free(&f->comm);
-    free(f);
+    drop(f);
     return rc;
   }
   zcomm *c = zcomm_find(f->comm);
@@ -256,8 +271,7 @@ int z_File_close(MPI_File *file) {
   }
   if (zcomm_is_hurt(c)) rc2 = MPI_SUCCESS;
   z_Comm_free(&f->comm);
-  free(f->name);
-  free(f);
+  drop(f);
   return rc ? rc : rc2;
 }
 
@@ -268,16 +282,37 @@ int z_File_close(MPI_File *file) {
   int z_##NAME PARAMS {                                                      \
     zfile *f = zfile_find(file);                                             \
     int rc = f && !z_layout.on_loss ? z_Barrier(f->comm) : zfile_meet(file); \
-    if (!rc) INSIDE(NAME(__VA_ARGS__));                                      \
-    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS;                          \
+    if (rc) return rc;                                                       \
+    INSIDE(NAME(__VA_ARGS__));                                               \
+    int rc2 = f ? zfile_raise(file, z_Barrier(f->comm)) : MPI_SUCCESS;       \
     return rc ? rc : rc2;                                                    \
   }
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* Preallocates space for a file, in the cluster of rank 0 only, which broadcasts the result. The
- * libraries write from the end of the file that they find, so two that do it at once would make the
- * file too long. */
+/* ---- preallocation ---- */
+
+/* Allocates the first `size` bytes of the file with a path. Returns an MPI error class. */
+static int allocate(const char *path, MPI_Offset size) {
+  if (!size) return MPI_SUCCESS;
+  int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1, error = fd < 0 ? errno : EINTR;
+  while (fd >= 0 && error == EINTR) error = posix_fallocate(fd, 0, size);
+  if (fd >= 0) close(fd);
+  switch (path ? error : ENOENT) {
+  case 0: return MPI_SUCCESS;
+  case ENOENT: return MPI_ERR_NO_SUCH_FILE;
+  case ENOSPC: return MPI_ERR_NO_SPACE;
+  case EDQUOT: return MPI_ERR_QUOTA;
+  case EROFS: return MPI_ERR_READ_ONLY;
+  case EACCES:
+  case EPERM: return MPI_ERR_ACCESS;
+  default: return MPI_ERR_IO;
+  }
+}
+
+/* Rank 0 allocates the space of a file that spans clusters by a call of the operating system's, and
+ * broadcasts the result. Open MPI's native function (4.1.4) makes a file that has the size already
+ * twice as long, and returns an undefined code at ranks other than 0. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
   static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);
@@ -286,14 +321,15 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
     if (!(rc = zfile_meet(file))) INSIDE(File_preallocate(file, size));
     return rc;
   }
+  if (size < 0) return z_raise_file(file, MPI_ERR_ARG, function, "the size is negative");
+  if (f->amode & MPI_MODE_RDONLY) return z_raise_file(file, MPI_ERR_READ_ONLY, function, "the file may only be read");
   zcomm *c = zcomm_find(f->comm);
-  int first = zcluster_has(c->world[0]);
   if ((rc = z_layout.on_loss ? zfile_meet(file) : z_Barrier(f->comm))) return rc;
-  if (first) INSIDE(File_preallocate(file, size));
-  int32_t found = portable(rc);
-  int failed = zcomm_bcast(c, &found, sizeof found, 0, function), rc2 = z_Barrier(f->comm);
-  if (first || failed || !found) return rc ? rc : failed ? failed : rc2;
-  return z_raise_file(file, classes[found], function, "the cluster that performs it for all clusters has failed");
+  int32_t found = c->rank ? 0 : place_of(allocate(f->path, size));
+  rc = zcomm_bcast(c, &found, sizeof found, 0, function);
+  int rc2 = z_Barrier(f->comm);
+  if (rc || rc2 || !found) return zfile_raise(file, rc ? rc : rc2);
+  return z_raise_file(file, classes[found], function, "rank 0, which allocates the space for all ranks, has failed");
 }
 
 /* ---- other functions ---- */
@@ -310,7 +346,8 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
                           "write: use \"external32\" or convert to double");
   }
   int rc = (f ? zhints_spanning : zhints_inside)(info, &hints);
-  if (!rc && f && at == MPI_DISPLACEMENT_CURRENT && f->amode & MPI_MODE_SEQUENTIAL) rc = zshared_byte(f, file, &at);
+  if (!rc && f && at == MPI_DISPLACEMENT_CURRENT && f->amode & MPI_MODE_SEQUENTIAL)
+    rc = zfile_raise(file, zshared_byte(f, file, &at));
   if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
   if (hints != info) real.Info_free(&hints);
@@ -318,7 +355,7 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
   int size = 0, rc2 = rc ? rc : real.Type_size(element, &size);
   if (size > 0) f->element = size;
   int rc3 = zshared_set(f, 0);
-  return rc2 ? rc2 : rc3;
+  return rc2 ? rc2 : zfile_raise(file, rc3);
 }
 
 int z_File_set_info(MPI_File file, MPI_Info info) {

@@ -13,6 +13,7 @@ typedef struct zfile {
   int spans;
   int amode;  /* the access mode that the program passed to MPI_File_open; set if spans is 1 */
   char *name; /* the file's name; set if spans is 1 */
+  char *path; /* the file's path from the root, without links; NULL if it has none, or spans is 0 */
   /* The window of one number that holds the shared file pointer (sharedpointer.c); set if spans is
    * 1. */
   MPI_Win pointer;
@@ -66,6 +67,14 @@ void zshared_drop(zfile *f);
  * that the MPI function must return. For MPI_FILE_NULL the function uses the handler of calls
  * without a file. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
+
+/* Returns the path in the name of a file, which may begin with the driver of a file system, as in
+ * "ufs:/path". */
+const char *zfile_path(const char *name);
+
+/* Raises on a file the error code rc of a call on its communicator or window, and returns the code
+ * that the MPI function must return. It does nothing if rc is MPI_SUCCESS. */
+int zfile_raise(MPI_File file, int rc);
 
 /* Returns whether the user declares, by the info or ZIPPER_SHARED_FS, that all clusters share the
  * file system of the path `name`. *missing is set to 1 if its directory does not exist on this

@@ -75,14 +75,14 @@ static int in_order(zfile *f, int64_t mine, const char *function, MPI_Offset *at
 
 /* ---- access ---- */
 
-#define ONE(NAME, AT, BUFFER, LAST, last)                                            \
-  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, LAST last) { \
-    zfile *f = zfile_find(file);                                                     \
-    int64_t at = 0;                                                                  \
-    int rc = f ? move(f, width(f, count, type), MPI_SUM, &at) : MPI_SUCCESS;         \
-    if (f && !rc) INSIDE(AT(file, at, buf, count, type, last));                      \
-    else if (!f) INSIDE(NAME(file, buf, count, type, last));                         \
-    return rc;                                                                       \
+#define ONE(NAME, AT, BUFFER, LAST, last)                                                       \
+  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, LAST last) {            \
+    zfile *f = zfile_find(file);                                                                \
+    int64_t at = 0;                                                                             \
+    int rc = f ? zfile_raise(file, move(f, width(f, count, type), MPI_SUM, &at)) : MPI_SUCCESS; \
+    if (f && !rc) INSIDE(AT(file, at, buf, count, type, last));                                 \
+    else if (!f) INSIDE(NAME(file, buf, count, type, last));                                    \
+    return rc;                                                                                  \
   }
 ONE(File_write_shared, File_write_at, const void *, MPI_Status *, status)
 ONE(File_read_shared, File_read_at, void *, MPI_Status *, status)
@@ -94,7 +94,7 @@ ONE(File_iread_shared, File_iread_at, void *, MPI_Request *, request)
 #define ORDERED(NAME, AT, BUFFER)                                                                                \
   static int all_##NAME(zfile *f, MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) { \
     MPI_Offset at;                                                                                               \
-    int rc = in_order(f, width(f, count, type), "MPI_" #NAME, &at);                                              \
+    int rc = zfile_raise(file, in_order(f, width(f, count, type), "MPI_" #NAME, &at));                           \
     if (!rc) INSIDE(AT(file, at, buf, count, type, status));                                                     \
     return rc;                                                                                                   \
   }                                                                                                              \
@@ -135,18 +135,18 @@ static int end_of(MPI_File file, MPI_Offset *end) {
 int z_File_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
   static const char function[] = "MPI_File_seek_shared";
   zfile *f = zfile_find(file);
-  int rc = f ? z_Barrier(f->comm) : zfile_meet(file);
+  int rc = f ? zfile_raise(file, z_Barrier(f->comm)) : zfile_meet(file);
   if (!f && !rc) INSIDE(File_seek_shared(file, offset, whence));
   if (!f || rc) return rc;
   MPI_Offset from = 0;
   int64_t now = 0;
   if (whence == MPI_SEEK_CUR) rc = move(f, 0, MPI_NO_OP, &now);
   else if (whence == MPI_SEEK_END) rc = end_of(file, &from);
-  else if (whence != MPI_SEEK_SET) rc = MPI_ERR_ARG;
+  int known = whence == MPI_SEEK_SET || whence == MPI_SEEK_CUR || whence == MPI_SEEK_END;
   int rc2 = z_Barrier(f->comm); /* all processes have read it */
-  if (rc || rc2 || from + now + offset < 0)
-    return z_raise_file(file, rc ? rc : rc2 ? rc2 : MPI_ERR_ARG, function, "the file has no such place");
-  return zshared_set(f, from + now + offset);
+  if (rc || rc2) return zfile_raise(file, rc ? rc : rc2);
+  if (!known || from + now + offset < 0) return z_raise_file(file, MPI_ERR_ARG, function, "the file has no such place");
+  return zfile_raise(file, zshared_set(f, from + now + offset));
 }
 
 int z_File_get_position_shared(MPI_File file, MPI_Offset *offset) {
@@ -158,5 +158,5 @@ int z_File_get_position_shared(MPI_File file, MPI_Offset *offset) {
     return rc;
   }
   if (!(rc = move(f, 0, MPI_NO_OP, &now))) *offset = now;
-  return rc;
+  return zfile_raise(file, rc);
 }

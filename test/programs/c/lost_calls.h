@@ -128,6 +128,10 @@ static int epochs(void) {
   return rc;
 }
 
+static int raised; /* how often the file's error handler was called */
+
+static void count_errors(MPI_File *f, int *rc, ...) { (void)f, (void)rc, raised++; }
+
 /* Opens a file that is deleted when it is closed. All processes are on one machine. */
 static int open_file(MPI_Comm comm, MPI_File *out) {
   char path[256];
@@ -228,7 +232,13 @@ static void prepare(MPI_Comm comm) {
     CLASS(MPI_Precv_init(b, 2, SOME, MPI_INT, l, 1, comm, MPI_INFO_NULL, &parts[1]), MPI_SUCCESS);
   }
 #endif
-  if (begins("file")) CLASS(open_file(comm, &file), MPI_SUCCESS);
+  if (begins("file")) {
+    MPI_Errhandler counter;
+    CLASS(open_file(comm, &file), MPI_SUCCESS);
+    MPI_File_create_errhandler(count_errors, &counter);
+    MPI_File_set_errhandler(file, counter);
+    MPI_Errhandler_free(&counter);
+  }
   if (is("connect") && me == 0) CLASS(MPI_Open_port(MPI_INFO_NULL, port), MPI_SUCCESS);
   if (is("connect")) CLASS(MPI_Bcast(port, 256, MPI_CHAR, 0, comm), MPI_SUCCESS); /* MPICH has no longer ones */
   if (is("cart_sub")) {
