@@ -90,11 +90,10 @@ int main(int argc, char **argv) {
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     if (is("fence")) CLASS(MPI_Win_fence(0, win), MPI_SUCCESS);
     if (is("flush") || is("rput")) CLASS(MPI_Win_lock_all(0, win), MPI_SUCCESS);
-    MPI_Barrier(comm); /* the other ranks may need this long to make the window */
   }
+  MPI_Barrier(comm); /* the other ranks may need this long to make what the phase needs */
   int exits = is("exit"), finalizes = is("finalize");
   if (exits || finalizes) {
-    MPI_Barrier(comm); /* the other ranks may need this long to make the communicator */
     usleep(finalizes && dying ? 200000 : 0);
     perish();
     if (exits) await_loss(comm);
