@@ -223,7 +223,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
     drop(f);
     return raised ? rc : z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
   }
-  f->path = realpath(zfile_path(name), NULL);
+  if (!zcomm_find(f->comm)->rank) f->path = realpath(zfile_path(name), NULL);
   zmap_put(&files, z_key(*out), f);
   rc = zshared_open(f, *out);
   if (!z_layout.on_loss || !(rc = zcomm_vote(zcomm_find(f->comm), rc, function))) return rc;
@@ -329,7 +329,8 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
   rc = zcomm_bcast(c, &found, sizeof found, 0, function);
   int rc2 = z_Barrier(f->comm);
   if (rc || rc2 || !found) return zfile_raise(file, rc ? rc : rc2);
-  return z_raise_file(file, classes[found], function, "rank 0, which allocates the space for all ranks, has failed");
+  return z_raise_file(file, classes[found], function,
+                      "the file system refuses rank 0 the space that it allocates for all");
 }
 
 /* ---- other functions ---- */

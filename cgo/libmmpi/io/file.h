@@ -13,7 +13,7 @@ typedef struct zfile {
   int spans;
   int amode;  /* the access mode that the program passed to MPI_File_open; set if spans is 1 */
   char *name; /* the file's name; set if spans is 1 */
-  char *path; /* the file's path from the root, without links; NULL if it has none, or spans is 0 */
+  char *path; /* at rank 0 the file's path from the root, without links; NULL if spans is 0 */
   /* The window of one number that holds the shared file pointer (sharedpointer.c); set if spans is
    * 1. */
   MPI_Win pointer;
