@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -45,7 +46,7 @@ func openConnTable(t *testing.T, namespace string) *connTable {
 			most, err, largestTable)
 	}
 	c := &connTable{t: t, link: link}
-	for _, err := range c.request(ctNew, 0, c.connection()) {
+	for _, err := range c.request(ctNew, unix.AF_INET6, 0, c.connection()) {
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
 			t.Skipf("needs the kernel's module nf_conntrack_netlink, to add connections: %v", err)
 		}
@@ -56,21 +57,22 @@ func openConnTable(t *testing.T, namespace string) *connTable {
 
 // Messages, attributes and flags of Linux's ctnetlink.
 const (
-	ctNew, ctDelete                                   = unix.NFNL_SUBSYS_CTNETLINK << 8, unix.NFNL_SUBSYS_CTNETLINK<<8 | 2
+	ctNew, ctGet, ctDelete                            = unix.NFNL_SUBSYS_CTNETLINK << 8, ctNew | 1, ctNew | 2
 	ctaOrig, ctaReply, ctaStatus, ctaTimeout          = 1, 2, 3, 7
+	ctaProtoInfo, ctaTCP, ctaTCPState, established    = 4, 1, 1, 3
 	ctaIP, ctaProto, ctaSource6, ctaDestination6      = 1, 2, 3, 4
 	ctaProtoNumber, ctaSourcePort, ctaDestinationPort = 1, 2, 3
 	repliedAssuredConfirmed                           = 2 | 4 | 8
 )
 
-// request sends messages about connections over IPv6 and returns the errors of the kernel.
-func (c *connTable) request(kind netlink.HeaderType, version byte, bodies ...[]byte) (failed []error) {
+// request sends messages about connections and returns the errors of the kernel.
+func (c *connTable) request(kind netlink.HeaderType, family, version byte, bodies ...[]byte) (failed []error) {
 	c.t.Helper()
 	var all []netlink.Message
 	for _, b := range bodies {
 		all = append(all, netlink.Message{
 			Header: netlink.Header{Type: kind, Flags: netlink.Request | netlink.Create | netlink.Excl | netlink.Acknowledge},
-			Data:   append([]byte{unix.AF_INET6, version, 0, 0}, b...)})
+			Data:   append([]byte{family, version, 0, 0}, b...)})
 	}
 	if _, err := c.link.SendMessages(all); err != nil {
 		c.t.Fatal(err)
@@ -118,15 +120,64 @@ func (c *connTable) connection() []byte {
 	return b
 }
 
-// fill adds connections until the kernel takes no more.
+// drop removes the connections over IPv4 that are not established over TCP: the kernel would remove
+// them before long, and have room for others.
+func (c *connTable) drop() {
+	c.t.Helper()
+	all, err := c.link.Execute(netlink.Message{
+		Header: netlink.Header{Type: ctGet, Flags: netlink.Request | netlink.Dump},
+		Data:   []byte{unix.AF_INET, 0, 0, 0}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, m := range all {
+		connection := m.Data[4:]
+		if bytes.Equal(c.attribute(connection, ctaProtoInfo, ctaTCP, ctaTCPState), []byte{established}) {
+			continue
+		}
+		e := netlink.NewAttributeEncoder()
+		e.Bytes(netlink.Nested|ctaOrig, c.attribute(connection, ctaOrig))
+		b, err := e.Encode()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, err := range c.request(ctDelete, unix.AF_INET, 0, b) {
+			if !errors.Is(err, unix.ENOENT) {
+				c.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// attribute returns the value of an attribute that is nested in others, or nil if it is missing.
+func (c *connTable) attribute(b []byte, path ...uint16) []byte {
+	c.t.Helper()
+	for _, kind := range path {
+		d, err := netlink.NewAttributeDecoder(b)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		b = nil
+		for d.Next() {
+			if d.Type() == kind {
+				b = d.Bytes()
+			}
+		}
+	}
+	return b
+}
+
+// fill adds connections until the kernel takes no more, and has room for none before one that is
+// established ends.
 func (c *connTable) fill() {
 	c.t.Helper()
+	c.drop()
 	for {
 		bodies := make([][]byte, 100)
 		for i := range bodies {
 			bodies[i] = c.connection()
 		}
-		failed := c.request(ctNew, 0, bodies...)
+		failed := c.request(ctNew, unix.AF_INET6, 0, bodies...)
 		for _, err := range failed {
 			if !errors.Is(err, unix.ENOMEM) {
 				c.t.Fatalf("connection %d: %v", c.made, err)
@@ -141,7 +192,7 @@ func (c *connTable) fill() {
 // empty removes all connections over IPv6: those that fill has added.
 func (c *connTable) empty() {
 	c.t.Helper()
-	if failed := c.request(ctDelete, 1, nil); failed != nil {
+	if failed := c.request(ctDelete, unix.AF_INET6, 1, nil); failed != nil {
 		c.t.Fatal(failed)
 	}
 }
@@ -180,8 +231,8 @@ func TestNATLabTableFull(t *testing.T) {
 	}
 
 	exempt("dport 7486", "sport 7486")
-	_, more2, stop2 := k.stream(k.prog, k.job)
 	table.fill()
+	_, more2, stop2 := k.stream(k.prog, k.job)
 	before = k.relayed()
 	more2("the second job to go on through the forwarder")
 	if now := k.relayed(); now == before || k.direct() != 1 {
