@@ -3,9 +3,11 @@ package native
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -149,12 +151,10 @@ func (n Command) needs(get func(string) string) []string {
 }
 
 // crossMemoryAttach tells whether a process may read another one of the same user
-// (process_vm_readv). That is not allowed in most containers, nor with a restricted ptrace; Open
-// MPI then prints warnings and slows down.
+// (process_vm_readv). That is not allowed in most containers, nor with a restricted ptrace, and an
+// emulator of user programs lacks the call. Open MPI then prints warnings and slows down, and its
+// windows hang.
 func crossMemoryAttach() bool {
-	if runtime.GOOS != "linux" {
-		return false
-	}
 	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(b)) != "0" {
 		return false
 	}
@@ -163,5 +163,12 @@ func crossMemoryAttach() bool {
 			return false
 		}
 	}
-	return os.Getenv("container") == ""
+	if os.Getenv("container") != "" {
+		return false
+	}
+	const text = "x" // neither moved nor freed
+	b := []byte{0}
+	_, err := unix.ProcessVMReadv(os.Getpid(), []unix.Iovec{{Base: &b[0], Len: 1}},
+		[]unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(unsafe.StringData(text))), Len: 1}}, 0)
+	return err == nil
 }
