@@ -245,9 +245,7 @@ func TestHopsRefused(t *testing.T) {
 // different address on each of its two networks: only the forwarders connect them.
 func TestHopsLab(t *testing.T) {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	name := fmt.Sprintf("zh%d", os.Getpid())
 	env := []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1", "NODES_B=b1", "NODES_C=c1", "ZIPPERS=z1",
 		"ZIPPERS_BC=z2"}

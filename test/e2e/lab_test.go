@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // lab is a pair of clusters in network namespaces (scripts/lab).
@@ -20,13 +21,20 @@ type lab struct {
 	fwd *Proc
 }
 
+// needsLab skips the test where scripts/lab cannot make its networks.
+func needsLab(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("the isolated lab needs root")
+	}
+	optional.Processor(t, "netlink, by which the isolated lab makes its networks")
+}
+
 // newLab sets up the lab, checks that the clusters cannot reach each other, and starts a forwarder
 // on the zipper node z1. There may be more zipper nodes.
 func newLab(t *testing.T, more ...string) *lab {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	name := fmt.Sprintf("ze%d", os.Getpid())
 	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2",
 		strings.Join(append([]string{"ZIPPERS=z1"}, more...), " ")}}

@@ -20,9 +20,7 @@ import (
 // and checks that the link is as requested.
 func twoSites(t *testing.T, options ...string) *lab {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	name := fmt.Sprintf("zl%d", os.Getpid())
 	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2",
 		fmt.Sprint("LAB_OWNER=", os.Getpid())}}
@@ -148,9 +146,7 @@ func TestLabLongFirewall(t *testing.T) {
 // with the long link's lateness or a reason.
 func TestLabLongBench(t *testing.T) {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	program := b.measure()
 	dir := t.TempDir()
 	r := b.OK(b.Run(nil, nil, "bin/zipper-measure", "longhaul", "--program", program, "--quick", "--delay", "2ms", "--only",

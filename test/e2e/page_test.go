@@ -22,6 +22,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // browser is a headless Chromium with an open page. Complaints of the browser, and requests to
@@ -33,6 +34,7 @@ type browser struct {
 
 func openPage(b *Bed, page string) *browser {
 	b.T.Helper()
+	optional.Processor(b.T, "the sandboxes in which a browser starts its processes")
 	at, err := url.Parse(page)
 	if err != nil {
 		b.T.Fatal(err)

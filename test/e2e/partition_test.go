@@ -14,9 +14,7 @@ import (
 // and the job goes on over the other zipper node.
 func TestPartition(t *testing.T) {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	name := fmt.Sprintf("zp%d", os.Getpid())
 	env := []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1", "NODES_B=b1", "ZIPPERS=z1 z2"}
 	b.OK(b.Run(nil, env, "scripts/lab", "up"))

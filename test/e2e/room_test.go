@@ -62,6 +62,7 @@ func TestSmallRunDirectory(t *testing.T) {
 // TestWithoutProc checks that the error names /proc if it is missing.
 func TestWithoutProc(t *testing.T) {
 	b := New(t)
+	optional.Processor(t, "an absent /proc, because it answers for a process's own files there")
 	program := b.Compile(OpenMPI, "test/programs/c/isendrecv.c")
 	r := b.zippedBy(inMounts(t, "mount -t tmpfs tmpfs /proc"), Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}},
 		program)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/optional"
 )
 
 // TestSanitizers runs programs that are built with a sanitizer, whose library must come before all
@@ -31,6 +33,9 @@ func TestSanitizers(t *testing.T) {
 				if r := b.Run(nil, []string{preloaded}, "true"); strings.Contains(r.Stderr, "cannot be preloaded") {
 					t.Skipf("GCC here has another libasan: %s", r.Stderr)
 				}
+			}
+			if run.kind == "thread" {
+				optional.Processor(b.T, "the addresses at which the thread sanitizer has its data")
 			}
 			path := compileFor(b, s.clusters, "c/sanitized.c", "-fsanitize="+run.kind)
 			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(compileFor(b, s.clusters, "c/sanitized.c"),

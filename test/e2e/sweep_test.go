@@ -28,9 +28,7 @@ func (b *Bed) measure() (program string) {
 // mode, and none fails.
 func TestLabSweep(t *testing.T) {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	b.Limit *= 4 // there are many operations, and the machine may be busy
 	program := b.measure()
 	listed := slices.DeleteFunc(strings.Fields(b.OK(b.Run(nil, nil, program, "list")).Stdout), func(name string) bool {

@@ -75,9 +75,7 @@ func TestTutorial(t *testing.T) {
 // TestLabTutorial checks the same for the second page, which continues the first.
 func TestLabTutorial(t *testing.T) {
 	b := New(t)
-	if os.Geteuid() != 0 {
-		t.Skip("the isolated lab needs root")
-	}
+	needsLab(t)
 	t.Cleanup(func() { b.Run(nil, []string{"LAB=tutorial"}, "scripts/lab", "down") })
 	b.follow("docs/tutorial/1-one-machine.md", "docs/tutorial/2-two-networks.md")
 }
