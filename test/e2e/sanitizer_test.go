@@ -64,6 +64,7 @@ func TestSanitizers(t *testing.T) {
 // engine's.
 func TestValgrind(t *testing.T) {
 	overSplits(t, "", byLength([]split{oneOne}, []split{oneOne, mpichPair, mixedPair}), func(b *Bed, s split) {
+		optional.Processor(b.T, "the speed that valgrind, an emulator itself, needs to join a job in time")
 		path := compileFor(b, s.clusters, "c/sanitized.c")
 		r := b.OK(b.Zipped(Job{Clusters: s.clusters}, "env", "-u", "LD_AUDIT",
 			"LD_PRELOAD="+filepath.Join(b.Root, "lib/libmmpi-{mpi}.so"), "valgrind", "-q",
