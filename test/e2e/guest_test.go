@@ -25,8 +25,9 @@ var guests = []program{
 	{file: "c/signal_thread.c", args: signals(), flags: []string{"-pthread"}},
 }
 
-// signals returns the numbers of signals that a program waits for: SIGTERM, SIGUSR1 and others, and
-// the first and the last real-time signal, which an emulator keeps for itself.
+// signals returns the numbers of the signals that a program waits for: SIGTERM, SIGUSR1, SIGALRM,
+// SIGCHLD, SIGPROF, and the first and the last real-time signal. An emulator keeps the last one for
+// itself, so the program would wait for ever there.
 func signals() []string {
 	s := []string{"15", "10", "14", "17", "27", "34"}
 	if optional.Emulated() {

@@ -162,8 +162,8 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	}
 	env = append(env, "OMPI_MCA_osc="+osc)
 	if mpi == MPICH && optional.Emulated() {
-		// UCX uses TCP there as well, over which MPI_Finalize hangs in many runs (libmmpi's
-		// ucx.c).
+		// Under emulation UCX also uses TCP, over which MPI_Finalize hangs in many runs
+		// (libmmpi's ucx.c).
 		env = append(env, "UCX_TLS=sm,self")
 	}
 	p := b.Start(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
