@@ -127,7 +127,7 @@ func (s *script) do(w []string) {
 	comm := func(rank int) *Comm { return s.f.engines[rank].p2p.CommOf(uint64(opt["ctx"])) }
 	p := plain
 	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"],
-		Orphans:  opt["orphans"],
+		Orphans: opt["orphans"], EagerPool: opt["pool"],
 		LongPath: time.Duration(opt["long"])}
 	if s.n != nil && s.doNet(w[0], p) {
 		return

@@ -24,4 +24,9 @@ const (
 
 	// widestEager bounds how far demand widens one peer's eager window, in bytes. Default 16 MiB.
 	widestEager = 16 << 20
+
+	// leastShare bounds from below what a demand widens an eager window by: the first window over
+	// this number, 4. Trades the demands of senders of short messages, one for each 64 KiB by
+	// default, against memory of receivers.
+	leastShare = 4
 )

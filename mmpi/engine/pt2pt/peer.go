@@ -47,9 +47,11 @@ func (p *peer) consumed(n int) {
 	}
 }
 
-// widen answers a sender that ran out of eager credit for n bytes, as long as the pool lasts.
+// widen answers a sender that ran out of eager credit for n bytes, as long as the pool lasts. The
+// window grows by twice what was missing, and no faster: senders ask for each message of a burst
+// before the first answer, and those who ask first must leave credit for the others.
 func (p *peer) widen(n int) {
-	if p.grow(max(int(p.eagerIn.Window()), 2*n)) {
+	if p.grow(max(2*n, p.ep.limit.EagerWindow/leastShare)) {
 		p.sendCredit()
 	}
 }
