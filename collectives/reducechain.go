@@ -11,7 +11,9 @@ import "slices"
 // its operand leaves when that is taken.
 //
 //	time h·λ(s) + L + mG, h hosts; bytes m from each other cluster; messages 1 a segment
-func reduceChain(e *env, a Args, seg segments) Schedule {
+func reduceChain(e *env, a Args) Schedule {
+	e = e.staged(a.Count*e.extent, e.t.Segment)
+	seg := cut(a.Count, e.extent, e.t)
 	x := newChain(e, a, seg)
 	stages := []stage{{x.begin, e.t.ahead()}}
 	for k := 1; k < x.steps; k++ {
