@@ -35,7 +35,7 @@ func allgather(e *env, a Args) Schedule {
 	if total <= int64(e.t.Few) {
 		return allgatherPairs(e, a)
 	}
-	return allgatherDirect(e.staged(int(total)/e.l.Size, e.t.Segment), a)
+	return allgatherDirect(e, a)
 }
 
 // gathersFew reports whether an allgather of total bytes uses allgatherFew.

@@ -124,13 +124,6 @@ type env struct {
 	recoded bool
 }
 
-// staged returns an env with Tuning.staged.
-func (e *env) staged(n, least int) *env {
-	staged := *e
-	staged.t = e.t.staged(n, least)
-	return &staged
-}
-
 func (a *Args) check(l *Layout) error {
 	if a.Op < 0 || a.Op > OpExscan {
 		return fmt.Errorf("unknown")

@@ -14,13 +14,14 @@ package collectives
 //
 //	time λ(s) + L + mG; bytes m from each other cluster to the root's
 func reduce(e *env, a Args) Schedule {
+	seg := cut(a.Count, e.extent, e.t)
 	switch {
 	case e.reducesFew(a):
 		return reduceFew(e, a)
-	case cut(a.Count, e.extent, e.t).n > 1 && a.Commutative && e.l.widest() <= FewRanks:
-		return reduceChain(e, a)
+	case seg.n > 1 && a.Commutative && e.l.widest() <= FewRanks:
+		return reduceChain(e, a, seg)
 	}
-	return reduceLeaders(e, a)
+	return reduceLeaders(e, a, seg)
 }
 
 // reducesFew reports whether a reduction uses reduceFew.
@@ -75,9 +76,7 @@ func reduceFew(e *env, a Args) Schedule {
 	}
 }
 
-func reduceLeaders(e *env, a Args) Schedule {
-	e = e.staged(a.Count*e.extent, e.t.Segment)
-	seg := cut(a.Count, e.extent, e.t)
+func reduceLeaders(e *env, a Args, seg segments) Schedule {
 	home, unit := e.l.ClusterOf(a.Root), e.extent
 	window := e.t.window()
 	leader := func(k, i int) int { return e.l.leader(k, i, e.t.Leaders, 0) }

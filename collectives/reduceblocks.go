@@ -13,12 +13,7 @@ package collectives
 //	time 2λ(s) + L + M·G/c; bytes the receiving cluster's part; messages a segment one per
 //	receiving rank
 func reduceBlocks(e *env, a Args, v vector) Schedule {
-	var longest int64
-	for _, b := range v.bytes {
-		longest = max(longest, b)
-	}
-	e = e.staged(int(longest), e.t.Chunk)
-	x := newBlocks(e, a, v, int(longest))
+	x := newBlocks(e, a, v)
 	depth := e.t.LocalDepth
 	s := pipeline(x.n, stage{x.onHost, depth}, stage{x.between, depth}, stage{x.cross, e.t.window()},
 		stage{x.finish, 1})
@@ -45,7 +40,7 @@ type blocks struct {
 	blocks ring // its block from every other cluster
 }
 
-func newBlocks(e *env, a Args, v vector, longest int) *blocks {
+func newBlocks(e *env, a Args, v vector) *blocks {
 	n := e.local.Size()
 	x := &blocks{env: e, v: v, groups: make([][]int, n), hosts: e.l.rows(a.Commutative), place: make([]int, n)}
 	for k := range e.l.Clusters() {
@@ -66,10 +61,13 @@ func newBlocks(e *env, a Args, v vector, longest int) *blocks {
 			}
 		}
 	}
-	// all is the length of the slices of all blocks, and here that of the slices that this process
-	// combines on its host.
-	all, here := 0, 0
-	x.n = max(1, cut(longest, 1, e.t).n)
+	// longest is the length of the longest block, all that of the slices of all blocks, and here
+	// that of the slices that this process combines on its host.
+	longest, all, here := int64(0), 0, 0
+	for _, b := range v.bytes {
+		longest = max(longest, b)
+	}
+	x.n = max(1, cut(int(longest), 1, e.t.finer(int(longest), 8*FewRanks)).n)
 	most := func(ranks []int) (bytes int) { // bytes of a slice of each of their blocks
 		for _, r := range ranks {
 			bytes += (int(v.counts[r]) + x.n - 1) / x.n * e.extent

@@ -11,9 +11,7 @@ import "slices"
 // its operand leaves when that is taken.
 //
 //	time h·λ(s) + L + mG, h hosts; bytes m from each other cluster; messages 1 a segment
-func reduceChain(e *env, a Args) Schedule {
-	e = e.staged(a.Count*e.extent, e.t.Segment)
-	seg := cut(a.Count, e.extent, e.t)
+func reduceChain(e *env, a Args, seg segments) Schedule {
 	x := newChain(e, a, seg)
 	stages := []stage{{x.begin, e.t.ahead()}}
 	for k := 1; k < x.steps; k++ {

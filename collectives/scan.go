@@ -23,7 +23,6 @@ func scan(e *env, a Args) Schedule {
 }
 
 func scanLeaders(e *env, a Args) Schedule {
-	e = e.staged(a.Count*e.extent, e.t.Segment)
 	x := newScanner(e, a)
 	depth := e.t.LocalDepth
 	s := []stage{{x.prefix, depth}, {x.exchange, e.t.window()}}

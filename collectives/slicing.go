@@ -14,7 +14,7 @@ func (e *env) slicing(units, cluster int) slicing {
 // cutWide returns segments with slices of about t.Segment bytes. window is the number of segments
 // under way between clusters.
 func (e *env) cutWide(total, unit int) (seg segments, window int) {
-	t := e.t.staged(total*unit/e.l.widest(), e.t.Segment)
+	t := e.t
 	t.Segment *= e.l.widest()
 	return cut(total, unit, t), t.window()
 }

@@ -2,7 +2,6 @@ package collectives
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -38,10 +37,7 @@ import (
 // forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
 // would all come late and leave the second link idle meanwhile.
 type Tuning struct {
-	// Segment is the size of a segment of a short message in bytes, from which it grows with the
-	// message (staged). Default 64 KiB, the eager limit, so that such a segment crosses without a
-	// handshake.
-	Segment int
+	Segment int // bytes; default 64 KiB, the eager limit, so that a segment crosses without a handshake
 	Chunk   int // bytes; default 16 KiB
 	// Window is the number of bytes of segments that a pipeline keeps under way between clusters,
 	// and of a leader's alltoall; default 16 MiB.
@@ -54,10 +50,6 @@ type Tuning struct {
 	Few          int // bytes; default 128 KiB
 	Pair         int // bytes; default 4 KiB
 }
-
-// inWindow is the least number of staged segments in a window. With fewer a link may idle while it
-// waits for the next segment.
-const inWindow = 32
 
 // Filled returns the tuning with defaults in place of zeros.
 func (t Tuning) Filled() Tuning {
@@ -90,18 +82,6 @@ func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 // other ranks get the result: a quarter of Window, by default the limit of Linux for the size of a
 // socket's buffer.
 func (t Tuning) kept() int { return max(t.Segment, t.Window/4) }
-
-// staged returns a tuning for n bytes that take k steps inside a cluster, segment by segment. The
-// segments have at least the given size, and grow with the square root of n. A segment takes a time
-// t in addition to that of its bytes, and the last step begins k-1 segments after the first. So n
-// bytes in segments of s take n/s·t + (k-1)·s·G longer than n·G, which is least at s =
-// √(n·t/((k-1)·G)) (Johnsson and Ho, Optimum Broadcasting and Personalized Communication in
-// Hypercubes, IEEE Transactions on Computers 38(9), 1989).
-func (t Tuning) staged(n, least int) Tuning {
-	best := int(math.Sqrt(float64(n) * float64(least)))
-	t.Segment = max(least, min(best, t.Window/inWindow))
-	return t
-}
 
 // finer returns a tuning with smaller segments, for n bytes that go from rank to rank: about
 // segments of them, of at least Chunk bytes, so that all ranks have some at a time.
