@@ -162,7 +162,8 @@ func (e *env) stream(from, to int, counts []int64) stream {
 	}
 	slices := int64(e.l.SizeOf(to))
 	slice := (starts[len(starts)-1] + slices - 1) / slices
-	return stream{starts, slices, (slice + int64(e.t.Segment) - 1) / int64(e.t.Segment)}
+	piece := int64(e.t.native().Segment)
+	return stream{starts, slices, (slice + piece - 1) / piece}
 }
 
 func (s stream) total() int64 { return s.starts[len(s.starts)-1] }

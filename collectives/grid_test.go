@@ -58,6 +58,31 @@ func TestLinksOfHosts(t *testing.T) {
 	}
 }
 
+// TestNativeBlocks checks that the blocks that large reductions and allgathers give to native MPI
+// have less than 64 KiB with a header, the limit above which Open MPI asks the receiver over TCP.
+func TestNativeBlocks(t *testing.T) {
+	const header = 256 // bytes; Open MPI's has less than 64
+	o := xor()
+	for _, tc := range []struct {
+		op    Op
+		ranks []int
+		m     int
+	}{
+		{OpReduce, []int{0, 0, 1, 1}, (512 << 10) / o.extent},
+		// The ranks of the second cluster join slices of twice a block.
+		{OpAllgatherv, []int{0, 0, 0, 0, 1, 1}, 32 << 10},
+	} {
+		w := newWorld(tc.ranks, 1)
+		c := newCall(rand.New(rand.NewSource(1)), tc.op, len(tc.ranks), tc.m, 0, true, false, o)
+		if err := run(w, c, o, Tuning{}); err != nil {
+			t.Fatal(err)
+		}
+		if w.largest+header > 64<<10 {
+			t.Errorf("%v over %v: a native block has %d bytes", tc.op, tc.ranks, w.largest)
+		}
+	}
+}
+
 func TestGrids(t *testing.T) {
 	for _, tc := range []struct {
 		hosts           []int

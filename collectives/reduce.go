@@ -19,7 +19,7 @@ func reduce(e *env, a Args) Schedule {
 	case e.reducesFew(a):
 		return reduceFew(e, a)
 	case seg.n > 1 && a.Commutative && e.l.widest() <= FewRanks:
-		return reduceChain(e, a, seg)
+		return reduceChain(e, a, cut(a.Count, e.extent, e.t.native()))
 	}
 	return reduceLeaders(e, a, seg)
 }

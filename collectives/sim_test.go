@@ -20,6 +20,7 @@ type world struct {
 	messages [][]int
 	hosts    [][]int // [cluster][local rank]
 	between  int     // bytes of native alltoalls between hosts
+	largest  int     // bytes of the largest block of a native collective
 	eager    bool    // every send finishes at once, as with credit granted beforehand
 	op       func(in, inout []byte)
 	extent   int

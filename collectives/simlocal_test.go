@@ -143,6 +143,7 @@ func (w *world) deliver(n *native, me int) {
 		if len(to) != len(from) {
 			fail("%d bytes for a place of %d", len(from), len(to))
 		}
+		w.largest = max(w.largest, len(from))
 		copy(to, from)
 	}
 	switch n.kind {

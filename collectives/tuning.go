@@ -33,6 +33,8 @@ import (
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   segments combined on hosts, in clusters, by owners; or native
 //	                                                          reduce_scatter, then straight to the owner
 //
+// A reduction from host to host and a large allgather have segments that are 1/64 shorter.
+//
 // Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a
 // forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
 // would all come late and leave the second link idle meanwhile.
@@ -82,6 +84,13 @@ func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 // other ranks get the result: a quarter of Window, by default the limit of Linux for the size of a
 // socket's buffer.
 func (t Tuning) kept() int { return max(t.Segment, t.Window/4) }
+
+// native returns a tuning with segments that native MPI, too, sends without a handshake. The limit
+// of Open MPI over TCP is 64 KiB with the header.
+func (t Tuning) native() Tuning {
+	t.Segment -= t.Segment / 64
+	return t
+}
 
 // finer returns a tuning with smaller segments, for n bytes that go from rank to rank: about
 // segments of them, of at least Chunk bytes, so that all ranks have some at a time.
