@@ -38,8 +38,12 @@ func allgather(e *env, a Args) Schedule {
 	return allgatherDirect(e, a)
 }
 
-// gathersFew reports whether an allgather of total bytes uses allgatherFew.
-func (e *env) gathersFew(total int64) bool { return e.fewBytes(int(total)) && e.l.widest() <= FewRanks }
+// gathersFew reports whether an allgather of total bytes uses allgatherFew. The limit is twice that
+// of an allreduce, in which a leader also receives the bytes from every rank of its cluster.
+func (e *env) gathersFew(total int64) bool {
+	widest := int64(e.l.widest())
+	return 0 < total && total <= int64(e.t.Segment) && total*widest <= 2*int64(e.t.Few) && widest <= FewRanks
+}
 
 // allgatherLocal starts the native allgather of this cluster's own blocks.
 func allgatherLocal(e *env, a Args) op {

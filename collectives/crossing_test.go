@@ -153,3 +153,26 @@ func TestManyCarryLargeMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestLeadersCarrySmallAllgathers checks up to which size the leaders exchange the blocks of an
+// allgather.
+func TestLeadersCarrySmallAllgathers(t *testing.T) {
+	for _, tc := range []struct {
+		clusterOf []int
+		m, want   int // bytes of a block; number of messages from each cluster to the other
+	}{
+		{[]int{0, 0, 0, 0, 1, 1, 1, 1}, 8 << 10, 1},
+		{[]int{0, 0, 0, 0, 1, 1, 1, 1}, 8<<10 + 8, 4},
+		{[]int{0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, 5 << 10, 1},
+		{[]int{0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, 6 << 10, 5},
+	} {
+		w := newWorld(tc.clusterOf, 1)
+		c := newCall(rand.New(rand.NewSource(1)), OpAllgatherv, len(tc.clusterOf), tc.m, 0, true, false, xor())
+		if err := run(w, c, xor(), Tuning{}); err != nil {
+			t.Fatal(err)
+		}
+		if w.messages[0][1] != tc.want || w.messages[1][0] != tc.want {
+			t.Errorf("%d B among %v: %v messages between clusters, want %d", tc.m, tc.clusterOf, w.messages, tc.want)
+		}
+	}
+}

@@ -22,7 +22,7 @@ import (
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
 //	allgather       all blocks × ranks of the largest cluster  all blocks ≤ Few bytes: every rank sends its block to one rank of
-//	                ≤ Few bytes, all clusters of at most 8    each other cluster, native allgather there; more: in segments, as
+//	                ≤ 2 Few bytes, all clusters of at most 8  each other cluster, native allgather there; more: in segments, as
 //	                ranks, or all blocks ≤ Combine bytes:     equal slices
 //	                leaders exchange one message
 //	alltoall        block ≤ CombineBlock bytes (uniform counts cluster of at most 8 ranks, blocks ≤ Pair bytes: a rank's all to
