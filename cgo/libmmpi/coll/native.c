@@ -204,7 +204,8 @@ static int test(running *r) {
 
 int zstages_moved(void) {
   int moved = 0;
-  for (running *r = under_way; r; r = r->next) moved |= test(r);
+  for (running *r = under_way; r; r = r->next)
+    if (!r->over && !r->rc) moved |= test(r); /* the engine may collect later what is over */
   return moved;
 }
 

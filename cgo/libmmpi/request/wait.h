@@ -39,9 +39,8 @@ int z_wait_each(int n, MPI_Request requests[]);
  * error code. */
 int z_native_barrier(MPI_Comm comm);
 /* Reads from the environment how waits behave (ZIPPER_POLL), before the first wait. native_size is
- * the size of the native world. stages_moved tests the native stages of collectives that
- * the engine has started, and returns whether one has completed; it is called while nothing but
- * native stages is in progress. */
+ * the size of the native world. stages_moved is zstages_moved, called while nothing but native
+ * stages is in progress. */
 void z_poll_start(int native_size, int (*stages_moved)(void));
 void z_poll(void); /* drives the links and native MPI once, without blocking */
 /* drives all progress once, unless nothing but native MPI has anything to do */
