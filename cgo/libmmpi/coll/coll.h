@@ -311,6 +311,7 @@ int z_cb_coll(void *comm, const z_coll *args, uint64_t *token);
 int z_cb_coll_test(uint64_t token);
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op);
 /* Tests the native collectives that the engine has started, and returns whether one has completed
- * since the last test. The only thread that calls MPI calls this function, outside of the engine. */
+ * since the last test. The only thread that calls MPI calls this function, outside of the
+ * engine. */
 int zstages_moved(void);
 #endif
