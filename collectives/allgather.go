@@ -41,8 +41,7 @@ func allgather(e *env, a Args) Schedule {
 // gathersFew reports whether an allgather of total bytes uses allgatherFew. The limit is twice that
 // of an allreduce, in which a leader also receives the bytes from every rank of its cluster.
 func (e *env) gathersFew(total int64) bool {
-	widest := int64(e.l.widest())
-	return 0 < total && total <= int64(e.t.Segment) && total*widest <= 2*int64(e.t.Few) && widest <= FewRanks
+	return e.fewBytes(int(total), 2*e.t.Few) && e.l.widest() <= FewRanks
 }
 
 // allgatherLocal starts the native allgather of this cluster's own blocks.

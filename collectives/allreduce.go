@@ -33,11 +33,12 @@ func allreduce(e *env, a Args) Schedule {
 
 // sumsFew reports whether an allreduce of n bytes uses allreduceFew. Other clusters, with more
 // ranks, may use allreduceLeaders at the same time.
-func (e *env) sumsFew(n int) bool { return e.fewBytes(n) && e.l.few() }
+func (e *env) sumsFew(n int) bool { return e.fewBytes(n, e.t.Few) && e.l.few() }
 
-// fewBytes reports whether a leader may send n bytes to each rank of its cluster, in one segment.
-func (e *env) fewBytes(n int) bool {
-	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= e.t.Few
+// fewBytes reports whether a leader may send n bytes to each rank of its cluster, in one segment
+// and with at most the given number of bytes in all.
+func (e *env) fewBytes(n, most int) bool {
+	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= most
 }
 
 // allreduceFew returns the schedule in which the leader combines the operands of its cluster, n
